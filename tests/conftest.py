@@ -1,0 +1,71 @@
+"""Fixtures and settings that every test may use.
+
+`spark` is one Spark session for the whole run, since starting one takes seconds; tests must not
+stop it or change its settings. `data_dir` is the folder of larger inputs; tests that need it are
+skipped where it is absent. CALADAN_HYPOTHESIS=thorough makes the property tests try much harder.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parent.parent
+
+# No deadline: a first call may compile a kernel or start Spark, which says nothing about the code.
+settings.register_profile("ci", max_examples=50, deadline=None)
+settings.register_profile(
+    "thorough",
+    max_examples=2000,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("CALADAN_HYPOTHESIS", "ci"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator["SparkSession"]:
+    """One Spark session on two local cores, started the way Caladan starts its own."""
+    conf = {
+        "spark.driver.memory": "2g",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+    }
+    session = _start(master="local[2]", conf=conf)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of larger inputs: CALADAN_DATA, else shared/data beside the repository."""
+    folder = Path(os.environ.get("CALADAN_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no data at {folder}; set CALADAN_DATA")
+    return folder
+
+
+def _start(master: str, conf: dict[str, str]) -> "SparkSession":
+    if find_spec("caladan.engines.spark.session"):
+        from caladan.engines.spark.session import start
+
+        return start(master=master, conf=conf)
+
+    # Until that module exists, the least that starts Spark here.
+    from pyspark.sql import SparkSession
+
+    from caladan.engines.spark.java import java_home
+
+    if home := java_home():
+        os.environ["JAVA_HOME"] = home
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    return SparkSession.builder.master(master).config(map=conf).getOrCreate()

@@ -1,0 +1,124 @@
+"""The package is light to import, and its parts import each other one way only."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "caladan"
+
+# Rooms are the files and folders directly under src/caladan, in the order in which a program flows
+# through them. A file may import from its own row and from the rows above it, never from below:
+# that is what lets the compiler be read, tested and reused without an engine, and an engine
+# without the session. A new room must be given its place here.
+ROWS = (
+    ("errors", "options", "events"),  # small things that everyone needs
+    ("program", "values"),  # what a program is, and what its values are
+    ("language",),  # text and Python into programs, and back
+    ("analysis",),  # types, safety, strata
+    ("operators",),  # the operator program
+    ("delta",),  # delta rules, guards, arrangements
+    ("pipeline",),  # all of the above as one list of stages; pure
+    ("data",),  # files and frames into typed rows; the compiler above does no I/O
+    ("columns",),  # words, runs, kernels
+    ("search",),  # the one join
+    ("engines",),  # embedded, spark, reference
+    ("ticks",),  # time
+    ("explain",),
+    ("result",),
+    ("session",),
+    ("cli",),
+)
+LEVEL = {room: level for level, row in enumerate(ROWS) for room in row}
+
+# `import caladan` offers all public names, loaded on first use; it is above every room but cli.
+LEVEL["__init__"] = LEVEL["session"]
+# `python -m caladan` is the command line.
+LEVEL["__main__"] = LEVEL["cli"]
+
+HEAVY = ("duckdb", "numba", "numpy", "pandas", "polars", "pyarrow", "pyspark", "rich", "sqlglot")
+
+
+def test_import_loads_nothing_heavy() -> None:
+    loaded = run("import sys, caladan; print(*{name.partition('.')[0] for name in sys.modules})")
+    assert set(loaded.split()) & set(HEAVY) == set()
+
+
+def test_import_is_quick() -> None:
+    """Best of several, each in a new interpreter: noise only ever adds to the time."""
+    script = "import time; t = time.perf_counter(); import caladan; print(time.perf_counter() - t)"
+    assert min(float(run(script)) for _ in range(7)) < 0.1
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
+)
+def test_imports_go_one_way(path: Path) -> None:
+    room = room_of(path)
+    assert room in LEVEL, f"the room {room!r} has no place in ROWS yet"
+    for line, imported in imported_rooms(path):
+        assert imported in LEVEL, f"line {line}: the room {imported!r} has no place in ROWS yet"
+        assert LEVEL[imported] <= LEVEL[room], f"line {line}: {room} must not import {imported}"
+
+
+@pytest.mark.parametrize(
+    ("source", "rooms"),
+    [
+        ("import caladan.cli", ["cli"]),
+        ("from caladan import session, errors", ["session", "errors"]),
+        ("from caladan import connect", ["__init__"]),
+        ("import caladan", ["__init__"]),
+        ("from caladan.engines.spark import java", ["engines"]),
+        ("def f():\n    from caladan.explain.text import tree", ["explain"]),
+        ("from . import other", ["engines"]),
+        ("from .spark import java", ["engines"]),
+        ("from .. import session", ["session"]),
+        ("from ..cli import main", ["cli"]),
+        ("import os, caladans\nfrom collections import abc", []),
+    ],
+)
+def test_the_test_sees_every_form_of_import(
+    source: str, rooms: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("engines", "cli", "session", "errors"):
+        (tmp_path / folder).mkdir()
+    path = tmp_path / "engines" / "file.py"
+    path.write_text(source)
+    monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
+    assert [room for _, room in imported_rooms(path)] == rooms
+
+
+def imported_rooms(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and room of everything that *path* imports from caladan, wherever the import stands."""
+    here = ("caladan", *path.relative_to(PACKAGE).parent.parts)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import():
+                modules = [tuple(alias.name.split(".")) for alias in node.names]
+            case ast.ImportFrom():
+                base = here[: len(here) + 1 - node.level] if node.level else ()
+                base += tuple(node.module.split(".")) if node.module else ()
+                modules = [(*base, alias.name) for alias in node.names]
+            case _:
+                continue
+        for module in modules:
+            if module[0] == "caladan":
+                yield node.lineno, room_named(module[1] if len(module) > 1 else "__init__")
+
+
+def room_named(name: str) -> str:
+    """The room called *name*; whatever else the package offers comes from `__init__`."""
+    here = (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file()
+    return name if here or name in LEVEL else "__init__"
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def run(script: str) -> str:
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
