@@ -1,0 +1,206 @@
+"""The analysis, pass after pass: a Program goes in, a Checked comes out.
+
+All errors that can be found are collected before giving up: passes that need the findings of an
+earlier one are not run on a program that the earlier one refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from caladan.analysis.core import Checked, CoreGoal, CoreRule, RelationInfo, Term
+from caladan.analysis.monotone import monotone
+from caladan.analysis.normalize import normalize
+from caladan.analysis.parameters import parameters
+from caladan.analysis.resolve import Known, resolve
+from caladan.analysis.safety import safety
+from caladan.analysis.strata import strata
+from caladan.analysis.types import Typed, types
+from caladan.errors import Diagnostics, Related
+from caladan.program import (
+    Aggregate,
+    AggregateFunction,
+    Column,
+    Constant,
+    Expression,
+    Goal,
+    Program,
+    Value,
+    Variable,
+)
+from caladan.values import fit
+
+
+def check(
+    program: Program,
+    catalog: Mapping[str, tuple[Column, ...]],
+    values: Mapping[str, Value],
+) -> Checked:
+    """The program in core form, or a CaladanError with everything that is wrong with it."""
+    found = Diagnostics()
+    bound = parameters(program, values, found)
+    known = resolve(bound, catalog, found)
+    normal = normalize(bound, found)
+    found.raise_errors()
+    typed = types(normal.rules, known, found)
+    safety(typed.rules, found)
+    relations = _relations(known, normal.internal, typed, found)
+    goals = tuple(_goal(g, relations, found) for g in bound.goals)
+    derived = [n for n, r in relations.items() if r.is_derived]
+    rules = tuple(_feeding(r, relations[r.head]) for r in typed.rules)
+    cliques = strata(rules, derived, found)
+    found.raise_errors()
+    monotone(cliques, relations, typed.facts, found)
+    return Checked(relations, rules, typed.facts, cliques, goals, found.warnings)
+
+
+def _relations(
+    known: Mapping[str, Known],
+    internal: Iterable[str],
+    typed: Typed,
+    found: Diagnostics,
+) -> dict[str, RelationInfo]:
+    relations: dict[str, RelationInfo] = {}
+    for name, column_types in typed.columns.items():
+        rules = [r for r in typed.rules if r.head == name]
+        relation = known.get(name)
+        if relation is not None and relation.columns is not None:
+            names = [c.name for c in relation.columns]
+        else:
+            names = column_names(rules, len(column_types))
+        relations[name] = RelationInfo(
+            name,
+            tuple(Column(n, t) for n, t in zip(names, column_types, strict=True)),
+            takes_data=relation is not None and relation.takes_data,
+            is_derived=bool(rules) or name in typed.facts,
+            aggregates=_aggregates(name, rules, len(column_types), found),
+            origin=name,
+            is_internal=name in internal,
+            order=_shown_order(rules),
+            span=relation.span if relation is not None else None,
+        )
+    return relations
+
+
+def column_names(rules: Sequence[CoreRule], arity: int) -> list[str]:
+    """Column names of a derived relation: its first rule's variables, each used once."""
+    arguments = rules[0].arguments if rules else ()
+    names: list[str] = []
+    for i in range(arity):
+        name = _name_of(arguments[i]) if i < len(arguments) else None
+        if name is None or name in names or name.startswith("_"):
+            name = f"c{i + 1}"
+        names.append(name)
+    return names
+
+
+def _name_of(node: Expression) -> str | None:
+    match node:
+        case Variable():
+            return node.name
+        case Aggregate():
+            return _name_of(node.terms[-1]) if node.terms else None
+        case _:
+            return None
+
+
+def _aggregates(
+    name: str, rules: Sequence[CoreRule], arity: int, found: Diagnostics
+) -> tuple[AggregateFunction | None, ...]:
+    functions: list[AggregateFunction | None] = [None] * arity
+    first: dict[int, Aggregate] = {}
+    for rule in rules:
+        for i, argument in enumerate(rule.arguments):
+            if not isinstance(argument, Aggregate):
+                continue
+            before = first.setdefault(i, argument)
+            functions[i] = before.function
+            if before.function != argument.function:
+                found.add(
+                    "C016",
+                    f"column {i + 1} of `{name}` is aggregated by `{argument.function}` here "
+                    f"and by `{before.function}` in another rule",
+                    argument.span or rule.span,
+                    related=[Related("the other rule's aggregate", before.span)]
+                    if before.span
+                    else [],
+                    help="all rules of a relation feed the same groups; use one function, "
+                    "or two relations",
+                )
+    return tuple(functions)
+
+
+def _feeding(rule: CoreRule, relation: RelationInfo) -> CoreRule:
+    """A plain value in an aggregate column is a value to aggregate."""
+    return replace(
+        rule,
+        arguments=tuple(
+            argument
+            if function is None or isinstance(argument, Aggregate)
+            else Aggregate(function, (argument,), argument.span)
+            for argument, function in zip(rule.arguments, relation.aggregates, strict=True)
+        ),
+    )
+
+
+def _shown_order(rules: Sequence[CoreRule]) -> tuple[tuple[int, bool], ...]:
+    """How to show a relation whose only rule sorts."""
+    if len(rules) != 1:
+        return ()
+    rule = rules[0]
+    order: list[tuple[int, bool]] = []
+    for key in rule.order:
+        if key.variable not in rule.arguments:
+            return ()
+        order.append((rule.arguments.index(key.variable), key.descending))
+    return tuple(order)
+
+
+def _goal(goal: Goal, relations: Mapping[str, RelationInfo], found: Diagnostics) -> CoreGoal:
+    relation = relations[goal.atom.relation]
+    arguments: list[Term] = []
+    columns: list[Column] = []
+    for argument, column in zip(goal.atom.arguments, relation.columns, strict=True):
+        match argument:
+            case Variable():
+                arguments.append(argument)
+                name = column.name if argument.is_anonymous else argument.name
+            case Constant():
+                arguments.append(_goal_constant(argument, column, relation, found))
+                name = column.name
+            case _:
+                found.add(
+                    "C023",
+                    f"an argument of a goal on `{relation.name}` must be a variable or a constant",
+                    argument.span or goal.span,
+                    help="compute the value in a rule, or pass it as a parameter",
+                )
+                arguments.append(Variable("_"))
+                name = column.name
+        columns.append(Column(_apart(name, columns), column.type))
+    return CoreGoal(
+        relation.name, relation.name, tuple(arguments), tuple(columns), goal.export, goal.span
+    )
+
+
+def _goal_constant(
+    argument: Constant, column: Column, relation: RelationInfo, found: Diagnostics
+) -> Constant:
+    try:
+        return Constant(fit(argument.value, column.type), argument.span)
+    except ValueError as reason:
+        found.add(
+            "C012",
+            f"column {column.name} of `{relation.name}` is {column.type}: {reason}",
+            argument.span,
+        )
+        return argument
+
+
+def _apart(name: str, columns: Iterable[Column]) -> str:
+    taken = {c.name for c in columns}
+    candidate, i = name, 2
+    while candidate in taken:
+        candidate, i = f"{name}_{i}", i + 1
+    return candidate

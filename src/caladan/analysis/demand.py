@@ -1,0 +1,244 @@
+"""Demand: only what the goals ask for is evaluated.
+
+`demand(checked, wanted)` drops the rules no goal leads to, and rewrites the rules of relations that
+are needed only for certain bindings (the magic-set transformation). For `query tc(1, B)`:
+
+    demand_tc_bf(1).
+    tc_bf(A, B) <- demand_tc_bf(A), arc(A, B).
+    tc_bf(A, B) <- demand_tc_bf(A), tc_bf(A, C), arc(C, B).
+
+and where a body passes bindings on, a rule for the demand: `demand_tc_bf(C) <- demand_tc_bf(A),
+arc(A, C)` for the right-linear closure. A rewriting must not draw a relation into the recursion of
+a relation whose final values it needs; where it would, that relation is evaluated whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from caladan.analysis.binding import body_order
+from caladan.analysis.core import (
+    Checked,
+    CoreAtom,
+    CoreGoal,
+    CoreRule,
+    RelationInfo,
+    Term,
+)
+from caladan.analysis.patterns import Patterns, explore, settle
+from caladan.analysis.schedule import schedule
+from caladan.analysis.strata import strata
+from caladan.errors import Diagnostics
+from caladan.program import Comparison, Constant, Type, Value, Variable
+
+_PREFIX = "demand_"
+
+
+@dataclass(frozen=True, slots=True)
+class Demanded:
+    """The program that is evaluated, and the patterns it was made for."""
+
+    checked: Checked
+    patterns: Patterns
+    wanted: tuple[str, ...]
+
+
+def demand(checked: Checked, wanted: Iterable[str] | None = None, enabled: bool = True) -> Demanded:
+    """What has to be evaluated for the goals and for the wanted relations.
+
+    Without goals and wanted relations that is every derived relation.
+    """
+    derived = [n for n, r in checked.relations.items() if r.is_derived and not r.is_internal]
+    if wanted is None:
+        wanted = () if checked.goals else derived
+    wanted = tuple(wanted)
+    whole: set[str] = set() if enabled else set(checked.relations)
+    while True:
+        patterns = settle(checked, wanted, whole)
+        demanded = _Rewriting(patterns, explore(patterns, wanted)).result()
+        clash = _clashes(checked, demanded)
+        if not clash:
+            return Demanded(demanded, patterns, wanted)
+        whole |= clash
+
+
+def _clashes(before: Checked, after: Checked) -> set[str]:
+    """Relations that must be evaluated whole for the rewritten program to mean the same."""
+    found = Diagnostics()
+    strata(after.rules, [n for n, r in after.relations.items() if r.is_derived], found)
+    if found.errors:
+        return {r.origin for r in after.relations.values() if r.is_internal} - {""}
+    home = {name: clique for clique in before.cliques for name in clique.relations}
+    clash: set[str] = set()
+    for clique in after.cliques:
+        for rule in clique.rules:
+            head = after.relations[rule.head]
+            if head.name.startswith(_PREFIX) and head.is_internal:
+                continue
+            for atom in rule.positive:
+                read = after.relations[atom.relation]
+                if (
+                    atom.relation in clique.relations
+                    and read.has_aggregates
+                    and home[read.origin] is not home[head.origin]
+                ):
+                    clash.add(read.origin)
+    return clash
+
+
+class _Rewriting:
+    def __init__(self, patterns: Patterns, reached: list[tuple[str, str]]) -> None:
+        self._patterns = patterns
+        self._checked = patterns.checked
+        self._reached = reached
+        taken = set(self._checked.relations)
+        self._names: dict[tuple[str, str], str] = {}
+        self._demands: dict[tuple[str, str], str] = {}
+        for relation, pattern in reached:
+            if "b" in pattern:
+                self._names[relation, pattern] = _apart(f"{relation}_{pattern}", taken)
+                self._demands[relation, pattern] = _apart(f"{_PREFIX}{relation}_{pattern}", taken)
+        self._rules: list[CoreRule] = []
+        self._seeds: dict[str, dict[tuple[Value, ...], None]] = {}
+
+    def result(self) -> Checked:
+        goals = tuple(self._goal(g) for g in self._checked.goals)
+        for relation, pattern in self._reached:
+            for rule in self._patterns.rules(relation):
+                self._rewrite(rule, pattern)
+        relations = self._relations()
+        facts = self._facts()
+        derived = [n for n, r in relations.items() if r.is_derived]
+        rules = tuple(sorted(self._rules, key=lambda r: r.number))
+        cliques = strata(rules, derived, Diagnostics())
+        return Checked(relations, rules, facts, cliques, goals, self._checked.warnings)
+
+    # The store: relations and facts
+
+    def _relations(self) -> dict[str, RelationInfo]:
+        relations: dict[str, RelationInfo] = {}
+        for relation, pattern in self._reached:
+            info = self._checked.relations[relation]
+            if "b" not in pattern:
+                relations[relation] = info
+                continue
+            name, needed = self._names[relation, pattern], self._demands[relation, pattern]
+            relations[needed] = RelationInfo(
+                needed,
+                tuple(_bound(info.columns, pattern)),
+                takes_data=False,
+                is_derived=True,
+                aggregates=(None,) * pattern.count("b"),
+                origin=relation,
+                is_internal=True,
+            )
+            relations[name] = replace(info, name=name, is_internal=True)
+        return relations
+
+    def _facts(self) -> dict[str, tuple[tuple[Value, ...], ...]]:
+        facts = {name: tuple(rows) for name, rows in self._seeds.items()}
+        for relation, pattern in self._reached:
+            if relation in self._checked.facts:
+                name = self._names.get((relation, pattern), relation)
+                facts[name] = self._checked.facts[relation]
+        return facts
+
+    def _goal(self, goal: CoreGoal) -> CoreGoal:
+        pattern = self._patterns.of(goal.relation, goal.binding)
+        if "b" not in pattern:
+            return goal
+        self._seed((goal.relation, pattern), goal.arguments)
+        return replace(goal, relation=self._names[goal.relation, pattern])
+
+    def _seed(self, part: tuple[str, str], arguments: tuple[Term, ...]) -> None:
+        row = tuple(a.value for a in _bound(arguments, part[1]) if isinstance(a, Constant))
+        self._seeds.setdefault(self._demands[part], {})[row] = None
+
+    # The rules
+
+    def _rewrite(self, rule: CoreRule, pattern: str) -> None:
+        bodies = self._patterns.body(rule, pattern)
+        parts = {
+            i: (rule.atoms[i].relation, evaluated)
+            for i, (evaluated, _) in bodies.items()
+            if "b" in evaluated
+        }
+        atoms = tuple(
+            replace(a, relation=self._names[parts[i]]) if i in parts else a
+            for i, a in enumerate(rule.atoms)
+        )
+        if "b" not in pattern:
+            for i, part in parts.items():
+                self._seed(part, rule.atoms[i].arguments)
+            self._rules.append(replace(rule, atoms=atoms))
+            return
+        asked, comparisons, types = self._asked(rule, pattern)
+        self._rules.append(
+            replace(
+                rule,
+                head=self._names[rule.head, pattern],
+                atoms=(asked, *atoms),
+                comparisons=comparisons,
+                types=types,
+            )
+        )
+        order = body_order(rule, pattern, self._checked.relations)
+        for i, part in parts.items():
+            before = tuple(atoms[j] for j in order[: order.index(i)])
+            self._pass_on(rule, part, rule.atoms[i], (asked, *before), comparisons, types)
+
+    def _asked(
+        self, rule: CoreRule, pattern: str
+    ) -> tuple[CoreAtom, tuple[Comparison, ...], Mapping[str, Type]]:
+        """The atom that lets a rule derive only what is asked for."""
+        info = self._checked.relations[rule.head]
+        comparisons, types = list(rule.comparisons), dict(rule.types)
+        arguments: list[Term] = []
+        for i, (argument, letter) in enumerate(zip(rule.arguments, pattern, strict=True)):
+            if letter == "f":
+                continue
+            if isinstance(argument, Variable | Constant):
+                arguments.append(argument)
+                continue
+            stand_in = Variable(_apart(f"_d{i + 1}", set(types)), argument.span)
+            types[stand_in.name] = info.columns[i].type
+            comparisons.append(Comparison("=", stand_in, argument, argument.span))
+            arguments.append(stand_in)
+        atom = CoreAtom(self._demands[rule.head, pattern], tuple(arguments), span=rule.span)
+        return atom, tuple(comparisons), types
+
+    def _pass_on(
+        self,
+        rule: CoreRule,
+        part: tuple[str, str],
+        atom: CoreAtom,
+        before: tuple[CoreAtom, ...],
+        comparisons: tuple[Comparison, ...],
+        types: Mapping[str, Type],
+    ) -> None:
+        """The rule by which what is asked of the head asks for a part of a body's relation."""
+        head = self._demands[part]
+        arguments = tuple(_bound(atom.arguments, part[1]))
+        if any(b.relation == head and b.arguments == arguments for b in before):
+            return
+        passing = CoreRule(rule.number, head, arguments, before, comparisons, types, span=rule.span)
+        unplaced = schedule(passing).unplaced_comparisons
+        kept = tuple(c for c in comparisons if not any(c is u for u in unplaced))
+        self._rules.append(replace(passing, comparisons=kept))
+
+
+_Item = TypeVar("_Item")
+
+
+def _bound(items: Iterable[_Item], pattern: str) -> list[_Item]:
+    return [item for item, letter in zip(items, pattern, strict=True) if letter == "b"]
+
+
+def _apart(name: str, taken: set[str]) -> str:
+    candidate, i = name, 2
+    while candidate in taken:
+        candidate, i = f"{name}_{i}", i + 1
+    taken.add(candidate)
+    return candidate

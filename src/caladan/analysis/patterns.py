@@ -1,0 +1,91 @@
+"""Under which binding pattern each relation is evaluated.
+
+A goal with constants demands a part of a relation; so does an atom with constants. `Patterns` says,
+for an occurrence, which columns of it may be bound: not those of an aggregate, and none of a
+relation in `whole` (needed whole anyway), of one that is cut by a limit, or of one that has data of
+its own beside rules. `explore` lists all (relation, pattern) pairs that the goals lead to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from caladan.analysis.binding import body_patterns, free
+from caladan.analysis.core import Checked, CoreRule
+from caladan.program import Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """The patterns of a program, given the relations that are needed whole."""
+
+    checked: Checked
+    whole: frozenset[str]
+
+    def of(self, relation: str, occurrence: str) -> str:
+        """The pattern a relation is evaluated under, for an occurrence with these bindings."""
+        info = self.checked.relations[relation]
+        if (
+            not info.is_derived
+            or info.takes_data
+            or relation in self.whole
+            or any(r.limit is not None for r in self.rules(relation))
+        ):
+            return free(info.arity)
+        return "".join(
+            "f" if function is not None else letter
+            for letter, function in zip(occurrence, info.aggregates, strict=True)
+        )
+
+    def rules(self, relation: str) -> tuple[CoreRule, ...]:
+        """The rules of a relation."""
+        return tuple(r for r in self.checked.rules if r.head == relation)
+
+    def body(self, rule: CoreRule, pattern: str) -> dict[int, tuple[str, str]]:
+        """For each atom of a rule: the pattern its relation is evaluated under, and its own.
+
+        From a free head only constants bind: passing every value of one atom on to the next would
+        demand most of a relation at the price of keeping the demand. Negated atoms need theirs
+        whole.
+        """
+        found: dict[int, tuple[str, str]] = {}
+        for index, occurrence in body_patterns(rule, pattern, self.checked.relations).items():
+            atom = rule.atoms[index]
+            usable = (
+                occurrence
+                if "b" in pattern
+                else "".join("b" if isinstance(a, Constant) else "f" for a in atom.arguments)
+            )
+            evaluated = free(len(occurrence)) if atom.negated else self.of(atom.relation, usable)
+            found[index] = (evaluated, occurrence)
+        return found
+
+
+def explore(patterns: Patterns, wanted: Iterable[str]) -> list[tuple[str, str]]:
+    """Every (relation, pattern) that the goals and the wanted relations lead to."""
+    relations = patterns.checked.relations
+    queue = [(g.relation, patterns.of(g.relation, g.binding)) for g in patterns.checked.goals]
+    queue += [(name, free(relations[name].arity)) for name in wanted]
+    seen: dict[tuple[str, str], None] = dict.fromkeys(queue)
+    for relation, pattern in (queue := list(seen)):
+        for rule in patterns.rules(relation):
+            for index, (evaluated, _) in patterns.body(rule, pattern).items():
+                reached = (rule.atoms[index].relation, evaluated)
+                if reached not in seen:
+                    seen[reached] = None
+                    queue.append(reached)
+    return list(seen)
+
+
+def settle(checked: Checked, wanted: Iterable[str], whole: Iterable[str]) -> Patterns:
+    """Patterns in which no relation is needed both whole and in part."""
+    wanted = tuple(wanted)
+    patterns = Patterns(checked, frozenset(whole) | frozenset(wanted))
+    while True:
+        reached = explore(patterns, wanted)
+        partly = {r for r, p in reached if "b" in p}
+        both = {r for r, p in reached if "b" not in p and r in partly}
+        if not both:
+            return patterns
+        patterns = Patterns(checked, patterns.whole | both)

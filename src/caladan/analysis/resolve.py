@@ -1,0 +1,136 @@
+"""Names: every atom and goal finds its relation, with the right number of arguments.
+
+`resolve(program, catalog)` gives the arity of every relation: those declared in the program, those
+the catalog knows (data that was added), and those with rules. It reports C010 unknown relation,
+C011 wrong number of arguments, C017 declared twice, C021 query on an undefined relation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from caladan.errors import Diagnostics, Related, Span, did_you_mean
+from caladan.program import Atom, Choice, Column, Literal, Program, Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A relation by its name, how many columns it has and where that was said."""
+
+    arity: int
+    span: Span | None
+    columns: tuple[Column, ...] | None
+    takes_data: bool
+
+
+def resolve(
+    program: Program, catalog: Mapping[str, tuple[Column, ...]], found: Diagnostics
+) -> dict[str, Known]:
+    """What every name of the program stands for."""
+    known = {r.name: r for r in _declared(program.relations, found)}
+    for name, columns in catalog.items():
+        if name not in known:
+            known[name] = Relation(name, columns)
+    table = {
+        name: Known(len(r.columns), r.span, r.columns, takes_data=True) for name, r in known.items()
+    }
+    for rule in program.rules:
+        head = rule.head
+        if head.relation not in table:
+            table[head.relation] = Known(len(head.arguments), head.span, None, takes_data=False)
+        _check(head.relation, len(head.arguments), head.span, table, found)
+    for rule in program.rules:
+        for atom in _atoms(rule.body):
+            if atom.relation not in table:
+                found.add(
+                    "C010",
+                    f"unknown relation `{atom.relation}`",
+                    atom.span,
+                    help=did_you_mean(atom.relation, table)
+                    or f"declare it with database({{{_declaration(atom)}}}), "
+                    "add data for it, or write a rule for it",
+                )
+            else:
+                _check(atom.relation, len(atom.arguments), atom.span, table, found)
+    for goal in program.goals:
+        atom = goal.atom
+        if atom.relation not in table:
+            kind = "export" if goal.export else "query"
+            found.add(
+                "C021",
+                f"{kind} on `{atom.relation}`, which has neither rules nor data",
+                atom.span,
+                help=did_you_mean(atom.relation, table),
+            )
+        else:
+            _check(atom.relation, len(atom.arguments), atom.span, table, found)
+    return table
+
+
+def _declared(relations: Iterable[Relation], found: Diagnostics) -> Iterator[Relation]:
+    seen: dict[str, Relation] = {}
+    for relation in relations:
+        first = seen.get(relation.name)
+        if first is not None:
+            if first != relation:
+                found.add(
+                    "C017",
+                    f"`{relation.name}` is declared twice, with different columns",
+                    relation.span,
+                    related=[Related("first declared here", first.span)] if first.span else [],
+                )
+            continue
+        repeated = _repeated([c.name for c in relation.columns])
+        if repeated:
+            found.add(
+                "C017",
+                f"`{relation.name}` has two columns named `{repeated}`",
+                relation.span,
+                help="give every column a name of its own",
+            )
+        seen[relation.name] = relation
+        yield relation
+
+
+def _repeated(names: list[str]) -> str | None:
+    return next((n for i, n in enumerate(names) if n in names[:i]), None)
+
+
+def _check(
+    name: str, arity: int, span: Span | None, table: Mapping[str, Known], found: Diagnostics
+) -> None:
+    known = table[name]
+    if known.arity == arity:
+        return
+    declared = "declared here" if known.columns is not None else "first used here"
+    found.add(
+        "C011",
+        f"`{name}` has {_columns(known.arity)}, but {arity} "
+        f"{'argument is' if arity == 1 else 'arguments are'} given",
+        span,
+        related=[Related(declared, known.span)] if known.span else [],
+        help=None
+        if known.columns is None
+        else f"its columns are ({', '.join(c.name for c in known.columns)})",
+    )
+
+
+def _columns(arity: int) -> str:
+    return "1 column" if arity == 1 else f"{arity} columns"
+
+
+def _atoms(body: Iterable[Literal]) -> Iterator[Atom]:
+    for literal in body:
+        match literal:
+            case Atom():
+                yield literal
+            case Choice():
+                yield from _atoms((*literal.then, *literal.otherwise))
+            case _:
+                pass
+
+
+def _declaration(atom: Atom) -> str:
+    columns = ", ".join(f"{chr(ord('A') + i % 26)}: integer" for i in range(len(atom.arguments)))
+    return f"{atom.relation}({columns})"

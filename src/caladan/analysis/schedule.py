@@ -1,0 +1,180 @@
+"""The order in which the parts of a body can be evaluated.
+
+`schedule(rule, first=…)` gives the steps: look an atom up, bind a variable to an expression, test a
+comparison, test that a negated atom has no match. Tests come as soon as their variables are bound,
+so a selection stands where it first can. With `first`, that atom starts and the others follow so
+that each shares a variable with what is bound, where one does; without it they come as written.
+An equality binds whichever side is unbound, and solves `D = A + B` for any one whole number in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from caladan.analysis.core import CoreAtom, CoreRule
+from caladan.program import (
+    Arithmetic,
+    Comparison,
+    Expression,
+    Negative,
+    Type,
+    Variable,
+    variables,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Extend the bindings by the facts of a positive atom; `index` is its place in rule.atoms."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Keep the bindings for which a negated atom has no fact."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Bind a variable to the value of an expression."""
+
+    variable: str
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """Keep the bindings for which a comparison holds."""
+
+    comparison: Comparison
+
+
+Step: TypeAlias = Lookup | Absent | Bind | Test
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The steps, what they bind, and what could not be placed for want of bindings."""
+
+    steps: tuple[Step, ...]
+    bound: frozenset[str]
+    unplaced_atoms: tuple[CoreAtom, ...]
+    unplaced_comparisons: tuple[Comparison, ...]
+
+
+def schedule(rule: CoreRule, first: int | None = None, bound: Iterable[str] = ()) -> Schedule:
+    """Steps for a whole body, starting with the atom `first` and with `bound` known already."""
+    work = _Work(rule, set(bound))
+    work.settle()
+    waiting = [i for i, a in enumerate(rule.atoms) if not a.negated]
+    while waiting:
+        if first is not None and first in waiting:
+            index = first
+        elif first is None:
+            index = waiting[0]
+        else:
+            index = min(waiting, key=lambda i: (-work.shared(rule.atoms[i]), i))
+        waiting.remove(index)
+        work.look_up(index)
+    return Schedule(
+        tuple(work.steps),
+        frozenset(work.bound),
+        tuple(rule.atoms[i] for i in work.negated),
+        tuple(work.comparisons),
+    )
+
+
+class _Work:
+    def __init__(self, rule: CoreRule, bound: set[str]) -> None:
+        self._rule = rule
+        self.bound = bound
+        self.steps: list[Step] = []
+        self.comparisons = list(rule.comparisons)
+        self.negated = [i for i, a in enumerate(rule.atoms) if a.negated]
+
+    def shared(self, atom: CoreAtom) -> int:
+        return len(self.bound.intersection(atom.variables))
+
+    def look_up(self, index: int) -> None:
+        self.steps.append(Lookup(index))
+        self.bound.update(self._rule.atoms[index].variables)
+        self.settle()
+
+    def settle(self) -> None:
+        """Place everything that can be: tests before bindings, as they make less of the rest."""
+        placed = True
+        while placed:
+            placed = self._test() or self._absent() or self._bind()
+
+    def _test(self) -> bool:
+        ready = [c for c in self.comparisons if self._is_bound(c)]
+        for comparison in ready:
+            self.comparisons.remove(comparison)
+            self.steps.append(Test(comparison))
+        return bool(ready)
+
+    def _absent(self) -> bool:
+        ready = [i for i in self.negated if self.bound.issuperset(self._rule.atoms[i].variables)]
+        for index in ready:
+            self.negated.remove(index)
+            self.steps.append(Absent(index))
+        return bool(ready)
+
+    def _bind(self) -> bool:
+        for comparison in self.comparisons:
+            step = solve(comparison, self.bound, self._rule.types)
+            if step is not None:
+                self.comparisons.remove(comparison)
+                self.steps.append(step)
+                self.bound.add(step.variable)
+                return True
+        return False
+
+    def _is_bound(self, comparison: Comparison) -> bool:
+        return all(v.name in self.bound for v in variables(comparison))
+
+
+def solve(comparison: Comparison, bound: set[str], types: Mapping[str, Type]) -> Bind | None:
+    """How an equality binds its one unbound variable, if it does."""
+    if comparison.operator != "=":
+        return None
+    unbound = [v.name for v in variables(comparison) if v.name not in bound]
+    if len(unbound) != 1 or unbound[0] == "_":
+        return None
+    name = unbound[0]
+    for one, other in (
+        (comparison.left, comparison.right),
+        (comparison.right, comparison.left),
+    ):
+        if isinstance(one, Variable) and one.name == name:
+            return Bind(name, other)
+        # Only whole numbers are solved for: on fractions `(A + B) - B` need not give A back.
+        whole = all(types.get(v.name, Type.LONG).is_integral for v in variables(comparison))
+        if whole and any(v.name == name for v in variables(one)):
+            value = _isolate(name, one, other)
+            if value is not None:
+                return Bind(name, value)
+    return None
+
+
+def _isolate(name: str, node: Expression, value: Expression) -> Expression | None:
+    """The expression for `name` that makes `node = value`, through sums and differences."""
+    match node:
+        case Variable():
+            return value
+        case Negative():
+            return _isolate(name, node.operand, Negative(value))
+        case Arithmetic("+" | "-" as operator, left, right):
+            if any(v.name == name for v in variables(left)):
+                inverse = "-" if operator == "+" else "+"
+                return _isolate(name, left, Arithmetic(inverse, value, right))
+            if operator == "+":
+                return _isolate(name, right, Arithmetic("-", value, left))
+            return _isolate(name, right, Arithmetic("-", left, value))
+        case _:
+            return None

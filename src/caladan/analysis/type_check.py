@@ -1,0 +1,173 @@
+"""The check behind `types`: whatever disagrees becomes a C012 that shows both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from caladan.analysis.core import CoreAtom, CoreRule
+from caladan.analysis.expressions import constant_type, joinable, partial_type, widened
+from caladan.errors import Diagnostics, Related, Span
+from caladan.program import (
+    Aggregate,
+    Arithmetic,
+    Comparison,
+    Conditional,
+    Constant,
+    Expression,
+    Negative,
+    Type,
+    Variable,
+)
+
+
+def article(type: Type) -> str:
+    """A type with its article."""
+    return f"an {type}" if type is Type.INTEGER else f"a {type}"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A type, and where it came from in words a user can follow."""
+
+    type: Type
+    span: Span | None
+    where: str
+
+
+def check_rule(
+    rule: CoreRule,
+    environment: Mapping[str, Origin],
+    columns: Mapping[str, list[Origin | None]],
+    found: Diagnostics,
+) -> None:
+    """Report every place of a rule where types disagree."""
+    checker = _Checker(rule, environment, found)
+    for atom in rule.atoms:
+        checker.atom(atom, columns.get(atom.relation, []))
+    for comparison in rule.comparisons:
+        checker.comparison(comparison)
+    for argument, column in zip(rule.arguments, columns[rule.head], strict=False):
+        checker.head(argument, column)
+
+
+class _Checker:
+    def __init__(
+        self, rule: CoreRule, environment: Mapping[str, Origin], found: Diagnostics
+    ) -> None:
+        self._rule = rule
+        self._environment = environment
+        self._known = {name: origin.type for name, origin in environment.items()}
+        self._found = found
+
+    def atom(self, atom: CoreAtom, columns: Iterable[Origin | None]) -> None:
+        for argument, column in zip(atom.arguments, columns, strict=False):
+            if column is None:
+                continue
+            if isinstance(argument, Constant):
+                self._constant(argument, column, atom)
+            elif argument.name in self._environment:
+                known = self._environment[argument.name]
+                if not joinable(known.type, column.type):
+                    self._conflict(
+                        f"`{argument.name}` is {column.type} in `{atom.relation}` "
+                        f"but {known.type} elsewhere in the rule",
+                        argument.span or atom.span,
+                        [known, column],
+                        _WIDEN if known.type.is_numeric and column.type.is_numeric else None,
+                    )
+
+    def _constant(self, argument: Constant, column: Origin, atom: CoreAtom) -> None:
+        own = constant_type(argument.value)
+        fits = (
+            own == column.type
+            or (own.is_integral and column.type.is_numeric)
+            or (own.is_floating and column.type.is_floating)
+            or (own is Type.STRING and column.type is Type.DATETIME)
+        )
+        if not fits:
+            self._conflict(
+                f"`{atom.relation}` has {article(column.type)} here, not {article(own)}",
+                argument.span or atom.span,
+                [column],
+            )
+
+    def comparison(self, node: Comparison) -> None:
+        left, right = self.expression(node.left), self.expression(node.right)
+        if left is None or right is None or widened(left, right) is not None:
+            return
+        if {left, right} == {Type.DATETIME, Type.STRING} and any(
+            isinstance(side, Constant) for side in (node.left, node.right)
+        ):
+            return
+        self._conflict(
+            f"{article(left)} cannot be compared with {article(right)}",
+            node.span or self._rule.span,
+            [*self._origins(node.left), *self._origins(node.right)],
+        )
+
+    def head(self, argument: Expression, column: Origin | None) -> None:
+        type = self.expression(argument)
+        if type is None or column is None or widened(type, column.type) is not None:
+            return
+        if column.type is Type.DATETIME and isinstance(argument, Constant) and type is Type.STRING:
+            return
+        self._conflict(
+            f"`{self._rule.head}` gets {article(type)} here, but the column is {column.type}",
+            argument.span or self._rule.span,
+            [*self._origins(argument), column],
+        )
+
+    def expression(self, node: Expression) -> Type | None:
+        """The type of an expression, after a look inside it."""
+        match node:
+            case Arithmetic():
+                whole = node.operator in ("div", "mod")
+                for side in (node.left, node.right):
+                    self._operand(side, node.operator, whole)
+            case Negative():
+                self._operand(node.operand, "-", False)
+            case Conditional():
+                for comparison in node.condition:
+                    self.comparison(comparison)
+                then, otherwise = self.expression(node.then), self.expression(node.otherwise)
+                if then is not None and otherwise is not None and widened(then, otherwise) is None:
+                    self._conflict(
+                        f"the branches of `if` are {then} and {otherwise}",
+                        node.span or self._rule.span,
+                        [*self._origins(node.then), *self._origins(node.otherwise)],
+                    )
+            case Aggregate():
+                for term in node.terms:
+                    self.expression(term)
+                if node.terms and node.function in ("sum", "avg", "msum", "mcount"):
+                    self._operand(node.terms[-1], node.function, False)
+            case _:
+                pass
+        return partial_type(node, self._known)
+
+    def _operand(self, node: Expression, operator: str, whole: bool) -> None:
+        type = self.expression(node)
+        if type is None or (type.is_integral if whole else type.is_numeric):
+            return
+        wanted = "whole numbers" if whole else "numbers"
+        self._conflict(
+            f"`{operator}` needs {wanted}, not {article(type)}",
+            node.span or self._rule.span,
+            self._origins(node),
+            "`/` divides fractions" if whole and type.is_floating else None,
+        )
+
+    def _origins(self, node: Expression) -> list[Origin]:
+        if isinstance(node, Variable) and node.name in self._environment:
+            return [self._environment[node.name]]
+        return []
+
+    def _conflict(
+        self, message: str, span: Span | None, sides: list[Origin], help: str | None = None
+    ) -> None:
+        related = [Related(s.where, s.span) for s in sides if s.span and s.span != span]
+        self._found.add("C012", message, span, related=related, help=help)
+
+
+_WIDEN = "a join compares exactly; make it a double first: `D = N * 1.0`"

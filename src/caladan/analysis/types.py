@@ -1,0 +1,291 @@
+"""Types: every column and every variable gets one, and whatever disagrees is reported.
+
+`types(rules, known)` works in three steps. It first spreads types from declared columns and
+constants through the rules until nothing changes; a head column that several rules feed takes the
+widest of their numeric types. It then checks every atom, comparison and expression, reporting C012
+with both sides: where each of the conflicting types came from. Last, it gives constants the type of
+the column or variable they meet (C018 where the value does not fit).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from caladan.analysis.core import CoreAtom, CoreRule, Term
+from caladan.analysis.expressions import constant_type, joinable, partial_type, widened
+from caladan.analysis.resolve import Known
+from caladan.analysis.rewrite import replace_in
+from caladan.analysis.type_check import Origin, article, check_rule
+from caladan.errors import Diagnostics, Related, Span
+from caladan.program import (
+    Aggregate,
+    Comparison,
+    Conditional,
+    Constant,
+    Expression,
+    Type,
+    Value,
+    Variable,
+    variables,
+)
+from caladan.values import fit
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """Rules with types, the columns' types by relation, and facts as plain rows."""
+
+    rules: tuple[CoreRule, ...]
+    columns: Mapping[str, tuple[Type, ...]]
+    facts: Mapping[str, tuple[tuple[Value, ...], ...]]
+
+
+def types(rules: Iterable[CoreRule], known: Mapping[str, Known], found: Diagnostics) -> Typed:
+    """The types of everything, and the rules with constants that have them."""
+    inference = _Inference(known)
+    facts = [r for r in rules if _is_fact(r)]
+    derived = [r for r in rules if not _is_fact(r)]
+    for fact in facts:
+        inference.feed(fact, {})
+    environments = inference.spread(derived)
+    for rule in facts:
+        _check_fact(rule, inference.columns, found)
+    for rule, environment in zip(derived, environments, strict=True):
+        check_rule(rule, environment, inference.columns, found)
+    fitter = _Fitter(inference.final(), found)
+    return Typed(
+        tuple(
+            fitter.rule(rule, {name: origin.type for name, origin in environment.items()})
+            for rule, environment in zip(derived, environments, strict=True)
+        ),
+        fitter.columns,
+        fitter.facts(facts),
+    )
+
+
+def _is_fact(rule: CoreRule) -> bool:
+    return (
+        not rule.atoms
+        and not rule.comparisons
+        and all(isinstance(a, Constant) for a in rule.arguments)
+    )
+
+
+class _Inference:
+    """Spreads types until nothing changes. A type only ever widens, so this ends."""
+
+    def __init__(self, known: Mapping[str, Known]) -> None:
+        self.columns: dict[str, list[Origin | None]] = {
+            name: [None] * relation.arity for name, relation in known.items()
+        }
+        for name, relation in known.items():
+            for i, column in enumerate(relation.columns or ()):
+                where = f"`{name}` declares column {column.name} as {column.type}"
+                self.columns[name][i] = Origin(column.type, column.span, where)
+
+    def spread(self, rules: list[CoreRule]) -> list[dict[str, Origin]]:
+        """The variables' types of each rule, once all columns are known."""
+        for rule in rules:
+            self.columns.setdefault(rule.head, [None] * len(rule.arguments))
+        changed = True
+        while changed:
+            changed = False
+            for rule in rules:
+                changed |= self.feed(rule, self.environment(rule))
+        return [self.environment(rule) for rule in rules]
+
+    def feed(self, rule: CoreRule, environment: Mapping[str, Origin]) -> bool:
+        """Widen the head's columns by what a rule puts there."""
+        known = {name: origin.type for name, origin in environment.items()}
+        columns = self.columns[rule.head]
+        changed = False
+        for i, argument in enumerate(rule.arguments[: len(columns)]):
+            type = partial_type(argument, known)
+            if type is None or _takes_text(columns[i], argument):
+                continue
+            current = columns[i]
+            wider = type if current is None else widened(current.type, type)
+            if wider is not None and (current is None or wider != current.type):
+                where = f"column {i + 1} of `{rule.head}` is {wider} because of this"
+                columns[i] = Origin(wider, argument.span or rule.span, where)
+                changed = True
+        return changed
+
+    def environment(self, rule: CoreRule) -> dict[str, Origin]:
+        """What is known of the variables of a rule."""
+        known: dict[str, Origin] = {}
+        for atom in rule.positive:
+            columns = self.columns.get(atom.relation, [])
+            for i, argument in enumerate(atom.arguments[: len(columns)]):
+                column = columns[i]
+                if isinstance(argument, Variable) and column is not None:
+                    here = Origin(
+                        column.type,
+                        argument.span or atom.span,
+                        f"`{argument.name}` is {column.type} in `{atom.relation}`",
+                    )
+                    before = known.get(argument.name)
+                    if before is None or (
+                        joinable(before.type, here.type)
+                        and widened(before.type, here.type) != before.type
+                    ):
+                        known[argument.name] = here
+        while any(_bind(comparison, known) for comparison in rule.comparisons):
+            pass
+        return known
+
+    def final(self) -> dict[str, tuple[Type, ...]]:
+        """The columns' types; what no fact can ever reach is an integer."""
+        return {
+            name: tuple(Type.INTEGER if c is None else c.type for c in columns)
+            for name, columns in self.columns.items()
+        }
+
+
+def _takes_text(column: Origin | None, argument: Expression) -> bool:
+    """A datetime column takes text written in the program."""
+    return (
+        column is not None
+        and column.type is Type.DATETIME
+        and isinstance(argument, Constant)
+        and isinstance(argument.value, str)
+    )
+
+
+def _bind(comparison: Comparison, known: dict[str, Origin]) -> bool:
+    """Learn the type of the one unknown variable of an equality; True if something was learnt."""
+    if comparison.operator != "=":
+        return False
+    for one, other in (
+        (comparison.left, comparison.right),
+        (comparison.right, comparison.left),
+    ):
+        if isinstance(one, Variable) and one.name not in known:
+            type = partial_type(other, {n: o.type for n, o in known.items()})
+            if type is not None:
+                where = f"`{one.name}` is {type} because of this"
+                known[one.name] = Origin(type, comparison.span, where)
+                return True
+    unknown = {v.name for v in variables(comparison)} - known.keys()
+    if len(unknown) == 1 and all(
+        known[v.name].type.is_integral for v in variables(comparison) if v.name in known
+    ):
+        name = unknown.pop()
+        where = f"`{name}` is long because of this"
+        known[name] = Origin(Type.LONG, comparison.span, where)
+        return True
+    return False
+
+
+def _check_fact(
+    rule: CoreRule, columns: Mapping[str, list[Origin | None]], found: Diagnostics
+) -> None:
+    for argument, column in zip(rule.arguments, columns[rule.head], strict=False):
+        assert isinstance(argument, Constant)
+        if column is None or _takes_text(column, argument):
+            continue
+        type = constant_type(argument.value)
+        if widened(column.type, type) != column.type and not (
+            column.type.is_numeric and type.is_numeric
+        ):
+            found.add(
+                "C012",
+                f"`{rule.head}` gets {article(type)} where it has {article(column.type)}",
+                argument.span or rule.span,
+                related=[Related(column.where, column.span)] if column.span else [],
+            )
+
+
+class _Fitter:
+    """Gives constants the types of what they meet."""
+
+    def __init__(self, columns: dict[str, tuple[Type, ...]], found: Diagnostics) -> None:
+        self.columns = columns
+        self._found = found
+
+    def facts(self, rules: Iterable[CoreRule]) -> dict[str, tuple[tuple[Value, ...], ...]]:
+        rows: dict[str, list[tuple[Value, ...]]] = {}
+        for rule in rules:
+            rows.setdefault(rule.head, []).append(
+                tuple(
+                    self._value(a.value, t, a.span)
+                    for a, t in zip(rule.arguments, self.columns[rule.head], strict=False)
+                    if isinstance(a, Constant)
+                )
+            )
+        return {name: tuple(dict.fromkeys(facts)) for name, facts in rows.items()}
+
+    def rule(self, rule: CoreRule, known: dict[str, Type]) -> CoreRule:
+        return replace(
+            rule,
+            atoms=tuple(self._atom(a) for a in rule.atoms),
+            comparisons=tuple(self._comparison(c, known) for c in rule.comparisons),
+            arguments=tuple(
+                self._argument(a, t, known)
+                for a, t in zip(rule.arguments, self.columns[rule.head], strict=False)
+            ),
+            types=known,
+        )
+
+    def _atom(self, atom: CoreAtom) -> CoreAtom:
+        types = self.columns.get(atom.relation, ())
+        arguments: list[Term] = []
+        for i, argument in enumerate(atom.arguments):
+            if isinstance(argument, Constant) and i < len(types):
+                argument = self._constant(argument, types[i])
+            arguments.append(argument)
+        return replace(atom, arguments=tuple(arguments))
+
+    def _argument(self, node: Expression, type: Type, known: Mapping[str, Type]) -> Expression:
+        if isinstance(node, Constant):
+            return self._constant(node, type)
+        if isinstance(node, Aggregate):
+            return replace(node, terms=tuple(self._inside(t, known) for t in node.terms))
+        return self._inside(node, known)
+
+    def _inside(self, node: Expression, known: Mapping[str, Type]) -> Expression:
+        def change(part: Expression) -> Expression | None:
+            if not isinstance(part, Conditional):
+                return None
+            return replace(
+                part,
+                condition=tuple(self._comparison(c, known) for c in part.condition),
+                then=self._inside(part.then, known),
+                otherwise=self._inside(part.otherwise, known),
+            )
+
+        return replace_in(node, change)
+
+    def _comparison(self, node: Comparison, known: Mapping[str, Type]) -> Comparison:
+        left, right = self._inside(node.left, known), self._inside(node.right, known)
+        return replace(
+            node,
+            left=self._beside(left, right, known),
+            right=self._beside(right, left, known),
+        )
+
+    def _beside(self, node: Expression, other: Expression, known: Mapping[str, Type]) -> Expression:
+        """A literal beside a datetime or a 32-bit float is one of its kind."""
+        if isinstance(node, Constant) and not isinstance(other, Constant):
+            type = partial_type(other, known)
+            if type is Type.DATETIME or (
+                type is Type.FLOAT and constant_type(node.value).is_numeric
+            ):
+                return self._constant(node, type)
+        return node
+
+    def _constant(self, node: Constant, type: Type) -> Constant:
+        return Constant(self._value(node.value, type, node.span), node.span)
+
+    def _value(self, value: Value, type: Type, span: Span | None) -> Value:
+        own = constant_type(value)
+        if widened(type, own) is None and not (type is Type.DATETIME and own is Type.STRING):
+            return value  # a conflict that the check has reported
+        if own.is_floating and type.is_integral:
+            return value  # likewise
+        try:
+            return fit(value, type)
+        except ValueError as reason:
+            self._found.add("C018", str(reason), span)
+            return value

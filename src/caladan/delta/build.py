@@ -1,0 +1,86 @@
+"""Delta rewriting: one delta rule for each atom of the clique that a rule mentions.
+
+For `d <- a, b, c` over relations of the clique, with x old facts, δx new and x' both, the new facts
+come from `δa b' c'`, `a δb c'` and `a b δc`: no combination is derived twice. A relation whose
+values are improved in place (mmin, msum …) is read as x' throughout: its old value is of no use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from caladan.analysis.core import Clique, CoreRule, RelationInfo
+from caladan.delta.arrangements import cover, needs
+from caladan.delta.contributors import contributors
+from caladan.delta.pivot import pivot
+from caladan.delta.program import Arrangement, DeltaClique, DeltaProgram, DeltaRule
+from caladan.operators.build import OperatorProgram, rule_plan
+from caladan.operators.tree import Version
+
+
+def delta(program: OperatorProgram) -> DeltaProgram:
+    """The delta program of an operator program."""
+    cliques = [_clique(c.clique, program.relations) for c in program.cliques]
+    rules = [r for c in cliques for r in (*c.exit_rules, *c.delta_rules)]
+    orders = cover(
+        (need for rule in rules for need in needs(rule)),
+        {name: info.arity for name, info in program.relations.items()},
+    )
+    return DeltaProgram(
+        program.relations,
+        program.checked.facts,
+        tuple(_arranged(c, orders) for c in cliques),
+        program.goals,
+        tuple(dict.fromkeys(orders.values())),
+    )
+
+
+def _clique(clique: Clique, relations: Mapping[str, RelationInfo]) -> DeltaClique:
+    return DeltaClique(
+        clique.relations,
+        clique.is_recursive,
+        clique.stratum,
+        tuple(_rule(r, None, clique, relations) for r in clique.exit_rules),
+        tuple(
+            _rule(rule, seed, clique, relations)
+            for rule in clique.recursive_rules
+            for seed, atom in enumerate(rule.atoms)
+            if atom.relation in clique.relations
+        ),
+        pivot(clique, relations),
+    )
+
+
+def _rule(
+    rule: CoreRule, seed: int | None, clique: Clique, relations: Mapping[str, RelationInfo]
+) -> DeltaRule:
+    def version(index: int) -> Version:
+        relation = rule.atoms[index].relation
+        if relation not in clique.relations:
+            return Version.FULL
+        if index == seed:
+            return Version.DELTA
+        old = seed is not None and index < seed and not relations[relation].has_aggregates
+        return Version.OLD if old else Version.NEW
+
+    keys, places = contributors(rule, clique, relations)
+    plan = rule_plan(rule, clique, relations, first=seed, version=version, keys=keys)
+    guard = dict.fromkeys(
+        a.relation for i, a in enumerate(rule.atoms) if not a.negated and i != seed
+    )
+    return DeltaRule(rule, seed, plan, tuple(guard), (), places)
+
+
+def _arranged(
+    clique: DeltaClique, orders: Mapping[tuple[str, frozenset[int]], Arrangement]
+) -> DeltaClique:
+    def arranged(rule: DeltaRule) -> DeltaRule:
+        found = dict.fromkeys(orders[need] for need in needs(rule))
+        return replace(rule, arrangements=tuple(found))
+
+    return replace(
+        clique,
+        exit_rules=tuple(arranged(r) for r in clique.exit_rules),
+        delta_rules=tuple(arranged(r) for r in clique.delta_rules),
+    )

@@ -1,0 +1,1 @@
+"""Engines: they evaluate delta programs. `interface` is what all of them do."""

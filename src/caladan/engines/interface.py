@@ -1,0 +1,91 @@
+"""What an engine is: it takes data in, runs a DeltaProgram over tables, and hands tables out.
+
+A `Table` is a relation as an engine holds it (a Spark DataFrame, a set, sorted runs); nobody but
+its engine looks inside. `Engine.load` turns a source into a table and reports bad rows;
+`Engine.run` evaluates cliques in order and returns a table for every relation it derived;
+`Engine.answer` selects a goal's rows. A run that has to stop early raises `Stopped`, which carries
+what was derived so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from caladan.analysis.core import CoreGoal
+from caladan.delta.program import DeltaProgram
+from caladan.errors import CaladanError, Diagnostic
+from caladan.events import Events
+from caladan.options import Options
+from caladan.program import Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from caladan.data.source import Source
+
+
+class Table(Protocol):
+    """A relation in an engine's hands."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Names and types."""
+        ...
+
+    def count(self) -> int:
+        """How many facts."""
+        ...
+
+    def arrow(self, limit: int | None = None) -> pa.Table:
+        """The facts, or any `limit` of them, decoded, in the Arrow types of their columns."""
+        ...
+
+    def spark(self, session: Any) -> Any:
+        """The facts as a DataFrame of a Spark session."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what the table holds; it is not used again."""
+        ...
+
+
+class Engine(Protocol):
+    """An evaluator of delta programs."""
+
+    name: str
+
+    def load(
+        self, name: str, source: Source, columns: tuple[Column, ...], options: Options
+    ) -> tuple[Table, pa.Table | None]:
+        """The facts of a source, typed as `columns`, and, if permissive, the rows set aside.
+
+        The rows set aside have the columns relation, file, line, column, text, reason.
+        """
+        ...
+
+    def run(
+        self,
+        program: DeltaProgram,
+        store: Mapping[str, Table],
+        options: Options,
+        events: Events,
+    ) -> dict[str, Table]:
+        """Tables for every derived relation of the program, by name."""
+        ...
+
+    def answer(self, goal: CoreGoal, table: Table) -> Table:
+        """The rows of a table that match a goal, with the goal's column names."""
+        ...
+
+    def close(self) -> None:
+        """End what the engine started itself, and nothing else."""
+        ...
+
+
+class Stopped(CaladanError):
+    """A run that met a limit or was interrupted; `store` has what it had derived."""
+
+    def __init__(self, diagnostic: Diagnostic, store: Mapping[str, Table]) -> None:
+        super().__init__(diagnostic)
+        self.store = dict(store)

@@ -1,0 +1,81 @@
+"""Events: what a run tells while it goes. Progress and stats only listen.
+
+An engine calls the methods of an `Events`; whoever wants to know overrides some of them. Several
+listeners are joined by `Several`. The engine never waits for a listener's answer, but a listener
+may raise to end the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class Events:
+    """A listener that ignores everything: the base of those that do not."""
+
+    def run_started(self, engine: str, cliques: int) -> None:
+        """A run begins; it has so many cliques to evaluate."""
+
+    def data_read(self, relation: str, facts: int, seconds: float) -> None:
+        """The data of a relation was brought in."""
+
+    def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
+        """A clique begins."""
+
+    def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
+        """A rule was evaluated; `facts` are those it derived, None where nobody counted."""
+
+    def rule_skipped(self, rule: int, seed: str | None) -> None:
+        """A guard kept a rule from being evaluated."""
+
+    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
+        """A round of the current clique is over; it found so many new facts."""
+
+    def clique_done(
+        self, relations: Sequence[str], rounds: int, facts: int, seconds: float
+    ) -> None:
+        """A clique is finished."""
+
+    def run_done(self, seconds: float) -> None:
+        """The run is over."""
+
+
+class Several(Events):
+    """Passes every event on to several listeners."""
+
+    def __init__(self, *listeners: Events) -> None:
+        self._listeners = listeners
+
+    def run_started(self, engine: str, cliques: int) -> None:
+        for each in self._listeners:
+            each.run_started(engine, cliques)
+
+    def data_read(self, relation: str, facts: int, seconds: float) -> None:
+        for each in self._listeners:
+            each.data_read(relation, facts, seconds)
+
+    def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
+        for each in self._listeners:
+            each.clique_started(relations, recursive, strategy)
+
+    def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
+        for each in self._listeners:
+            each.rule_done(rule, seed, facts, seconds)
+
+    def rule_skipped(self, rule: int, seed: str | None) -> None:
+        for each in self._listeners:
+            each.rule_skipped(rule, seed)
+
+    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
+        for each in self._listeners:
+            each.round_done(number, new, total, seconds)
+
+    def clique_done(
+        self, relations: Sequence[str], rounds: int, facts: int, seconds: float
+    ) -> None:
+        for each in self._listeners:
+            each.clique_done(relations, rounds, facts, seconds)
+
+    def run_done(self, seconds: float) -> None:
+        for each in self._listeners:
+            each.run_done(seconds)

@@ -1,0 +1,90 @@
+"""Languages: text → Program, and Program → text.
+
+    detect(text)              which language a text is written in
+    parse(text)               its Program
+    parse_goal("tc(1, X)")    a goal for a session, in DeALS
+    unparse(program)          a Program as text
+
+Each language is a package of its own beside this file. Comments and quoted texts never count for
+`detect`; what it goes by is listed at `_MARKS`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from caladan.errors import Place, Source, Span, did_you_mean, error
+from caladan.language import deals
+from caladan.program import Goal, Program
+
+LANGUAGES: Final = ("deals", "souffle", "rasql")
+"""The languages that programs are written in as text."""
+
+_TITLES: Final = {"souffle": "Soufflé", "rasql": "RaSQL"}
+
+_SQL: Final = r"\A\s*(?:with|select|create|insert|values)\b\s*"
+
+_MARKS: Final = (
+    ("rasql", re.compile(rf"{_SQL}(?!\s|\(|<-|:-|[.,:])", re.IGNORECASE)),
+    ("deals", re.compile(r"\bdatabase\s*\(\s*\{")),
+    ("souffle", re.compile(r"(?<!\w)\.(?:decl|input|output|printsize|type|comp|include)\b")),
+    ("deals", re.compile(r"<-")),
+    ("souffle", re.compile(r":-")),
+    ("rasql", re.compile(rf"{_SQL}\([\s\S]*[^.\s]\s*\Z", re.IGNORECASE)),
+    ("deals", re.compile(r"\A\s*(?:[^\W\d]\w*\s*[(.]|(?:query|export)\b)")),
+)
+"""What shows a language, the surest signs first: the first pattern that is found decides."""
+
+_TEXT: Final = r"""'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+\""""
+_UNSEEN: Final = re.compile(
+    rf"(?P<text>{_TEXT})|(?:%|--|//)[^\n]*|/\*[\s\S]*?(?:\*/|\Z)|\ufeff",
+)
+
+
+def detect(text: str, *, name: str = "<program>") -> str:
+    """The language of a text, one of LANGUAGES; C005 if it looks like none of them."""
+    seen = _UNSEEN.sub(lambda part: ("'" if part["text"] else " ") * len(part.group()), text)
+    for language, mark in _MARKS:
+        if mark.search(seen):
+            return language
+    if not seen.strip():
+        raise error("C005", "the program is empty", Place(name))
+    start = len(seen) - len(seen.lstrip())
+    first = Span(Source(name, text), start, start + len(seen[start:].split(maxsplit=1)[0]))
+    raise error(
+        "C005",
+        "cannot tell which language this is",
+        first,
+        help="DeALS has `<-` or `database({`, Soufflé `.decl` or `:-`, RaSQL begins with a word of "
+        'SQL; language="deals" says it outright',
+    )
+
+
+def parse(text: str, *, name: str = "<program>", language: str | None = None) -> Program:
+    """The Program of a text; `name` is what diagnostics call it."""
+    _require(language or detect(text, name=name))
+    return deals.parse(Source(name, text))
+
+
+def parse_goal(text: str, *, name: str = "<goal>") -> Goal:
+    """The Goal that a text asks: `tc(1, X)`, `query tc(1, X).`"""
+    return deals.parse_goal(Source(name, text))
+
+
+def unparse(program: Program, language: str = "deals") -> str:
+    """A Program as text that `parse` reads back."""
+    _require(language)
+    return deals.unparse(program)
+
+
+def _require(language: str) -> None:
+    """Refuse what is no language (C050), and what is not here yet (C051)."""
+    if language not in LANGUAGES:
+        raise error(
+            "C050",
+            f"there is no language `{language}`",
+            help=did_you_mean(language, LANGUAGES) or f"the languages are {', '.join(LANGUAGES)}",
+        )
+    if language in _TITLES:
+        raise error("C051", f"the {_TITLES[language]} language arrives with a later version")

@@ -1,0 +1,272 @@
+"""Expressions: constants, variables, parameters, arithmetic, `if(…)` and aggregates.
+
+    expression   unary (operator unary)…          `* / div mod` before `+ -`, all from the left
+    unary        - unary | primary                `-5` is a constant, `-(5)` a sign and a constant
+    primary      number | text | word | true | false | variable | parameter
+                 | ( expression ) | if( condition then expression else expression )
+                 | aggregate< term > | aggregate< (term, …) >
+
+Comparisons are no expressions, so the `>` that closes an aggregate is never taken for one. `<-` and
+`>=` are split where an aggregate's bracket meets a sign or an equals sign.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, cast
+
+from caladan.errors import Span
+from caladan.language.deals.cursor import Cursor
+from caladan.language.deals.tokens import (
+    FLOAT,
+    INTEGER,
+    NAMES,
+    PARAMETER,
+    Token,
+    unquote,
+)
+from caladan.program import (
+    AGGREGATES,
+    Aggregate,
+    AggregateFunction,
+    Arithmetic,
+    ArithmeticOperator,
+    Comparison,
+    ComparisonOperator,
+    Conditional,
+    Constant,
+    Expression,
+    Negative,
+    Parameter,
+    Variable,
+)
+
+PRECEDENCE: Final[dict[str, int]] = {"+": 1, "-": 1, "*": 2, "/": 2, "div": 2, "mod": 2}
+
+COMPARISONS: Final = frozenset({"=", "~=", "<", "<=", ">", ">=", "<-"})
+"""What may stand between two sides; `<-` is `<` and `-` here, as in `X<-5`."""
+
+_MIN_INTEGER: Final = -(2**63)
+_MAX_INTEGER: Final = 2**63 - 1
+_MAX_DIGITS: Final = 19
+
+_VALUE: Final = "a value"
+
+
+def expression(cursor: Cursor) -> Expression:
+    """A whole expression."""
+    if cursor.depth == 0:
+        cursor.operators = 0
+    start = cursor.current.start
+    return arithmetic(cursor, unary(cursor), start)
+
+
+def arithmetic(cursor: Cursor, left: Expression, start: int, weakest: int = 1) -> Expression:
+    """What follows a first operand, written at `start`; only operators not weaker than this."""
+    while (precedence := PRECEDENCE.get(cursor.kind, 0)) >= weakest:
+        token = cursor.advance()
+        cursor.count_operator(token)
+        right_start = cursor.current.start
+        right = unary(cursor)
+        if PRECEDENCE.get(cursor.kind, 0) > precedence:
+            right = arithmetic(cursor, right, right_start, precedence + 1)
+        operator = cast("ArithmeticOperator", token.kind)
+        left = Arithmetic(operator, left, right, cursor.since(start))
+    return left
+
+
+def comparison(cursor: Cursor, left: Expression, start: int) -> Comparison:
+    """What follows the left side of a comparison, written at `start`: an operator is there."""
+    token = cursor.split("<") if cursor.kind == "<-" else cursor.advance()
+    right = expression(cursor)
+    operator = cast("ComparisonOperator", token.kind)
+    return Comparison(operator, left, right, cursor.since(start))
+
+
+def condition(cursor: Cursor) -> tuple[Comparison, ...]:
+    """Comparisons joined by `,`, up to `then`."""
+    comparisons: list[Comparison] = []
+    while True:
+        start = cursor.current.start
+        left = expression(cursor)
+        if cursor.kind not in COMPARISONS:
+            cursor.fail("a comparison operator in the condition of `if`")
+        comparisons.append(comparison(cursor, left, start))
+        if not cursor.accept(","):
+            return tuple(comparisons)
+
+
+def arguments(cursor: Cursor) -> tuple[Expression, ...]:
+    """`(expression, …)`, perhaps empty."""
+    opening = cursor.advance()
+    if cursor.accept(")"):
+        return ()
+    found = [expression(cursor)]
+    while cursor.accept(","):
+        found.append(expression(cursor))
+    cursor.close(opening, ")", "`,` or `)` after an argument")
+    return tuple(found)
+
+
+def unary(cursor: Cursor) -> Expression:
+    """A primary, perhaps with a sign; the sign of a number belongs to it."""
+    if cursor.kind != "-":
+        return primary(cursor)
+    if cursor.next_kind in (INTEGER, FLOAT):
+        sign = cursor.advance()
+        return _number(cursor, sign)
+    cursor.enter()
+    sign = cursor.advance()
+    operand = unary(cursor)
+    cursor.depth -= 1
+    return Negative(operand, cursor.since(sign.start))
+
+
+def primary(cursor: Cursor) -> Expression:
+    """An expression without operators at its top."""
+    match cursor.kind:
+        case "integer" | "float":
+            return _number(cursor)
+        case "variable" if cursor.next_kind != "(":
+            token = cursor.advance()
+            return Variable(cursor.text(token), cursor.span(token))
+        case "word" | "variable":
+            return _word(cursor)
+        case "text":
+            return _text(cursor)
+        case "true" | "false":
+            token = cursor.advance()
+            return Constant(token.kind == "true", cursor.span(token))
+        case "parameter" | "{":
+            return _parameter(cursor)
+        case "(":
+            return _parenthesis(cursor)
+        case "if":
+            return _conditional(cursor)
+        case "." if cursor.next_kind == INTEGER:
+            cursor.fail(_VALUE, help="a number begins with a digit, as in `0.5`")
+        case _:
+            cursor.fail(_VALUE)
+
+
+def _number(cursor: Cursor, sign: Token | None = None) -> Constant:
+    token = cursor.advance()
+    text = cursor.text(token)
+    span = cursor.since(sign.start if sign else token.start)
+    value = float(text) if token.kind == FLOAT else _integer(text)
+    if sign:
+        value = -value
+    if isinstance(value, int) and not _MIN_INTEGER <= value <= _MAX_INTEGER:
+        help = f"whole numbers go from {_MIN_INTEGER} to {_MAX_INTEGER}"
+        cursor.found.add("C003", "this number does not fit into 64 bits", span, help=help)
+    elif not math.isfinite(value):
+        help = "the largest is about 1.8e308"
+        cursor.found.add("C003", "this number is too large for a double", span, help=help)
+    return Constant(value, span)
+
+
+def _integer(digits: str) -> int:
+    """The value of digits; Python refuses thousands of them, so one too many is as good as all."""
+    digits = digits.lstrip("0") or "0"
+    return int(digits[: _MAX_DIGITS + 1])
+
+
+def _word(cursor: Cursor) -> Expression:
+    token = cursor.current
+    text = cursor.text(token)
+    if cursor.next_kind == "(":
+        cursor.fail(
+            _VALUE,
+            help=f"`{text}(…)` is a relation, not a value; perhaps a `)` is missing before it",
+        )
+    if text in AGGREGATES and cursor.next_kind in ("<", "<-", "<>"):
+        return _aggregate(cursor, text)
+    cursor.advance()
+    return Constant(text, cursor.span(token))
+
+
+def _text(cursor: Cursor) -> Constant:
+    token = cursor.advance()
+    span = cursor.span(token)
+    text, unknown = unquote(cursor.text(token))
+    if unknown is not None:
+        at = token.start + cursor.text(token).index(unknown)
+        cursor.found.add(
+            "C001",
+            f"unknown escape `{unknown}` in a text",
+            Span(cursor.source, at, at + 2),
+            help=r"a backslash is written `\\`; the others are `\'`, `\"`, `\n`, `\t` and `\r`",
+        )
+    return Constant(text, span)
+
+
+def _parameter(cursor: Cursor) -> Parameter:
+    token = cursor.advance()
+    if token.kind == PARAMETER:
+        return Parameter(cursor.text(token)[1:], "$", cursor.span(token))
+    if cursor.kind not in NAMES:
+        cursor.fail("the name of a parameter after `{`")
+    name = cursor.text(cursor.advance())
+    cursor.close(token, "}", "`}` after the name of a parameter")
+    return Parameter(name, "{}", cursor.since(token.start))
+
+
+def _parenthesis(cursor: Cursor) -> Expression:
+    cursor.enter()
+    opening = cursor.advance()
+    inner = expression(cursor)
+    cursor.close(opening, ")", "an operator or `)` after a value")
+    cursor.depth -= 1
+    return inner
+
+
+def _conditional(cursor: Cursor) -> Conditional:
+    cursor.enter()
+    token = cursor.advance()
+    opening = cursor.expect("(", "`(` after `if`")
+    test = condition(cursor)
+    cursor.expect("then", "`,` or `then` after a condition")
+    then = expression(cursor)
+    cursor.expect("else", "an operator or `else` after a value")
+    otherwise = expression(cursor)
+    cursor.close(opening, ")", "an operator or `)` after a value")
+    cursor.depth -= 1
+    return Conditional(test, then, otherwise, cursor.since(token.start))
+
+
+def _aggregate(cursor: Cursor, function: AggregateFunction) -> Aggregate:
+    token = cursor.current
+    if cursor.no_aggregates is not None:
+        help = "compute it in the head of a rule of its own, and use that rule's relation here"
+        cursor.fail_at(cursor.span(token), cursor.no_aggregates, help=help)
+    cursor.advance()
+    if cursor.kind == "<>":
+        cursor.fail("a value within `<` and `>`", help=f"to count solutions write `{function}<_>`")
+    opening = cursor.split("<") if cursor.kind == "<-" else cursor.advance()
+    cursor.no_aggregates = "an aggregate cannot stand within another"
+    cursor.enter()
+    terms = _terms(cursor)
+    if cursor.kind == ">=":
+        cursor.split(">")
+        end = cursor.current.start
+    else:
+        end = cursor.close(opening, ">", "an operator or `>` after the value of an aggregate").end
+    cursor.depth -= 1
+    cursor.no_aggregates = None
+    return Aggregate(function, terms, Span(cursor.source, token.start, end))
+
+
+def _terms(cursor: Cursor) -> tuple[Expression, ...]:
+    """One term, or `(term, …)`; only after the first term is it known what a parenthesis was."""
+    if cursor.kind != "(":
+        help = "to count solutions write `<_>`" if cursor.kind in ("*", ">") else None
+        if help:
+            cursor.fail("a value within `<` and `>`", help=help)
+        return (expression(cursor),)
+    opening = cursor.advance()
+    start = opening.start
+    terms = [expression(cursor)]
+    while cursor.accept(","):
+        terms.append(expression(cursor))
+    cursor.close(opening, ")", "`,` or `)` after a term")
+    return tuple(terms) if len(terms) > 1 else (arithmetic(cursor, terms[0], start),)

@@ -1,0 +1,231 @@
+"""Bodies: atoms, comparisons, `if(…)` of literals; `sort` and `limit` are read by `cut`.
+
+An `if(…)` at the start of a literal may turn out to be a value, `if(A > 1 then 2 else 3) = X`, or a
+choice between literals, `if(A > 1 then p(A) else X = 3)`. What follows its `)` decides: an operator
+makes it a value. Until then its branches are kept as *items*, and so is a lone word, which may be a
+constant or an atom without arguments. `as_expression` and `as_literal` settle what an item is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NoReturn, TypeAlias
+
+from caladan.errors import Span
+from caladan.language.deals.cursor import WORD_SLIPS, Cursor
+from caladan.language.deals.cut import Cut, at_goal, misplaced_goal
+from caladan.language.deals.expressions import (
+    COMPARISONS,
+    PRECEDENCE,
+    arguments,
+    arithmetic,
+    comparison,
+    condition,
+    expression,
+)
+from caladan.language.deals.tokens import (
+    END,
+    FLOAT,
+    INTEGER,
+    NAMES,
+    PARAMETER,
+    TEXT,
+    VARIABLE,
+    WORD,
+)
+from caladan.program import (
+    Atom,
+    Choice,
+    Comparison,
+    Conditional,
+    Constant,
+    Expression,
+    Literal,
+    Variable,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A lone word: a constant, or an atom without arguments."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class _If:
+    """An `if(…)` that may still become a value or a choice."""
+
+    condition: tuple[Comparison, ...]
+    then: tuple[_Item, ...]
+    otherwise: tuple[_Item, ...]
+    span: Span
+
+
+_Item: TypeAlias = "Literal | Expression | _Word | _If"
+
+_ENDS: Final = frozenset({",", ".", ")", "then", "else", END})
+"""What may follow a literal, and so a lone word that is one."""
+
+_BEGINNINGS: Final = NAMES | {
+    INTEGER, FLOAT, TEXT, PARAMETER, "true", "false", "-", "(", "{",
+}  # fmt: skip
+"""What the left side of a comparison may begin with, apart from `if`."""
+
+_LITERAL: Final = "an atom or a comparison"
+
+
+def body(cursor: Cursor) -> tuple[tuple[Literal, ...], Cut]:
+    """Literals joined by `,`, and the `sort` and `limit` among them."""
+    cursor.no_aggregates = "an aggregate can stand only in the head of a rule"
+    literals: list[Literal] = []
+    cut = Cut()
+    while True:
+        if at_goal(cursor):
+            cut.read(cursor)
+        else:
+            literals.append(as_literal(cursor, _item(cursor)))
+        if not cursor.accept(","):
+            return tuple(literals), cut
+
+
+def atom(cursor: Cursor, what: str, *, bare: bool = False) -> Atom:
+    """`relation(argument, …)`; with `bare` also `relation` alone."""
+    name = cursor.relation_name(what)
+    if cursor.kind != "(":
+        if name.kind == VARIABLE:
+            cursor.fail_on_variable(name, what)
+        if not bare:
+            text = cursor.text(name)
+            cursor.fail(
+                f"`(` after the relation `{text}`", help=f"write its arguments: `{text}(…)`"
+            )
+        return Atom(cursor.text(name), (), span=cursor.span(name))
+    return Atom(cursor.text(name), arguments(cursor), span=cursor.since(name.start))
+
+
+def as_literal(cursor: Cursor, item: _Item) -> Literal:
+    """Take an item as a literal, or fail: it is a value."""
+    match item:
+        case Atom() | Comparison() | Choice():
+            return item
+        case _Word():
+            return Atom(item.name, (), span=item.span)
+        case _If():
+            then = tuple(as_literal(cursor, part) for part in item.then)
+            otherwise = tuple(as_literal(cursor, part) for part in item.otherwise)
+            return Choice(item.condition, then, otherwise, item.span)
+        case _:
+            _refuse_value(cursor, item)
+
+
+def as_expression(cursor: Cursor, item: _Item) -> Expression:
+    """Take an item as a value, or fail: it is a literal."""
+    match item:
+        case _Word():
+            return Constant(item.name, item.span)
+        case _If():
+            then = _only(cursor, item.then, item.span)
+            return Conditional(
+                item.condition, then, _only(cursor, item.otherwise, item.span), item.span
+            )
+        case Atom() | Comparison() | Choice():
+            _refuse_literal(cursor, item.span)
+        case _:
+            return item
+
+
+def _item(cursor: Cursor) -> _Item:
+    """A literal, or what may still become one."""
+    if cursor.kind == "~":
+        return _negated(cursor)
+    if cursor.kind == "if":
+        return _if(cursor)
+    if cursor.kind in NAMES and cursor.next_kind == "(":
+        if at_goal(cursor):
+            misplaced_goal(cursor, "it belongs to the whole rule, not to a branch of `if`")
+        return atom(cursor, "the name of a relation")
+    if cursor.kind not in _BEGINNINGS or _at_slip(cursor):
+        cursor.fail(_LITERAL)
+    if cursor.kind == WORD and (cursor.next_kind in _ENDS or cursor.next_kind in NAMES):
+        token = cursor.advance()
+        return _Word(cursor.text(token), cursor.span(token))
+    start = cursor.current.start
+    return _compared(cursor, expression(cursor), start)
+
+
+def _at_slip(cursor: Cursor) -> bool:
+    """Whether a word of another language stands before an atom, as in `not p(X)`."""
+    return cursor.next_kind in NAMES and cursor.text(cursor.current) in WORD_SLIPS
+
+
+def _compared(cursor: Cursor, left: Expression, start: int) -> _Item:
+    """The rest of a comparison, or a value alone for the caller to judge."""
+    if cursor.kind in COMPARISONS:
+        return comparison(cursor, left, start)
+    if cursor.kind not in _ENDS:
+        cursor.fail("a comparison operator after a value")
+    return left
+
+
+def _negated(cursor: Cursor) -> Atom:
+    tilde = cursor.advance()
+    if at_goal(cursor):
+        misplaced_goal(cursor, "it cannot be negated")
+    if cursor.kind == "(":
+        cursor.fail(
+            "the name of a relation after `~`",
+            help="a comparison is negated by its opposite, as in `X ~= Y`",
+        )
+    positive = atom(cursor, "the name of a relation after `~`", bare=True)
+    return Atom(positive.relation, positive.arguments, True, cursor.since(tilde.start))
+
+
+def _if(cursor: Cursor) -> _Item:
+    cursor.enter()
+    token = cursor.advance()
+    opening = cursor.expect("(", "`(` after `if`")
+    test = condition(cursor)
+    cursor.expect("then", "`,` or `then` after a condition")
+    then = _branch(cursor)
+    cursor.expect("else", "`,` or `else` after a branch of `if`")
+    otherwise = _branch(cursor)
+    cursor.close(opening, ")", "`,` or `)` after a branch of `if`")
+    cursor.depth -= 1
+    item = _If(test, then, otherwise, cursor.since(token.start))
+    if cursor.kind in PRECEDENCE or cursor.kind in COMPARISONS:
+        value = arithmetic(cursor, as_expression(cursor, item), token.start)
+        return _compared(cursor, value, token.start)
+    return item
+
+
+def _branch(cursor: Cursor) -> tuple[_Item, ...]:
+    items = [_item(cursor)]
+    while cursor.accept(","):
+        items.append(_item(cursor))
+    return tuple(items)
+
+
+def _only(cursor: Cursor, items: tuple[_Item, ...], span: Span) -> Expression:
+    if len(items) != 1:
+        _refuse_literal(cursor, span)
+    return as_expression(cursor, items[0])
+
+
+def _refuse_value(cursor: Cursor, value: Expression) -> NoReturn:
+    span = value.span or cursor.span(cursor.current)
+    text = span.text
+    if isinstance(value, Variable):
+        help = f"`{text}` is a variable; a relation is written `{text}(…)`, or begins in lower case"
+    else:
+        help = f"compare it, as in `X = {text}`"
+    cursor.fail_at(span, f"expected {_LITERAL}, found a value", help=help)
+
+
+def _refuse_literal(cursor: Cursor, span: Span | None) -> NoReturn:
+    cursor.fail_at(
+        span or cursor.span(cursor.current),
+        "expected a value, found a literal: an operator follows, so this `if` is a value",
+        help="write one value after `then` and one after `else`",
+    )

@@ -1,0 +1,201 @@
+"""Program → canonical DeALS text: `parse(unparse(program)) == program`.
+
+One relation, rule or goal to a line; declarations, then rules, then goals. Parentheses stand only
+where the reading would change without them, and around a sign that follows an operator. What DeALS
+cannot write (an infinite number, a name with blanks) is refused with C050. A date becomes the
+quoted text that dates compare with.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from caladan.errors import error
+from caladan.language.deals.expressions import PRECEDENCE
+from caladan.language.deals.tokens import (
+    RESERVED_RELATIONS,
+    RESERVED_WORDS,
+    is_name,
+    is_variable,
+    quote,
+)
+from caladan.program import (
+    Aggregate,
+    Arithmetic,
+    Atom,
+    Choice,
+    Column,
+    Comparison,
+    Conditional,
+    Constant,
+    Expression,
+    Goal,
+    Head,
+    Literal,
+    Negative,
+    Parameter,
+    Program,
+    Relation,
+    Rule,
+    SortKey,
+    Value,
+    Variable,
+)
+
+_ATOMIC: Final = 3
+"""Above the precedence of every operator."""
+
+
+def unparse(program: Program) -> str:
+    """A program as DeALS text, with a line end after its last line."""
+    parts = (
+        _database(program.relations),
+        [rule(each) for each in program.rules],
+        [goal(each) for each in program.goals],
+    )
+    return "\n".join("".join(f"{line}\n" for line in part) for part in parts if part)
+
+
+def relation(node: Relation) -> str:
+    """`arc(A: integer, B: integer)`."""
+    return f"{_relation_name(node.name)}({_commas(map(_column, node.columns))})"
+
+
+def rule(node: Rule) -> str:
+    """A rule or fact, with its `.`."""
+    parts = _commas((*map(literal, node.body), *_goals(node)))
+    return f"{_head(node.head)} <- {parts}." if parts else f"{_head(node.head)}."
+
+
+def goal(node: Goal) -> str:
+    """`query tc(A, B).` or `export tc(A, B).`"""
+    return f"{'export' if node.export else 'query'} {literal(node.atom)}."
+
+
+def literal(node: Literal) -> str:
+    """A literal of a body."""
+    match node:
+        case Atom():
+            return f"{'~' if node.negated else ''}{_call(node.relation, node.arguments)}"
+        case Comparison():
+            return f"{expression(node.left)} {node.operator} {expression(node.right)}"
+        case Choice():
+            then, otherwise = (
+                _commas(map(literal, node.then)),
+                _commas(map(literal, node.otherwise)),
+            )
+            return f"if({_condition(node.condition)} then {then} else {otherwise})"
+
+
+def expression(node: Expression, weakest: int = 0) -> str:
+    """An expression, in parentheses if its top operator binds less than `weakest`."""
+    match node:
+        case Variable():
+            return _variable(node)
+        case Constant():
+            return _value(node.value)
+        case Parameter():
+            name = _checked(node.name, is_name(node.name), "parameter")
+            return f"{{{name}}}" if node.style == "{}" else f"${name}"
+        case Arithmetic():
+            return _arithmetic(node, weakest)
+        case Negative():
+            simple = isinstance(node.operand, Variable | Parameter | Conditional | Aggregate)
+            operand = expression(node.operand)
+            return f"-{operand}" if simple else f"-({operand})"
+        case Conditional():
+            then, otherwise = expression(node.then), expression(node.otherwise)
+            return f"if({_condition(node.condition)} then {then} else {otherwise})"
+        case Aggregate():
+            terms = _commas(map(expression, node.terms))
+            return (
+                f"{node.function}<({terms})>"
+                if len(node.terms) > 1
+                else f"{node.function}<{terms}>"
+            )
+
+
+def _arithmetic(node: Arithmetic, weakest: int) -> str:
+    precedence = PRECEDENCE[node.operator]
+    left = expression(node.left, precedence)
+    right = expression(node.right, precedence + 1)
+    if right.startswith("-"):
+        right = f"({right})"
+    text = f"{left} {node.operator} {right}"
+    return f"({text})" if precedence < weakest else text
+
+
+def _database(relations: tuple[Relation, ...]) -> list[str]:
+    if len(relations) < 2:
+        return [f"database({{{relation(each)}}})." for each in relations]
+    *rest, last = (f"    {relation(each)}" for each in relations)
+    return ["database({", *(f"{line}," for line in rest), last, "})."]
+
+
+def _column(node: Column) -> str:
+    valid = is_name(node.name) and node.name not in RESERVED_RELATIONS
+    return f"{_checked(node.name, valid, 'column')}: {node.type}"
+
+
+def _head(node: Head) -> str:
+    return _call(node.relation, node.arguments)
+
+
+def _call(name: str, arguments: tuple[Expression, ...]) -> str:
+    return f"{_relation_name(name)}({_commas(map(expression, arguments))})"
+
+
+def _condition(comparisons: tuple[Comparison, ...]) -> str:
+    return _commas(map(literal, comparisons))
+
+
+def _goals(node: Rule) -> Iterator[str]:
+    if node.order:
+        yield f"sort({_commas(map(_sort_key, node.order))})"
+    if node.limit is not None:
+        yield f"limit({expression(node.limit)})"
+
+
+def _sort_key(node: SortKey) -> str:
+    return f"({_variable(node.variable)}, {'desc' if node.descending else 'asc'})"
+
+
+def _value(value: Value) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            _checked(str(value), math.isfinite(value), "number")
+            return repr(value)
+        case str():
+            return value if _is_plain_word(value) else quote(value)
+        case dt.datetime():
+            return quote(value.isoformat(sep=" "))
+
+
+def _is_plain_word(text: str) -> bool:
+    plain = text.isascii() and is_name(text) and not is_variable(text)
+    return plain and text not in RESERVED_WORDS
+
+
+def _relation_name(name: str) -> str:
+    return _checked(name, is_name(name) and name not in RESERVED_RELATIONS, "relation")
+
+
+def _variable(node: Variable) -> str:
+    return _checked(node.name, is_name(node.name) and is_variable(node.name), "variable")
+
+
+def _checked(text: str, valid: bool, what: str) -> str:
+    if not valid:
+        raise error("C050", f"DeALS has no way to write the {what} `{text}`")
+    return text
+
+
+def _commas(parts: Iterable[str]) -> str:
+    return ", ".join(parts)

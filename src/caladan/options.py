@@ -1,0 +1,23 @@
+"""Options: how a run is to be done, and where it must stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a user may ask of a run. A limit that is None does not exist.
+
+    `max_rounds` bounds the rounds of each clique, `max_facts` the facts derived by the whole run,
+    `timeout` its seconds. A run that meets a limit ends with diagnostic C042; what was derived so
+    far stays readable. `permissive` sets bad rows of input files aside instead of failing.
+    `strategy` forces a way of running cliques on Spark; `demand` lets bound goals drive evaluation.
+    """
+
+    max_rounds: int | None = None
+    max_facts: int | None = None
+    timeout: float | None = None
+    permissive: bool = False
+    strategy: str | None = None
+    demand: bool = True

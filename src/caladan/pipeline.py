@@ -1,0 +1,84 @@
+"""The table of contents of the compiler: a Program goes in, every stage's artefact comes out.
+
+    program ─ check ─► checked ─ demand ─► demanded ─ operators ─► operators ─ delta ─► delta
+
+Pure: no data is read, nothing is run. `STAGES` lists what `explain` prints, in order; explain,
+tests and docs go over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from caladan.analysis.check import check
+from caladan.analysis.core import Checked
+from caladan.analysis.demand import Demanded, demand as restrict
+from caladan.analysis.pcg import Pcg, pcg
+from caladan.delta.build import delta
+from caladan.delta.program import DeltaProgram
+from caladan.errors import Diagnostic
+from caladan.operators.build import OperatorProgram, operators
+from caladan.program import Column, Program, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage that explain can print: its name, its heading and what it shows."""
+
+    name: str
+    heading: str
+    shows: str
+
+
+STAGES = (
+    Stage("relations", "Relation Definition", "the relations that take data, with their types"),
+    Stage("rules", "Datalog Rules", "the rules and goals as they were understood"),
+    Stage("pcg", "PCG Tree", "rules and relations below the goals, with binding patterns"),
+    Stage("operators", "Operator Program", "the relational operators of each rule"),
+    Stage("delta", "Delta Program", "one rule for each atom that can bring new facts"),
+    Stage("plan", "Physical Plan", "how the engine goes about it"),
+    Stage("spark", "Spark Plans", "Spark's own plans of every frame it is handed"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """Every artefact of a compilation."""
+
+    program: Program
+    checked: Checked
+    demanded: Demanded
+    pcg: Pcg
+    operators: OperatorProgram
+    delta: DeltaProgram
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What the analysis warns of."""
+        return self.checked.warnings
+
+
+def compile_program(
+    program: Program,
+    catalog: Mapping[str, tuple[Column, ...]],
+    params: Mapping[str, Value],
+    *,
+    demand: bool = True,
+    wanted: Iterable[str] | None = None,
+) -> Compiled:
+    """All stages. `catalog` has the columns of data that the program need not declare;
+
+    `wanted` names relations to evaluate whole, besides what the goals ask for.
+    """
+    checked = check(program, catalog, params)
+    demanded = restrict(checked, wanted, demand)
+    operator_program = operators(demanded.checked)
+    return Compiled(
+        program,
+        checked,
+        demanded,
+        pcg(demanded.patterns, demanded.wanted),
+        operator_program,
+        delta(operator_program),
+    )

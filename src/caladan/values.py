@@ -1,0 +1,234 @@
+"""Values: from Python and from text to the types of columns, strictly.
+
+`fit` converts a Python value, `parse` a field of a text file, `guess` a parameter typed at a
+shell; `iso` writes a datetime. What does not fit raises ValueError with a reason that completes a
+diagnostic ("300 does not fit in byte (-128 to 127)"); what is not there at all raises `Missing`.
+
+The patterns are those of text that is a value; they mean the same to Python's `re` and to Java, so
+that every reader takes and refuses the same text. Blanks around a number, a boolean or a datetime
+are ignored; a string is taken as it stands.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+import struct
+from decimal import Decimal
+from typing import Any, Final, cast
+
+from caladan.program import Type, Value
+
+RANGES: Final[dict[Type, tuple[int, int]]] = {
+    Type.BYTE: (-(2**7), 2**7 - 1),
+    Type.SHORT: (-(2**15), 2**15 - 1),
+    Type.INTEGER: (-(2**31), 2**31 - 1),
+    Type.LONG: (-(2**63), 2**63 - 1),
+}
+
+BLANKS: Final = " \t"
+INTEGER_PATTERN: Final = r"[+-]?[0-9]+"
+FLOAT_PATTERN: Final = (
+    r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+    r"|[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)"
+)
+BOOLEAN_PATTERN: Final = r"(?:[tT][rR][uU][eE]|[fF][aA][lL][sS][eE]|[01])"
+DATETIME_PATTERN: Final = (
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|[+-][0-9]{2}:[0-9]{2})?)?"
+)
+
+_INTEGER: Final = re.compile(INTEGER_PATTERN)
+_FLOAT: Final = re.compile(FLOAT_PATTERN)
+_DATETIME: Final = re.compile(DATETIME_PATTERN)
+_BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
+
+_WANTED: Final[dict[Type, str]] = {
+    Type.FLOAT: "a number",
+    Type.DOUBLE: "a number",
+    Type.STRING: "a string",
+    Type.BOOLEAN: "a boolean (true or false)",
+    Type.DATETIME: "a datetime (such as 2024-01-31 or 2024-01-31T12:30:00)",
+}
+
+
+class Missing(ValueError):
+    """There is no value where one must be."""
+
+    def __init__(self) -> None:
+        super().__init__("there is no value")
+
+
+def fit(value: object, type: Type) -> Value:
+    """A Python value as a value of a column type.
+
+    >>> fit(7, Type.BYTE), fit(1, Type.DOUBLE), fit("2024-01-31", Type.DATETIME)
+    (7, 1.0, datetime.datetime(2024, 1, 31, 0, 0))
+    >>> fit(300, Type.BYTE)
+    Traceback (most recent call last):
+    ValueError: 300 does not fit in byte (-128 to 127)
+    """
+    value = _python(value)
+    if value is None:
+        raise Missing
+    if type.is_integral:
+        return _fit_integer(value, type)
+    if type.is_floating:
+        return _fit_float(value, type)
+    if type is Type.DATETIME:
+        return _fit_datetime(value)
+    if type is Type.BOOLEAN and isinstance(value, bool):
+        return value
+    if type is Type.STRING and isinstance(value, str):
+        return _fit_string(value)
+    raise _not_a(value, type)
+
+
+def parse(text: str, type: Type) -> Value:
+    """A field of a text file as a value of a column type.
+
+    >>> parse(" +5", Type.INTEGER), parse("1e3", Type.DOUBLE), parse("TRUE", Type.BOOLEAN)
+    (5, 1000.0, True)
+    """
+    if type is Type.STRING:
+        return text
+    trimmed = text.strip(BLANKS)
+    if type.is_integral and _INTEGER.fullmatch(trimmed):
+        return _integer(trimmed, type)
+    if type.is_floating and _FLOAT.fullmatch(trimmed):
+        number = float(trimmed)
+        if math.isinf(number) and "n" not in trimmed.lower():
+            raise _too_large(trimmed, type)
+        return _fit_float(number, type)
+    if type is Type.BOOLEAN and trimmed.lower() in _BOOLEANS:
+        return _BOOLEANS[trimmed.lower()]
+    if type is Type.DATETIME and _DATETIME.fullmatch(trimmed):
+        return _parse_datetime(trimmed)
+    raise _not_a(text, type)
+
+
+def guess(text: str) -> Value:
+    """The value a user means by a word on a command line; quotes make it a string.
+
+    >>> guess("5"), guess("0.5"), guess("true"), guess("'5'"), guess("spice")
+    (5, 0.5, True, '5', 'spice')
+    """
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    if _INTEGER.fullmatch(text) and len(text) < 1000:  # whether it fits is for its column to say
+        return int(text)
+    if _FLOAT.fullmatch(text) and not text[-1:].isalpha():
+        return parse(text, Type.DOUBLE)
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def iso(value: dt.datetime) -> str:
+    """A datetime as text that `parse` reads back; midnight is written as the date alone.
+
+    >>> iso(dt.datetime(2024, 1, 31)), iso(dt.datetime(2024, 1, 31, 12, 30))
+    ('2024-01-31', '2024-01-31T12:30:00')
+    """
+    return value.date().isoformat() if value.time() == dt.time.min else value.isoformat()
+
+
+def _python(value: object) -> object:
+    """A plain Python value for what NumPy and pandas wrap; None for their missing values."""
+    kind = type(value)
+    module = kind.__module__.partition(".")[0]
+    if module == "pandas":
+        if kind.__name__ in ("NaTType", "NAType"):
+            return None
+        is_timestamp = kind.__name__ == "Timestamp"
+        return cast("Any", value).to_pydatetime(warn=False) if is_timestamp else value
+    if module == "numpy":
+        scalar = cast("Any", value)
+        if kind.__name__ == "datetime64":
+            return scalar.astype("datetime64[us]").item()
+        return scalar.item() if hasattr(scalar, "item") else value
+    return value
+
+
+def _fit_integer(value: object, type: Type) -> int:
+    if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _not_a(value, type)
+    return _in_range(int(value), type)
+
+
+def _fit_float(value: object, type: Type) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise _not_a(value, type)
+    try:
+        number = float(value)
+        if type is Type.FLOAT:
+            number = struct.unpack("<f", struct.pack("<f", number))[0]
+    except OverflowError:
+        raise _too_large(str(value), type) from None
+    return number + 0.0  # -0.0 + 0.0 is 0.0
+
+
+def _fit_datetime(value: object) -> dt.datetime:
+    if isinstance(value, str):
+        return cast("dt.datetime", parse(value, Type.DATETIME))
+    if isinstance(value, dt.datetime):
+        return _without_zone(value)
+    if isinstance(value, dt.date):
+        return dt.datetime(value.year, value.month, value.day)
+    raise _not_a(value, Type.DATETIME)
+
+
+def _fit_string(value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{value!a} has characters that are not Unicode text") from None
+    return str(value)
+
+
+def _parse_datetime(text: str) -> dt.datetime:
+    try:
+        return _without_zone(dt.datetime.fromisoformat(text))
+    except (ValueError, OverflowError) as problem:
+        raise ValueError(f"{_quoted(text)} is not a datetime ({problem})") from None
+
+
+def _without_zone(value: dt.datetime) -> dt.datetime:
+    if value.tzinfo is None:
+        return value
+    return value.astimezone(dt.UTC).replace(tzinfo=None)
+
+
+def _integer(text: str, type: Type) -> int:
+    # Python refuses to convert thousands of digits; more than 19 never fit in 64 bits anyway.
+    digits = text.lstrip("+-").lstrip("0")
+    if len(digits) > 19:
+        raise ValueError(f"{_quoted(text)} does not fit in {_range(type)}")
+    return _in_range(int(text), type)
+
+
+def _in_range(number: int, type: Type) -> int:
+    low, high = RANGES[type]
+    if low <= number <= high:
+        return number
+    raise ValueError(f"{number} does not fit in {_range(type)}")
+
+
+def _range(type: Type) -> str:
+    low, high = RANGES[type]
+    return f"{type} ({low} to {high})"
+
+
+def _too_large(text: str, type: Type) -> ValueError:
+    return ValueError(f"{text} does not fit in {type}")
+
+
+def _not_a(value: object, type: Type) -> ValueError:
+    return ValueError(f"{_quoted(value)} is not {_WANTED.get(type, 'an integer')}")
+
+
+def _quoted(value: object) -> str:
+    """A value for a message: short, and on one line."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:50]}…{text[-1]}"

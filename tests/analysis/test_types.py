@@ -1,0 +1,107 @@
+"""Types spread from columns and constants; conflicts show both sides."""
+
+import pytest
+from tests.analysis.support import compiled, refused
+
+from caladan.program import Type
+
+ARC = "database({arc(A: integer, B: integer, W: double)}). "
+
+
+def types_of(text: str, relation: str) -> list[str]:
+    return [str(c.type) for c in compiled(text).checked.relations[relation].columns]
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ("p(A, B) <- arc(A, B, _).", ["integer", "integer"]),
+        ("p(A, W) <- arc(A, _, W).", ["integer", "double"]),
+        ("p(A, S) <- arc(A, B, _), S = A + B.", ["integer", "long"]),
+        ("p(A, S) <- arc(A, _, W), S = A + W.", ["integer", "double"]),
+        ("p(S) <- arc(A, B, _), S = A / B.", ["double"]),
+        ("p(S) <- arc(A, B, _), S = A div B.", ["long"]),
+        ("p(A, count<B>) <- arc(A, B, _).", ["integer", "long"]),
+        ("p(A, sum<B>) <- arc(A, B, _).", ["integer", "long"]),
+        ("p(A, sum<W>) <- arc(A, _, W).", ["integer", "double"]),
+        ("p(A, avg<B>) <- arc(A, B, _).", ["integer", "double"]),
+        ("p(A, min<B>) <- arc(A, B, _).", ["integer", "integer"]),
+        ("p(1). p(2.5).", ["double"]),
+        ("p(1). p(5000000000).", ["long"]),
+        ("p(A, 'x') <- arc(A, _, _).", ["integer", "string"]),
+        ("p(A, true) <- arc(A, _, _).", ["integer", "boolean"]),
+        (
+            "p(X, 0) <- arc(X, _, _). p(Y, D) <- p(X, E), arc(X, Y, W), D = E + W.",
+            ["integer", "double"],
+        ),
+        ("p(Z) <- arc(A, B, _), B = A + Z.", ["long"]),
+        ("p(Y) <- arc(A, _, _), if(A > 3 then Y = 'big' else Y = 'small').", ["string"]),
+    ],
+)
+def test_inferred_types(rules: str, expected: list[str]) -> None:
+    assert types_of(ARC + rules, "p") == expected
+
+
+def test_a_recursive_column_is_as_wide_as_its_widest_rule() -> None:
+    text = "p(1). p(Y) <- p(X), X < 5, Y = X + 0.5."
+    assert types_of(text, "p") == ["double"]
+
+
+def test_constants_take_the_type_of_their_column() -> None:
+    text = """
+    database({e(Name: string, Start: datetime, Share: float)}).
+    p(N) <- e(N, S, F), S >= '2020-02-01', F = 0.1.
+    q(N) <- e(N, '2021-01-01', _).
+    """
+    first, second = compiled(text).checked.rules
+    assert str(first.comparisons[0].right.value) == "2020-02-01 00:00:00"  # type: ignore[union-attr]
+    assert first.comparisons[1].right.value != 0.1  # type: ignore[union-attr]  # rounded to 32 bits
+    assert str(second.atoms[0].arguments[1].value) == "2021-01-01 00:00:00"  # type: ignore[union-attr]
+
+
+def test_a_conflict_shows_both_sides() -> None:
+    assert (
+        refused("database({p(A: string), q(B: integer)}).\nr(X) <- p(X), q(X).")
+        == """\
+t.dl:2:17: error[C012]: `X` is integer in `q` but string elsewhere in the rule
+  2 | r(X) <- p(X), q(X).
+    |                 ^
+  t.dl:2:11: `X` is string in `p`
+  2 | r(X) <- p(X), q(X).
+    |           ^
+  t.dl:1:27: `q` declares column B as integer
+  1 | database({p(A: string), q(B: integer)}).
+    |                           ^^^^^^^^^^"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ("p(X) <- arc(X, _, W), X = W, arc(W, _, _).", "`W` is integer in `arc` but double"),
+        ("p(X) <- arc(X, _, _), X > 'a'.", "an integer cannot be compared with a string"),
+        ("p(Y) <- arc(X, _, _), Y = X + 'a'.", "`+` needs numbers, not a string"),
+        ("p(Y) <- arc(_, _, W), Y = W mod 2.", "`mod` needs whole numbers, not a double"),
+        ("p(X) <- arc('a', X, _).", "`arc` has an integer here, not a string"),
+        ("p(X) <- arc(X, _, _). p('a').", "gets an integer here, but the column is string"),
+        ("p(sum<S>) <- q(S). q('a').", "`sum` needs numbers, not a string"),
+        ("p(Y) <- arc(X, _, _), Y = if(X > 1 then 'a' else 2).", "the branches of `if` are"),
+        ("p(X) <- arc(X, _, _). p(Y) <- arc(X, _, _), Y = 'a'.", "gets a string here"),
+    ],
+)
+def test_conflicts(rules: str, message: str) -> None:
+    told = refused(ARC + rules)
+    assert "C012" in told
+    assert message in told
+
+
+def test_a_constant_out_of_range() -> None:
+    told = refused("database({p(A: byte)}). q(X) <- p(X), p(300).")
+    assert "C018" in told
+    assert "300" in told
+
+
+def test_what_nothing_reaches_is_an_integer() -> None:
+    out = compiled("p(X) <- p(X).")
+    assert out.checked.relations["p"].types == (Type.INTEGER,)
+    assert [w.code for w in out.warnings] == ["W103"]
