@@ -1,0 +1,169 @@
+"""Columns of any data as the Arrow columns of a relation.
+
+`assemble` takes, for each column, an Arrow column or a list of Python values, and makes the Arrow
+table of the relation; rows with a value that is missing or does not fit are noted and left out.
+Whole columns are cast at once where that cannot change a value; only a column in which something
+is wrong is looked at value by value, with `values.fit`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+import pyarrow as pa
+
+from caladan.data.problems import BadRow, bad_value, missing_value, wrong_type
+from caladan.data.schema import ARROW, arrow_schema, column_type, compute as pc
+from caladan.program import Column, Type, Value
+from caladan.values import Missing, fit
+
+if TYPE_CHECKING:
+    Chunked: TypeAlias = "pa.ChunkedArray[Any]"
+    Values: TypeAlias = "Chunked | Sequence[object]"
+
+_FIRST: Final = dt.datetime(1, 1, 1)
+_LAST: Final = dt.datetime(9999, 12, 31, 23, 59, 59, 999999)
+
+# What Python values of one type alone, known to be exact, a column takes without a closer look.
+_EXACT: Final[dict[Type, frozenset[type]]] = {
+    **{t: frozenset({int}) for t in Type if t.is_integral},
+    **{t: frozenset({int, float}) for t in Type if t.is_floating},
+    Type.STRING: frozenset({str}),
+    Type.BOOLEAN: frozenset({bool}),
+    Type.DATETIME: frozenset(),
+}
+
+
+def assemble(
+    relation: str,
+    columns: Sequence[Column],
+    data: Sequence[Values],
+    bad: list[BadRow],
+    *,
+    file: str | None = None,
+    lines: Sequence[int] | None = None,
+) -> pa.Table:
+    """The table of a relation; `lines` numbers the rows if they are not simply counted."""
+    arrays: list[Any] = []
+    found: dict[int, BadRow] = {}
+    for column, values in zip(columns, data, strict=True):
+        array = _at_once(relation, file, column, values)
+        if array is None:
+            array, wrong = _one_by_one(relation, file, column, values, lines)
+            for row, problem in wrong.items():
+                found.setdefault(row, problem)
+        arrays.append(array)
+    table = pa.Table.from_arrays(arrays, schema=arrow_schema(columns))
+    if not found:
+        return table
+    bad.extend(found[row] for row in sorted(found))
+    keep = pa.array([row not in found for row in range(table.num_rows)], pa.bool_())
+    return table.filter(keep)
+
+
+def _at_once(relation: str, file: str | None, column: Column, values: Values) -> Chunked | None:
+    """The whole column cast, or None if some value needs a closer look."""
+    try:
+        if isinstance(values, pa.ChunkedArray):
+            chunked = cast("Chunked", values)
+            if len(chunked) == 0:
+                return pa.chunked_array([], ARROW[column.type])
+            _check_kind(relation, file, column, chunked.type)
+            return _cast(chunked, column.type)
+        if set(map(type, values)) <= _EXACT[column.type]:
+            if column.type.is_floating:
+                values = [float(cast("float", value)) for value in values]
+                return _cast(pa.chunked_array([pa.array(values, pa.float64())]), column.type)
+            return pa.chunked_array([pa.array(values, ARROW[column.type])])
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError):
+        pass
+    return None
+
+
+def _check_kind(relation: str, file: str | None, column: Column, found: pa.DataType) -> None:
+    """Raise C032 where no value of the data's type could fit."""
+    if pa.types.is_null(found):
+        return
+    kind, wanted = column_type(found), column.type
+    fits = kind is not None and (
+        kind is wanted
+        or (wanted.is_integral and (kind.is_integral or _is_whole(found)))
+        or (wanted.is_floating and kind.is_numeric)
+        or (wanted is Type.DATETIME and kind is Type.STRING)
+    )
+    if not fits:
+        raise wrong_type(relation, file, column, str(found) if kind is None else str(kind))
+
+
+def _is_whole(type: pa.DataType) -> bool:
+    return isinstance(type, pa.Decimal128Type) and type.scale == 0
+
+
+def _cast(values: Chunked, type: Type) -> Chunked | None:
+    target = ARROW[type]
+    if values.null_count:
+        return None
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if type.is_floating:
+        return _cast_floats(values, target)
+    if type is Type.DATETIME:
+        return _cast_datetimes(values, target)
+    return values if values.type == target else values.cast(target)
+
+
+def _cast_floats(values: Chunked, target: pa.DataType) -> Chunked | None:
+    """Rounded to the column's width, -0.0 made 0.0; None if a number became infinite by that."""
+    wide = values.cast(pa.float64(), safe=False)
+    result = pc.add(wide.cast(target, safe=False), pa.scalar(0.0, target))
+    infinite = pc.sum(pc.is_inf(result)).as_py() or 0
+    return result if infinite == (pc.sum(pc.is_inf(wide)).as_py() or 0) else None
+
+
+def _cast_datetimes(values: Chunked, target: pa.DataType) -> Chunked | None:
+    """Zones are converted to UTC and dropped; what is finer than a microsecond is cut off."""
+    if not (pa.types.is_timestamp(values.type) or pa.types.is_date(values.type)):
+        return None
+    finer = pa.types.is_timestamp(values.type) and values.type.unit == "ns"
+    result = values.cast(target, safe=not finer)
+    low, high = (pa.scalar(limit, target) for limit in (_FIRST, _LAST))
+    in_range = pc.and_(pc.greater_equal(result, low), pc.less_equal(result, high))
+    return result if pc.all(in_range, min_count=0).as_py() else None
+
+
+def _one_by_one(
+    relation: str,
+    file: str | None,
+    column: Column,
+    values: Values,
+    lines: Sequence[int] | None,
+) -> tuple[Chunked, dict[int, BadRow]]:
+    """The column with a null for each bad value, and the bad rows by their place in the column."""
+    wrong: dict[int, BadRow] = {}
+    fitted: list[Value | None] = []
+    for row, value in enumerate(_python_values(relation, file, column, values)):
+        line = row + 1 if lines is None else lines[row]
+        try:
+            fitted.append(fit(value, column.type))
+        except Missing:
+            fitted.append(None)
+            wrong[row] = missing_value(relation, file, line, None, column)
+        except ValueError as problem:
+            fitted.append(None)
+            wrong[row] = bad_value(relation, file, line, None, column, str(value), str(problem))
+    return pa.chunked_array([pa.array(fitted, ARROW[column.type])]), wrong
+
+
+def _python_values(
+    relation: str, file: str | None, column: Column, values: Values
+) -> Sequence[object]:
+    if not isinstance(values, pa.ChunkedArray):
+        return values
+    chunked = cast("Chunked", values)
+    try:
+        return cast("Sequence[object]", chunked.to_pylist())
+    except (ValueError, OverflowError):  # a timestamp outside the years 1 to 9999
+        found = f"{chunked.type} beyond the years 1 to 9999"
+        raise wrong_type(relation, file, column, found) from None

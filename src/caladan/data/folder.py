@@ -1,0 +1,73 @@
+"""Facts written to a folder: by Spark, if there is a session, else as one file inside it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from caladan.data import output
+from caladan.data.source import suffix
+
+if TYPE_CHECKING:
+    from caladan.result import Relation
+
+_PART: Final = re.compile(r"part-.*|_SUCCESS|_temporary|\.(part-.*|_SUCCESS)\.crc|\w+=.*")
+"""What a folder of facts holds: parts, marks, checksums, partitions."""
+
+_SPARK_FORMAT: Final = {"tsv": "csv", "jsonl": "json"}
+
+
+def is_folder(path: str) -> bool:
+    """Whether a path means a folder: a URI, a trailing slash, no suffix, or one that is there."""
+    return "://" in path or path.endswith("/") or not suffix(path) or Path(path).is_dir()
+
+
+def write(
+    relation: Relation, path: str, format: str, mode: str, session: Any, *, header: bool
+) -> None:
+    """Write a relation into a folder."""
+    format = output.format_of(path, format)
+    if session is not None:
+        _with_spark(relation, path, format, mode, session, header=header)
+        return
+    if "://" in path:
+        raise output.cannot_write(path, "only the spark engine writes remote files")
+    target = Path(path).expanduser()
+    _check(path, mode)
+    if mode == "overwrite" and target.is_dir():
+        for entry in target.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    name = f"part-{uuid.uuid4().hex[:8]}.{format}"
+    output.write(relation.arrow(), target / name, format, "error", header=header)
+
+
+def _with_spark(
+    relation: Relation, path: str, format: str, mode: str, session: Any, *, header: bool
+) -> None:
+    if "://" not in path:
+        _check(path, mode)
+    writer = cast("Any", relation.spark(session)).write
+    writer = writer.mode(mode).format(_SPARK_FORMAT.get(format, format))
+    if format in ("csv", "tsv"):
+        writer = writer.option("sep", "\t" if format == "tsv" else ",").option("header", header)
+    try:
+        writer.save(path)
+    except Exception as problem:
+        first = str(problem).partition("\n")[0]
+        raise output.cannot_write(path, first) from problem
+
+
+def _check(path: str, mode: str) -> None:
+    """Refuse to write over what is there, and ever to empty a folder that holds other things."""
+    target = Path(path).expanduser()
+    entries = list(target.iterdir()) if target.is_dir() else []
+    output.check_mode(path, mode, exists=bool(entries) or target.is_file())
+    strange = next((e.name for e in entries if not _PART.fullmatch(e.name)), None)
+    if mode == "overwrite" and strange is not None:
+        raise output.cannot_write(
+            path, f"the folder holds {strange!r}, which is no output of ours or of Spark",
+            "choose another folder, or empty it yourself",
+        )  # fmt: skip

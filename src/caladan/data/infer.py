@@ -1,0 +1,184 @@
+"""The columns of a relation that no program declares: names and types, from the data itself.
+
+Data with a schema (Arrow, data frames, Parquet, Spark) says what it is. Text is judged by its first
+thousand rows: a column whose fields are all integers is `long`, else all numbers `double`, else all
+`true` or `false` `boolean`, else `string`. Columns without names are called c1, c2, …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, Final, cast
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from caladan.data import json_rows, text, utf8
+from caladan.data.problems import cannot_read
+from caladan.data.schema import column_type
+from caladan.data.source import Source, files
+from caladan.program import Column, Type
+from caladan.values import parse
+
+ROWS: Final = 1000
+
+_SPARK: Final[dict[str, Type]] = {
+    "tinyint": Type.BYTE,
+    "smallint": Type.SHORT,
+    "int": Type.INTEGER,
+    "bigint": Type.LONG,
+    "float": Type.FLOAT,
+    "double": Type.DOUBLE,
+    "string": Type.STRING,
+    "boolean": Type.BOOLEAN,
+    "date": Type.DATETIME,
+    "timestamp": Type.DATETIME,
+    "timestamp_ntz": Type.DATETIME,
+}
+
+
+def infer(relation: str, source: Source) -> tuple[Column, ...]:
+    """The columns of a source on this machine or in memory, or of a Spark DataFrame."""
+    if source.kind == "spark":
+        return from_spark(relation, cast("Any", source.data).dtypes)
+    if isinstance(source.data, pa.Table):
+        return _from_arrow(relation, None, cast("Any", source.data).schema)
+    if isinstance(source.data, dict):
+        return _from_columns(relation, cast("dict[str, object]", source.data))
+    if isinstance(source.data, list):
+        return _from_rows(relation, cast("list[object]", source.data))
+    if source.is_remote:
+        raise cannot_read(
+            relation, source.name, "remote files need declared columns",
+            f"declare them: database({{{relation}(A: integer, …)}}).",
+        )  # fmt: skip
+    return _from_files(relation, source)
+
+
+def from_spark(relation: str, dtypes: Sequence[tuple[str, str]]) -> tuple[Column, ...]:
+    """The columns of a Spark DataFrame, from its names and types as Spark spells them."""
+    columns: list[Column] = []
+    for name, spelled in dtypes:
+        type = Type.DOUBLE if spelled.startswith("decimal") else _SPARK.get(spelled)
+        if type is None:
+            raise _no_type(relation, None, name, spelled)
+        columns.append(Column(name, type))
+    return tuple(columns)
+
+
+def _from_files(relation: str, source: Source) -> tuple[Column, ...]:
+    for path in files(relation, source):
+        if source.format == "csv":
+            rows = text.rows(relation, str(path), utf8.content(path), source, [])
+            first = [[f.text for f in fields] for _, _, fields in islice(rows, ROWS)]
+            if first:
+                return _from_text(first, source.header)
+        elif source.format == "json":
+            items = json_rows.rows(relation, str(path), utf8.content(path), [])
+            first_items = [item for _, item in islice(items, ROWS)]
+            if first_items:
+                return _from_rows(relation, first_items)
+        else:
+            schema = ds.dataset(path, format=source.format, partitioning="hive").schema
+            return _from_arrow(relation, str(path), schema)
+    raise cannot_read(
+        relation, source.name, "an empty file does not tell its columns",
+        f"declare them: database({{{relation}(A: integer, …)}}).",
+    )  # fmt: skip
+
+
+def _from_text(rows: list[list[str]], header: bool | None) -> tuple[Column, ...]:
+    width = len(rows[0])
+    names = [f"c{i}" for i in range(1, width + 1)]
+    if header:
+        names = [name.strip() for name in rows[0]]
+        rows = rows[1:]
+    return tuple(
+        Column(name, _text_type([row[i] for row in rows if len(row) == width]))
+        for i, name in enumerate(names)
+    )
+
+
+def _text_type(fields: list[str]) -> Type:
+    if not fields:
+        return Type.STRING
+    for type in (Type.LONG, Type.DOUBLE):
+        if all(_parses(field, type) for field in fields):
+            return type
+    if all(field.strip().lower() in ("true", "false") for field in fields):
+        return Type.BOOLEAN
+    return Type.STRING
+
+
+def _parses(field: str, type: Type) -> bool:
+    try:
+        parse(field, type)
+    except ValueError:
+        return False
+    return True
+
+
+def _from_arrow(relation: str, place: str | None, schema: pa.Schema) -> tuple[Column, ...]:
+    columns: list[Column] = []
+    for field in schema:
+        type = column_type(field.type)
+        if type is None:
+            raise _no_type(relation, place, field.name, str(field.type))
+        columns.append(Column(field.name, type))
+    return tuple(columns)
+
+
+def _from_columns(relation: str, data: dict[str, object]) -> tuple[Column, ...]:
+    columns: list[Column] = []
+    for name, values in data.items():
+        if isinstance(values, pa.ChunkedArray):
+            columns += _from_arrow(relation, None, pa.schema([(name, cast("Any", values).type)]))
+        else:
+            columns.append(Column(name, _type_of(relation, name, cast("Iterable[object]", values))))
+    return tuple(columns)
+
+
+def _from_rows(relation: str, rows: Sequence[object]) -> tuple[Column, ...]:
+    if not rows:
+        raise cannot_read(
+            relation, None, "an empty list does not tell its columns",
+            f"declare them: database({{{relation}(A: integer, …)}}).",
+        )  # fmt: skip
+    first = rows[0]
+    if isinstance(first, dict):
+        names = [str(name) for name in cast("dict[object, object]", first)]
+        by_name = [cast("dict[str, object]", row) for row in rows if isinstance(row, dict)]
+        return tuple(
+            Column(name, _type_of(relation, name, [row.get(name) for row in by_name]))
+            for name in names
+        )
+    cells = [_tuple(row) for row in rows]
+    width = len(cells[0])
+    names = [f"c{i}" for i in range(1, width + 1)]
+    return tuple(
+        Column(name, _type_of(relation, name, [row[i] for row in cells if len(row) == width]))
+        for i, name in enumerate(names)
+    )
+
+
+def _tuple(row: object) -> tuple[object, ...]:
+    return tuple(cast("Sequence[object]", row)) if isinstance(row, tuple | list) else (row,)
+
+
+def _type_of(relation: str, name: str, values: Iterable[object]) -> Type:
+    """The type Arrow would give the values; the odd one out is found when they are read."""
+    try:
+        type = column_type(pa.array(list(values)).type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        raise cannot_read(
+            relation, None, f"column {name} mixes values of different types",
+            f"declare its type: database({{{relation}(…)}}).",
+        ) from None  # fmt: skip
+    if type is None:
+        raise _no_type(relation, None, name, "nested values")
+    return type
+
+
+def _no_type(relation: str, place: str | None, name: str, found: str) -> Exception:
+    return cannot_read(relation, place, f"column {name} is {found}, which no column type holds")

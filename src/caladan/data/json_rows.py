@@ -1,0 +1,139 @@
+"""JSON: a row in each line, or one array of rows. A row is an object, or an array of its values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, cast
+
+import pyarrow as pa
+import pyarrow.json
+
+from caladan.data import utf8
+from caladan.data.convert import assemble
+from caladan.data.problems import (
+    BadRow,
+    bad_value,
+    cannot_read,
+    missing_value,
+    not_json,
+    wrong_width,
+)
+from caladan.data.schema import ARROW
+from caladan.program import Column, Type, Value
+from caladan.values import Missing, fit
+
+_BLANK: Final = " \t\r\n"
+
+
+def read(
+    relation: str, file: str, raw: bytes, columns: Sequence[Column], bad: list[BadRow]
+) -> pa.Table:
+    """The rows of one file that fit the columns; the others are noted in `bad`."""
+    table = _read_at_once(raw, columns)
+    if table is not None:
+        return table
+    good: list[list[Value]] = [[] for _ in columns]
+    for line, item in rows(relation, file, raw, bad):
+        row = _values(relation, file, line, item, columns)
+        if isinstance(row, BadRow):
+            bad.append(row)
+            continue
+        for values, value in zip(good, row, strict=True):
+            values.append(value)
+    return assemble(relation, columns, good, bad, file=file)
+
+
+def rows(relation: str, file: str, raw: bytes, bad: list[BadRow]) -> Iterator[tuple[int, object]]:
+    """Line number and value of each row."""
+    if raw.lstrip(_BLANK.encode())[:1] == b"[" and _is_array_of_rows(raw):
+        lines = [text for _, text in utf8.lines(relation, file, raw, bad)]
+        yield from _array(relation, file, "\n".join(lines))
+        return
+    for line, text in utf8.lines(relation, file, raw, bad):
+        if not text.strip(_BLANK):
+            continue
+        try:
+            yield line, json.loads(text)
+        except json.JSONDecodeError as problem:
+            reason = f"not JSON: {problem.msg[:1].lower()}{problem.msg[1:]}"
+            bad.append(not_json(relation, file, line, problem.colno, text, reason))
+
+
+def _read_at_once(raw: bytes, columns: Sequence[Column]) -> pa.Table | None:
+    """Lines of objects as Arrow reads them, or None where it refuses or finds values missing."""
+    names = [column.name for column in columns]
+    if len(set(names)) < len(names):
+        return None
+    types = [pa.string() if c.type is Type.DATETIME else ARROW[c.type] for c in columns]
+    try:
+        table = pyarrow.json.read_json(
+            pa.BufferReader(raw),
+            parse_options=pyarrow.json.ParseOptions(
+                explicit_schema=pa.schema(list(zip(names, types, strict=True))),
+                unexpected_field_behavior="ignore",
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    bad: list[BadRow] = []
+    result = assemble("", columns, cast("list[Any]", table.columns), bad)
+    return None if bad else result
+
+
+def _is_array_of_rows(raw: bytes) -> bool:
+    """Whether the file is one array, rather than a line for each row that is an array of values."""
+    inside = raw.lstrip(_BLANK.encode())[1:].lstrip(_BLANK.encode())
+    return inside[:1] in (b"{", b"[", b"]")
+
+
+def _array(relation: str, file: str, text: str) -> Iterator[tuple[int, object]]:
+    """The elements of one array, each with the line it starts in."""
+    decoder = json.JSONDecoder()
+    offset, line, counted = text.index("[") + 1, 1, 0
+    try:
+        while True:
+            while text[offset] in _BLANK:
+                offset += 1
+            if text[offset] == "]":
+                return
+            item, end = decoder.raw_decode(text, offset)
+            line += text.count("\n", counted, offset)
+            counted = offset
+            yield line, item
+            offset = end
+            while text[offset] in _BLANK:
+                offset += 1
+            if text[offset] == ",":
+                offset += 1
+            elif text[offset] != "]":
+                raise json.JSONDecodeError("expected , or ]", text, offset)
+    except (json.JSONDecodeError, IndexError) as problem:
+        place = f" in line {problem.lineno}" if isinstance(problem, json.JSONDecodeError) else ""
+        reason = f"the JSON array is broken{place or ' at its end'}"
+        raise cannot_read(relation, file, reason) from None
+
+
+def _values(
+    relation: str, file: str, line: int, item: object, columns: Sequence[Column]
+) -> list[Value] | BadRow:
+    """The typed values of a row, or what is wrong with it."""
+    if isinstance(item, dict):
+        named = cast("dict[str, object]", item)
+        lowered = {name.lower(): value for name, value in named.items()}
+        cells = [named.get(c.name, lowered.get(c.name.lower())) for c in columns]
+    elif isinstance(item, list):
+        cells = cast("list[object]", item)
+    else:
+        return not_json(relation, file, line, 1, json.dumps(item), "neither an object nor an array")
+    if len(cells) != len(columns):
+        return wrong_width(relation, file, line, json.dumps(item), len(cells), columns)
+    row: list[Value] = []
+    for column, cell in zip(columns, cells, strict=True):
+        try:
+            row.append(fit(cell, column.type))
+        except Missing:
+            return missing_value(relation, file, line, None, column)
+        except ValueError as problem:
+            return bad_value(relation, file, line, None, column, json.dumps(cell), str(problem))
+    return row

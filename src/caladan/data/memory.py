@@ -1,0 +1,132 @@
+"""Data that is already in memory: lists of rows, dicts of columns, data frames, Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import pyarrow as pa
+
+from caladan.data import problems
+from caladan.data.convert import assemble
+from caladan.data.problems import BadRow
+from caladan.data.schema import match_columns
+from caladan.errors import error
+from caladan.program import Column
+
+if TYPE_CHECKING:
+    from caladan.data.convert import Values
+
+Snapshot: TypeAlias = "pa.Table | dict[str, object] | list[object]"
+
+
+def snapshot(data: object) -> Snapshot:
+    """What was given, copied, as a table, columns by name, or rows: later changes do not count."""
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, Mapping):
+        given = cast("Mapping[object, object]", data)
+        return {str(name): _column(values) for name, values in given.items()}
+    if type(data).__module__.startswith("pandas."):
+        return _from_pandas(data)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(cast("Any", data)).read_all()
+    return list(cast("Iterable[object]", data))
+
+
+def read(
+    relation: str,
+    data: Snapshot,
+    columns: Sequence[Column],
+    bad: list[BadRow],
+    *,
+    file: str | None = None,
+) -> pa.Table:
+    """The rows of a snapshot that fit the columns of a relation; the others are noted in `bad`."""
+    if isinstance(data, pa.Table):
+        table = cast("Any", data)
+        places = match_columns(relation, file, table.column_names, columns)
+        return assemble(relation, columns, [table.column(i) for i in places], bad, file=file)
+    if isinstance(data, dict):
+        places = match_columns(relation, file, list(data), columns)
+        by_column = [cast("Values", list(data.values())[i]) for i in places]
+        _check_lengths(relation, columns, by_column)
+        return assemble(relation, columns, by_column, bad)
+    return _read_rows(relation, data, columns, bad)
+
+
+def _read_rows(
+    relation: str, rows: Sequence[object], columns: Sequence[Column], bad: list[BadRow]
+) -> pa.Table:
+    if all(type(row) is tuple and len(row) == len(columns) for row in cast("list[Any]", rows)):
+        by_column: list[Sequence[object]] = list(zip(*cast("list[Any]", rows), strict=True))
+        return assemble(relation, columns, by_column or [()] * len(columns), bad)
+    good: list[tuple[object, ...]] = []
+    lines: list[int] = []
+    wrong: list[BadRow] = []
+    for line, row in enumerate(rows, 1):
+        cells = _cells(relation, line, row, columns)
+        if isinstance(cells, BadRow):
+            wrong.append(cells)
+        else:
+            good.append(cells)
+            lines.append(line)
+    by_column = list(zip(*good, strict=True)) or [()] * len(columns)
+    table = assemble(relation, columns, by_column, wrong, lines=lines)
+    bad.extend(sorted(wrong, key=lambda row: row.line or 0))
+    return table
+
+
+def _cells(
+    relation: str, line: int, row: object, columns: Sequence[Column]
+) -> tuple[object, ...] | BadRow:
+    """A row as a tuple of the right width: from a tuple or list, a dict, or one bare value."""
+    if isinstance(row, Mapping):
+        named = cast("Mapping[str, object]", row)
+        for column in columns:
+            if column.name not in named:
+                return problems.missing_value(relation, None, line, None, column)
+        return tuple(named[column.name] for column in columns)
+    is_row = isinstance(row, tuple | list)
+    cells = tuple(cast("Sequence[object]", row)) if is_row else (row,)
+    if len(cells) == len(columns):
+        return cells
+    return problems.wrong_width(relation, None, line, str(row), len(cells), columns)
+
+
+def _check_lengths(relation: str, columns: Sequence[Column], data: Sequence[Values]) -> None:
+    for column, values in zip(columns, data, strict=True):
+        if len(values) != len(data[0]):
+            raise error(
+                "C031",
+                f"column {column.name} of {relation} has {len(values)} values, "
+                f"{columns[0].name} has {len(data[0])}",
+            )
+
+
+def _column(values: object) -> object:
+    """A column of a dict: Arrow for arrays of any library, else a list of Python values."""
+    if isinstance(values, list | tuple):
+        return list(cast("Sequence[object]", values))
+    if isinstance(values, pa.ChunkedArray):
+        return values
+    if isinstance(values, pa.Array):
+        return cast("object", pa.chunked_array([values]))
+    if hasattr(values, "__arrow_c_stream__"):
+        return cast("object", pa.chunked_array(cast("Any", values)))
+    if hasattr(values, "__array__") or hasattr(values, "__arrow_c_array__"):
+        try:
+            return cast("object", pa.chunked_array([pa.array(cast("Any", values))]))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            return list(cast("Iterable[object]", values))
+    return list(cast("Iterable[object]", values))
+
+
+def _from_pandas(frame: Any) -> pa.Table | dict[str, object]:
+    """A data frame; columns that mix types stay Python values, to be judged one by one."""
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return {str(name): frame[name].tolist() for name in frame.columns}

@@ -1,0 +1,36 @@
+"""The order in which facts are shown: the same on every engine.
+
+A sorted relation comes in its order, and ties, like all other relations, by the columns from the
+left, ascending. NaN is greater than every other number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from caladan.data.schema import compute
+
+
+def in_order(table: pa.Table, order: Sequence[tuple[int, bool]] = ()) -> pa.Table:
+    """The table sorted by (column, descending), then by its columns from the left."""
+    if table.num_rows < 2 or not table.num_columns:
+        return table
+    keys: dict[str, Any] = {}
+    directions: list[tuple[str, str]] = []
+    for column, descending in (*order, *((i, False) for i in range(table.num_columns))):
+        values = table.column(column)
+        if descending and pa.types.is_floating(values.type):
+            _add(keys, directions, compute.is_nan(values), descending=True)
+        _add(keys, directions, values, descending=descending)
+    return table.take(compute.sort_indices(pa.table(keys), sort_keys=directions))
+
+
+def _add(
+    keys: dict[str, Any], directions: list[tuple[str, str]], values: Any, *, descending: bool
+) -> None:
+    name = f"k{len(keys)}"
+    keys[name] = values
+    directions.append((name, "descending" if descending else "ascending"))

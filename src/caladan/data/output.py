@@ -1,0 +1,181 @@
+"""Facts written to files: what `write` writes, `db.add` reads.
+
+    csv      comma separated, quoted where need be, without a header line unless asked for
+    tsv      tab separated, never quoted (also .facts)
+    json     one array of objects; .jsonl and .ndjson one object in each line
+    parquet
+
+A name that ends in .gz is compressed (csv, tsv, json). Files appear whole or not at all.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import gzip
+import io
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, TextIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from caladan.data.source import suffix
+from caladan.errors import CaladanError, Place, error
+from caladan.values import iso
+
+FORMATS: Final[dict[str, str]] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".facts": "tsv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+
+
+def format_of(path: str, asked: str | None) -> str:
+    """The format to write: what was asked for, or what the name of the file says."""
+    if asked is None:
+        known = FORMATS.get(suffix(path))
+        if known is None:
+            raise cannot_write(
+                path, "its name does not tell the format",
+                "end it in .parquet, .csv, .tsv, .json or .jsonl, or name the format",
+            )  # fmt: skip
+        return known
+    if asked not in FORMATS.values():
+        known_formats = ", ".join(dict.fromkeys(FORMATS.values()))
+        raise error("C050", f"unknown format {asked!r}; known are {known_formats}")
+    return asked
+
+
+def write(table: pa.Table, path: Path, format: str, mode: str, *, header: bool = False) -> None:
+    """Write a table to a file."""
+    check_mode(str(path), mode, exists=path.exists())
+    if mode == "append" and path.exists():
+        if format in ("parquet", "json"):
+            raise cannot_write(
+                str(path), f"a {format} file cannot be appended to",
+                "append to a folder, or to a .csv, .tsv or .jsonl file",
+            )  # fmt: skip
+        _to_file(table, path, format, append=True, header=False)
+        return
+    # A hidden neighbour first, so that nobody ever sees half a file.
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            _to_file(table, draft, format, append=False, header=header)
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as problem:
+        raise cannot_write(str(path), problem.strerror or str(problem)) from None
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file that is no data: a report, statistics."""
+    try:
+        Path(path).expanduser().write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise cannot_write(os.fspath(path), problem.strerror or str(problem)) from None
+
+
+def check_mode(path: str, mode: str, *, exists: bool) -> None:
+    """Refuse to write over what is there, unless asked to."""
+    if mode not in ("error", "overwrite", "append"):
+        raise error("C050", f"unknown mode {mode!r}; known are error, overwrite and append")
+    if exists and mode == "error":
+        raise cannot_write(path, "it exists already", 'replace it with mode="overwrite"')
+
+
+def cannot_write(path: str, reason: str, help: str | None = None) -> CaladanError:
+    """C037."""
+    return error("C037", f"cannot write: {reason}", Place(path), help=help)
+
+
+def to_text(table: pa.Table, stream: TextIO, format: str, *, header: bool = False) -> None:
+    """Write a table as csv, tsv, json or jsonl to a stream of text."""
+    names = table.column_names
+    if format == "csv":
+        writer = csv.writer(stream, lineterminator="\n")
+        if header:
+            writer.writerow(names)
+        writer.writerows([field(value) for value in row] for row in rows(table))
+    elif format == "tsv":
+        lines = ([names] if header else []), ([field(v) for v in row] for row in rows(table))
+        for part in lines:
+            for fields in part:
+                stream.write("\t".join(_plain(text) for text in fields) + "\n")
+    elif format == "jsonl":
+        stream.writelines(as_json(names, row) + "\n" for row in rows(table))
+    else:
+        separator = "[\n"
+        for row in rows(table):
+            stream.write(separator + as_json(names, row))
+            separator = ",\n"
+        stream.write("\n]\n" if table.num_rows else "[]\n")
+
+
+def rows(table: pa.Table) -> Iterator[tuple[object, ...]]:
+    """The rows as Python values, a batch at a time."""
+    if not table.num_columns:
+        yield from [()] * table.num_rows
+    for batch in table.to_batches(max_chunksize=65536):
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def field(value: object) -> str:
+    """A value as text that `values.parse` reads back."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float():
+            if math.isinf(value):
+                return "Infinity" if value > 0 else "-Infinity"
+            return "NaN" if math.isnan(value) else repr(value)
+        case dt.datetime():
+            return iso(value)
+        case _:
+            return str(value)
+
+
+def as_json(names: Sequence[str], row: Sequence[object]) -> str:
+    """A row as a JSON object."""
+    return json.dumps(
+        {
+            name: iso(value) if isinstance(value, dt.datetime) else value
+            for name, value in zip(names, row, strict=True)
+        },
+        ensure_ascii=False,
+    )
+
+
+def _to_file(table: pa.Table, path: Path, format: str, *, append: bool, header: bool) -> None:
+    if format == "parquet":
+        pq.write_table(table, path)
+        return
+    mode = "ab" if append else "wb"
+    with path.open(mode) as raw:
+        compressed = ".gz" in path.suffixes
+        # mtime=0: the same facts make the same bytes.
+        binary = gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) if compressed else raw
+        with io.TextIOWrapper(binary, encoding="utf-8", newline="") as stream:
+            to_text(table, stream, format, header=header)
+
+
+def _plain(text: str) -> str:
+    if any(character in text for character in "\t\n\r"):
+        raise error(
+            "C037",
+            f"cannot write: {text!r} has a tab or a line end, which a .tsv file cannot hold",
+            help="write .csv instead",
+        )
+    return text

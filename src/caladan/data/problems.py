@@ -1,0 +1,229 @@
+"""What every reader says about bad data: one function for each problem.
+
+A row that cannot be taken is a `BadRow`. Readers collect them and either raise `report(rows)` or,
+when permissive, set them aside as the table `rejected_table(rows)`. Problems with a source as a
+whole (it is missing, it cannot be read, it has other columns) are errors at once.
+
+`file` is None for data that came from memory; `line` then counts its rows. Both count from 1.
+`column` is the position in the line where the trouble starts, also from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from caladan.errors import CaladanError, Diagnostic, Place, Span, did_you_mean, error
+from caladan.program import Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SHOWN: Final = 5  # bad rows drawn in full; the others are counted
+
+_DELIMITERS: Final = {"\t": r"\t", ",": ",", ";": ";", "|": "|", " ": " "}
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that was not taken, and why. `text` is the field, or the line if all of it is wrong."""
+
+    relation: str
+    file: str | None
+    line: int | None
+    column: int | None
+    text: str
+    reason: str
+    code: str
+    help: str | None = None
+
+    @property
+    def diagnostic(self) -> Diagnostic:
+        """The row as an error."""
+        if self.file is None:
+            row = "" if self.line is None else f" (row {self.line} of the data of {self.relation})"
+            return Diagnostic(self.code, self.reason + row, help=self.help)
+        place = Place(self.file, self.line, self.column)
+        return Diagnostic(self.code, self.reason, place, help=self.help)
+
+
+# ── Rows ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def wrong_width(
+    relation: str,
+    file: str | None,
+    line: int | None,
+    text: str,
+    found: int,
+    columns: Sequence[Column],
+    delimiter: str | None = None,
+) -> BadRow:
+    """C031: a row with too few or too many columns."""
+    names = ", ".join(c.name for c in columns)
+    reason = f"{_counted(found)} where {relation} has {len(columns)} ({names})"
+    return BadRow(
+        relation, file, line, 1, text, reason, "C031", _other_delimiter(text, columns, delimiter)
+    )
+
+
+def bad_value(
+    relation: str,
+    file: str | None,
+    line: int | None,
+    position: int | None,
+    column: Column,
+    text: str,
+    reason: str,
+) -> BadRow:
+    """C032: a value that is not of its column's type; `reason` is what `values` said."""
+    return BadRow(
+        relation,
+        file,
+        line,
+        position,
+        text,
+        f"{reason} (column {column.name} of {relation})",
+        "C032",
+        f"`{column.name}` is declared as {column.type}",
+    )
+
+
+def missing_value(
+    relation: str, file: str | None, line: int | None, position: int | None, column: Column
+) -> BadRow:
+    """C036: no value where one must be; there is no NULL."""
+    return BadRow(
+        relation,
+        file,
+        line,
+        position,
+        "",
+        f"a value is missing (column {column.name} of {relation})",
+        "C036",
+        "relations hold no missing values: drop such rows, or fill in a value that stands for them",
+    )
+
+
+def not_utf8(relation: str, file: str, line: int, position: int, raw: bytes) -> BadRow:
+    """C033: bytes that are not UTF-8 text; `raw` is the line, `position` counts its bytes."""
+    byte = raw[position - 1] if position <= len(raw) else 0
+    return BadRow(
+        relation,
+        file,
+        line,
+        position,
+        raw.decode("utf-8", "backslashreplace"),
+        f"byte 0x{byte:02x} is not UTF-8 text (data of {relation})",
+        "C033",
+        "convert the file to UTF-8, for example with `iconv -f latin1 -t utf-8`",
+    )
+
+
+def not_json(relation: str, file: str, line: int, position: int, text: str, reason: str) -> BadRow:
+    """C035: a line that is not JSON, or is JSON but not a row."""
+    return BadRow(
+        relation, file, line, position, text, f"{reason} (data of {relation})", "C035",
+        "each line holds one JSON object, or the file is one array of objects",
+    )  # fmt: skip
+
+
+# ── Sources ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def not_found(relation: str, path: str, *, is_pattern: bool = False) -> CaladanError:
+    """C030: a file that is not there."""
+    what = "no file matches this pattern" if is_pattern else "no such file or folder"
+    return error("C030", f"{what} (data of {relation})", Place(path))
+
+
+def cannot_read(
+    relation: str, path: str | None, reason: str, help: str | None = None
+) -> CaladanError:
+    """C035: a source that is there but cannot be read."""
+    place = None if path is None else Place(path)
+    return error("C035", f"{reason} (data of {relation})", place, help=help)
+
+
+def other_columns(
+    relation: str, place: str | None, found: Sequence[str], columns: Sequence[Column]
+) -> CaladanError:
+    """C031: named columns that are not those of the relation."""
+    declared = [c.name for c in columns]
+    absent = [name for name in declared if name not in found]
+    where = None if place is None else Place(place)
+    has = ", ".join(found) or "none"
+    if len(found) != len(declared) and len(absent) == len(declared):
+        message = f"{_counted(len(found))} ({has}) where {relation} has {len(declared)}"
+        return error("C031", f"{message} ({', '.join(declared)})", where)
+    return error(
+        "C031",
+        f"no column {absent[0]} in the data of {relation}; it has {has}",
+        where,
+        help=did_you_mean(absent[0], [name for name in found if name not in declared]),
+    )
+
+
+def wrong_type(relation: str, place: str | None, column: Column, found: str) -> CaladanError:
+    """C032: a whole column of another type."""
+    where = None if place is None else Place(place)
+    message = f"column {column.name} of {relation} is {column.type}, but the data has {found}"
+    return error("C032", message, where)
+
+
+def no_data(relation: str, columns: Sequence[Column], span: Span | None = None) -> Diagnostic:
+    """C034: a relation that is declared, but nobody said what is in it."""
+    return Diagnostic(
+        "C034",
+        f"no data for {relation}({', '.join(c.name for c in columns)})",
+        span,
+        help=f"add it: `--data {relation}=FILE` or `--facts FOLDER` on the command line, "
+        f'`db.add("{relation}", …)` in Python; an empty file or list will do',
+    )
+
+
+# ── Many rows ────────────────────────────────────────────────────────────────────────────────────
+
+
+def report(rows: Sequence[BadRow], total: int | None = None) -> CaladanError:
+    """The first bad rows as one error, and how many more there are (`total` counts all)."""
+    total = len(rows) if total is None else total
+    shown = [row.diagnostic for row in rows[:SHOWN]]
+    if total > len(shown):
+        more = total - len(shown)
+        counted = f"{more} more bad {'row' if more == 1 else 'rows'}"
+        last = f"… and {counted} in the data of {rows[0].relation}"
+        advice = "`--permissive` (permissive=True in Python) sets bad rows aside and goes on"
+        shown.append(Diagnostic(rows[0].code, last, help=advice))
+    return CaladanError(*shown)
+
+
+def rejected_table(rows: Sequence[BadRow]) -> pa.Table:
+    """Rows set aside, as the output `_rejected` shows them."""
+    import pyarrow as pa
+
+    return pa.table(
+        {
+            "relation": pa.array([r.relation for r in rows], pa.string()),
+            "file": pa.array([r.file or "" for r in rows], pa.string()),
+            "line": pa.array([r.line or 0 for r in rows], pa.int64()),
+            "column": pa.array([r.column or 0 for r in rows], pa.int64()),
+            "text": pa.array([r.text for r in rows], pa.string()),
+            "reason": pa.array([r.reason for r in rows], pa.string()),
+        }
+    )
+
+
+def _counted(columns: int) -> str:
+    return f"{columns} column" if columns == 1 else f"{columns} columns"
+
+
+def _other_delimiter(text: str, columns: Sequence[Column], used: str | None) -> str | None:
+    """Advice, where another delimiter would have given the right number of columns."""
+    if used is None or len(columns) < 2:
+        return None
+    for delimiter, written in _DELIMITERS.items():
+        if delimiter != used and len(text.strip().split(delimiter)) == len(columns):
+            return f'if columns are separated by "{written}", say so: delimiter="{written}"'
+    return None

@@ -1,0 +1,77 @@
+"""Column types and Arrow types, and which column of some data is which column of a relation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from caladan.data.problems import other_columns
+from caladan.program import Column, Type
+
+compute: Any = pyarrow.compute  # its functions are made at import, which type checkers cannot see
+
+ARROW: dict[Type, pa.DataType] = {
+    Type.BYTE: pa.int8(),
+    Type.SHORT: pa.int16(),
+    Type.INTEGER: pa.int32(),
+    Type.LONG: pa.int64(),
+    Type.FLOAT: pa.float32(),
+    Type.DOUBLE: pa.float64(),
+    Type.STRING: pa.string(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.DATETIME: pa.timestamp("us"),
+}
+
+
+def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
+    """The Arrow schema of a relation."""
+    return pa.schema([pa.field(c.name, ARROW[c.type], nullable=False) for c in columns])
+
+
+def column_type(type: pa.DataType) -> Type | None:
+    """The column type for data of an Arrow type, None if it has none."""
+    if pa.types.is_dictionary(type):
+        return column_type(type.value_type)
+    for column, same in ARROW.items():
+        if type == same:
+            return column
+    if pa.types.is_integer(type):  # unsigned ones; the values are checked when they are read
+        return Type.LONG if type.bit_width >= 32 else Type.INTEGER
+    if pa.types.is_floating(type) or pa.types.is_decimal(type):
+        return Type.DOUBLE
+    if pa.types.is_large_string(type) or pa.types.is_string_view(type) or pa.types.is_null(type):
+        return Type.STRING
+    if pa.types.is_temporal(type) and (pa.types.is_timestamp(type) or pa.types.is_date(type)):
+        return Type.DATETIME
+    return None
+
+
+def match_columns(
+    relation: str,
+    place: str | None,
+    found: Sequence[str],
+    columns: Sequence[Column],
+    *,
+    by_position: bool = True,
+) -> tuple[int, ...]:
+    """For each column of a relation, the position of its column in data with named columns.
+
+    Names decide, upper and lower case alike if need be. Where none of the names is known and the
+    number of columns is the same, the position does (unless `by_position` is False): so an `arc(A,
+    B)` takes a data frame with `src` and `dst`. Columns that nobody asked for are left out.
+    """
+    declared = [c.name for c in columns]
+    for fold in (str, str.lower):
+        known = {fold(name): i for i, name in reversed(list(enumerate(found)))}
+        if len(known) < len(found) and fold is str.lower:
+            break
+        if all(fold(name) in known for name in declared):
+            return tuple(known[fold(name)] for name in declared)
+    lowered = {name.lower() for name in found}
+    are_strange = not any(name.lower() in lowered for name in declared)
+    if by_position and are_strange and len(found) == len(declared):
+        return tuple(range(len(declared)))
+    raise other_columns(relation, place, found, columns)

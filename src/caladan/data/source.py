@@ -1,0 +1,216 @@
+"""What `db.add` was given, described before anybody reads it.
+
+`source(data)` recognises the data by what it can do, without importing the library it comes from:
+
+    path    files, folders, patterns (on this machine), or URIs, which only Spark can read
+    arrow   anything in memory, copied: `load` makes an Arrow table of it, given the columns
+    spark   a DataFrame of Spark
+
+`files(source)` lists the files behind a local path. Its format follows from the file's name.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Final, Literal, TypeAlias, cast
+
+from caladan.data import memory, problems
+from caladan.errors import error
+
+Format: TypeAlias = Literal["csv", "json", "parquet", "orc"]
+Kind: TypeAlias = Literal["path", "arrow", "spark"]
+
+FORMATS: Final[dict[str, Format]] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
+    ".txt": "csv",
+    ".facts": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".orc": "orc",
+}
+COMPRESSED: Final = (".gz", ".bz2", ".zst")
+_TABBED: Final = (".tsv", ".tab", ".facts")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """The data of a relation, as it was given.
+
+    `paths` are as the user wrote them: a file, a folder, a pattern, or a URI. `header` None means
+    that a first line which is exactly the declared column names is one. `data` is what was given
+    if it is not a path: a Spark DataFrame, an Arrow table, a dict of columns, or a list of rows,
+    which stay Python values until the columns are known.
+    """
+
+    kind: Kind
+    name: str
+    paths: tuple[str, ...] = ()
+    format: Format | None = None
+    delimiter: str = ","
+    header: bool | None = None
+    data: object = None
+
+    @property
+    def quote(self) -> str | None:
+        """The quote character of delimited text; with tabs between columns there is none."""
+        return None if self.delimiter == "\t" else '"'
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a path is a URI, such as s3:// or hdfs://, that is not of this machine."""
+        return any(_is_uri(path) for path in self.paths)
+
+
+def source(
+    relation: str,
+    data: object,
+    *,
+    format: str | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+) -> Source:
+    """Recognise what was given for a relation; C030 if it is not there, C050 if it is no data."""
+    if isinstance(data, str | os.PathLike):
+        return _from_paths(relation, [data], format, delimiter, header)
+    if _is_list_of_paths(data):
+        paths = cast("Sequence[str | os.PathLike[str]]", data)
+        return _from_paths(relation, paths, format, delimiter, header)
+    if delimiter is not None or header is not None or format is not None:
+        raise error("C050", f"format, delimiter and header are for files; {relation} is none")
+    name = f"the {type(data).__name__} given for {relation}"
+    module = type(data).__module__
+    if module.startswith("pyspark.sql") and type(data).__name__ == "DataFrame":
+        return Source("spark", name, data=data)
+    if isinstance(data, bytes) or not (
+        hasattr(data, "__arrow_c_stream__") or hasattr(data, "__iter__")
+    ):
+        raise error(
+            "C050",
+            f"{relation} was given a {type(data).__name__}, which is no data",
+            help="give a list of tuples, a dict of columns, a data frame, or a path",
+        )
+    return Source("arrow", name, data=memory.snapshot(data))
+
+
+def files(relation: str, source: Source) -> tuple[Path, ...]:
+    """The files behind local paths: folders searched, patterns expanded, in order of name."""
+    found: list[Path] = []
+    for given in source.paths:
+        path = _local(given)
+        if path.is_dir():
+            found.extend(_inside(path, source))
+        elif path.exists():
+            found.append(path)
+        else:
+            matches = _matches(given)
+            if not matches:
+                raise problems.not_found(relation, given, is_pattern=glob.has_magic(given))
+            for match in matches:
+                found.extend(_inside(match, source) if match.is_dir() else [match])
+    return tuple(found)
+
+
+def suffix(path: str) -> str:
+    """The suffix that tells the format: without `.gz` and the like, in lower case."""
+    name = PurePath(path.lower())
+    return PurePath(name.stem).suffix if name.suffix in COMPRESSED else name.suffix
+
+
+def _from_paths(
+    relation: str,
+    paths: Sequence[str | os.PathLike[str]],
+    format: str | None,
+    delimiter: str | None,
+    header: bool | None,
+) -> Source:
+    given = tuple(os.fspath(path) for path in paths)
+    if delimiter is not None and len(delimiter) != 1:
+        raise error("C050", f"the delimiter of {relation} must be one character, not {delimiter!r}")
+    endings = [_ending(relation, path) for path in given]
+    if format is not None:
+        if format not in ("tsv", *FORMATS.values()):
+            known_formats = "csv, tsv, json, parquet and orc"
+            raise error("C050", f"unknown format {format!r}; known are {known_formats}")
+        known = "csv" if format == "tsv" else format
+    else:
+        unknown = next((p for p, e in zip(given, endings, strict=True) if e not in FORMATS), None)
+        if unknown is not None:
+            raise problems.cannot_read(
+                relation, unknown, "its name does not tell what format it has",
+                'name the format: format="csv" (or tsv, json, parquet, orc)',
+            )  # fmt: skip
+        known = FORMATS[endings[0]]
+    tabbed = format == "tsv" or endings[0] in _TABBED
+    return Source(
+        "path",
+        ", ".join(given),
+        given,
+        known,
+        delimiter if delimiter is not None else "\t" if tabbed else ",",
+        header,
+    )
+
+
+def _ending(relation: str, path: str) -> str:
+    """The suffix of a path, or of the first data file in a folder."""
+    if _is_uri(path) or suffix(path) in FORMATS:
+        if not _is_uri(path):
+            _check_there(relation, path)
+        return suffix(path)
+    _check_there(relation, path)
+    local = _local(path)
+    folders = [local] if local.is_dir() else _matches(path)
+    for folder in folders:
+        for each in sorted(folder.rglob("*")) if folder.is_dir() else [folder]:
+            if each.is_file() and not _is_hidden(each, folder) and suffix(each.name) in FORMATS:
+                return suffix(each.name)
+    return ".csv" if local.is_dir() else suffix(path)
+
+
+def _check_there(relation: str, path: str) -> None:
+    if not _local(path).exists() and not _matches(path):
+        raise problems.not_found(relation, path, is_pattern=glob.has_magic(path))
+
+
+def _matches(pattern: str) -> list[Path]:
+    """The files and folders that a pattern names; pathlib cannot start from an absolute one."""
+    found = glob.glob(str(_local(pattern)), recursive=True)  # noqa: PTH207
+    return sorted(Path(path) for path in found)
+
+
+def _inside(folder: Path, source: Source) -> list[Path]:
+    """The data files of a folder; names that start with `_` or `.` are marks, not data."""
+    return [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+        and not _is_hidden(path, folder)
+        and FORMATS.get(suffix(path.name), source.format) == source.format
+    ]
+
+
+def _is_hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(("_", ".")) for part in path.relative_to(folder).parts)
+
+
+def _local(path: str) -> Path:
+    return Path(path.removeprefix("file://")).expanduser()
+
+
+def _is_uri(path: str) -> bool:
+    return "://" in path and not path.startswith("file://")
+
+
+def _is_list_of_paths(data: object) -> bool:
+    if not isinstance(data, list) or not data:
+        return False
+    return all(isinstance(item, os.PathLike) for item in cast("list[object]", data))

@@ -1,0 +1,49 @@
+"""A table in Arrow's hands: what has no engine behind it, such as rows that were set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from caladan.data.schema import arrow_schema, column_type
+from caladan.program import Column, Type
+
+if TYPE_CHECKING:
+    from caladan.engines.interface import Table
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowTable:
+    """An Arrow table with the columns of a relation."""
+
+    columns: tuple[Column, ...]
+    data: pa.Table
+
+    def count(self) -> int:
+        """How many facts."""
+        return self.data.num_rows
+
+    def arrow(self, limit: int | None = None) -> pa.Table:
+        """The facts, or the first of them."""
+        return self.data if limit is None else self.data.slice(0, limit)
+
+    def spark(self, session: Any) -> Any:
+        """The facts as a DataFrame of a Spark session."""
+        return session.createDataFrame(self.data)
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+def empty(columns: Sequence[Column]) -> Table:
+    """A relation without facts."""
+    return ArrowTable(tuple(columns), arrow_schema(columns).empty_table())
+
+
+def wrap(data: pa.Table) -> Table:
+    """An Arrow table as it is."""
+    columns = tuple(Column(f.name, column_type(f.type) or Type.STRING) for f in data.schema)
+    return ArrowTable(columns, data)

@@ -1,0 +1,240 @@
+"""Delimited text: csv, tsv, facts.
+
+Most files are right, so `read` first lets Arrow read the file; only if something about it needs a
+closer look does `_read_exactly` go through it line by line, which finds the place of every bad
+field. Both take the same text for the same values.
+
+A field may be quoted with `"` (a doubled `""` inside it is one), and may then hold delimiters and
+line ends; files with tabs between columns have no quotes, as in Soufflé's fact files. Lines end
+with LF, CR LF or CR; empty lines are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import csv
+
+from caladan.data import utf8
+from caladan.data.convert import assemble
+from caladan.data.problems import BadRow, bad_value, cannot_read, wrong_width
+from caladan.data.schema import ARROW, compute as pc, match_columns
+from caladan.data.source import Source
+from caladan.program import Column, Type, Value
+from caladan.values import parse
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The text of a field, and the position in its line where it starts."""
+
+    text: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the columns of one file lie: how wide its rows are, and where each column is."""
+
+    width: int
+    places: tuple[int, ...]
+    header_lines: int
+
+
+def read(
+    relation: str,
+    file: str,
+    raw: bytes,
+    source: Source,
+    columns: Sequence[Column],
+    bad: list[BadRow],
+) -> pa.Table:
+    """The rows of one file that fit the columns; the others are noted in `bad`."""
+    layout = _layout(relation, file, raw, source, columns)
+    table = _read_at_once(raw, source, columns, layout)
+    if table is not None:
+        return table
+    return _read_exactly(relation, file, raw, source, columns, layout, bad)
+
+
+def rows(
+    relation: str, file: str, raw: bytes, source: Source, bad: list[BadRow]
+) -> Iterator[tuple[int, str, list[Field]]]:
+    """Line number, text and fields of each row; a row with quoted line ends takes several lines."""
+    pending: tuple[int, str] | None = None
+    for number, line in utf8.lines(relation, file, raw, bad):
+        start, text = number, line
+        if pending is not None:
+            start, text = pending[0], f"{pending[1]}\n{line}"
+        if not text:
+            continue
+        fields = _fields(text, source)
+        if fields is None:
+            pending = (start, text)
+        else:
+            pending = None
+            yield start, text, fields
+    if pending is not None:
+        reason = f"a quote opens in line {pending[0]} and is not closed"
+        raise cannot_read(relation, file, reason)
+
+
+def _layout(
+    relation: str, file: str, raw: bytes, source: Source, columns: Sequence[Column]
+) -> Layout:
+    straight = Layout(len(columns), tuple(range(len(columns))), header_lines=0)
+    if source.header is False:
+        return straight
+    unreadable: list[BadRow] = []
+    first = next(rows(relation, file, raw, source, unreadable), None)
+    if first is None or unreadable:
+        return straight
+    line, text, fields = first
+    lines = line + text.count("\n")
+    if source.header:
+        names = [field.text.strip() for field in fields]
+        return Layout(len(names), match_columns(relation, file, names, columns), lines)
+    is_header = [field.text for field in fields] == [column.name for column in columns]
+    return Layout(len(columns), straight.places, lines if is_header else 0)
+
+
+def _read_at_once(
+    raw: bytes, source: Source, columns: Sequence[Column], layout: Layout
+) -> pa.Table | None:
+    """The file as Arrow reads it, or None where it refuses or may take what `parse` would not."""
+    quoted = source.quote is not None and b'"' in raw
+    if (quoted and raw.count(b'"') % 2) or _has_hexadecimal(raw, columns):
+        return None
+    names = [f"f{i}" for i in range(layout.width)]
+    wanted = {f"f{i}": _read_as(c.type) for i, c in zip(layout.places, columns, strict=True)}
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(raw),
+            csv.ReadOptions(column_names=names, skip_rows=layout.header_lines),
+            csv.ParseOptions(
+                delimiter=source.delimiter,
+                quote_char='"' if quoted else False,
+                newlines_in_values=quoted,
+            ),
+            csv.ConvertOptions(
+                column_types=wanted,
+                include_columns=list(wanted),
+                null_values=[],
+                strings_can_be_null=False,
+                true_values=["true", "1"],
+                false_values=["false", "0"],
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    data: list[Any] = table.columns
+    if any(not _is_finite(column) for column in data):
+        return None
+    bad: list[BadRow] = []
+    result = assemble("", columns, data, bad)
+    return None if bad else result
+
+
+def _read_as(type: Type) -> pa.DataType:
+    """Datetimes are read as text, for Arrow takes more notations than we do."""
+    return pa.string() if type is Type.DATETIME else ARROW[type]
+
+
+def _has_hexadecimal(raw: bytes, columns: Sequence[Column]) -> bool:
+    """Whether there may be a number like 0x1F, which Arrow takes for an integer."""
+    return any(c.type.is_integral for c in columns) and (b"0x" in raw or b"0X" in raw)
+
+
+def _is_finite(column: Any) -> bool:
+    """Whether no number is infinite or NaN: Arrow reads 1e999 as infinite, which is wrong."""
+    return not pa.types.is_floating(column.type) or bool(
+        pc.all(pc.is_finite(column), min_count=0).as_py()
+    )
+
+
+def _read_exactly(
+    relation: str,
+    file: str,
+    raw: bytes,
+    source: Source,
+    columns: Sequence[Column],
+    layout: Layout,
+    bad: list[BadRow],
+) -> pa.Table:
+    """The file row by row, with every bad row noted; slow, and exact about places."""
+    good: list[list[Value]] = [[] for _ in columns]
+    for line, text, fields in rows(relation, file, raw, source, bad):
+        if line <= layout.header_lines:
+            continue
+        row = _values(relation, file, line, text, fields, source, columns, layout)
+        if isinstance(row, BadRow):
+            bad.append(row)
+            continue
+        for values, value in zip(good, row, strict=True):
+            values.append(value)
+    return assemble(relation, columns, good, bad, file=file)
+
+
+def _values(
+    relation: str,
+    file: str,
+    line: int,
+    text: str,
+    fields: list[Field],
+    source: Source,
+    columns: Sequence[Column],
+    layout: Layout,
+) -> list[Value] | BadRow:
+    """The typed values of a row, or what is wrong with it."""
+    if len(fields) != layout.width:
+        return wrong_width(relation, file, line, text, len(fields), columns, source.delimiter)
+    row: list[Value] = []
+    for column, place in zip(columns, layout.places, strict=True):
+        field = fields[place]
+        try:
+            row.append(parse(field.text, column.type))
+        except ValueError as problem:
+            position = field.position
+            return bad_value(relation, file, line, position, column, field.text, str(problem))
+    return row
+
+
+def _fields(text: str, source: Source) -> list[Field] | None:
+    """The fields of a row, or None if a quote is still open at its end."""
+    delimiter, quote = source.delimiter, source.quote
+    fields: list[Field] = []
+    position = 0
+    if quote is None or quote not in text:
+        for part in text.split(delimiter):
+            fields.append(Field(part, position + 1))
+            position += len(part) + 1
+        return fields
+    while True:
+        start = position
+        if text.startswith(quote, position):
+            parts: list[str] = []
+            position += 1
+            while True:
+                end = text.find(quote, position)
+                if end < 0:
+                    return None
+                parts.append(text[position:end])
+                position = end + 1
+                if not text.startswith(quote, position):
+                    break
+                parts.append(quote)
+                position += 1
+            end = text.find(delimiter, position)
+            end = len(text) if end < 0 else end
+            parts.append(text[position:end])
+            fields.append(Field("".join(parts), start + 1))
+        else:
+            end = text.find(delimiter, position)
+            end = len(text) if end < 0 else end
+            fields.append(Field(text[position:end], start + 1))
+        if end == len(text):
+            return fields
+        position = end + 1

@@ -1,0 +1,36 @@
+"""The bytes of a text file and its lines as text, pointing out bytes that are not UTF-8."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from caladan.data.problems import BadRow, not_utf8
+
+_LINE = re.compile(rb"([^\r\n]*)(\r\n|\n|\r|$)")
+_MARK = b"\xef\xbb\xbf"  # the byte order mark that some editors write first
+
+
+def content(path: Path) -> bytes:
+    """The bytes of a file, uncompressed, without a byte order mark."""
+    with pa.input_stream(str(path), compression="detect") as stream:
+        return bytes(stream.read()).removeprefix(_MARK)
+
+
+def lines(relation: str, file: str, raw: bytes, bad: list[BadRow]) -> Iterator[tuple[int, str]]:
+    """The lines with their numbers, without line ends; those that are not UTF-8 are noted."""
+    number = 0
+    start = 0
+    while start < len(raw):
+        match = _LINE.match(raw, start)
+        assert match is not None
+        number += 1
+        start = match.end()
+        line = match.group(1)
+        try:
+            yield number, line.decode()
+        except UnicodeDecodeError as problem:
+            bad.append(not_utf8(relation, file, number, problem.start + 1, line))

@@ -1,0 +1,134 @@
+"""The naive evaluation of a clique: all its rules, over everything known, until nothing changes.
+
+A round evaluates every rule over the facts at its start. A plain relation then grows by what the
+rules derived. A relation with aggregates is combined from all solutions of the round: sums and
+counts are replaced by their new totals, `mmin` and `mmax` keep the best value they ever had. A
+clique that is not recursive has one round.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from caladan.analysis.core import CoreRule, RelationInfo
+from caladan.delta.program import DeltaClique
+from caladan.engines.problems import division_by_zero, overflow
+from caladan.engines.reference.aggregates import combined, contribution, fact, kept
+from caladan.engines.reference.evaluate import Binding, evaluate
+from caladan.engines.reference.limits import Limits
+from caladan.engines.reference.solutions import Facts, solutions
+from caladan.engines.reference.values import Row, row_key, sort_key, widened
+from caladan.errors import CaladanError
+from caladan.events import Events
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What the cliques of a run share.
+
+    `given` has the facts from data and from the program's text; `facts` is what is known so far.
+    """
+
+    relations: Mapping[str, RelationInfo]
+    given: Mapping[str, set[Row]]
+    facts: Facts
+    limits: Limits
+    events: Events
+
+
+def evaluate_clique(run: Evaluation, clique: DeltaClique) -> int:
+    """Derive the relations of a clique, and return how many rounds it took."""
+    run.limits.enter(clique.relations)
+    rules = _rules(clique)
+    for name in clique.relations:
+        run.facts[name] = set() if run.relations[name].has_aggregates else run.given[name]
+    rounds = 0
+    while True:
+        started = time.perf_counter()
+        before = run.facts.count(clique.relations)
+        changed = _round(run, clique, rules)
+        rounds += 1
+        total = run.facts.count(clique.relations)
+        run.events.round_done(rounds, total - before, total, time.perf_counter() - started)
+        run.limits.facts(run.facts.count(n for n, i in run.relations.items() if i.is_derived))
+        if not (changed and clique.is_recursive):
+            return rounds
+        run.limits.rounds(rounds)
+
+
+def _rules(clique: DeltaClique) -> list[CoreRule]:
+    """The rules behind the exit and delta rules, each once."""
+    rules: list[CoreRule] = []
+    for each in (*clique.exit_rules, *clique.delta_rules):
+        if each.rule not in rules:
+            rules.append(each.rule)
+    return rules
+
+
+def _round(run: Evaluation, clique: DeltaClique, rules: list[CoreRule]) -> bool:
+    """One round; whether it changed anything."""
+    after: dict[str, set[Row]] = {}
+    for name in clique.relations:
+        deriving = [rule for rule in rules if rule.head == name]
+        if run.relations[name].has_aggregates:
+            after[name] = _combine(run, run.relations[name], deriving)
+        else:
+            after[name] = run.facts[name].union(*(_derive(run, rule) for rule in deriving))
+    changed = any(rows != run.facts[name] for name, rows in after.items())
+    for name, rows in after.items():
+        run.facts[name] = rows
+    return changed
+
+
+def _derive(run: Evaluation, rule: CoreRule) -> set[Row]:
+    """The rows of a rule for a plain relation, cut where the rule says so."""
+    info = run.relations[rule.head]
+
+    def derived(binding: Binding) -> tuple[Row, Row]:
+        row = tuple(
+            widened(evaluate(argument, binding), column.type)
+            for argument, column in zip(rule.arguments, info.columns, strict=True)
+        )
+        return row, tuple(binding[key.variable.name] for key in rule.order)
+
+    rows = sorted(set(_for_each_solution(run, rule, derived)), key=lambda found: row_key(found[0]))
+    for position, key in reversed(list(enumerate(rule.order))):
+        # A stable sort by each key, the last one first, leaves ties in the order of the rows.
+        rows.sort(key=lambda found: sort_key(found[1][position]), reverse=key.descending)
+    return {row for row, _ in rows[: rule.limit]}
+
+
+def _combine(run: Evaluation, info: RelationInfo, rules: list[CoreRule]) -> set[Row]:
+    """The rows of a relation with aggregates."""
+    given = [fact(info, row) for row in run.given[info.name]]
+    for rule in rules:
+        given += _for_each_solution(run, rule, partial(contribution, info, rule))
+    with _blamed(next(rule for rule in rules if rule.has_aggregates)):
+        return kept(info, run.facts[info.name], combined(info, given))
+
+
+def _for_each_solution(run: Evaluation, rule: CoreRule, make: Callable[[Binding], T]) -> list[T]:
+    """What is made of each solution of a rule."""
+    started = time.perf_counter()
+    with _blamed(rule):
+        made = [make(binding) for binding in run.limits.watch(solutions(rule, run.facts))]
+    run.events.rule_done(rule.number, None, len(made), time.perf_counter() - started)
+    return made
+
+
+@contextmanager
+def _blamed(rule: CoreRule) -> Generator[None]:
+    """Turn a failure of arithmetic into a diagnostic that names the rule."""
+    try:
+        yield
+    except ZeroDivisionError:
+        raise CaladanError(division_by_zero(rule)) from None
+    except OverflowError:
+        raise CaladanError(overflow(rule)) from None

@@ -1,0 +1,116 @@
+"""The reference engine: cliques in order, each by naive evaluation, over sets of tuples.
+
+It is the oracle of the tests: it reads the rules of a DeltaProgram and nothing the compiler made
+of them (no plans, deltas, guards or arrangements), so a mistake there shows as a difference.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from caladan.analysis.core import CoreGoal
+from caladan.data.load import load
+from caladan.data.source import Source
+from caladan.delta.program import DeltaProgram
+from caladan.engines.interface import Stopped, Table
+from caladan.engines.problems import interrupted
+from caladan.engines.reference.cliques import Evaluation, evaluate_clique
+from caladan.engines.reference.limits import LimitReached, Limits
+from caladan.engines.reference.solutions import Facts
+from caladan.engines.reference.table import ReferenceTable, from_arrow
+from caladan.engines.reference.values import Row, canonical, same, widened
+from caladan.events import Events
+from caladan.options import Options
+from caladan.program import Column, Constant, Value
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class ReferenceEngine:
+    """Evaluates delta programs slowly and plainly."""
+
+    name = "reference"
+
+    def load(
+        self, name: str, source: Source, columns: tuple[Column, ...], options: Options
+    ) -> tuple[Table, pa.Table | None]:
+        """The facts of a source, and the rows set aside."""
+        table, rejected = load(name, source, columns, permissive=options.permissive)
+        return from_arrow(table, columns), rejected
+
+    def run(
+        self,
+        program: DeltaProgram,
+        store: Mapping[str, Table],
+        options: Options,
+        events: Events,
+    ) -> dict[str, Table]:
+        """Tables for every derived relation of the program."""
+        started = time.perf_counter()
+        events.run_started(self.name, len(program.cliques))
+        given = {name: _given(program, store, name) for name in program.relations}
+        facts = Facts(given)
+        run = Evaluation(program.relations, given, facts, Limits(options), events)
+        relations: tuple[str, ...] = ()
+        try:
+            for clique in program.cliques:
+                relations = clique.relations
+                clique_started = time.perf_counter()
+                events.clique_started(relations, clique.is_recursive, "naive")
+                rounds = evaluate_clique(run, clique)
+                seconds = time.perf_counter() - clique_started
+                events.clique_done(relations, rounds, facts.count(relations), seconds)
+        except LimitReached as reached:
+            raise Stopped(reached.diagnostics[0], _tables(program, facts)) from None
+        except KeyboardInterrupt:
+            raise Stopped(interrupted(relations), _tables(program, facts)) from None
+        events.run_done(time.perf_counter() - started)
+        return _tables(program, facts)
+
+    def answer(self, goal: CoreGoal, table: Table) -> Table:
+        """The rows that match a goal's constants and its repeated variables."""
+        assert isinstance(table, ReferenceTable)
+        rows = frozenset(row for row in table.rows if _matches(goal, row))
+        return ReferenceTable(goal.columns, rows)
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+def _given(program: DeltaProgram, store: Mapping[str, Table], name: str) -> set[Row]:
+    """A relation's facts from data and from the program's text."""
+    info = program.relations[name]
+    rows: set[Row] = {
+        tuple(canonical(widened(v, t)) for v, t in zip(row, info.types, strict=True))
+        for row in program.facts.get(name, ())
+    }
+    if info.takes_data:
+        table = store[name]
+        assert isinstance(table, ReferenceTable)
+        rows |= table.rows
+    return rows
+
+
+def _tables(program: DeltaProgram, facts: Facts) -> dict[str, Table]:
+    return {
+        name: ReferenceTable(info.columns, frozenset(facts[name]))
+        for name, info in program.relations.items()
+        if info.is_derived
+    }
+
+
+def _matches(goal: CoreGoal, row: Row) -> bool:
+    bound: dict[str, Value] = {}
+    for argument, value in zip(goal.arguments, row, strict=True):
+        if isinstance(argument, Constant):
+            wanted = canonical(argument.value)
+        elif not argument.is_anonymous:
+            wanted = bound.setdefault(argument.name, value)
+        else:
+            continue
+        if not same(wanted, value):
+            return False
+    return True

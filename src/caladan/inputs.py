@@ -1,0 +1,97 @@
+"""What users hand to a session, read and checked: programs, parameters, limits."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from caladan.errors import Place, error
+from caladan.language import parse
+from caladan.options import Options
+from caladan.program import Program, Type, Value
+from caladan.values import fit
+
+UNNAMED: Final = "<program>"
+"""What diagnostics call a program that did not come from a file."""
+
+_LOOKS_LIKE_A_PATH: Final = re.compile(r"[^\s()<>{}%]+")
+
+
+def program(given: str | os.PathLike[str] | Program, language: str | None = None) -> Program:
+    """A Program from itself, from its text, or from a file: a path, or text that names a file."""
+    if isinstance(given, Program):
+        return given
+    if isinstance(given, os.PathLike) or _is_file(given) or _LOOKS_LIKE_A_PATH.fullmatch(given):
+        name = os.fspath(given)
+        return parse(_text(name), name=name, language=language)
+    return parse(given, name=UNNAMED, language=language)
+
+
+def title(program: Program) -> str:
+    """What to call a program: the name of its file, if it came from one."""
+    spans = [node.span for node in (*program.rules, *program.goals) if node.span is not None]
+    name = spans[0].name if spans else UNNAMED
+    return "Caladan plan" if name == UNNAMED else name
+
+
+def values(params: Mapping[str, object] | None) -> dict[str, Value]:
+    """Parameters as values of the language."""
+    return {name: _value(name, given) for name, given in (params or {}).items()}
+
+
+def options(
+    max_rounds: int | None,
+    max_facts: int | None,
+    timeout: float | None,
+    permissive: bool,
+    strategy: str | None,
+) -> Options:
+    """Options with limits that make sense."""
+    limits = {"max_rounds": max_rounds, "max_facts": max_facts, "timeout": timeout}
+    for name, limit in limits.items():
+        if limit is not None and limit <= 0:
+            raise error("C050", f"{name} must be greater than 0, not {limit}")
+    return Options(max_rounds, max_facts, timeout, permissive, strategy)
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return "\n" not in text and Path(text).is_file()
+    except (OSError, ValueError):  # too long for a name, or no name at all
+        return False
+
+
+def _text(name: str) -> str:
+    try:
+        return Path(name).expanduser().read_bytes().decode()
+    except FileNotFoundError:
+        raise error("C030", "no such program file", Place(name)) from None
+    except UnicodeDecodeError as problem:
+        before = problem.object[: problem.start]
+        line = before.count(b"\n") + 1
+        column = problem.start - (before.rfind(b"\n") + 1) + 1
+        byte = problem.object[problem.start]
+        raise error(
+            "C033", f"byte 0x{byte:02x} is not UTF-8 text", Place(name, line, column)
+        ) from None
+    except OSError as problem:
+        reason = problem.strerror or "it cannot be read"
+        raise error("C035", f"cannot read the program: {reason}", Place(name)) from None
+
+
+def _value(name: str, given: object) -> Value:
+    kinds = (Type.BOOLEAN, Type.LONG, Type.DOUBLE, Type.STRING)
+    for kind in (*kinds, Type.DATETIME) if isinstance(given, dt.date) else kinds:
+        try:
+            return fit(given, kind)
+        except ValueError:
+            continue
+    raise error(
+        "C050",
+        f"the parameter `{name}` is a {type(given).__name__}, which is no value",
+        help="give a number, a string, a boolean or a datetime",
+    )

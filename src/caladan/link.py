@@ -1,0 +1,90 @@
+"""Definitions that outlive a program: what earlier runs of a session defined, later ones can use.
+
+`Definitions.link(program)` adds to a program the earlier rules and declarations of the relations it
+mentions but does not define, and of those that they mention, and so on. They come after the
+program's own rules, which so keep their numbers. A later definition of a name replaces the earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import replace
+
+from caladan.program import Atom, Choice, Literal, Program, Relation, Rule
+
+
+class Definitions:
+    """The rules and declarations of a session so far, by the name of their relation."""
+
+    def __init__(self) -> None:
+        self._rules: dict[str, tuple[Rule, ...]] = {}
+        self._relations: dict[str, Relation] = {}
+
+    def remember(self, program: Program) -> None:
+        """Take over what a program defines; what it says about a name replaces what was known."""
+        for name in defined(program):
+            self.forget(name)
+        for relation in program.relations:
+            self._relations[relation.name] = relation
+        for rule in program.rules:
+            name = rule.head.relation
+            self._rules[name] = (*self._rules.get(name, ()), rule)
+
+    def forget(self, name: str) -> None:
+        """Drop what is known of a name."""
+        self._rules.pop(name, None)
+        self._relations.pop(name, None)
+
+    def is_derived(self, name: str) -> bool:
+        """Whether there are rules for a name."""
+        return name in self._rules
+
+    def link(self, program: Program) -> Program:
+        """The program with the earlier definitions it needs."""
+        seen = set(defined(program))
+        waiting = list(mentioned(program))
+        relations = list(program.relations)
+        rules = list(program.rules)
+        while waiting:
+            name = waiting.pop(0)
+            if name in seen:
+                continue
+            seen.add(name)
+            if name in self._relations:
+                relations.append(self._relations[name])
+            for rule in self._rules.get(name, ()):
+                rules.append(rule)
+                waiting.extend(_atoms(rule.body))
+        return replace(program, relations=tuple(relations), rules=tuple(rules))
+
+
+def defined(program: Program) -> Iterator[str]:
+    """The names a program declares or has rules for."""
+    names = [r.name for r in program.relations] + [r.head.relation for r in program.rules]
+    yield from dict.fromkeys(names)
+
+
+def mentioned(program: Program) -> Iterator[str]:
+    """The names a program reads, in bodies and goals, in order and without repetitions."""
+    bodies = (name for rule in program.rules for name in _atoms(rule.body))
+    goals = (goal.atom.relation for goal in program.goals)
+    yield from dict.fromkeys((*bodies, *goals))
+
+
+def undeclared(program: Program, known: Container[str]) -> Iterator[str]:
+    """The names a program uses without declaring them, as far as they are among the known."""
+    declared = {relation.name for relation in program.relations}
+    for name in dict.fromkeys((*mentioned(program), *defined(program))):
+        if name in known and name not in declared:
+            yield name
+
+
+def _atoms(body: Iterable[Literal]) -> Iterator[str]:
+    for literal in body:
+        match literal:
+            case Atom():
+                yield literal.relation
+            case Choice():
+                yield from _atoms((*literal.then, *literal.otherwise))
+            case _:
+                pass

@@ -1,0 +1,254 @@
+"""The session: data and definitions on one side, an engine on the other.
+
+    connect ─► Session ─ add      data for relations
+                       ├ run      a program                       ─► Result
+                       ├ query    one goal over what was defined  ─► Relation
+                       ├ explain  what the compiler makes of a program
+                       └ close
+
+A run goes: read the program, link what earlier runs defined, compile, load the data that is needed,
+evaluate, wrap. Relations that are asked for later are evaluated then.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from caladan import inputs
+from caladan.analysis.parameters import parameters
+from caladan.engines import interface
+from caladan.engines.interface import Engine
+from caladan.errors import Diagnostic, Diagnostics, error
+from caladan.events import Events, Several
+from caladan.language import parse_goal
+from caladan.link import Definitions, undeclared
+from caladan.options import Options
+from caladan.pipeline import Compiled, compile_program
+from caladan.program import Program, Value
+from caladan.result import CaladanWarning, Relation, Result, Stopped
+from caladan.stats import Stats
+from caladan.store import Store
+from caladan.wrap import Run, wrap
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def connect(
+    engine: str | SparkSession | None = None,
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    listeners: Sequence[Events] = (),
+) -> Session:
+    """A session on an engine: "spark" (the default), "embedded", "reference", or a SparkSession.
+
+    On spark, the active SparkSession is used, or a new one is started: on `master`, `local[*]` if
+    not given, with the settings in `conf`. Listeners are told how runs go.
+    """
+    return Session(_engine(engine, master, conf), listeners)
+
+
+class Session:
+    """A place to put data and run programs over it. Made by `connect`; a context manager."""
+
+    def __init__(self, engine: Engine, listeners: Sequence[Events] = ()) -> None:
+        self._engine = engine
+        self._listeners = tuple(listeners)
+        self._store = Store(engine)
+        self._definitions = Definitions()
+        self._is_open = True
+
+    # ── What users call ──────────────────────────────────────────────────────────────────────────
+
+    def add(
+        self,
+        name: str,
+        data: object,
+        *,
+        format: str | None = None,
+        delimiter: str | None = None,
+        header: bool | None = None,
+    ) -> None:
+        """Give a relation its data, in place of any it had.
+
+        `data` is a list of tuples, a dict of columns, a pandas or Polars data frame, anything of
+        Arrow, a Spark DataFrame, or a path: csv, tsv, facts, json, parquet; a pattern, a folder.
+        """
+        from caladan.data.source import source
+
+        self._check_open()
+        given = source(name, data, format=format, delimiter=delimiter, header=header)
+        if name not in self._store:
+            self._definitions.forget(name)  # data replaces rules that an earlier run had for it
+        self._store.add(name, given)
+
+    def run(
+        self,
+        program: str | os.PathLike[str] | Program,
+        params: Mapping[str, object] | None = None,
+        *,
+        language: str | None = None,
+        max_rounds: int | None = None,
+        max_facts: int | None = None,
+        timeout: float | None = None,
+        permissive: bool = False,
+        strategy: str | None = None,
+    ) -> Result:
+        """Run a program, given as text or as the path of a file, and hand out its relations."""
+        options = inputs.options(max_rounds, max_facts, timeout, permissive, strategy)
+        return self._run(inputs.program(program, language), inputs.values(params), options)
+
+    def query(self, goal: str, params: Mapping[str, object] | None = None) -> Relation:
+        """Ask one goal of the rules run so far: `db.query("tc(1, X)")`."""
+        asked = Program(goals=(parse_goal(goal),))
+        return self._run(asked, inputs.values(params), Options()).answer
+
+    def explain(
+        self,
+        program: str | os.PathLike[str] | Program,
+        stage: str = "all",
+        *,
+        html: str | os.PathLike[str] | None = None,
+        params: Mapping[str, object] | None = None,
+        language: str | None = None,
+        engine: str | None = None,
+    ) -> str:
+        """What each stage of the compiler makes of a program; `html` also writes a report.
+
+        `engine` is the one whose physical plan is shown, the session's own if not given.
+        """
+        from caladan import explain
+        from caladan.data.output import write_text
+
+        compiled = self._compile(inputs.program(program, language), inputs.values(params))
+        wants_spark = html is not None or stage in ("all", "spark")
+        plans = self._spark_plans(compiled) if wants_spark else None
+        name = engine or self._engine.name
+        text = explain.text(compiled, stage, engine=name, spark_plans=plans)
+        if html is not None:
+            title = inputs.title(compiled.program)
+            page = explain.html(compiled, title=title, engine=name, spark_plans=plans)
+            write_text(html, page)
+        return text
+
+    def check(
+        self, program: str | os.PathLike[str] | Program, params: Mapping[str, object] | None = None
+    ) -> tuple[Diagnostic, ...]:
+        """Compile a program without running it: its warnings, or an error with all mistakes."""
+        return self._compile(inputs.program(program), inputs.values(params)).warnings
+
+    def sql(self, query: str) -> Relation:
+        """Run a RaSQL query over the session's relations."""
+        raise error("C051", "the RaSQL language arrives with a later version")
+
+    def why(self, fact: str) -> str:
+        """Why a fact holds: its proof tree."""
+        raise error("C051", "proof trees (`why`) arrive with a later version")
+
+    def close(self) -> None:
+        """End the session; its engine ends what it started itself, and nothing else."""
+        if self._is_open:
+            self._is_open = False
+            self._store.close()
+            self._engine.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Session on {self._engine.name}: {', '.join(self._store) or 'no data yet'}>"
+
+    # ── How a run goes ───────────────────────────────────────────────────────────────────────────
+
+    def _run(self, program: Program, params: Mapping[str, Value], options: Options) -> Result:
+        compiled = self._compile(program, params)
+        self._definitions.remember(parameters(program, params, Diagnostics()))
+        for warning in compiled.warnings:
+            warnings.warn(str(warning), CaladanWarning, stacklevel=3)
+        stats = Stats()
+        started = time.perf_counter()
+        store = self._store.snapshot()
+        run = self._evaluate(compiled, store, options, stats)
+        stats.seconds = time.perf_counter() - started
+        complete = self._complete(compiled, params, store, options)
+        result = wrap(program, run, self._engine, stats, complete)
+        if run.stopped is not None:
+            raise Stopped(run.stopped.diagnostics, result) from None
+        return result
+
+    def _compile(self, program: Program, params: Mapping[str, Value]) -> Compiled:
+        self._check_open()
+        linked = self._definitions.link(program)
+        return compile_program(linked, _catalog(linked, self._store), params)
+
+    def _evaluate(self, compiled: Compiled, store: Store, options: Options, stats: Stats) -> Run:
+        events = Several(stats, *self._listeners)
+        base, rejected = store.load(compiled, options, events)
+        try:
+            derived = self._engine.run(compiled.delta, base, options, events)
+        except interface.Stopped as stopped:
+            return Run(compiled, base, stopped.store, rejected, stopped)
+        return Run(compiled, base, derived, rejected)
+
+    def _complete(
+        self, compiled: Compiled, params: Mapping[str, Value], store: Store, options: Options
+    ) -> Callable[[str], Run]:
+        """How to evaluate in full a relation that the goals did not need in full."""
+        program = replace(compiled.program, goals=())
+
+        def complete(name: str) -> Run:
+            self._check_open()
+            again = compile_program(program, _catalog(program, store), params, wanted=(name,))
+            run = self._evaluate(again, store, options, Stats())
+            if run.stopped is not None:
+                raise run.stopped
+            return run
+
+        return complete
+
+    def _spark_plans(self, compiled: Compiled) -> Sequence[tuple[str, str]] | None:
+        """Spark's own plans of a program, on an engine that has them; data may be absent."""
+        plans = getattr(self._engine, "plans", None)
+        if plans is None:
+            return None
+        options = Options()
+        base, _ = self._store.load(compiled, options, Events(), may_lack_data=True)
+        return plans(compiled.delta, base, options)
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise error("C050", "the session is closed")
+
+
+def _catalog(program: Program, store: Store) -> dict[str, Any]:
+    """The columns of data that a program uses without declaring it."""
+    return {name: store.columns(name) for name in undeclared(program, store)}
+
+
+def _engine(
+    engine: str | SparkSession | None, master: str | None, conf: Mapping[str, str] | None
+) -> Engine:
+    if engine == "reference":
+        from caladan.engines.reference import ReferenceEngine
+
+        return ReferenceEngine()
+    if engine == "embedded":
+        from caladan.engines.embedded.engine import EmbeddedEngine
+
+        return EmbeddedEngine()
+    if isinstance(engine, str) and engine != "spark":
+        known = "spark, embedded and reference"
+        raise error("C050", f"there is no engine {engine!r}; there are {known}")
+    from caladan.engines.spark import SparkEngine
+
+    session = None if isinstance(engine, str) else engine
+    return SparkEngine(session, master=master, conf=conf)

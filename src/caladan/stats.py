@@ -1,0 +1,175 @@
+"""Stats: what a run did, and where the time went. A listener; nobody calls it but the events.
+
+`Stats` is a tree of plain numbers: a `CliqueStats` for each clique, in it a `RuleStats` for each
+rule. `str(stats)` is a table, `stats.to_dict()` is for JSON.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from caladan.events import Events
+
+
+@dataclass(slots=True)
+class RuleStats:
+    """A rule, and the atom whose new facts seed it; `facts` is None where nobody counted."""
+
+    rule: int
+    seed: str | None
+    evaluated: int = 0
+    skipped: int = 0
+    facts: int | None = None
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class CliqueStats:
+    """Relations evaluated together."""
+
+    relations: tuple[str, ...]
+    recursive: bool
+    strategy: str
+    rounds: int = 0
+    facts: int = 0
+    seconds: float = 0.0
+    rules: list[RuleStats] = field(default_factory=list[RuleStats])
+
+
+@dataclass(slots=True)
+class DataStats:
+    """The data of a relation, brought in."""
+
+    relation: str
+    facts: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class Stats(Events):
+    """What a run did.
+
+    `facts` counts those derived, `skipped` the scans that guards saved. `peak_memory` is the most
+    this process has held, in bytes; `bytes_shuffled` is None where the engine does not tell.
+    """
+
+    engine: str = ""
+    seconds: float = 0.0
+    peak_memory: int | None = None
+    bytes_shuffled: int | None = None
+    data: list[DataStats] = field(default_factory=list[DataStats])
+    cliques: list[CliqueStats] = field(default_factory=list[CliqueStats])
+
+    @property
+    def rounds(self) -> int:
+        """The rounds of all cliques."""
+        return sum(clique.rounds for clique in self.cliques)
+
+    @property
+    def facts(self) -> int:
+        """The facts derived."""
+        return sum(clique.facts for clique in self.cliques)
+
+    @property
+    def skipped(self) -> int:
+        """The scans that guards saved."""
+        return sum(rule.skipped for clique in self.cliques for rule in clique.rules)
+
+    @property
+    def strategy(self) -> str:
+        """How the cliques were run, each strategy named once."""
+        return ", ".join(dict.fromkeys(clique.strategy for clique in self.cliques))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain values for JSON."""
+        totals = {name: getattr(self, name) for name in ("rounds", "facts", "skipped", "strategy")}
+        return {**asdict(self), **totals}
+
+    def __str__(self) -> str:
+        lines = [f"{'clique':<32} {'strategy':<10} {'rounds':>7} {'facts':>12} {'seconds':>9}"]
+        for clique in self.cliques:
+            name = _short(", ".join(clique.relations), 32)
+            lines.append(
+                f"{name:<32} {clique.strategy:<10} {clique.rounds:>7,} {clique.facts:>12,} "
+                f"{clique.seconds:>9.3f}"
+            )
+            lines += [_rule_line(rule) for rule in clique.rules]
+        lines.append(
+            f"{'total':<32} {self.engine:<10} {self.rounds:>7,} {self.facts:>12,} "
+            f"{self.seconds:>9.3f}"
+        )
+        return "\n".join(lines)
+
+    # ── Listening ────────────────────────────────────────────────────────────────────────────────
+
+    def run_started(self, engine: str, cliques: int) -> None:
+        self.engine = engine
+
+    def data_read(self, relation: str, facts: int, seconds: float) -> None:
+        self.data.append(DataStats(relation, facts, seconds))
+
+    def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
+        self.cliques.append(CliqueStats(tuple(relations), recursive, strategy))
+
+    def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
+        stats = self._rule(rule, seed)
+        stats.evaluated += 1
+        stats.seconds += seconds
+        if facts is not None:
+            stats.facts = (stats.facts or 0) + facts
+
+    def rule_skipped(self, rule: int, seed: str | None) -> None:
+        self._rule(rule, seed).skipped += 1
+
+    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
+        clique = self._clique()
+        clique.rounds, clique.facts = number, total
+        clique.seconds += seconds
+
+    def clique_done(
+        self, relations: Sequence[str], rounds: int, facts: int, seconds: float
+    ) -> None:
+        clique = self._clique()
+        clique.rounds, clique.facts, clique.seconds = rounds, facts, seconds
+
+    def run_done(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.peak_memory = peak_memory()
+
+    def _clique(self) -> CliqueStats:
+        if not self.cliques:
+            self.clique_started((), recursive=False, strategy="")
+        return self.cliques[-1]
+
+    def _rule(self, rule: int, seed: str | None) -> RuleStats:
+        rules = self._clique().rules
+        for known in rules:
+            if (known.rule, known.seed) == (rule, seed):
+                return known
+        rules.append(RuleStats(rule, seed))
+        return rules[-1]
+
+
+def peak_memory() -> int | None:
+    """The most memory this process has held so far, in bytes; None where nobody can tell."""
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _rule_line(rule: RuleStats) -> str:
+    seed = f" δ{rule.seed}" if rule.seed else ""
+    name = _short(f"  rule {rule.rule}{seed}", 32)
+    facts = "" if rule.facts is None else f"{rule.facts:,}"
+    skipped = f"  {rule.skipped:,} skipped" if rule.skipped else ""
+    return f"{name:<32} {'':<10} {rule.evaluated:>7,} {facts:>12} {rule.seconds:>9.3f}{skipped}"
+
+
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,0 +1,110 @@
+"""The data of a session: what was added, its columns where nobody declares them, and its tables.
+
+A table is loaded when a program first needs it, and kept for the next one. A `snapshot` is what a
+result holds on to: relations that it evaluates later see the data of its own run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from caladan.engines.interface import Engine, Table
+from caladan.errors import Diagnostics
+from caladan.events import Events
+from caladan.options import Options
+from caladan.pipeline import Compiled
+from caladan.program import Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from caladan.data.source import Source
+
+Columns: TypeAlias = tuple[Column, ...]
+
+
+class Store:
+    """Sources by the name of their relation."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._sources: dict[str, Source] = {}
+        self._columns: dict[Source, Columns] = {}
+        self._loaded: dict[tuple[Source, Columns, bool], tuple[Table, pa.Table | None]] = {}
+
+    def add(self, name: str, source: Source) -> None:
+        """Give a relation its data, in place of any it had."""
+        self._sources[name] = source
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._sources
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sources)
+
+    def snapshot(self) -> Store:
+        """The same data, whatever is added to the session from now on."""
+        copy = Store(self._engine)
+        copy._sources = dict(self._sources)
+        copy._columns = self._columns
+        copy._loaded = self._loaded
+        return copy
+
+    def columns(self, name: str) -> Columns:
+        """The columns of a relation, as its data shows them."""
+        from caladan.data.infer import infer
+
+        source = self._sources[name]
+        if source not in self._columns:
+            self._columns[source] = infer(name, source)
+        return self._columns[source]
+
+    def load(
+        self, compiled: Compiled, options: Options, events: Events, *, may_lack_data: bool = False
+    ) -> tuple[dict[str, Table], list[pa.Table]]:
+        """A table for each relation that takes data, and the rows that were set aside."""
+        if not may_lack_data:
+            self._require(compiled)
+        tables: dict[str, Table] = {}
+        aside: dict[str, pa.Table] = {}
+        for name, info in compiled.delta.relations.items():
+            if info.takes_data:
+                tables[name], rejected = self._table(info.origin, info.columns, options, events)
+                if rejected is not None:
+                    aside[info.origin] = rejected
+        return tables, list(aside.values())
+
+    def close(self) -> None:
+        """Let go of every table."""
+        for table, _ in self._loaded.values():
+            table.close()
+        self._loaded.clear()
+
+    def _require(self, compiled: Compiled) -> None:
+        """C034 for relations that have neither data nor rules nor facts."""
+        from caladan.data.problems import no_data
+
+        found = Diagnostics()
+        for name, info in compiled.checked.relations.items():
+            if info.takes_data and not info.is_derived and name not in self._sources:
+                found.extend([no_data(name, info.columns, info.span)])
+        found.raise_errors()
+
+    def _table(
+        self, name: str, columns: Columns, options: Options, events: Events
+    ) -> tuple[Table, pa.Table | None]:
+        from caladan.data.source import source
+
+        given = self._sources.get(name)
+        if given is None:  # its facts are in the program, or nobody wants to see any
+            return self._engine.load(name, source(name, []), columns, options)
+        key = (given, columns, options.permissive)
+        if key not in self._loaded:
+            started = time.perf_counter()
+            self._loaded[key] = self._engine.load(name, given, columns, options)
+            if self._engine.name != "spark":  # counting would make Spark read everything
+                count = self._loaded[key][0].count()
+                events.data_read(name, count, time.perf_counter() - started)
+        return self._loaded[key]

@@ -1,0 +1,130 @@
+"""From the tables of a run to the Result that users hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from caladan.analysis.core import CoreGoal
+from caladan.engines.interface import Engine, Stopped, Table
+from caladan.pipeline import Compiled
+from caladan.program import Constant, Program
+from caladan.result import REJECTED, Relation, Result
+from caladan.stats import Stats
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What came of evaluating a program: tables of data, derived tables, rows set aside."""
+
+    compiled: Compiled
+    base: Mapping[str, Table]
+    derived: Mapping[str, Table]
+    rejected: Sequence[pa.Table] = ()
+    stopped: Stopped | None = None
+
+
+def wrap(
+    program: Program, run: Run, engine: Engine, stats: Stats, complete: Callable[[str], Run]
+) -> Result:
+    """The Result of a run; `complete` evaluates a relation in full that was not needed in full."""
+    session = getattr(engine, "session", None)
+    goals = run.compiled.delta.goals
+    answers = [
+        Relation(goal_text(goal), engine.answer(goal, table), _order(run, goal.relation), session)
+        for goal in goals
+        if not goal.export
+        for table in [_table(run, goal.relation)]
+    ]
+
+    def fetch(name: str) -> Relation | None:
+        table = _whole(run, name)
+        if table is None and _is_users(run.compiled, name):
+            table = _partial(run, name) if run.stopped else _whole(complete(name), name)
+        return None if table is None else Relation(name, table, _order(run, name), session)
+
+    return Result(
+        _names(program, run),
+        fetch,
+        answers=answers,
+        exports=[goal.name for goal in goals if goal.export],
+        stats=stats,
+        warnings=run.compiled.warnings,
+        release=lambda: _close(run),
+    )
+
+
+def goal_text(goal: CoreGoal) -> str:
+    """A goal as it is written."""
+    arguments = ", ".join(
+        _written(argument.value) if isinstance(argument, Constant) else argument.name
+        for argument in goal.arguments
+    )
+    return f"{goal.name}({arguments})"
+
+
+def _names(program: Program, run: Run) -> Iterator[str]:
+    """Names in program order: goals, then what else is derived, then rows set aside."""
+    yield from (goal.name for goal in run.compiled.delta.goals)
+    yield from (rule.head.relation for rule in program.rules)
+    if run.rejected:
+        yield REJECTED
+
+
+def _whole(run: Run, name: str) -> Table | None:
+    """A relation that was evaluated in full, or given."""
+    if name == REJECTED and run.rejected:
+        import pyarrow as pa
+
+        from caladan.data.table import wrap as wrap_arrow
+
+        return wrap_arrow(pa.concat_tables(run.rejected))
+    if not _is_users(run.compiled, name):
+        return None
+    return run.derived.get(name, run.base.get(name))
+
+
+def _partial(run: Run, name: str) -> Table:
+    """What a run that was stopped had derived of a relation, also of a version that is bound."""
+    for found, info in run.compiled.delta.relations.items():
+        if info.origin == name and info.arity == run.compiled.checked.relations[name].arity:
+            return _table(run, found)
+    return _empty(run, name)
+
+
+def _table(run: Run, name: str) -> Table:
+    table = run.derived.get(name, run.base.get(name))
+    return _empty(run, name) if table is None else table
+
+
+def _empty(run: Run, name: str) -> Table:
+    """A relation that a stopped run did not come to."""
+    from caladan.data.table import empty
+
+    relations = {**run.compiled.checked.relations, **run.compiled.delta.relations}
+    return empty(relations[name].columns)
+
+
+def _is_users(compiled: Compiled, name: str) -> bool:
+    info = compiled.checked.relations.get(name)
+    return info is not None and not info.is_internal
+
+
+def _order(run: Run, name: str) -> tuple[tuple[int, bool], ...]:
+    relations = {**run.compiled.checked.relations, **run.compiled.delta.relations}
+    return relations[name].order if name in relations else ()
+
+
+def _close(run: Run) -> None:
+    for table in run.derived.values():
+        table.close()
+
+
+def _written(value: object) -> str:
+    from caladan.display import cell
+
+    return "'" + value.replace("'", "\\'") + "'" if isinstance(value, str) else cell(value)

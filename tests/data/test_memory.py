@@ -1,0 +1,237 @@
+"""Data in memory: every kind of it, and what is said about rows that do not fit."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import namedtuple
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from caladan.data.infer import from_spark, infer
+from caladan.data.load import load
+from caladan.data.source import source
+from caladan.errors import CaladanError
+from caladan.program import Column, Type
+
+ARC = (Column("A", Type.INTEGER), Column("B", Type.DOUBLE))
+NAME = (Column("Name", Type.STRING),)
+TABLE = pa.table({"A": [1, 2], "B": [0.5, 1.0]})
+Edge = namedtuple("Edge", "A B")  # noqa: PYI024
+
+SAME = [
+    [(1, 0.5), (2, 1)],
+    [[1, 0.5], [2, 1.0]],
+    ((1, 0.5), (2, 1.0)),
+    [Edge(1, 0.5), Edge(2, 1.0)],
+    [{"A": 1, "B": 0.5}, {"B": 1.0, "A": 2}],
+    ((a, a / 2) for a in (1, 2)),
+    {"A": [1, 2], "B": [0.5, 1]},
+    {"src": np.array([1, 2]), "dst": pl.Series([0.5, 1.0])},
+    {"B": pa.array([0.5, 1.0]), "A": pd.Series([1, 2])},
+    pd.DataFrame({"A": [1, 2], "B": [0.5, 1.0]}, index=[7, 8]),
+    pd.DataFrame({"A": pd.array([1, 2], dtype="Int64"), "B": [0.5, 1.0]}),
+    pl.DataFrame({"A": [1, 2], "B": [0.5, 1.0]}),
+    TABLE,
+    TABLE.to_batches()[0],
+    TABLE.to_reader(),
+    pa.table({"a": pa.array([1, 2], pa.uint64()), "b": pa.array([0.5, 1], pa.float32())}),
+    pa.table({"A": pa.array([1, 2]).dictionary_encode(), "B": [0.5, 1.0]}),
+]
+
+
+def rows(data: object, columns: tuple[Column, ...] = ARC) -> list[tuple[object, ...]]:
+    table, rejected = load("arc", source("arc", data), columns)
+    assert rejected is None
+    return [tuple(row.values()) for row in table.to_pylist()]
+
+
+@pytest.mark.parametrize("data", SAME, ids=lambda data: type(data).__name__)
+def test_every_kind_of_data(data: object) -> None:
+    given = source("arc", data)
+    for _ in range(2):  # a source may be read again and again
+        table, _none = load("arc", given, ARC)
+        assert table.to_pylist() == [{"A": 1, "B": 0.5}, {"A": 2, "B": 1.0}]
+        assert table.schema.types == [pa.int32(), pa.float64()]
+
+
+def test_nothing_is_data_too() -> None:
+    assert rows([]) == rows({"A": [], "B": []}) == rows(pd.DataFrame({"A": [], "B": []})) == []
+
+
+def test_bare_values_are_rows_of_one_column() -> None:
+    assert rows(["a", "b"], NAME) == rows([("a",), ("b",)], NAME) == [("a",), ("b",)]
+
+
+def test_datetimes() -> None:
+    columns = (Column("T", Type.DATETIME),)
+    noon = dt.datetime(2024, 1, 31, 12)
+    zoned = pa.array([noon], pa.timestamp("ns", "UTC"))
+    for data in (
+        [noon],
+        ["2024-01-31T12:00:00"],
+        {"T": zoned},
+        pd.DataFrame({"T": [pd.Timestamp(noon)]}),
+    ):
+        assert rows(data, columns) == [(noon,)]
+    assert rows([dt.date(2024, 1, 31)], columns) == [(dt.datetime(2024, 1, 31),)]
+
+
+def test_later_changes_do_not_count() -> None:
+    data = [(1, 0.5)]
+    given = source("arc", data)
+    data.append((2, 1.0))
+    assert load("arc", given, ARC)[0].num_rows == 1
+
+
+def test_negative_zero_is_zero() -> None:
+    for data in ([(1, -0.0)], pa.table({"A": [1], "B": [-0.0]})):
+        assert str(rows(data)[0][1]) == "0.0"
+
+
+MISSING_HELP = (
+    "\n  help: relations hold no missing values: drop such rows, or fill in a value that "
+    "stands for them"
+)
+
+COMPLAINTS = [
+    (
+        [(1, 2), (3, "x")],
+        "error[C032]: 'x' is not a number (column B of arc) (row 2 of the data of arc)\n"
+        "  help: `B` is declared as double",
+    ),
+    (
+        [(1, 2), (3,)],
+        "error[C031]: 1 column where arc has 2 (A, B) (row 2 of the data of arc)",
+    ),
+    (
+        [(1, 2), 3],
+        "error[C031]: 1 column where arc has 2 (A, B) (row 2 of the data of arc)",
+    ),
+    (
+        [(1, None)],
+        "error[C036]: a value is missing (column B of arc) (row 1 of the data of arc)"
+        + MISSING_HELP,
+    ),
+    (
+        [{"A": 1}],
+        "error[C036]: a value is missing (column B of arc) (row 1 of the data of arc)"
+        + MISSING_HELP,
+    ),
+    (
+        pd.DataFrame({"A": [1, 2], "B": [0.5, None]}),
+        "error[C036]: a value is missing (column B of arc) (row 2 of the data of arc)"
+        + MISSING_HELP,
+    ),
+    (
+        pd.DataFrame({"A": [1, "x"], "B": [0.5, 1]}),
+        "error[C032]: 'x' is not an integer (column A of arc) (row 2 of the data of arc)\n"
+        "  help: `A` is declared as integer",
+    ),
+    (
+        pl.DataFrame({"A": [2**40], "B": [0.5]}),
+        "error[C032]: 1099511627776 does not fit in integer (-2147483648 to 2147483647) "
+        "(column A of arc) (row 1 of the data of arc)\n  help: `A` is declared as integer",
+    ),
+    (
+        pa.table({"A": [0.5], "B": [0.5]}),
+        "error[C032]: column A of arc is integer, but the data has double",
+    ),
+    (
+        pa.table({"A": [[1]], "B": [0.5]}),
+        "error[C032]: column A of arc is integer, but the data has list<item: int64>",
+    ),
+    (
+        pa.table({"A": [1], "C": [0.5]}),
+        "error[C031]: no column B in the data of arc; it has A, C",
+    ),
+    (
+        pa.table({"x": [1], "y": [1], "z": [0.5]}),
+        "error[C031]: 3 columns (x, y, z) where arc has 2 (A, B)",
+    ),
+    (
+        {"A": [1, 2], "B": [0.5]},
+        "error[C031]: column B of arc has 1 values, A has 2",
+    ),
+    (
+        5,
+        "error[C050]: arc was given a int, which is no data\n"
+        "  help: give a list of tuples, a dict of columns, a data frame, or a path",
+    ),
+]
+
+
+@pytest.mark.parametrize(("data", "expected"), COMPLAINTS)
+def test_complaints(data: object, expected: str) -> None:
+    with pytest.raises(CaladanError) as caught:
+        load("arc", source("arc", data), ARC)
+    assert str(caught.value) == expected
+
+
+def test_permissive_sets_rows_aside() -> None:
+    data = [(1, 1.0), (2,), ("x", 1.0), (4, 1.0)]
+    table, rejected = load("arc", source("arc", data), ARC, permissive=True)
+    assert table.column("A").to_pylist() == [1, 4]
+    assert rejected is not None
+    assert rejected.column("line").to_pylist() == [2, 3]
+
+
+def test_files_have_options_and_lists_have_none() -> None:
+    with pytest.raises(CaladanError, match="C050"):
+        source("arc", [(1, 2)], delimiter=";")
+
+
+INFERRED = [
+    ([(1, "a", True, 0.5)], "c1 long, c2 string, c3 boolean, c4 double"),
+    ([{"id": 1, "name": "a"}], "id long, name string"),
+    (["a"], "c1 string"),
+    ({"x": [1], "t": pa.array([dt.datetime(2024, 1, 1)])}, "x long, t datetime"),
+    (pd.DataFrame({"x": np.array([1], "int32"), "y": ["a"]}), "x integer, y string"),
+    (pl.DataFrame({"x": [1.5], "y": [dt.date(2024, 1, 1)]}), "x double, y datetime"),
+    (pa.table({"x": pa.array([1], pa.uint8())}), "x integer"),
+]
+
+
+@pytest.mark.parametrize(("data", "expected"), INFERRED)
+def test_columns_are_inferred(data: object, expected: str) -> None:
+    assert ", ".join(f"{c.name} {c.type}" for c in infer("r", source("r", data))) == expected
+
+
+TEXTS = [
+    ("a.csv", "1,2.5,true,x\n2,3,false,7\n", {}, "c1 long, c2 double, c3 boolean, c4 string"),
+    ("a.tsv", "id\tname\n1\tx\n", {"header": True}, "id long, name string"),
+    ("a.tsv", "id\tname\n1\tx\n", {}, "c1 string, c2 string"),
+    ("a.jsonl", '{"id": 1, "name": "x"}\n', {}, "id long, name string"),
+    ("a.json", "[[1, 2.5]]", {}, "c1 long, c2 double"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "options", "expected"), TEXTS)
+def test_columns_of_files_are_inferred(tmp_path, name, content, options, expected) -> None:
+    (tmp_path / name).write_text(content)
+    columns = infer("r", source("r", tmp_path / name, **options))
+    assert ", ".join(f"{c.name} {c.type}" for c in columns) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ([], "an empty list does not tell its columns"),
+        ([(1,), ("x",)], "column c1 mixes values of different types"),
+        (pa.table({"x": [[1]]}), "column x is list<item: int64>, which no column type holds"),
+    ],
+)
+def test_what_cannot_be_inferred(data: object, expected: str) -> None:
+    with pytest.raises(CaladanError, match="C035") as caught:
+        infer("r", source("r", data))
+    assert expected in str(caught.value)
+
+
+def test_columns_of_spark_frames() -> None:
+    found = from_spark("r", [("a", "int"), ("b", "decimal(10,2)"), ("c", "timestamp_ntz")])
+    assert [c.type for c in found] == [Type.INTEGER, Type.DOUBLE, Type.DATETIME]
+    with pytest.raises(CaladanError, match="array<int>"):
+        from_spark("r", [("a", "array<int>")])

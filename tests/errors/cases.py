@@ -1,0 +1,85 @@
+"""Every mistake a user can make, as a command line with its files.
+
+A case has the files it needs, the arguments of `caladan`, and the code it must end with. What is
+printed stands in told.txt, by the case's name. Cases run on the reference engine; those marked
+`engines` run on the others too and must say the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+ARC = "database({arc(A: integer, B: integer)}).\n"
+TC = ARC + "tc(A, B) <- arc(A, B).\ntc(A, B) <- tc(A, C), arc(C, B).\nquery tc(A, B).\n"
+EDGES = "1,2\n2,3\n3,4\n"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A mistake and the code it is told by."""
+
+    name: str
+    code: str
+    program: str
+    data: dict[str, bytes] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    every_engine: bool = False
+
+
+def _arc(text: str | bytes) -> dict[str, bytes]:
+    return {"arc.csv": text.encode() if isinstance(text, str) else text}
+
+
+_DATA = ("--data", "arc=arc.csv")
+
+CASES = (
+    # the text
+    Case("syntax", "C001", ARC + "tc(A, B) <- arc(A B).\nquery tc(A, B)."),
+    Case("several syntax errors", "C001", "p(X) :- q(X).\nr(X) <- s(X), != 3.\n"),
+    Case("unterminated text", "C002", "p('abc).\n"),
+    Case("unterminated comment", "C002", "p(1). /* p(2).\n"),
+    Case("number out of range", "C003", "p(9223372036854775808).\n"),
+    Case("unknown type", "C004", "database({arc(A: intger)}).\nquery arc(A).\n"),
+    Case("language not recognised", "C005", "hello there\n"),
+    # the meaning
+    Case("unknown relation", "C010", ARC + "tc(A, B) <- acr(A, B).\nquery tc(A, B)."),
+    Case("wrong arity", "C011", ARC + "p(A) <- arc(A).\nquery p(A)."),
+    Case("type conflict", "C012", "database({p(A: string), q(B: integer)}).\nr(X) <- p(X), q(X)."),
+    Case("unsafe variable", "C013", ARC + "p(A, C) <- arc(A, B).\nquery p(A, B)."),
+    Case("negative cycle", "C014", ARC + "win(X) <- arc(X, Y), ~win(Y).\nquery win(X)."),
+    Case("aggregate in a cycle", "C014", ARC + "d(1, 0).\nd(Y, min<D>) <- d(X, E), arc(X, Y), D = E + 1."),
+    Case("aggregate mixed", "C015", ARC + "p(A, count<B> + B) <- arc(A, B).\nquery p(A, N)."),
+    Case("aggregates disagree", "C016", ARC + "p(A, mmin<B>) <- arc(A, B).\np(A, mmax<B>) <- arc(A, B)."),
+    Case("declared twice", "C017", ARC + "database({arc(A: string)})."),
+    Case("constant does not fit", "C018", "database({p(A: byte)}).\nq(X) <- p(X), p(300)."),
+    Case("unknown parameter", "C020", ARC + "p(B) <- arc({start}, B).\nquery p(B).", arguments=("--param", "strat=1")),
+    Case("query on nothing", "C021", ARC + "query ark(A, B)."),
+    Case("limit in a variable", "C022", ARC + "p(A) <- arc(A, B), limit(B)."),
+    Case("goal with arithmetic", "C023", ARC + "query arc(A + 1, B)."),
+    # data
+    Case("missing file", "C030", TC, arguments=_DATA, every_engine=True),
+    Case("too few columns", "C031", TC, _arc("1,2\n3\n4,5\n"), _DATA, every_engine=True),
+    Case("too many columns", "C031", TC, _arc("1,2\n3,4,5\n"), _DATA, every_engine=True),
+    Case("not a number", "C032", TC, _arc("1,2\n2,x\n3,4\n5,\n"), _DATA, every_engine=True),
+    Case("out of range", "C032", TC, _arc("1,2\n2,3000000000\n"), _DATA, every_engine=True),
+    Case("not utf-8", "C033", "database({p(A: string)}).\nquery p(X).", {"p.csv": b"ab\nc\xe9d\n"}, ("--data", "p=p.csv"), every_engine=True),
+    Case("no data", "C034", TC),
+    Case("unknown format", "C035", TC, {"arc.xlsx": b"nothing"}, ("--data", "arc=arc.xlsx")),
+    Case("broken parquet", "C035", TC, {"arc.parquet": b"this is not parquet"}, ("--data", "arc=arc.parquet"), every_engine=True),
+    Case("null in json", "C036", TC, {"arc.json": b'{"A": 1, "B": 2}\n{"A": 2, "B": null}\n'}, ("--data", "arc=arc.json"), every_engine=True),
+    Case("cannot write", "C037", TC, {**_arc(EDGES), "out": b"a file"}, (*_DATA, "--out", "out")),
+    # running
+    Case("division by zero", "C040", ARC + "p(C) <- arc(A, B), C = A / (B - 3).\nquery p(C).", _arc(EDGES), _DATA, every_engine=True),
+    Case("overflow", "C041", ARC + "p(C) <- arc(A, B), C = A * 9223372036854775807.\nquery p(C).", _arc(EDGES), _DATA, every_engine=True),
+    Case("sum overflow", "C041", "p(1, 9223372036854775807). p(2, 9223372036854775807).\nq(sum<X>) <- p(_, X).\nquery q(X).", every_engine=True),
+    Case("round limit", "C042", "n(1).\nn(Y) <- n(X), Y = X + 1.\nquery n(X).", arguments=("--max-rounds", "5", "--format", "csv"), every_engine=True),
+    Case("fact limit", "C042", "n(1).\nn(Y) <- n(X), Y = X + 1.\nquery n(X).", arguments=("--max-facts", "20", "--format", "csv"), every_engine=True),
+    # usage
+    Case("unknown stage", "C050", TC, arguments=("explain", "--stage", "nonsense")),
+    Case("a program that is not there", "C030", "", arguments=("no.dl",)),
+    Case("not yet", "C051", ".decl p(x: number)\np(1).\n.output p\n"),
+    # warnings
+    Case("may not terminate", "W101", "n(1).\nn(Y) <- n(X), Y = X + 1.\nquery n(X).", arguments=("check",)),
+    Case("may not be monotone", "W102", ARC + "d(1, 0).\nd(Y, mmin<E>) <- d(X, D), arc(X, Y), E = D + 1, D > 9.", arguments=("check",)),
+    Case("never has facts", "W103", ARC + "p(X) <- p(X), arc(X, _).", arguments=("check",)),
+)  # fmt: skip

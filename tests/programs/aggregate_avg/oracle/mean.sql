@@ -1,0 +1,1 @@
+SELECT Region, avg(Pay) FROM staff GROUP BY ALL

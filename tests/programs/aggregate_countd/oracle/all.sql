@@ -1,0 +1,1 @@
+SELECT count(DISTINCT (Region, Job)) FROM staff

@@ -1,0 +1,1 @@
+SELECT Region, count(DISTINCT Pay) FROM staff GROUP BY ALL

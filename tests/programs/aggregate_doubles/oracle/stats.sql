@@ -1,0 +1,1 @@
+SELECT G, min(X), max(X), sum(X), avg(X), count(X), count(DISTINCT X) FROM m GROUP BY G

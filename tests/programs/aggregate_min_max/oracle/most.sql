@@ -1,0 +1,1 @@
+SELECT Region, Job, max(Pay) FROM staff GROUP BY ALL

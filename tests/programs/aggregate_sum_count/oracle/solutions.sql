@@ -1,0 +1,1 @@
+SELECT Job, count(*) FROM staff GROUP BY ALL

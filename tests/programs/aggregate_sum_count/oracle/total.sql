@@ -1,0 +1,1 @@
+SELECT Region, sum(Pay)::BIGINT FROM staff GROUP BY ALL

@@ -1,0 +1,95 @@
+"""The folders of tests/programs: what is in them, as README.md describes it."""
+
+import csv
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from caladan.language import parse
+from caladan.program import Program, Type, Value
+from caladan.values import parse as parse_value
+
+ROOT = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The rows a goal must give, and the types of their columns."""
+
+    types: tuple[Type, ...]
+    rows: list[tuple[Value, ...]]
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A program with its data and its expected answers."""
+
+    path: Path
+    meta: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def text(self) -> str:
+        return (self.path / "program.dl").read_text(encoding="utf-8")
+
+    @property
+    def program(self) -> Program:
+        return parse(self.text, name=f"{self.name}/program.dl")
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return self.meta.get("params", {})
+
+    @property
+    def is_ordered(self) -> bool:
+        return self.meta.get("ordered", False)
+
+    @property
+    def facts(self) -> dict[str, Path]:
+        """The data files by relation."""
+        return {path.stem: path for path in sorted(self.path.glob("facts/*"))}
+
+    @property
+    def oracles(self) -> dict[str, str]:
+        """The SQL queries by the stem of the expected file they must agree with."""
+        return {path.stem: path.read_text() for path in sorted(self.path.glob("oracle/*.sql"))}
+
+    def queries(self) -> list[str]:
+        """For each query of the program, in order, the stem of its expected file."""
+        asked = [goal.atom.relation for goal in self.program.goals if not goal.export]
+        return [
+            f"{name}.{asked[:i].count(name) + 1}" if asked.count(name) > 1 else name
+            for i, name in enumerate(asked)
+        ]
+
+    def exports(self) -> dict[str, str]:
+        """The exported relations, each with the stem of its expected file."""
+        exported = [goal.atom.relation for goal in self.program.goals if goal.export]
+        return {name: f"{name}.export" for name in exported}
+
+    def expected(self, stem: str) -> Expected:
+        """What the goal with this stem must give."""
+        with (self.path / "expected" / f"{stem}.csv").open(newline="", encoding="utf-8") as file:
+            header, *lines = csv.reader(file)
+        if header == ["()"]:
+            return Expected((), [() for _ in lines])
+        types = tuple(Type(word) for word in header)
+        return Expected(
+            types,
+            [
+                tuple(parse_value(field, type) for field, type in zip(line, types, strict=True))
+                for line in lines
+            ],
+        )
+
+
+def folders() -> list[Folder]:
+    """Every folder that has a program."""
+    return [
+        Folder(meta.parent, tomllib.loads(meta.read_text(encoding="utf-8")))
+        for meta in sorted(ROOT.glob("*/meta.toml"))
+    ]

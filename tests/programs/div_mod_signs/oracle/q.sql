@@ -1,0 +1,1 @@
+SELECT X, Y, X // Y, X % Y FROM p

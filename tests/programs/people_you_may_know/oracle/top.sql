@@ -1,0 +1,1 @@
+SELECT a.A, b.B, count(*) AS n FROM friend a JOIN friend b ON a.B = b.A WHERE a.A <> b.B AND NOT EXISTS (SELECT 1 FROM friend c WHERE c.A = a.A AND c.B = b.B) GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT 10

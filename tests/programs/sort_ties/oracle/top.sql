@@ -1,0 +1,1 @@
+SELECT * FROM p ORDER BY Score DESC, Id, Score, Team LIMIT 12

@@ -1,0 +1,107 @@
+"""Every program of the corpus, on every engine, against what must come out and against SQL."""
+
+import csv
+import warnings
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from tests.programs.compare import difference
+from tests.programs.corpus import Folder, folders
+
+import caladan
+from caladan.program import Relation, Type
+
+ENGINES = ("embedded", "reference", "spark")
+
+FOLDERS = folders()
+
+SQL_TYPES = {
+    Type.BYTE: "TINYINT",
+    Type.SHORT: "SMALLINT",
+    Type.INTEGER: "INTEGER",
+    Type.LONG: "BIGINT",
+    Type.FLOAT: "FLOAT",
+    Type.DOUBLE: "DOUBLE",
+    Type.STRING: "VARCHAR",
+    Type.BOOLEAN: "BOOLEAN",
+    Type.DATETIME: "TIMESTAMP",
+}
+
+
+def cases() -> list[Any]:
+    """Each engine with each folder; what is known to fail must fail."""
+    return [
+        pytest.param(
+            engine,
+            folder,
+            id=f"{folder.name}-{engine}",
+            marks=[pytest.mark.xfail(reason=folder.meta["xfail"][engine], strict=True)]
+            if engine in folder.meta.get("xfail", {})
+            else [],
+        )
+        for folder in FOLDERS
+        for engine in ENGINES
+    ]
+
+
+@pytest.mark.parametrize(("engine", "folder"), cases())
+def test_program(engine: str, folder: Folder, request: pytest.FixtureRequest) -> None:
+    db = caladan.connect(request.getfixturevalue("spark") if engine == "spark" else engine)
+    for relation, path in folder.facts.items():
+        db.add(relation, path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", caladan.CaladanWarning)
+        out = db.run(folder.path / "program.dl", params=folder.params)
+    assert [warning.code for warning in out.warnings] == folder.meta.get("warnings", [])
+    found = dict(zip(folder.queries(), out.answers, strict=True))
+    found.update({stem: out[name] for name, stem in folder.exports().items()})
+    for stem, relation in found.items():
+        expected = folder.expected(stem)
+        assert relation.types == tuple(map(str, expected.types)), stem
+        different = difference(relation.rows(), expected.rows, ordered=folder.is_ordered)
+        assert different is None, f"{stem}: {different}"
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_folder_is_complete(folder: Folder) -> None:
+    """A description, and an expected file for each goal and for nothing else."""
+    assert folder.meta["description"]
+    stems = {path.stem for path in folder.path.glob("expected/*")}
+    assert stems == {*folder.queries(), *folder.exports().values()}
+    assert set(folder.oracles) <= stems
+
+
+@pytest.mark.parametrize(
+    ("folder", "stem"),
+    [
+        pytest.param(folder, stem, id=f"{folder.name}-{stem}")
+        for folder in FOLDERS
+        for stem in folder.oracles
+    ],
+)
+def test_expected_agrees_with_sql(folder: Folder, stem: str) -> None:
+    database = duckdb.connect()
+    declared = {relation.name: relation for relation in folder.program.relations}
+    for name, path in folder.facts.items():
+        fill(database, declared[name], path)
+    rows = database.execute(folder.oracles[stem]).fetchall()
+    different = difference(rows, folder.expected(stem).rows, ordered=folder.is_ordered)
+    assert different is None, different
+
+
+def fill(database: duckdb.DuckDBPyConnection, relation: Relation, path: Path) -> None:
+    """A table with the facts of a file, read without any of our own code."""
+    columns = ", ".join(f'"{column.name}" {SQL_TYPES[column.type]}' for column in relation.columns)
+    database.execute(f'CREATE TABLE "{relation.name}" ({columns})')
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ","))
+    if rows:
+        marks = ", ".join("?" for _ in relation.columns)
+        database.executemany(f'INSERT INTO "{relation.name}" VALUES ({marks})', rows)
+
+
+def test_the_corpus_is_there() -> None:
+    """Losing folders, or not finding them, must be noticed."""
+    assert len(FOLDERS) >= 90
