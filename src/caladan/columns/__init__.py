@@ -1,0 +1,12 @@
+"""Columns: values as words, facts as packed keys, relations as sorted runs.
+
+    domains.py       values ↔ words: one domain for each class of columns that can meet
+    packing.py       several words in one 64-bit key, and back
+    runs.py          a run: sorted distinct keys; an arrangement: a few runs of falling size
+    relation.py      a stored relation: packed (up to 64 bits a fact), or by rows (wider)
+    layout.py        what every layout of a relation offers its readers
+    kernels/         the numba kernels, one theme a file
+    warmup.py        compiles them all
+
+A *word* is an unsigned 32-bit number that stands for a value within its class.
+"""

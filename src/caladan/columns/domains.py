@@ -1,0 +1,204 @@
+"""Domains: the values of a class of columns as words, and back.
+
+Columns that can meet (in a join, or because a rule copies one into the other) share a domain, so
+equal values are equal words there. A domain knows its values by rank (see ranks.py), text by its
+dictionary.
+
+    OffsetDomain    word = rank - base: integers that lie close together, or that rules compute
+    SortedDomain    word = place among the distinct values, in order
+    InternedDomain  word = order of appearance: computed doubles; grows
+    StringDomain    word = place in a sorted dictionary of texts
+
+`closed_domain` picks the cheapest for values that are known in full and encodes them on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from caladan.columns.interner import ABSENT, Interner
+from caladan.columns.layout import Words
+from caladan.columns.ranks import Kind, Ranks, rank_arrow
+
+_FAR: Final = 1 << 31  # words from here on are the numbers of interned values
+_ROOMY: Final = 4  # offsets may waste so many words for each value
+
+
+class OffsetDomain:
+    """Integers by their distance from a base; those far from it are interned."""
+
+    def __init__(self, kind: Kind, base: int, size: int, *, grows: bool) -> None:
+        self.kind = kind
+        self.grows = grows
+        self.size = max(size, 1)
+        self.base = base
+        self._far = Interner()
+
+    def words(self, ranks: Ranks) -> Words:
+        """The words of ranks; a closed domain has all of them."""
+        if not len(ranks):
+            return np.empty(0, np.uint32)
+        low, high = int(ranks.min()), int(ranks.max())
+        if low >= self.base and high - self.base < _FAR:
+            self.size = max(self.size, high - self.base + 1)
+            return (ranks - self.base).astype(np.uint32)
+        near = (ranks >= self.base) & (ranks < _clamped(self.base + _FAR))
+        words: Words = np.empty(len(ranks), np.uint32)
+        words[near] = (ranks[near] - self.base).astype(np.uint32)
+        ids, _ = self._far.ids(ranks[~near].view(np.uint64))
+        words[~near] = ids + np.uint32(_FAR)
+        self.size = _FAR + len(self._far)
+        return words
+
+    def ranks(self, words: Words) -> Ranks:
+        """The ranks of words."""
+        if self.size <= _FAR:
+            return words.astype(np.int64) + self.base
+        near = words < _FAR
+        ranks: Ranks = np.empty(len(words), np.int64)
+        ranks[near] = words[near].astype(np.int64) + self.base
+        ranks[~near] = self._far.keys.view(np.int64)[words[~near] - np.uint32(_FAR)]
+        return ranks
+
+    def find(self, rank: int) -> int | None:
+        """The word of a rank, None if no fact can have it."""
+        if self.base <= rank < self.base + _FAR:
+            return rank - self.base if rank - self.base < self.size else None
+        word = int(self._far.find(np.array([rank], np.int64).view(np.uint64))[0])
+        return None if word == ABSENT else word + _FAR
+
+    def arrow(self, words: Words, type: pa.DataType) -> pa.Array:
+        return rank_arrow(self.ranks(words), self.kind, type)
+
+
+class SortedDomain:
+    """The distinct ranks in order."""
+
+    grows = False
+
+    def __init__(self, kind: Kind, ranks: Ranks) -> None:
+        self.kind = kind
+        self.size = max(len(ranks), 1)
+        self._ranks = ranks
+
+    def words(self, ranks: Ranks) -> Words:
+        return np.searchsorted(self._ranks, ranks).astype(np.uint32)
+
+    def ranks(self, words: Words) -> Ranks:
+        return self._ranks[words]
+
+    def find(self, rank: int) -> int | None:
+        at = int(np.searchsorted(self._ranks, rank))
+        return at if at < len(self._ranks) and self._ranks[at] == rank else None
+
+    def arrow(self, words: Words, type: pa.DataType) -> pa.Array:
+        return rank_arrow(self.ranks(words), self.kind, type)
+
+
+class InternedDomain:
+    """Ranks in order of appearance: for values that rules compute."""
+
+    grows = True
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self._known = Interner()
+
+    @property
+    def size(self) -> int:
+        return max(len(self._known), 1)
+
+    def words(self, ranks: Ranks) -> Words:
+        return self._known.ids(ranks.view(np.uint64))[0]
+
+    def ranks(self, words: Words) -> Ranks:
+        return self._known.keys.view(np.int64)[words]
+
+    def find(self, rank: int) -> int | None:
+        word = int(self._known.find(np.array([rank], np.int64).view(np.uint64))[0])
+        return None if word == ABSENT else word
+
+    def arrow(self, words: Words, type: pa.DataType) -> pa.Array:
+        return rank_arrow(self.ranks(words), self.kind, type)
+
+
+class StringDomain:
+    """Texts, in the order of their bytes, which is that of their characters."""
+
+    kind = Kind.STRING
+    grows = False
+
+    def __init__(self, texts: pa.Array) -> None:
+        self._texts = texts
+        self.size = max(len(texts), 1)
+
+    def words(self, ranks: Ranks) -> Words:
+        return ranks.astype(np.uint32)
+
+    def ranks(self, words: Words) -> Ranks:
+        """Words are in order, so they are ranks; only those of the same domain compare."""
+        return words.astype(np.int64)
+
+    def find(self, text: str) -> int | None:
+        at = int(pc.index(self._texts, pa.scalar(text, self._texts.type)).as_py())
+        return None if at < 0 else at
+
+    def arrow(self, words: Words, type: pa.DataType) -> pa.Array:
+        return self._texts.take(pa.array(words)).cast(type)
+
+
+Domain: TypeAlias = OffsetDomain | SortedDomain | InternedDomain | StringDomain
+
+
+def closed_domain(kind: Kind, columns: Sequence[Ranks]) -> tuple[Domain, list[Words]]:
+    """A domain for all values of some columns, and the columns in its words."""
+    filled = [column for column in columns if len(column)]
+    low = min((int(column.min()) for column in filled), default=0)
+    high = max((int(column.max()) for column in filled), default=0)
+    values = sum(map(len, filled))
+    if high - low < _FAR and high - low < max(_ROOMY * values, 1 << 16):
+        near = OffsetDomain(kind, low, high - low + 1, grows=False)
+        return near, [near.words(column) for column in columns]
+    interner = Interner()
+    ids = [interner.ids(column.view(np.uint64))[0] for column in columns]
+    ranks = interner.keys.view(np.int64)
+    order = np.argsort(ranks)
+    place: Words = np.empty(len(ranks), np.uint32)
+    place[order] = np.arange(len(ranks), dtype=np.uint32)
+    return SortedDomain(kind, ranks[order]), [place[each] for each in ids]
+
+
+def computed_domain(kind: Kind, columns: Sequence[Ranks]) -> tuple[Domain, list[Words]]:
+    """A domain that takes in what rules compute, and the columns in its words."""
+    if kind is Kind.FLOAT:
+        domain: Domain = InternedDomain(kind)
+    else:
+        low = min((int(column.min()) for column in columns if len(column)), default=0)
+        high = max((int(column.max()) for column in columns if len(column)), default=0)
+        # Counting from 0 where it costs little: computed values may be smaller than given ones.
+        close = 0 <= low < 1 << 24 or high - low >= _FAR
+        domain = OffsetDomain(kind, 0 if close else low, 1, grows=True)
+    return domain, [domain.words(column) for column in columns]
+
+
+def string_domain(columns: Sequence[pa.ChunkedArray]) -> tuple[StringDomain, list[Words]]:
+    """A domain for all texts of some columns, and the columns in its words."""
+    whole = pa.chunked_array([c for column in columns for c in column.chunks], pa.string())
+    encoded = pa.concat_arrays(whole.chunks).dictionary_encode() if whole.num_chunks else None
+    if encoded is None:
+        return StringDomain(pa.array([], pa.string())), [np.empty(0, np.uint32) for _ in columns]
+    order = pc.array_sort_indices(encoded.dictionary)
+    place: Words = np.empty(len(order), np.uint32)
+    place[order.to_numpy()] = np.arange(len(order), dtype=np.uint32)
+    words = place[encoded.indices.to_numpy()]
+    ends = np.cumsum([len(column) for column in columns])
+    return StringDomain(encoded.dictionary.take(order)), np.split(words, ends[:-1])
+
+
+def _clamped(rank: int) -> int:
+    return min(rank, (1 << 63) - 1)

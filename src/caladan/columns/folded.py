@@ -1,0 +1,325 @@
+"""Binary relations whose facts are never listed: bit rows and lists over classes of words.
+
+Words that stand in the same facts are folded into one class: the nodes of a strongly connected
+component, siblings of one generation. A relation is then a matrix over classes, kept as bits
+(`BitRows`) or as ascending lists (`ListRows`), and two `Fold`s that lead from words to classes and
+back. A few facts that do not fit the folding may stand beside it (`extra`).
+
+    BitRows     rows × columns / 8 bytes, whatever the facts; membership is one probe
+    ListRows    4 bytes a pair of classes
+    Swapped     another layout, read with its two columns exchanged
+    Distinct    a relation of one column: its words
+
+All are layouts (columns/layout.py): they count, list blocks, test and select.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caladan.columns.kernels import bits as bit_kernels, lists as list_kernels
+from caladan.columns.kernels.graph import adjacency
+from caladan.columns.layout import BLOCK, Counts, Keys, Layout, Mask, Words, first_rows
+
+NONE: Final = np.uint32(0xFFFFFFFF)  # the class of a word that has none
+_LOW: Final = np.uint64(0xFFFFFFFF)
+_HALF: Final = np.uint64(32)
+_NO_KEYS: Final[Keys] = np.empty(0, np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Words in classes 0 … count - 1: `class_of` by word, `members[bounds[c]:…]` by class."""
+
+    class_of: Words
+    bounds: Counts
+    members: Words
+
+    @classmethod
+    def of(cls, class_of: Words, count: int) -> Fold:
+        """The fold that puts each word into the class given for it, `NONE` for no class."""
+        words = np.flatnonzero(class_of != NONE).astype(np.uint32)
+        bounds = np.zeros(count + 1, np.int64)
+        members = np.empty(len(words), np.uint32)
+        adjacency(class_of[words], words, bounds, members)
+        return cls(class_of, bounds, members)
+
+    @property
+    def count(self) -> int:
+        """How many classes."""
+        return len(self.bounds) - 1
+
+    @property
+    def sizes(self) -> Counts:
+        """How many words each class has."""
+        return np.diff(self.bounds)
+
+    @property
+    def words(self) -> Words:
+        """The words that have a class, ascending."""
+        return np.flatnonzero(self.class_of != NONE).astype(np.uint32)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes its arrays take."""
+        return self.class_of.nbytes + self.bounds.nbytes + self.members.nbytes
+
+    def of_word(self, word: int) -> int | None:
+        """The class of a word, if it has one."""
+        if word >= len(self.class_of) or self.class_of[word] == NONE:
+            return None
+        return int(self.class_of[word])
+
+
+@dataclass(frozen=True, slots=True)
+class _Folded(ABC):
+    """What bit rows and lists have in common: the folds and the facts beside them."""
+
+    rows: Fold
+    columns: Fold
+    extra: Keys  # facts as first << 32 | second, ascending; none of them is in the matrix
+    total: int
+
+    arity = 2
+
+    def count(self) -> int:
+        return self.total
+
+    @abstractmethod
+    def _emit(self, words: Words, cursor: Counts, first: Words, second: Words) -> int: ...
+
+    @abstractmethod
+    def _probe(self, first: Words, second: Words, out: Mask) -> None: ...
+
+    @abstractmethod
+    def _rows_with(self, column: int) -> Mask: ...
+
+    def _listed(self, words: Words, rows: int) -> Iterator[tuple[Words, ...]]:
+        cursor = np.zeros(3, np.int64)
+        while cursor[0] < len(words):
+            first = np.empty(rows, np.uint32)
+            second = np.empty(rows, np.uint32)
+            count = self._emit(words, cursor, first, second)
+            if count:
+                yield first[:count], second[:count]
+
+    def blocks(self, rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
+        yield from self._listed(self.rows.words, rows)
+        yield from _unpacked(self.extra, rows)
+
+    def head(self, rows: int) -> tuple[Words, ...]:
+        return first_rows(self.blocks(max(1, min(rows, BLOCK))), 2, rows)
+
+    def contains(self, columns: tuple[Words, ...]) -> Mask:
+        first, second = (np.ascontiguousarray(c, np.uint32) for c in columns)
+        out = np.empty(len(first), np.bool_)
+        self._probe(first, second, out)
+        if len(self.extra):
+            keys = (first.astype(np.uint64) << _HALF) | second
+            at = np.minimum(np.searchsorted(self.extra, keys), len(self.extra) - 1)
+            out |= self.extra[at] == keys
+        return out
+
+    def select(self, bound: Mapping[int, int], rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
+        if not bound:
+            yield from self.blocks(rows)
+            return
+        if any(not 0 <= word < int(NONE) for word in bound.values()):
+            return
+        if 0 in bound and 1 in bound:
+            fact = (np.array([bound[0]], np.uint32), np.array([bound[1]], np.uint32))
+            if self.contains(fact)[0]:
+                yield fact
+            return
+        if 0 in bound:
+            if self.rows.of_word(bound[0]) is not None:
+                yield from self._listed(np.array([bound[0]], np.uint32), rows)
+            low, high = np.searchsorted(
+                self.extra, np.array([bound[0], bound[0] + 1], np.uint64) << _HALF
+            )
+            yield from _unpacked(self.extra[low:high], rows)
+            return
+        column = self.columns.of_word(bound[1])
+        if column is not None:
+            has: Mask = np.append(self._rows_with(column), False)  # NONE looks at the last
+            row_of = np.minimum(self.rows.class_of, len(has) - 1)
+            words = np.flatnonzero(has[row_of]).astype(np.uint32)
+            for at in range(0, len(words), rows):
+                part = words[at : at + rows]
+                yield part, np.full(len(part), bound[1], np.uint32)
+        yield from _unpacked(self.extra[(self.extra & _LOW) == np.uint64(bound[1])], rows)
+
+
+def _packed(first: Words, second: Words) -> Keys:
+    keys = (first.astype(np.uint64) << _HALF) | second
+    keys.sort()
+    return keys
+
+
+def _unpacked(keys: Keys, rows: int) -> Iterator[tuple[Words, ...]]:
+    for at in range(0, len(keys), rows):
+        part = keys[at : at + rows]
+        yield (part >> _HALF).astype(np.uint32), (part & _LOW).astype(np.uint32)
+
+
+@dataclass(frozen=True, slots=True)
+class BitRows(_Folded):
+    """A bit for each pair of classes."""
+
+    bits: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, rows: Fold, columns: Fold, bits: NDArray[np.uint64]) -> BitRows:
+        """Bit rows, counted."""
+        per_row = np.empty(len(bits), np.int64)
+        bit_kernels.weigh_bits(bits, _in_binary(columns.sizes, bits.shape[1]), per_row)
+        return cls(rows, columns, _NO_KEYS, int(per_row @ rows.sizes), bits)
+
+    def with_extra(self, first: Words, second: Words) -> BitRows:
+        """The same with facts beside the matrix, none of which is in it."""
+        extra = _packed(first, second)
+        return BitRows(self.rows, self.columns, extra, self.total + len(extra), self.bits)
+
+    @property
+    def nbytes(self) -> int:
+        return self.bits.nbytes + self.rows.nbytes + self.columns.nbytes + self.extra.nbytes
+
+    def _emit(self, words: Words, cursor: Counts, first: Words, second: Words) -> int:
+        row_of, columns = self.rows.class_of, self.columns
+        return bit_kernels.emit_bits(
+            self.bits, words, row_of, columns.bounds, columns.members, cursor, first, second
+        )
+
+    def _probe(self, first: Words, second: Words, out: Mask) -> None:
+        bit_kernels.contains_bits(
+            self.bits, self.rows.class_of, self.columns.class_of, first, second, out
+        )
+
+    def _rows_with(self, column: int) -> Mask:
+        out = np.empty(len(self.bits), np.bool_)
+        bit_kernels.column_bits(self.bits, column, out)
+        return out
+
+
+def _in_binary(sizes: Counts, words: int) -> NDArray[np.uint64]:
+    """Weights as bit rows, one for each binary digit: what `weigh_bits` wants."""
+    digits = max(1, int(sizes.max(initial=1)).bit_length())
+    weights = np.zeros((digits, max(words, 1)), np.uint64)
+    for digit in range(digits):
+        columns = np.flatnonzero((sizes >> digit) & 1).astype(np.uint32)
+        bit_kernels.set_bits(weights, np.full(len(columns), digit, np.uint32), columns)
+    return weights
+
+
+@dataclass(frozen=True, slots=True)
+class ListRows(_Folded):
+    """For each class of rows the ascending list of its columns' classes."""
+
+    bounds: Counts
+    values: Words
+
+    @classmethod
+    def of(cls, rows: Fold, columns: Fold, bounds: Counts, values: Words) -> ListRows:
+        """Lists, counted."""
+        per_row = np.empty(len(bounds) - 1, np.int64)
+        list_kernels.weigh_lists(bounds, values, columns.sizes, per_row)
+        return cls(rows, columns, _NO_KEYS, int(per_row @ rows.sizes), bounds, values)
+
+    def with_extra(self, first: Words, second: Words) -> ListRows:
+        """The same with facts beside the lists, none of which is in them."""
+        extra = _packed(first, second)
+        total = self.total + len(extra)
+        return ListRows(self.rows, self.columns, extra, total, self.bounds, self.values)
+
+    @property
+    def nbytes(self) -> int:
+        lists = self.bounds.nbytes + self.values.nbytes
+        return lists + self.rows.nbytes + self.columns.nbytes + self.extra.nbytes
+
+    def _emit(self, words: Words, cursor: Counts, first: Words, second: Words) -> int:
+        row_of, columns = self.rows.class_of, self.columns
+        return list_kernels.emit_lists(
+            self.bounds, self.values, words, row_of, columns.bounds, columns.members,
+            cursor, first, second,
+        )  # fmt: skip
+
+    def _probe(self, first: Words, second: Words, out: Mask) -> None:
+        list_kernels.contains_lists(
+            self.bounds, self.values, self.rows.class_of, self.columns.class_of, first, second, out
+        )
+
+    def _rows_with(self, column: int) -> Mask:
+        out = np.empty(len(self.bounds) - 1, np.bool_)
+        list_kernels.column_lists(self.bounds, self.values, column, out)
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Swapped:
+    """A binary layout with its columns exchanged."""
+
+    inner: Layout
+
+    arity = 2
+
+    @property
+    def nbytes(self) -> int:
+        return self.inner.nbytes
+
+    def count(self) -> int:
+        return self.inner.count()
+
+    def blocks(self, rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
+        return (block[::-1] for block in self.inner.blocks(rows))
+
+    def head(self, rows: int) -> tuple[Words, ...]:
+        return self.inner.head(rows)[::-1]
+
+    def contains(self, columns: tuple[Words, ...]) -> Mask:
+        return self.inner.contains(columns[::-1])
+
+    def select(self, bound: Mapping[int, int], rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
+        turned = {1 - column: word for column, word in bound.items()}
+        return (block[::-1] for block in self.inner.select(turned, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """A unary relation: its words, ascending."""
+
+    words: Words
+
+    arity = 1
+
+    @property
+    def nbytes(self) -> int:
+        return self.words.nbytes
+
+    def count(self) -> int:
+        return len(self.words)
+
+    def blocks(self, rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
+        return ((self.words[at : at + rows],) for at in range(0, len(self.words), rows))
+
+    def head(self, rows: int) -> tuple[Words, ...]:
+        return (self.words[:rows],)
+
+    def contains(self, columns: tuple[Words, ...]) -> Mask:
+        at = np.searchsorted(self.words, columns[0])
+        found: Mask = at < len(self.words)
+        found[found] = self.words[at[found]] == columns[0][found]
+        return found
+
+    def select(self, bound: Mapping[int, int], rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
+        if not bound:
+            yield from self.blocks(rows)
+        elif 0 <= bound[0] < int(NONE):
+            word = np.array([bound[0]], np.uint32)
+            if self.contains((word,))[0]:
+                yield (word,)

@@ -1,0 +1,129 @@
+"""Kernels over bit rows: a matrix of 64-bit words, a row for each class of the first column, a bit
+for each class of the second. A class stands for one or several words (see columns/folded.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import i8, u4, u8
+
+from caladan.columns.kernels import kernel
+from caladan.columns.kernels.intrinsics import lowest, popcount
+
+Array = Any
+
+_NONE = u4(0xFFFFFFFF)
+_ONE = u8(1)
+_ZERO = u8(0)
+
+
+@kernel("i8(u8[:, ::1], u4[::1], u4[::1])")
+def set_bits(bits: Array, rows: Array, columns: Array) -> int:
+    """Set the bits (rows[i], columns[i])."""
+    for i in range(rows.size):
+        y = columns[i]
+        bits[rows[i], y >> u4(6)] |= _ONE << u8(y & u4(63))
+    return rows.size
+
+
+@kernel("i8(u8[:, ::1], u8[:, ::1], i8[::1])")
+def weigh_bits(bits: Array, weights: Array, out: Array) -> int:
+    """For each row the sum of its columns' weights, at the speed of counting bits.
+
+    Weights come in binary: weights[j] has the columns whose weight has bit j. So a row's sum is
+    the sum over j of 2^j times the bits it shares with weights[j].
+    """
+    for r in range(bits.shape[0]):
+        total = _ZERO
+        for j in range(weights.shape[0]):
+            shared = _ZERO
+            for q in range(bits.shape[1]):
+                shared += popcount(bits[r, q] & weights[j, q])
+            total += shared << u8(j)
+        out[r] = i8(total)
+    return bits.shape[0]
+
+
+@kernel("i8(u8[:, ::1], u4[::1], u4[::1], u4[::1], u4[::1], b1[::1])")
+def contains_bits(
+    bits: Array, row_of: Array, column_of: Array, first: Array, second: Array, out: Array
+) -> int:
+    """Which of the facts (first[i], second[i]) are there; `row_of` and `column_of` give classes."""
+    for i in range(first.size):
+        out[i] = False
+        x = first[i]
+        y = second[i]
+        if x < row_of.size and y < column_of.size:
+            r = row_of[x]
+            c = column_of[y]
+            if r != _NONE and c != _NONE:
+                word = bits[r, c >> u4(6)]
+                out[i] = (word >> u8(c & u4(63))) & _ONE != _ZERO
+    return first.size
+
+
+@kernel("i8(u8[:, ::1], u4[::1], u4[::1], i8[::1], u4[::1], i8[::1], u4[::1], u4[::1])")
+def emit_bits(
+    bits: Array,
+    words: Array,
+    row_of: Array,
+    column_bounds: Array,
+    members: Array,
+    cursor: Array,
+    first: Array,
+    second: Array,
+) -> int:
+    """List facts until the output is full; goes on at `cursor` and leaves it behind the last.
+
+    The cursor is (position in `words`, column class, position in the class). Returns how many.
+    """
+    i = cursor[0]
+    c = cursor[1]
+    m = cursor[2]
+    w = 0
+    width = bits.shape[1]
+    while i < words.size:
+        x = words[i]
+        row = bits[row_of[x]]
+        q = c >> 6
+        # Bits below the cursor have been listed.
+        word = (row[q] >> u8(c & 63)) << u8(c & 63) if q < width else _ZERO
+        while q < width:
+            while word != _ZERO:
+                c = (q << 6) | i8(lowest(word))
+                p = column_bounds[c] + m
+                end = column_bounds[c + 1]
+                while p < end and w < first.size:
+                    first[w] = x
+                    second[w] = members[p]
+                    w += 1
+                    p += 1
+                if p < end:
+                    cursor[0] = i
+                    cursor[1] = c
+                    cursor[2] = p - column_bounds[c]
+                    return w
+                m = 0
+                word &= word - _ONE
+            q += 1
+            if q < width:
+                word = row[q]
+        c = 0
+        i += 1
+    cursor[0] = i
+    cursor[1] = 0
+    cursor[2] = 0
+    return w
+
+
+@kernel("i8(u8[:, ::1], i8, b1[::1])")
+def column_bits(bits: Array, column: int, out: Array) -> int:
+    """Which rows have the bit of a column; returns how many."""
+    q = column >> 6
+    shift = u8(column & 63)
+    count = 0
+    for r in range(bits.shape[0]):
+        out[r] = (bits[r, q] >> shift) & _ONE != _ZERO
+        count += out[r]
+    return count

@@ -1,0 +1,162 @@
+"""Kernels over graphs: adjacency lists from pairs, components, the condensed graph, reachability.
+
+A graph of n nodes is `bounds` (n + 1) and `targets`: the successors of v are
+targets[bounds[v]:bounds[v + 1]]. Everything here is linear in nodes and edges.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import u4
+
+from caladan.columns.kernels import kernel
+
+Array = Any
+
+_NONE = u4(0xFFFFFFFF)
+
+
+@kernel("i8(u4[::1], u4[::1], i8[::1], u4[::1])")
+def adjacency(sources: Array, targets: Array, bounds: Array, out: Array) -> int:
+    """Group the targets of pairs by source (a counting sort, stable). `bounds` comes in zeroed.
+
+    Afterwards out[bounds[v]:bounds[v + 1]] are the targets of v in the order of the pairs.
+    """
+    n = bounds.size - 1
+    for i in range(sources.size):
+        bounds[sources[i] + 1] += 1
+    for v in range(n):
+        bounds[v + 1] += bounds[v]
+    # Fill from the back, moving each upper bound down to the lower: no second array of cursors.
+    for i in range(sources.size - 1, -1, -1):
+        v = sources[i] + 1
+        bounds[v] -= 1
+        out[bounds[v]] = targets[i]
+    # Now bounds[v + 1] is where v starts; shift by one.
+    for v in range(n):
+        bounds[v] = bounds[v + 1]
+    bounds[n] = sources.size
+    return out.size
+
+
+@kernel("i8(i8[::1], u4[::1], u4[::1])")
+def components(bounds: Array, targets: Array, component: Array) -> int:
+    """Number the strongly connected components so that every edge leads to a smaller or equal one.
+
+    Tarjan's algorithm with an explicit stack: the component of each node goes to `component`, the
+    count is returned. Sinks come first, which is the order a closure wants to be computed in.
+    """
+    n = bounds.size - 1
+    index = np.zeros(n, np.uint32)  # order of discovery from 1; 0 is undiscovered
+    low = np.empty(n, np.uint32)
+    cursor = np.empty(n, np.int64)
+    path = np.empty(n, np.uint32)  # nodes whose successors are being looked at
+    stack = np.empty(n, np.uint32)  # nodes without a component yet
+    component[:] = _NONE
+    discovered = u4(0)
+    depth = 0
+    height = 0
+    count = 0
+    for root in range(n):
+        if index[root] != 0:
+            continue
+        path[0] = root
+        depth = 1
+        while depth > 0:
+            v = path[depth - 1]
+            if index[v] == 0:
+                discovered += u4(1)
+                index[v] = discovered
+                low[v] = discovered
+                cursor[v] = bounds[v]
+                stack[height] = v
+                height += 1
+            descended = False
+            while cursor[v] < bounds[v + 1]:
+                t = targets[cursor[v]]
+                if index[t] == 0:
+                    path[depth] = t
+                    depth += 1
+                    descended = True
+                    break
+                if component[t] == _NONE:
+                    low[v] = min(low[v], low[t])
+                cursor[v] += 1
+            if descended:
+                continue
+            if low[v] == index[v]:
+                while True:
+                    height -= 1
+                    t = stack[height]
+                    component[t] = count
+                    if t == v:
+                        break
+                count += 1
+            depth -= 1
+    return count
+
+
+@kernel("i8(i8[::1], u4[::1], u4[::1], i8[::1], u4[::1], i8[::1], u4[::1], b1[::1])")
+def condense(
+    bounds: Array,
+    targets: Array,
+    component: Array,
+    member_bounds: Array,
+    members: Array,
+    out_bounds: Array,
+    out: Array,
+    cyclic: Array,
+) -> int:
+    """The graph of components, each edge once, successors ascending; returns how many edges.
+
+    `cyclic` tells the components with an edge inside. `out` has room for all edges of the graph.
+    """
+    count = out_bounds.size - 1
+    seen = np.full(count, _NONE, np.uint32)
+    w = 0
+    out_bounds[0] = 0
+    for c in range(count):
+        cyclic[c] = False
+        for i in range(member_bounds[c], member_bounds[c + 1]):
+            v = members[i]
+            for p in range(bounds[v], bounds[v + 1]):
+                d = component[targets[p]]
+                if d == c:
+                    cyclic[c] = True
+                elif seen[d] != c:
+                    seen[d] = c
+                    out[w] = d
+                    w += 1
+        if w - out_bounds[c] > 1:
+            out[out_bounds[c] : w].sort()
+        out_bounds[c + 1] = w
+    return w
+
+
+@kernel("i8(i8[::1], u4[::1], u4[::1], b1[::1])")
+def reach(bounds: Array, targets: Array, starts: Array, reached: Array) -> int:
+    """Mark the start nodes and all that can be reached from them; returns how many were marked.
+
+    Nodes already marked count as explored and are passed by.
+    """
+    queue = np.empty(bounds.size, np.uint32)
+    tail = 0
+    for i in range(starts.size):
+        v = starts[i]
+        if not reached[v]:
+            reached[v] = True
+            queue[tail] = v
+            tail += 1
+    head = 0
+    while head < tail:
+        v = queue[head]
+        head += 1
+        for p in range(bounds[v], bounds[v + 1]):
+            t = targets[p]
+            if not reached[t]:
+                reached[t] = True
+                queue[tail] = t
+                tail += 1
+    return tail

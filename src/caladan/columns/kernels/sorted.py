@@ -1,0 +1,109 @@
+"""Sorted distinct keys: dropping repetitions, merging, and taking one from the other.
+
+All but `dedup` take arrays that are sorted and free of repetitions, and keep them so. Outputs are
+given by the caller, large enough for the worst case; the count of what was written is returned.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from caladan.columns.kernels import helper, kernel
+
+Array = Any
+
+
+@kernel("i8(u8[::1])")
+def dedup(keys: Array) -> int:
+    """Drop repetitions from sorted keys, in place. One pass without branches."""
+    n = keys.size
+    if n == 0:
+        return 0
+    written = 1
+    last = keys[0]
+    for i in range(1, n):
+        key = keys[i]
+        keys[written] = key
+        written += key != last
+        last = key
+    return written
+
+
+@kernel("i8(u8[::1], u8[::1], u8[::1])")
+def merge(left: Array, right: Array, out: Array) -> int:
+    """The union of two arrays. Linear; what both hold is written once."""
+    i = j = written = 0
+    while i < left.size and j < right.size:
+        x = left[i]
+        y = right[j]
+        out[written] = x if x <= y else y
+        i += x <= y
+        j += y <= x
+        written += 1
+    while i < left.size:
+        out[written] = left[i]
+        i += 1
+        written += 1
+    while j < right.size:
+        out[written] = right[j]
+        j += 1
+        written += 1
+    return written
+
+
+@helper
+def gallop(keys: Array, low: int, key: int) -> int:
+    """The first position from `low` on whose key is not smaller: log of the distance to it."""
+    n = keys.size
+    if low >= n or keys[low] >= key:
+        return low
+    step = 1
+    while low + step < n and keys[low + step] < key:
+        low += step
+        step <<= 1
+    high = min(low + step, n)
+    low += 1
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel("i8(u8[::1], u8[::1], u8[::1])")
+def subtract_galloping(batch: Array, run: Array, out: Array) -> int:
+    """What of a batch is not in a much larger run: a search for each key, from where the last ended.
+
+    `out` may be the batch itself.
+    """
+    written = 0
+    position = 0
+    for i in range(batch.size):
+        key = batch[i]
+        position = gallop(run, position, key)
+        out[written] = key
+        written += not (position < run.size and run[position] == key)
+    return written
+
+
+@kernel("i8(u8[::1], u8[::1], u8[::1])")
+def subtract_linear(batch: Array, run: Array, out: Array) -> int:
+    """What of a batch is not in a run of similar size: one pass over both, without branches.
+
+    `out` may be the batch itself.
+    """
+    i = j = written = 0
+    while i < batch.size and j < run.size:
+        x = batch[i]
+        y = run[j]
+        out[written] = x
+        written += x < y
+        i += x <= y
+        j += y <= x
+    while i < batch.size:
+        out[written] = batch[i]
+        written += 1
+        i += 1
+    return written

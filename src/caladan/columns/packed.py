@@ -1,0 +1,203 @@
+"""A relation whose facts fit into 64 bits: sorted runs of packed keys.
+
+The base arrangement has the columns in their own order; it decides what is new. Others are made
+when a lookup first wants them, and catch up with the base when they are read again. In a round the
+relation has three versions: old (the runs), delta (found in the last round), new (both).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from caladan.columns.index import present
+from caladan.columns.layout import BLOCK, Keys, Mask, Words, first_rows
+from caladan.columns.packing import Packing
+from caladan.columns.runs import Arrangement, Run, distinct, subtracted
+from caladan.operators.tree import Version
+
+_COMPACT: Final = 1 << 23  # pending keys that are made distinct before more are taken
+
+
+class PackedIndex:
+    """A version of a packed relation by its first columns in some order."""
+
+    def __init__(self, packing: Packing, runs: Sequence[Run], bound: int) -> None:
+        self.packing = packing
+        self.runs = runs
+        self.shift = packing.prefix_shift(bound)
+        self._bound = packing.order[:bound]
+
+    @property
+    def is_exact(self) -> bool:
+        return True
+
+    def key(self, words: Mapping[int, Words | int], rows: int) -> tuple[Keys, int]:
+        return self.packing.prefix_key([words[c] for c in self._bound], rows)
+
+    def column(self, hits: Keys, column: int) -> Words:
+        return self.packing.column(hits, column)
+
+    def alive(self, hits: Keys) -> Mask | None:  # noqa: ARG002
+        return None
+
+
+class PackedRelation:
+    """Facts of up to 64 bits."""
+
+    def __init__(self, widths: Sequence[int]) -> None:
+        straight = tuple(range(len(widths)))
+        self.base = Arrangement(Packing(tuple(widths), straight))
+        self._others: dict[tuple[int, ...], Arrangement] = {}
+        self._behind: dict[tuple[int, ...], list[Run]] = {}
+        self._pending: list[Keys] = []
+        self._pending_keys = 0
+        self._compact_at = _COMPACT
+
+    @property
+    def arity(self) -> int:
+        return self.base.packing.arity
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The bits of each column."""
+        return self.base.packing.widths
+
+    @property
+    def nbytes(self) -> int:
+        pending = sum(keys.nbytes for keys in self._pending)
+        return pending + sum(a.nbytes for a in (self.base, *self._others.values()))
+
+    def count(self) -> int:
+        return len(self.base)
+
+    def delta_count(self) -> int:
+        """How many facts are new."""
+        return len(self.base.delta) if self.base.delta is not None else 0
+
+    # ── Writing ──────────────────────────────────────────────────────────────────────────────────
+
+    def add(self, columns: Sequence[Words], rows: int) -> None:
+        """Facts that are perhaps new; they become the delta at the next `flip`."""
+        self.add_keys(self.base.packing.keys(columns, rows))
+
+    def add_keys(self, keys: Keys) -> None:
+        """Facts as keys of the base packing. The array is taken over."""
+        if not len(keys):
+            return
+        self._pending.append(keys)
+        self._pending_keys += len(keys)
+        if self._pending_keys > self._compact_at:
+            new = self._take_pending()
+            self._pending = [new]
+            self._pending_keys = len(new)
+            self._compact_at = max(_COMPACT, 2 * len(new))
+
+    def flip(self) -> int:
+        """Make the pending facts that are new the delta; returns how many they are."""
+        assert self.base.delta is None, "commit the last delta first"
+        new = self._take_pending()
+        if len(new):
+            self.base.delta = Run(new, self.base.packing)
+        return len(new)
+
+    def commit(self) -> None:
+        """Let the delta become old."""
+        delta = self.base.delta
+        if delta is None:
+            return
+        for order, arrangement in self._others.items():
+            if arrangement.delta is not None:
+                arrangement.commit()
+            else:
+                self._behind[order].append(delta)
+        self.base.commit()
+
+    def _take_pending(self) -> Keys:
+        pending, self._pending, self._pending_keys = self._pending, [], 0
+        self._compact_at = _COMPACT
+        if not pending:
+            return np.empty(0, np.uint64)
+        keys = pending[0] if len(pending) == 1 else np.concatenate(pending)
+        return subtracted(distinct(keys), self.base.runs)
+
+    @property
+    def pending(self) -> Sequence[Keys]:
+        """What was added since the last flip."""
+        return self._pending
+
+    def columns_of(self, keys: Keys) -> tuple[Words, ...]:
+        """The columns of keys of the base packing."""
+        return tuple(self.base.packing.column(keys, c) for c in range(self.arity))
+
+    def repacked(self, widths: Sequence[int]) -> PackedRelation:
+        """The same facts with wider columns. Lookups in flight go on with the old runs."""
+        to = PackedRelation(widths)
+        to.base = self.base.repacked(to.base.packing)
+        to._pending = [self.base.packing.moved(k, to.base.packing) for k in self._pending]
+        to._pending_keys = self._pending_keys
+        return to
+
+    # ── Reading ──────────────────────────────────────────────────────────────────────────────────
+
+    def index(self, bound: Sequence[int], version: Version) -> PackedIndex:
+        """The relation by some bound columns."""
+        arrangement = self._arrangement(frozenset(bound), version is not Version.OLD)
+        if version is Version.DELTA:
+            runs = [] if arrangement.delta is None else [arrangement.delta]
+        else:
+            runs = arrangement.runs if version is Version.OLD else arrangement.all_runs
+        return PackedIndex(arrangement.packing, list(runs), len(bound))
+
+    def scan(self, version: Version, rows: int = BLOCK) -> Iterator[Keys]:
+        """The keys of a version, in blocks; `index((), version)` takes columns out of them."""
+        for run in self.index((), version).runs:
+            for start in range(0, len(run), rows):
+                yield run.keys[start : start + rows]
+
+    def has_order(self, bound: Sequence[int]) -> bool:
+        """Whether an arrangement by these columns is there already."""
+        return self._order_for(frozenset(bound)) is not None
+
+    def contains(self, columns: tuple[Words, ...]) -> Mask:
+        rows = len(columns[0]) if columns else 1
+        index = self.index(range(self.arity), Version.NEW)
+        return present(index, *index.key(dict(enumerate(columns)), rows))
+
+    def blocks(self, rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
+        for keys in self.scan(Version.NEW, rows):
+            yield self.columns_of(keys)
+
+    def head(self, rows: int) -> tuple[Words, ...]:
+        return first_rows(self.blocks(max(1, min(rows, BLOCK))), self.arity, rows)
+
+    def _order_for(self, bound: frozenset[int]) -> tuple[int, ...] | None:
+        orders = (self.base.packing.order, *self._others)
+        return next((o for o in orders if frozenset(o[: len(bound)]) == bound), None)
+
+    def _arrangement(self, bound: frozenset[int], with_delta: bool) -> Arrangement:
+        straight = self.base.packing.order
+        order = self._order_for(bound)
+        if order is None:
+            order = (*sorted(bound), *(c for c in straight if c not in bound))
+            self._others[order] = Arrangement(Packing(self.widths, order))
+            self._behind[order] = list(self.base.runs)
+        if order == straight:
+            return self.base
+        arrangement = self._others[order]
+        if behind := self._behind[order]:
+            self._behind[order] = []
+            arrangement.push(_moved(behind, arrangement.packing))
+        if with_delta and self.base.delta is not None and arrangement.delta is None:
+            arrangement.delta = _moved([self.base.delta], arrangement.packing)
+        return arrangement
+
+
+def _moved(runs: Sequence[Run], to: Packing) -> Run:
+    """The keys of some runs as one run in another packing."""
+    parts = [run.packing.moved(run.keys, to) for run in runs]
+    keys = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    keys.sort()
+    return Run(keys, to)

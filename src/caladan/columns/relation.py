@@ -1,0 +1,168 @@
+"""A stored relation: packed while its facts fit into 64 bits, by rows from then on.
+
+Widths come from the domains of the columns. Domains that grow get the bits that are left over;
+when one grows past its width the relation is packed anew, or goes over to rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+from caladan.columns.index import Index, Matches
+from caladan.columns.layout import BLOCK, Keys, Layout, Mask, Words
+from caladan.columns.packed import PackedRelation
+from caladan.columns.packing import width_of
+from caladan.columns.rows import GroupRelation, RowRelation
+from caladan.operators.tree import Version
+
+
+class Sized(Protocol):
+    """What a relation needs to know of a domain."""
+
+    @property
+    def size(self) -> int:
+        """All words are below."""
+        ...
+
+    @property
+    def grows(self) -> bool:
+        """Whether it may take in new values."""
+        ...
+
+
+Body: TypeAlias = PackedRelation | RowRelation
+
+
+class StoredRelation:
+    """The facts of a relation, with their old, delta and new versions."""
+
+    def __init__(self, domains: Sequence[Sized]) -> None:
+        self._domains = tuple(domains)
+        widths = _widths(self._domains)
+        self.body: Body = RowRelation(self.arity) if widths is None else PackedRelation(widths)
+
+    @classmethod
+    def of_groups(cls, domains: Sequence[Sized], group: Sequence[int]) -> StoredRelation:
+        """A relation whose facts are groups with values that change."""
+        relation = cls(domains)
+        relation.body = GroupRelation(len(domains), group)
+        return relation
+
+    @property
+    def arity(self) -> int:
+        return len(self._domains)
+
+    @property
+    def nbytes(self) -> int:
+        return self.body.nbytes
+
+    def count(self) -> int:
+        return self.body.count()
+
+    def delta_count(self) -> int:
+        """How many facts the last `flip` found to be new."""
+        return self.body.delta_count()
+
+    def add(self, columns: Sequence[Words], rows: int) -> None:
+        """Facts that are perhaps new; `flip` decides."""
+        self._fit()
+        self.body.add(columns, rows)
+
+    def flip(self) -> int:
+        """Make the facts added since that are new the delta; returns how many they are."""
+        return self.body.flip()
+
+    def commit(self) -> None:
+        """Let the delta become old."""
+        self.body.commit()
+
+    def index(self, bound: Sequence[int], version: Version) -> Index:
+        """The relation by some bound columns."""
+        return self.body.index(bound, version)
+
+    def has_order(self, bound: Sequence[int]) -> bool:
+        """Whether an index by these columns is there already."""
+        return self.body.has_order(bound)
+
+    def can_bind(self, column: int) -> bool:
+        """Whether an index may bind the column; the values of groups cannot be."""
+        return not isinstance(self.body, GroupRelation) or self.body.can_bind(column)
+
+    def scan(self, version: Version, rows: int = BLOCK) -> Iterator[Keys]:
+        """A version in blocks of keys; `index((), version)` takes columns out of them."""
+        return self.body.scan(version, rows)
+
+    def blocks(self, rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
+        return self.body.blocks(rows)
+
+    def head(self, rows: int) -> tuple[Words, ...]:
+        return self.body.head(rows)
+
+    def contains(self, columns: tuple[Words, ...]) -> Mask:
+        return self.body.contains(columns)
+
+    def select(self, bound: Mapping[int, int], rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
+        if any(word >= self._domains[c].size for c, word in bound.items()):
+            return
+        index = self.body.index(tuple(bound), Version.NEW)
+        keys, lead = index.key(bound, 1)
+        for _, hits in Matches(index, keys, lead).chunks(rows):
+            for start in range(0, len(hits), rows):
+                part = hits[start : start + rows]
+                yield tuple(index.column(part, c) for c in range(self.arity))
+
+    def _fit(self) -> None:
+        """Make room for domains that have grown."""
+        if not isinstance(self.body, PackedRelation):
+            return
+        if all(d.size <= 1 << w for d, w in zip(self._domains, self.body.widths, strict=True)):
+            return
+        widths = _widths(self._domains)
+        if widths is not None:
+            self.body = self.body.repacked(widths)
+        else:
+            self.body = _by_rows(self.body)
+
+
+def stored(layout: Layout, domains: Sequence[Sized]) -> StoredRelation:
+    """A layout as a stored relation, so that it can be joined with."""
+    if isinstance(layout, StoredRelation):
+        return layout
+    relation = StoredRelation(domains)
+    for block in layout.blocks():
+        relation.add(block, len(block[0]) if block else 1)
+    if not domains and layout.count():
+        relation.add((), 1)
+    relation.flip()
+    relation.commit()
+    return relation
+
+
+def _widths(domains: Sequence[Sized]) -> tuple[int, ...] | None:
+    """Bits for each column, None if they are more than 64."""
+    widths = [width_of(domain.size) for domain in domains]
+    growing = [i for i, domain in enumerate(domains) if domain.grows]
+    left = 64 - sum(widths)
+    if left < 0:
+        return None
+    for number, i in enumerate(growing):
+        extra = min(32 - widths[i], left // (len(growing) - number))
+        widths[i] += extra
+        left -= extra
+    return tuple(widths)
+
+
+def _by_rows(packed: PackedRelation) -> RowRelation:
+    """The same facts by rows: the old ones old, the delta the delta, the pending ones pending."""
+    to = RowRelation(packed.arity)
+    for version in (Version.OLD, Version.DELTA):
+        for keys in packed.scan(version):
+            to.add(packed.columns_of(keys), len(keys))
+        to.flip()
+        if version is Version.OLD:
+            to.commit()
+    for keys in packed.pending:
+        to.add(packed.columns_of(keys), len(keys))
+    return to
+

@@ -1,0 +1,235 @@
+"""A relation kept by rows: for facts wider than 64 bits, and for those that change in place.
+
+A fact is a row, numbered as it appears. `Tuples` over the key columns tells whether a fact is
+there already. An index numbers the distinct prefixes of the bound columns, and is an arrangement of
+(prefix number, row number) keys; columns are read through the row number.
+
+In a `RowRelation` all columns are key columns, and rows are never changed. In a `GroupRelation` the
+key columns are the group, the others hold the group's current values; a round's delta is the groups
+that changed, and its old version the groups that did not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from caladan.columns.index import present
+from caladan.columns.interner import Tuples
+from caladan.columns.kernels import packs
+from caladan.columns.layout import BLOCK, Counts, Keys, Mask, Words, first_rows
+from caladan.columns.packing import Packing
+from caladan.columns.runs import Arrangement, Run
+from caladan.operators.tree import Version
+
+_PAIR = Packing((32, 32), (0, 1))
+_ROW = np.uint64(0xFFFFFFFF)
+
+
+class RowIndex:
+    """Rows by the number of their prefix."""
+
+    def __init__(
+        self,
+        relation: RowRelation,
+        bound: tuple[int, ...],
+        prefixes: Tuples,
+        runs: Sequence[Run],
+        version: Version,
+    ) -> None:
+        self._relation = relation
+        self._bound = bound
+        self._prefixes = prefixes
+        self._version = version
+        self.runs = runs
+        self.shift = 32
+
+    @property
+    def is_exact(self) -> bool:
+        return self._version not in (Version.OLD, Version.DELTA)
+
+    def key(self, words: Mapping[int, Words | int], rows: int) -> tuple[Keys, int]:
+        columns = [_column(words[c], rows) for c in self._bound]
+        return self._prefixes.find(columns, rows).astype(np.uint64), 0
+
+    def column(self, hits: Keys, column: int) -> Words:
+        return self._relation.words(column, (hits & _ROW).astype(np.int64))
+
+    def alive(self, hits: Keys) -> Mask | None:
+        return self._relation.alive((hits & _ROW).astype(np.int64), self._version)
+
+
+class RowRelation:
+    """Facts by rows, of any width."""
+
+    def __init__(self, arity: int, key: Sequence[int] | None = None) -> None:
+        self.arity = arity
+        self._key = tuple(range(arity)) if key is None else tuple(key)
+        self._tuples = Tuples(len(self._key))
+        self._columns: list[Words] = [np.empty(16, np.uint32) for _ in range(arity)]
+        self._rows = 0
+        self._old = 0  # rows below are old, the others are the delta
+        self._pending: list[tuple[Words, ...]] = []
+        self._pending_rows: list[int] = []
+        self._indexes: dict[tuple[int, ...], tuple[Tuples, Arrangement]] = {}
+        self._indexed: dict[tuple[int, ...], int] = {}
+
+    @property
+    def nbytes(self) -> int:
+        columns = sum(column.nbytes for column in self._columns)
+        indexes = sum(t.nbytes + a.nbytes for t, a in self._indexes.values())
+        return columns + self._tuples.nbytes + indexes
+
+    def count(self) -> int:
+        return self._rows
+
+    def delta_count(self) -> int:
+        return self._rows - self._old
+
+    def can_bind(self, column: int) -> bool:
+        """Whether an index may have the column among its bound ones."""
+        return column in self._key
+
+    # ── Writing ──────────────────────────────────────────────────────────────────────────────────
+
+    def add(self, columns: Sequence[Words], rows: int) -> None:
+        """Facts that are perhaps new."""
+        if rows:
+            self._pending.append(tuple(columns))
+            self._pending_rows.append(rows)
+
+    def flip(self) -> int:
+        """Make the pending facts that are new the delta; returns how many they are."""
+        pending, rows = self._pending, sum(self._pending_rows)
+        self._pending, self._pending_rows = [], []
+        if rows:
+            columns = [np.concatenate([part[c] for part in pending]) for c in range(self.arity)]
+            _, fresh = self._tuples.ids([columns[c] for c in self._key], rows)
+            self._append([column[fresh] for column in columns], len(fresh))
+        return self.delta_count()
+
+    def commit(self) -> None:
+        """Let the delta become old."""
+        self._old = self._rows
+
+    def _append(self, columns: Sequence[Words], rows: int) -> None:
+        for c, column in enumerate(columns):
+            held = self._columns[c]
+            if self._rows + rows > len(held):
+                held = np.empty(max(self._rows + rows, 2 * len(held)), np.uint32)
+                held[: self._rows] = self._columns[c][: self._rows]
+                self._columns[c] = held
+            held[self._rows : self._rows + rows] = column
+        self._rows += rows
+
+    # ── Reading ──────────────────────────────────────────────────────────────────────────────────
+
+    def words(self, column: int, rows: Counts) -> Words:
+        """A column at some rows."""
+        out: Words = np.empty(len(rows), np.uint32)
+        packs.gather(self._columns[column], rows, out)
+        return out
+
+    def alive(self, rows: Counts, version: Version) -> Mask | None:
+        """Which rows belong to a version; None if all that an index finds do."""
+        if version is Version.OLD:
+            return rows < self._old
+        return rows >= self._old if version is Version.DELTA else None
+
+    def index(self, bound: Sequence[int], version: Version) -> RowIndex:
+        """The relation by some of its key columns."""
+        columns = tuple(sorted(bound))
+        if columns not in self._indexes:
+            self._indexes[columns] = (Tuples(len(columns)), Arrangement(_PAIR))
+            self._indexed[columns] = 0
+        prefixes, arrangement = self._indexes[columns]
+        start = self._indexed[columns]
+        if start < self._rows and columns:
+            ids, _ = prefixes.ids(
+                [self._columns[c][start : self._rows] for c in columns], self._rows - start
+            )
+            keys = ids.astype(np.uint64) << np.uint64(32)
+            keys |= np.arange(start, self._rows, dtype=np.uint64)
+            keys.sort()
+            arrangement.push(Run(keys, _PAIR))
+            self._indexed[columns] = self._rows
+        return RowIndex(self, columns, prefixes, list(arrangement.runs), version)
+
+    def scan(self, version: Version, rows: int = BLOCK) -> Iterator[Keys]:
+        """The rows of a version as keys that `index((), version)` takes columns out of."""
+        first = self._old if version is Version.DELTA else 0
+        end = self._old if version is Version.OLD else self._rows
+        for start in range(first, end, rows):
+            yield np.arange(start, min(start + rows, end), dtype=np.uint64)
+
+    def has_order(self, bound: Sequence[int]) -> bool:
+        return tuple(sorted(bound)) in self._indexes
+
+    def contains(self, columns: tuple[Words, ...]) -> Mask:
+        rows = len(columns[0]) if columns else 1
+        index = self.index(self._key, Version.NEW)
+        return present(index, *index.key(dict(enumerate(columns)), rows))
+
+    def blocks(self, rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
+        for start in range(0, self._rows, rows):
+            end = min(start + rows, self._rows)
+            yield tuple(column[start:end] for column in self._columns)
+
+    def head(self, rows: int) -> tuple[Words, ...]:
+        return first_rows(self.blocks(max(1, min(rows, BLOCK))), self.arity, rows)
+
+
+class GroupRelation(RowRelation):
+    """Groups with values that change: what recursive aggregates keep."""
+
+    def __init__(self, arity: int, group: Sequence[int]) -> None:
+        super().__init__(arity, group)
+        self._changed: Mask = np.zeros(16, np.bool_)
+        self._changed_rows: Counts = np.empty(0, np.int64)
+
+    def delta_count(self) -> int:
+        return len(self._changed_rows)
+
+    def extend(self, columns: Sequence[Words], rows: int) -> None:
+        """New groups, by their key columns; their values are 0 until they are changed."""
+        by_column = dict(zip(self._key, columns, strict=True))
+        zero = np.zeros(rows, np.uint32)
+        self._append([by_column.get(c, zero) for c in range(self.arity)], rows)
+
+    def change(self, rows: Counts, values: Mapping[int, Words]) -> None:
+        """Give groups new values, each group once; they are the delta of the next round."""
+        for column, words in values.items():
+            self._columns[column][rows] = words
+        if len(self._changed) < self._rows:
+            grown = np.zeros(max(self._rows, 2 * len(self._changed)), np.bool_)
+            grown[: len(self._changed)] = self._changed
+            self._changed = grown
+        self._changed[rows] = True
+        self._changed_rows = rows
+
+    def flip(self) -> int:
+        return self.delta_count()
+
+    def commit(self) -> None:
+        self._changed[self._changed_rows] = False
+        self._changed_rows = np.empty(0, np.int64)
+
+    def alive(self, rows: Counts, version: Version) -> Mask | None:
+        if version is Version.OLD:
+            return ~self._changed[rows]
+        return self._changed[rows] if version is Version.DELTA else None
+
+    def scan(self, version: Version, rows: int = BLOCK) -> Iterator[Keys]:
+        if version is Version.DELTA:
+            for start in range(0, len(self._changed_rows), rows):
+                yield self._changed_rows[start : start + rows].astype(np.uint64)
+            return
+        for start in range(0, self._rows, rows):
+            keys = np.arange(start, min(start + rows, self._rows), dtype=np.uint64)
+            alive = self.alive(keys.astype(np.int64), version)
+            yield keys if alive is None else keys[alive]
+
+
+def _column(words: Words | int, rows: int) -> Words:
+    return words if isinstance(words, np.ndarray) else np.full(rows, words, np.uint32)

@@ -1,0 +1,129 @@
+"""Runs and arrangements: a relation's keys in one column order, sorted.
+
+A `Run` is immutable: sorted distinct keys, and the bounds of its leading column, made when first
+wanted. An `Arrangement` is a few runs, each at least twice as large as the next, and the delta of
+the current round. A new run is merged with its neighbours while they are less than twice its size,
+so every fact is merged O(log n) times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from caladan.columns.kernels import probe, sorted as kernels
+from caladan.columns.layout import Counts, Keys
+from caladan.columns.packing import Packing
+
+_NO_BOUNDS: Counts = np.empty(0, np.int64)
+_SPARSE = 8  # bounds are made for runs with at least one key for so many words of the leading column
+
+
+class Run:
+    """Sorted distinct keys in a packing."""
+
+    def __init__(self, keys: Keys, packing: Packing) -> None:
+        self.keys = keys
+        self.packing = packing
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the keys, and of the bounds if there are any."""
+        bounds = self.__dict__.get("bounds", _NO_BOUNDS)
+        return self.keys.nbytes + bounds.nbytes
+
+    @cached_property
+    def bounds(self) -> Counts:
+        """Where each word of the leading column starts; empty where that would not pay."""
+        if len(self.keys) < 64 or self.packing.arity < 2:
+            return _NO_BOUNDS
+        shift = self.packing.leading_shift
+        words = int(self.keys[-1] >> np.uint64(shift)) + 1
+        if len(self.keys) * _SPARSE < words:
+            return _NO_BOUNDS
+        bounds: Counts = np.empty(words + 1, np.int64)
+        probe.leading_bounds(self.keys, shift, bounds)
+        return bounds
+
+
+class Arrangement:
+    """The keys of a relation in one column order."""
+
+    def __init__(self, packing: Packing) -> None:
+        self.packing = packing
+        self.runs: list[Run] = []  # largest first
+        self.delta: Run | None = None
+
+    def __len__(self) -> int:
+        return sum(map(len, self.runs)) + (len(self.delta) if self.delta else 0)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all runs."""
+        return sum(run.nbytes for run in self.all_runs)
+
+    @property
+    def all_runs(self) -> list[Run]:
+        """The runs and the delta."""
+        return [*self.runs, self.delta] if self.delta is not None else self.runs
+
+    def commit(self) -> None:
+        """Let the delta become old."""
+        if self.delta is not None:
+            self.push(self.delta)
+            self.delta = None
+
+    def push(self, run: Run) -> None:
+        """Add a run of keys that no other run has."""
+        if not len(run):
+            return
+        self.runs.append(run)
+        while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
+            small, large = self.runs.pop(), self.runs.pop()
+            self.runs.append(Run(merged(large.keys, small.keys), self.packing))
+
+    def repacked(self, packing: Packing) -> Arrangement:
+        """The same facts in another packing; sorted again where the order of columns differs."""
+        to = Arrangement(packing)
+        resort = packing.order != self.packing.order
+        to.runs = [_repacked(run, packing, resort) for run in self.runs]
+        to.delta = None if self.delta is None else _repacked(self.delta, packing, resort)
+        return to
+
+
+def _repacked(run: Run, packing: Packing, resort: bool) -> Run:
+    keys = run.packing.moved(run.keys, packing)
+    if resort:
+        keys.sort()
+    return Run(keys, packing)
+
+
+def merged(left: Keys, right: Keys) -> Keys:
+    """The union of two sorted distinct arrays."""
+    out: Keys = np.empty(len(left) + len(right), np.uint64)
+    count = kernels.merge(left, right, out)
+    return out[:count]
+
+
+def distinct(keys: Keys) -> Keys:
+    """Keys sorted, each once. The array is sorted in place."""
+    keys.sort()
+    return keys[: kernels.dedup(keys)]
+
+
+def subtracted(batch: Keys, runs: Sequence[Run]) -> Keys:
+    """The keys of a sorted distinct batch that are in no run. The batch is overwritten."""
+    for run in runs:
+        if not len(batch):
+            break
+        if len(run) > 8 * len(batch) or len(batch) > 8 * len(run):
+            count = kernels.subtract_galloping(batch, run.keys, batch)
+        else:
+            count = kernels.subtract_linear(batch, run.keys, batch)
+        batch = batch[:count]
+    return batch

@@ -1,0 +1,1 @@
+"""The embedded engine: in-process, no JVM, sorted columns."""

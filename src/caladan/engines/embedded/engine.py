@@ -1,0 +1,118 @@
+"""The embedded engine: takes data in through Arrow, runs cliques over words, hands tables out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from caladan.analysis.core import CoreGoal
+from caladan.data.load import load
+from caladan.data.schema import arrow_schema
+from caladan.delta.program import DeltaProgram
+from caladan.engines.embedded.body import body_of
+from caladan.engines.embedded.classes import Classes
+from caladan.engines.embedded.fixpoint import Evaluation
+from caladan.engines.embedded.limits import LimitReached, Limits
+from caladan.engines.embedded.tables import DerivedTable, LoadedTable
+from caladan.engines.interface import Stopped, Table
+from caladan.engines.problems import interrupted
+from caladan.events import Events
+from caladan.options import Options
+from caladan.program import Column
+
+if TYPE_CHECKING:
+    from caladan.data.source import Source
+
+
+class EmbeddedEngine:
+    """Evaluates delta programs in this process."""
+
+    name = "embedded"
+
+    def load(
+        self, name: str, source: Source, columns: tuple[Column, ...], options: Options
+    ) -> tuple[Table, pa.Table | None]:
+        """The facts of a source, and the rows set aside."""
+        data, rejected = load(name, source, columns, permissive=options.permissive)
+        return LoadedTable(columns, data), rejected
+
+    def run(
+        self,
+        program: DeltaProgram,
+        store: Mapping[str, Table],
+        options: Options,
+        events: Events,
+    ) -> dict[str, Table]:
+        """Tables for every derived relation of the program."""
+        started = time.perf_counter()
+        events.run_started(self.name, len(program.cliques))
+        limits = Limits(options)
+        rules = [r for c in program.cliques for r in (*c.exit_rules, *c.delta_rules)]
+        bodies = [(rule, body_of(rule, program.relations)) for rule in rules]
+        classes = Classes(program, bodies)
+        given = _given(program, store)
+        words = classes.encode(given)
+        encoded = {name: [(columns, given[name].num_rows)] for name, columns in words.items()}
+        evaluation = Evaluation(program, bodies, classes, encoded, limits, events)
+        derived = {name for clique in program.cliques for name in clique.relations}
+        relations: tuple[str, ...] = ()
+        try:
+            for name in program.relations:
+                if name not in derived:
+                    evaluation.load(name)
+            for clique in program.cliques:
+                relations = clique.relations
+                evaluation.clique(clique)
+        except LimitReached as reached:
+            raise Stopped(reached.diagnostics[0], _tables(program, evaluation, classes)) from None
+        except KeyboardInterrupt:
+            raise Stopped(interrupted(relations), _tables(program, evaluation, classes)) from None
+        events.run_done(time.perf_counter() - started)
+        return _tables(program, evaluation, classes)
+
+    def answer(self, goal: CoreGoal, table: Table) -> Table:
+        """The rows that match a goal's constants and its repeated variables."""
+        if isinstance(table, LoadedTable):
+            table = table.distinct
+        assert isinstance(table, DerivedTable)
+        return table.answering(goal)
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+def _given(program: DeltaProgram, store: Mapping[str, Table]) -> dict[str, pa.Table]:
+    """The facts of every relation from data and from the program's text."""
+    given: dict[str, pa.Table] = {}
+    for name, info in program.relations.items():
+        parts: list[pa.Table] = []
+        if info.takes_data:
+            table = store[name]
+            data = table.data if isinstance(table, LoadedTable) else table.arrow()
+            parts.append(data.cast(arrow_schema(info.columns)) if info.columns else data)
+        if rows := program.facts.get(name):
+            if info.columns:
+                fields = arrow_schema(info.columns)
+                arrays = [pa.array(c, f.type) for c, f in zip(zip(*rows), fields, strict=True)]  # noqa: B905
+                parts.append(pa.Table.from_arrays(arrays, schema=fields))
+            else:
+                parts.append(pa.table({"": pa.nulls(len(rows))}).select([]))
+        if parts:
+            given[name] = pa.concat_tables(parts) if len(parts) > 1 else parts[0]
+    return given
+
+
+def _tables(program: DeltaProgram, evaluation: Evaluation, classes: Classes) -> dict[str, Table]:
+    layouts = evaluation.layouts()
+    tables: dict[str, Table] = {}
+    for name, info in program.relations.items():
+        if info.is_derived:
+            if name not in layouts:
+                evaluation.load(name)
+                layouts = evaluation.layouts()
+            domains = classes.columns(name)
+            tables[name] = DerivedTable(info.columns, layouts[name], domains, info.order)
+    return tables

@@ -1,0 +1,280 @@
+"""Expressions and comparisons over a frontier, a whole column at a time.
+
+Integers are computed with 64 bits, and checked: what leaves them raises `Overflow`, a division by
+zero `DivisionByZero`. The branches of an `if` are evaluated only for the rows that take them.
+Comparisons go by rank, so NaN equals itself and is greater than every number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caladan.columns.domains import Domain, StringDomain
+from caladan.columns.layout import Mask, Words
+from caladan.columns.ranks import Kind, Ranks, float_ranks, rank_floats, rank_of
+from caladan.engines.embedded.frontier import Frontier
+from caladan.program import (
+    Arithmetic,
+    ArithmeticOperator,
+    Comparison,
+    Conditional,
+    Constant,
+    Expression,
+    Negative,
+    Value,
+    Variable,
+)
+
+LONG_MIN: Final = -(2**63)
+
+
+class DivisionByZero(ArithmeticError):
+    """A rule divided by zero."""
+
+
+class Overflow(ArithmeticError):
+    """A whole number left the range of 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A column of values: doubles for kind FLOAT, else ranks (integers are their own)."""
+
+    kind: Kind
+    data: NDArray[Any]
+
+    @property
+    def ranks(self) -> Ranks:
+        """The ranks of the values."""
+        return float_ranks(self.data) if self.kind is Kind.FLOAT else self.data
+
+    def widened(self, kind: Kind) -> Values:
+        """The values as another kind holds them: integers become doubles."""
+        if self.kind is Kind.INTEGER and kind is Kind.FLOAT:
+            return Values(kind, self.data.astype(np.float64))
+        return self
+
+
+class Evaluator:
+    """Evaluates over frontiers whose variables have the given domains."""
+
+    def __init__(self, domains: Mapping[str, Domain]) -> None:
+        self._domains = domains
+
+    def words(self, expression: Expression, frontier: Frontier, domain: Domain) -> Words:
+        """The value of an expression as words of a domain."""
+        if isinstance(expression, Variable) and self._domains[expression.name] is domain:
+            return frontier.columns[expression.name]
+        if isinstance(expression, Constant):
+            word = domain.find(_found(expression.value, domain))  # pyright: ignore
+            if word is not None:
+                return np.full(frontier.rows, word, np.uint32)
+        values = self.values(expression, frontier, domain)
+        return domain.words(values.widened(domain.kind).ranks)
+
+    def values(self, expression: Expression, frontier: Frontier, text: Domain | None) -> Values:
+        """The value of an expression in every row; `text` is the domain of texts in it."""
+        match expression:
+            case Variable():
+                domain = self._domains[expression.name]
+                ranks = domain.ranks(frontier.columns[expression.name])
+                data = rank_floats(ranks) if domain.kind is Kind.FLOAT else ranks
+                return Values(domain.kind, data)
+            case Constant():
+                return _constant(expression.value, frontier.rows, text)
+            case Negative():
+                return _negative(self.values(expression.operand, frontier, text))
+            case Arithmetic():
+                left = self.values(expression.left, frontier, text)
+                right = self.values(expression.right, frontier, text)
+                return _arithmetic(expression.operator, left, right)
+            case Conditional():
+                return self._choose(expression, frontier, text)
+            case _:
+                raise TypeError(f"not an expression of a body: {expression}")
+
+    def holds(self, comparison: Comparison, frontier: Frontier) -> Mask:
+        """In which rows a comparison holds."""
+        left, right = comparison.left, comparison.right
+        if isinstance(left, Variable) and isinstance(right, Variable):
+            domain = self._domains[left.name]
+            if domain is self._domains[right.name] and comparison.operator in ("=", "~="):
+                one, other = frontier.columns[left.name], frontier.columns[right.name]
+                return one == other if comparison.operator == "=" else one != other
+        text = self._text(comparison)
+        if text is None and isinstance(left, Constant) and isinstance(right, Constant):
+            return np.full(frontier.rows, _constants_hold(comparison.operator, left, right))
+        return compared(
+            comparison.operator,
+            self.values(left, frontier, text),
+            self.values(right, frontier, text),
+        )
+
+    def _text(self, comparison: Comparison) -> Domain | None:
+        for side in (comparison.left, comparison.right):
+            for name in _gives(side):
+                if isinstance(self._domains[name], StringDomain):
+                    return self._domains[name]
+        return None
+
+    def _choose(
+        self, conditional: Conditional, frontier: Frontier, text: Domain | None
+    ) -> Values:
+        chosen: Mask = np.ones(frontier.rows, np.bool_)
+        for comparison in conditional.condition:
+            # Later comparisons are looked at only where the earlier ones hold.
+            among = frontier.where(chosen)
+            chosen[chosen] = self.holds(comparison, among)
+        then = self.values(conditional.then, frontier.where(chosen), text)
+        otherwise = self.values(conditional.otherwise, frontier.where(~chosen), text)
+        kind = Kind.FLOAT if Kind.FLOAT in (then.kind, otherwise.kind) else then.kind
+        then, otherwise = then.widened(kind), otherwise.widened(kind)
+        data = np.empty(frontier.rows, then.data.dtype)
+        data[chosen] = then.data
+        data[~chosen] = otherwise.data
+        return Values(kind, data)
+
+
+def compared(operator: str, left: Values, right: Values) -> Mask:
+    """In which rows two columns compare as asked; an integer meets a double as a double."""
+    if left.kind is not right.kind:
+        left, right = left.widened(Kind.FLOAT), right.widened(Kind.FLOAT)
+    return _COMPARISONS[operator](left.ranks, right.ranks)
+
+
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], Mask]]] = {
+    "=": np.equal,
+    "~=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+
+
+def _constants_hold(operator: str, left: Constant, right: Constant) -> bool:
+    one, other = left.value, right.value
+    if not isinstance(one, str) and not isinstance(other, str):
+        if isinstance(one, float) or isinstance(other, float):
+            one, other = float(one), float(other)  # pyright: ignore
+        one, other = rank_of(one), rank_of(other)
+    return bool(_COMPARISONS[operator](one, other))
+
+
+def _gives(expression: Expression) -> Sequence[str]:
+    """The variables whose value an expression may give as it is."""
+    match expression:
+        case Variable():
+            return [expression.name]
+        case Conditional():
+            return [*_gives(expression.then), *_gives(expression.otherwise)]
+        case _:
+            return []
+
+
+def _found(value: Value, domain: Domain) -> Any:
+    if isinstance(value, str):
+        return value
+    return rank_of(float(value) if domain.kind is Kind.FLOAT else value)  # pyright: ignore
+
+
+def _constant(value: Value, rows: int, text: Domain | None) -> Values:
+    if isinstance(value, str):
+        assert isinstance(text, StringDomain), f"{value!r} has no dictionary"
+        word = text.find(value)
+        assert word is not None, f"{value!r} is not in its dictionary"
+        return Values(Kind.STRING, np.full(rows, word, np.int64))
+    if isinstance(value, float):
+        return Values(Kind.FLOAT, np.full(rows, value, np.float64))
+    if isinstance(value, bool):
+        return Values(Kind.BOOLEAN, np.full(rows, int(value), np.int64))
+    if isinstance(value, int):
+        return Values(Kind.INTEGER, np.full(rows, value, np.int64))
+    return Values(Kind.DATETIME, np.full(rows, rank_of(value), np.int64))
+
+
+def _negative(operand: Values) -> Values:
+    if operand.kind is Kind.FLOAT:
+        return Values(Kind.FLOAT, -operand.data)
+    if np.any(operand.data == LONG_MIN):
+        raise Overflow
+    return Values(Kind.INTEGER, -operand.data)
+
+
+def _arithmetic(operator: ArithmeticOperator, left: Values, right: Values) -> Values:
+    if operator == "/" or Kind.FLOAT in (left.kind, right.kind):
+        return Values(Kind.FLOAT, _float(operator, left, right))
+    return Values(Kind.INTEGER, _INTEGERS[operator](left.data, right.data))
+
+
+def _float(operator: ArithmeticOperator, left: Values, right: Values) -> NDArray[np.float64]:
+    one, other = left.widened(Kind.FLOAT).data, right.widened(Kind.FLOAT).data
+    with np.errstate(all="ignore"):
+        match operator:
+            case "+":
+                return one + other
+            case "-":
+                return one - other
+            case "*":
+                return one * other
+            case "/":
+                if np.any(other == 0):
+                    raise DivisionByZero
+                return one / other
+            case _:
+                raise TypeError(f"{operator} is for whole numbers")
+
+
+def _add(left: Ranks, right: Ranks) -> Ranks:
+    total = left + right
+    if np.any(((left ^ total) & (right ^ total)) < 0):
+        raise Overflow
+    return total
+
+
+def _subtract(left: Ranks, right: Ranks) -> Ranks:
+    rest = left - right
+    if np.any(((left ^ right) & (left ^ rest)) < 0):
+        raise Overflow
+    return rest
+
+
+def _multiply(left: Ranks, right: Ranks) -> Ranks:
+    product = left * right
+    # A double is close enough to tell all but the largest products apart; those are done exactly.
+    near = np.abs(left.astype(np.float64) * right.astype(np.float64)) > 2.0**62
+    if np.any(near):
+        for one, other in zip(left[near].tolist(), right[near].tolist(), strict=True):
+            if not LONG_MIN <= one * other < -LONG_MIN:
+                raise Overflow
+    return product
+
+
+def _divide(left: Ranks, right: Ranks) -> Ranks:
+    if np.any(right == 0):
+        raise DivisionByZero
+    if np.any((left == LONG_MIN) & (right == -1)):
+        raise Overflow
+    quotient = left // right
+    # numpy rounds down; toward zero is one more where signs differ and there is a remainder.
+    return quotient + ((quotient < 0) & (quotient * right != left))
+
+
+def _remainder(left: Ranks, right: Ranks) -> Ranks:
+    if np.any(right == 0):
+        raise DivisionByZero
+    return np.fmod(left, np.where(right == -1, 1, right))
+
+
+_INTEGERS: Final[dict[str, Callable[[Ranks, Ranks], Ranks]]] = {
+    "+": _add,
+    "-": _subtract,
+    "*": _multiply,
+    "div": _divide,
+    "mod": _remainder,
+}

@@ -1,0 +1,47 @@
+"""A frontier: a batch of partial solutions, one column of words for each variable bound so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from caladan.columns.kernels import packs
+from caladan.columns.layout import Counts, Mask, Words
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """`rows` solutions; a variable that nothing reads any more has no column."""
+
+    rows: int
+    columns: Mapping[str, Words]
+
+    def where(self, keep: Mask) -> Frontier:
+        """The solutions whose flag is set."""
+        rows = int(np.count_nonzero(keep))
+        if rows == self.rows:
+            return self
+        columns: dict[str, Words] = {}
+        for name, words in self.columns.items():
+            out: Words = np.empty(self.rows, np.uint32)
+            packs.compress(words, keep, out)
+            columns[name] = out[:rows]
+        return Frontier(rows, columns)
+
+    def at(self, rows: Counts, names: Iterable[str]) -> dict[str, Words]:
+        """Some columns at given rows, repeated or not."""
+        columns: dict[str, Words] = {}
+        for name in names:
+            out: Words = np.empty(len(rows), np.uint32)
+            packs.gather(self.columns[name], rows, out)
+            columns[name] = out
+        return columns
+
+    def sample(self, rows: int) -> Frontier:
+        """About so many solutions, evenly spread."""
+        if self.rows <= rows:
+            return self
+        picked: Counts = np.linspace(0, self.rows - 1, rows).astype(np.int64)
+        return Frontier(rows, self.at(picked, self.columns))

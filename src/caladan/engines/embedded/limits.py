@@ -1,0 +1,64 @@
+"""Where a run must stop: rounds, facts and seconds, looked at between small pieces of work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from caladan.engines.problems import LimitName, limit
+from caladan.errors import CaladanError
+from caladan.options import Options
+
+
+class LimitReached(CaladanError):
+    """A limit of the options was reached; the engine adds what was derived."""
+
+
+class Limits:
+    """Watches over a run; its methods raise `LimitReached`."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._started = time.monotonic()
+        self._relations: Sequence[str] = ()
+
+    def enter(self, relations: Sequence[str]) -> None:
+        """Relations that are derived from now on, to be named if a limit is reached."""
+        self._relations = relations
+
+    @property
+    def deadline(self) -> float | None:
+        """When the time is over, by the monotonic clock."""
+        timeout = self._options.timeout
+        return None if timeout is None else self._started + timeout
+
+    @property
+    def max_facts(self) -> int | None:
+        """How many facts may be derived."""
+        return self._options.max_facts
+
+    @property
+    def max_rounds(self) -> int | None:
+        """How many rounds a clique may take."""
+        return self._options.max_rounds
+
+    def seconds(self) -> None:
+        """Stop if the time is over."""
+        timeout = self._options.timeout
+        if timeout is not None and time.monotonic() - self._started > timeout:
+            self._stop("timeout", timeout)
+
+    def facts(self, derived: int) -> None:
+        """Stop if more facts were derived than allowed."""
+        most = self._options.max_facts
+        if most is not None and derived > most:
+            self._stop("max_facts", most)
+
+    def rounds(self, done: int) -> None:
+        """Stop if another round is needed and none is left."""
+        most = self._options.max_rounds
+        if most is not None and done >= most:
+            self._stop("max_rounds", most)
+
+    def _stop(self, name: LimitName, bound: float) -> None:
+        raise LimitReached(limit(name, bound, self._relations))

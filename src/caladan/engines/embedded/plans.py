@@ -1,0 +1,313 @@
+"""A rule made ready to run: its parts as steps, in an order chosen by looking at the facts.
+
+`RulePlan.run` starts from the delta (or, in an exit rule, the atom with the fewest facts), and hands
+every batch of solutions to a sink. Tests, bindings and negated atoms stand as early as they can.
+The order of the other atoms is chosen by trying: a sample of solutions is looked up in each atom
+that could come next, the one with the smallest fan-out is taken, the sample is extended by it, and
+so on. An order is kept until the relations have doubled.
+
+Arithmetic that fails is put off behind the steps that do not need its result: those may yet throw
+out the solutions it fails for. If none is left, the failure is the rule's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from caladan.columns.domains import Domain
+from caladan.columns.relation import StoredRelation
+from caladan.engines.embedded.body import Body, names
+from caladan.engines.embedded.expressions import Evaluator
+from caladan.engines.embedded.frontier import Frontier
+from caladan.engines.embedded.steps import Absent, Bind, Lookup, Step, Test
+from caladan.operators.tree import Scan, Version
+from caladan.program import (
+    Arithmetic,
+    Comparison,
+    Conditional,
+    Constant,
+    Expression,
+    Negative,
+    Variable,
+)
+
+SAMPLE: Final = 64
+_WORTH_SAMPLING: Final = 256  # facts to start from
+
+Sink = Callable[[Frontier], None]
+
+
+class RulePlan:
+    """A body over stored relations."""
+
+    def __init__(
+        self,
+        body: Body,
+        relations: Mapping[str, StoredRelation],
+        absent: Callable[[Scan], StoredRelation],
+        domains: Mapping[str, Domain],
+        columns: Callable[[str, int], Domain],
+    ) -> None:
+        self.body = body
+        self.evaluator = Evaluator(domains)
+        self._domains = domains
+        self._columns = columns
+        self._relations = relations
+        self._absents = {scan: absent(scan) for scan in body.absents}
+        self._order: tuple[int, ...] | None = None
+        self._order_sizes: tuple[int, ...] = ()
+
+    def run(self, sink: Sink, check: Callable[[], None]) -> None:
+        """Hand all solutions to the sink; `check` is called now and then and may raise."""
+        steps = self._steps(self._chosen_order())
+        _Walk(sink, check, self.body.needed).walk(steps, Frontier(1, {}))
+
+    # ── The order of atoms ───────────────────────────────────────────────────────────────────────
+
+    def _chosen_order(self) -> tuple[int, ...]:
+        atoms = self.body.atoms
+        sizes = tuple(self._count(scan) for scan in atoms)
+        if self._order is not None and not _grown(self._order_sizes, sizes):
+            return self._order
+        first = self._first(sizes)
+        if len(atoms) < 2:
+            self._order = tuple(range(len(atoms)))
+        elif len(atoms) == 2 and not self._absents:
+            self._order = (first, 1 - first)
+        else:
+            self._order = self._sampled(first, sizes)
+        self._order_sizes = sizes
+        return self._order
+
+    def _first(self, sizes: Sequence[int]) -> int:
+        for i, scan in enumerate(self.body.atoms):
+            if scan.version is Version.DELTA:
+                return i
+        return min(range(len(sizes)), key=lambda i: self._selected(i, sizes), default=0)
+
+    def _selected(self, atom: int, sizes: Sequence[int]) -> float:
+        """How many facts an atom starts with, taking a constant to leave a hundredth."""
+        constants = sum(isinstance(a, Constant) for a in self.body.atoms[atom].arguments)
+        return sizes[atom] / 100**constants
+
+    def _sampled(self, first: int, sizes: Sequence[int]) -> tuple[int, ...]:
+        order = [first]
+        sample: Frontier | None = None
+        if sizes[first] >= _WORTH_SAMPLING:
+            sample = self._try(self._steps(order), Frontier(1, {}))
+        while len(order) < len(self.body.atoms):
+            bound = self._bound(order)
+            left = [i for i in range(len(self.body.atoms)) if i not in order]
+            near = [i for i in left if self._connects(i, bound)] or left
+            best = near[0]
+            if len(near) > 1:
+                best = min(near, key=lambda i: self._cost(i, bound, sizes, sample))
+            before = len(self._steps(order))
+            order.append(best)
+            if sample is not None and sample.rows:
+                sample = self._try(self._steps(order)[before:], sample)
+        return tuple(order)
+
+    def _cost(
+        self, atom: int, bound: frozenset[str], sizes: Sequence[int], sample: Frontier | None
+    ) -> tuple[float, float, int]:
+        """How many facts of an atom go with a solution: measured, else guessed from its columns."""
+        scan = self.body.atoms[atom]
+        lookup = self._lookup(scan, bound)
+        unbound = self.relation_arity(scan) - len(lookup.bound)
+        if sample is None or not sample.rows or not lookup.bound:
+            return (1.0 if lookup.bound else float(sizes[atom]), unbound, atom)
+        return (lookup.matches(sample).total / sample.rows, unbound, atom)
+
+    def _try(self, steps: Sequence[Step], frontier: Frontier) -> Frontier:
+        """A sample pushed through some steps; arithmetic that fails leaves it as it is."""
+        everything = frozenset(self._domains)
+        for step in steps:
+            if isinstance(step, Lookup):
+                found = step.run(frontier, everything)
+                frontier = next((f for f in found if f.rows), Frontier(0, {})).sample(SAMPLE)
+            else:
+                try:
+                    frontier = step.apply(frontier)
+                except ArithmeticError:
+                    return Frontier(0, {})
+            if not frontier.rows:
+                break
+        return frontier
+
+    def relation_arity(self, scan: Scan) -> int:
+        """How many columns an atom's relation has."""
+        return self._relations[scan.relation].arity
+
+    def _count(self, scan: Scan) -> int:
+        relation = self._relations[scan.relation]
+        return relation.delta_count() if scan.version is Version.DELTA else relation.count()
+
+    def _connects(self, atom: int, bound: frozenset[str]) -> bool:
+        scan = self.body.atoms[atom]
+        return not bound.isdisjoint(scan.variables) or any(
+            isinstance(a, Constant) for a in scan.arguments
+        )
+
+    def _bound(self, order: Iterable[int]) -> frozenset[str]:
+        """What is bound after some atoms and everything that settles with them."""
+        bound: set[str] = set()
+        for step in self._steps(order):
+            bound |= step.binds
+        return frozenset(bound)
+
+    # ── Steps ────────────────────────────────────────────────────────────────────────────────────
+
+    def _steps(self, order: Iterable[int]) -> list[Step]:
+        """The atoms in an order, each followed by what can be settled then."""
+        settling = _Settling(self.body, self.evaluator, self._domains, self._absent)
+        steps = settling.ready(frozenset())
+        for atom in order:
+            bound = frozenset[str]().union(*(s.binds for s in steps))
+            steps.append(self._lookup(self.body.atoms[atom], bound))
+            steps += settling.ready(bound | steps[-1].binds)
+        return steps
+
+    def _lookup(self, scan: Scan, known: frozenset[str]) -> Lookup:
+        relation = self._relations[scan.relation]
+        bound: dict[int, str | int] = {}
+        checked: dict[int, str | int] = {}
+        new: dict[int, str] = {}
+        for column, argument in enumerate(scan.arguments):
+            if isinstance(argument, Variable):
+                if argument.name in known or argument.name in new.values():
+                    value: str | int = argument.name
+                else:
+                    new[column] = argument.name
+                    continue
+            else:
+                value = self._word(argument, scan.relation, column)
+            # A delta is scanned rather than looked up: an order for it would be made for one use.
+            can_bind = relation.can_bind(column) and value not in new.values()
+            if can_bind and not (scan.version is Version.DELTA and not known):
+                bound[column] = value
+            else:
+                checked[column] = value
+        return Lookup(relation, scan.version, bound, checked, new, self.body.counting)
+
+    def _absent(self, scan: Scan) -> Absent:
+        bound: dict[int, str | int] = {}
+        for column, argument in enumerate(scan.arguments):
+            if not isinstance(argument, Variable):
+                bound[column] = self._word(argument, scan.relation, column)
+            elif not argument.is_anonymous:
+                bound[column] = argument.name
+        return Absent(self._absents[scan], bound)
+
+    def _word(self, constant: Constant, relation: str, column: int) -> int:
+        return int(
+            self.evaluator.words(constant, Frontier(1, {}), self._columns(relation, column))[0]
+        )
+
+
+class _Settling:
+    """What of a body still waits for variables to be bound."""
+
+    def __init__(
+        self,
+        body: Body,
+        evaluator: Evaluator,
+        domains: Mapping[str, Domain],
+        absent: Callable[[Scan], Absent],
+    ) -> None:
+        self._evaluator = evaluator
+        self._domains = domains
+        self._bindings = list(body.bindings)
+        # Tests that cannot fail come first: they may keep a division from failing.
+        self._tests = sorted(body.conditions, key=lambda c: _computes(c.left) or _computes(c.right))
+        self._absents = list(body.absents)
+        self._absent = absent
+
+    def ready(self, known: frozenset[str]) -> list[Step]:
+        """The steps that can be taken now that some variables are known."""
+        bound = set(known)
+        steps: list[Step] = []
+        while step := self._next(bound):
+            steps.append(step)
+            bound |= step.binds
+        return steps
+
+    def _next(self, bound: set[str]) -> Step | None:
+        for test in self._tests:
+            if not _computes(test.left) and not _computes(test.right) and names(test) <= bound:
+                self._tests.remove(test)
+                return Test(self._evaluator, test)
+        for scan in self._absents:
+            if set(scan.variables) <= bound:
+                self._absents.remove(scan)
+                return self._absent(scan)
+        for binding in self._bindings:
+            if names(binding.expression) <= bound:
+                self._bindings.remove(binding)
+                if binding.variable in bound:
+                    same = Comparison("=", Variable(binding.variable), binding.expression)
+                    return Test(self._evaluator, same)
+                domain = self._domains[binding.variable]
+                return Bind(
+                    self._evaluator, binding.variable, binding.expression, domain, binding.solved
+                )
+        for test in self._tests:
+            if names(test) <= bound:
+                self._tests.remove(test)
+                return Test(self._evaluator, test)
+        return None
+
+
+class _Walk:
+    """Goes through the steps depth first, chunk by chunk."""
+
+    def __init__(self, sink: Sink, check: Callable[[], None], needed: frozenset[str]) -> None:
+        self._sink = sink
+        self._check = check
+        self._needed = needed
+
+    def walk(self, steps: Sequence[Step], frontier: Frontier) -> None:
+        """Push a frontier through some steps and whatever comes out into the sink."""
+        for i, step in enumerate(steps):
+            if isinstance(step, Lookup):
+                rest = steps[i + 1 :]
+                keep = self._needed.union(*(s.reads for s in rest))
+                for longer in step.run(frontier, keep):
+                    self._check()
+                    if longer.rows:
+                        self.walk(rest, longer)
+                return
+            try:
+                frontier = step.apply(frontier)
+            except ArithmeticError:
+                if (later := _put_off(steps[i:])) is None:
+                    raise
+                self.walk(later, frontier)
+                return
+            if not frontier.rows:
+                return
+        self._sink(frontier)
+
+
+def _put_off(steps: Sequence[Step]) -> list[Step] | None:
+    """The steps with the first one behind all that do not need it; None if all do."""
+    first, *others = steps
+    waiting = set(first.binds)
+    before: list[Step] = []
+    after: list[Step] = []
+    for step in others:
+        needs = not waiting.isdisjoint(step.reads) or not waiting.isdisjoint(step.binds)
+        if needs:
+            waiting |= step.binds
+        (after if needs else before).append(step)
+    return [*before, first, *after] if before else None
+
+
+def _grown(before: Sequence[int], now: Sequence[int]) -> bool:
+    """Whether a relation has doubled, or halved, since an order was chosen."""
+    return any(n > 2 * b + 64 or 8 * n + 64 < b for b, n in zip(before, now, strict=True))
+
+
+def _computes(expression: Expression) -> bool:
+    return isinstance(expression, Arithmetic | Negative | Conditional)

@@ -1,0 +1,221 @@
+"""Linear recursion that carries a column: p(X, Z) <- p(X, Y), step(Y, Z).
+
+With exit pairs B and step pairs E the relation is B·E*: whatever B reaches, X by X. The nodes of E
+are folded into strongly connected components, which are reached together; what is left is acyclic
+and one pass over it, sinks first, gives all rows. Where B is E itself (the transitive closure)
+the rows are the components' too, otherwise each X is a row of its own.
+
+There are three ways, and the cheapest is taken by estimate (`_ranked`):
+
+    bits        word-parallel bit rows      edges × columns / 64 words, whatever is reached
+    lists       ascending lists, merged     what is reached, summed over the edges
+    search      a search from each X        the edges reached from each X; no rows for the nodes
+
+How much is reached is estimated from searches of a few X. A way that runs out of room gives way to
+the next; if none fits the budget the shape declines, and rounds, which can spill, take over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Literal
+
+import numpy as np
+
+from caladan.columns.folded import BitRows, Distinct, ListRows
+from caladan.columns.kernels.closure import closure_bits, closure_lists, reach_lists
+from caladan.columns.kernels.graph import reach
+from caladan.columns.layout import Counts, Words
+from caladan.engines.embedded.shapes.condensed import Rows, condensed
+from caladan.engines.embedded.shapes.pairs import Graph, Limits, Pairs, extent
+
+Way = Literal["bits", "lists", "search"]
+
+_SAMPLES: Final = 64
+# Nanoseconds, measured: a word of a bit row; a value of a list, an edge searched; a byte taken
+# from the system, which also stands for what memory is worth.
+_WORD: Final = 0.15
+_VALUE: Final = 2.5
+_EDGE: Final = 3.0
+_BYTE: Final = 1.0
+_PATIENCE: Final = 8  # how many times its estimate a way may take
+
+
+def reached(starts: Words, step: Pairs) -> Distinct:
+    """The starts and all that the steps lead to from there."""
+    size = extent(starts, *step)
+    graph = Graph.of(*step, size)
+    marks = np.zeros(size, np.bool_)
+    reach(graph.bounds, graph.targets, np.ascontiguousarray(starts, np.uint32), marks)
+    return Distinct(np.flatnonzero(marks).astype(np.uint32))
+
+
+def carried(
+    exits: Pairs,
+    step: Pairs,
+    limits: Limits,
+    *,
+    beside: Pairs | None = None,
+    way: Way | None = None,
+) -> BitRows | ListRows | None:
+    """B·E* for distinct exit pairs B and step pairs E, or None if it does not fit the budget.
+
+    Facts `beside` are added as they are; their first words are none of the exit pairs'.
+    """
+    limits.check()
+    rows = condensed(exits, step)
+    ways: list[tuple[Way, int]] = [(way, limits.budget)] if way else _ranked(rows, limits)
+    for each, room in ways:
+        try:
+            layout = _WAYS[each](rows, limits, room)
+        except MemoryError:
+            continue
+        if layout is not None:
+            return layout if beside is None else layout.with_extra(*beside)
+    return None
+
+
+# ── The choice ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _ranked(rows: Rows, limits: Limits) -> list[tuple[Way, int]]:
+    """The ways that fit the budget, by their estimates of nanoseconds, with the bytes for each.
+
+    A way that was underestimated is given up at several times its estimate if there is another.
+    """
+    count = rows.graph.nodes
+    answers = count - rows.first
+    edges = len(rows.graph.targets)
+    if not answers:
+        return [("lists", limits.budget)]
+    reaches, walks = _sampled(rows, limits)
+    words = (rows.columns + 63) // 64
+    costs: list[tuple[float, float, Way]] = [
+        (edges * words * _WORD, count * words * 8.0, "bits"),
+        (reaches * max(edges, count) * _VALUE, reaches * count * 4.0, "lists"),
+    ]
+    if rows.has_sources:
+        costs.append((walks * answers * _EDGE, reaches * answers * 4.0, "search"))
+    fitting: list[tuple[float, float, Way]] = [
+        (time + space * _BYTE, space, way) for time, space, way in costs if space <= limits.budget
+    ]
+    fitting.sort()
+    ways: list[tuple[Way, int]] = [
+        (way, min(limits.budget, _PATIENCE * int(space) + (1 << 22))) for _, space, way in fitting
+    ]
+    return [*ways, *((way, limits.budget) for way, room in ways[:1] if room < limits.budget)]
+
+
+def _sampled(rows: Rows, limits: Limits) -> tuple[float, float]:
+    """Mean number of components that a row reaches, and of edges walked for it."""
+    answers = rows.graph.nodes - rows.first
+    # The middles of equal parts: the first and last rows are the odd ones.
+    picked = rows.first + np.unique((np.arange(_SAMPLES) * 2 + 1) * answers // (2 * _SAMPLES))
+    bounds, targets = rows.graph.bounds, rows.graph.targets
+    starts = [targets[bounds[r] : bounds[r + 1]] for r in picked]
+    start_bounds = np.cumsum([0, *map(len, starts)], dtype=np.int64)
+    columns = rows.columns
+    out = np.empty((len(picked) + 1) * columns, np.uint32)
+    row_bounds = np.zeros(len(picked) + 1, np.int64)
+    reach_lists(
+        bounds[: columns + 1], targets, start_bounds, np.concatenate(starts),
+        0, len(picked), row_bounds, out, limits.stop,
+    )  # fmt: skip
+    limits.check()
+    found = out[: row_bounds[-1]]
+    walked = int((bounds[1:] - bounds[:-1])[found].sum()) + len(found)
+    return len(found) / len(picked), walked / len(picked)
+
+
+# ── The ways ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _bits(rows: Rows, limits: Limits, room: int) -> BitRows | None:
+    """Threads take ranges of words: no word depends on another."""
+    words = (rows.columns + 63) // 64
+    if rows.graph.nodes * words * 8 > room:
+        return None
+    bits = np.zeros((rows.graph.nodes, words), np.uint64)
+    parts = max(1, min(limits.threads, words // 64))
+    cuts = [words * i // parts for i in range(parts + 1)]
+
+    def part(i: int) -> int:
+        return closure_bits(
+            rows.graph.bounds, rows.graph.targets, rows.cyclic, bits,
+            cuts[i], cuts[i + 1], limits.stop,
+        )  # fmt: skip
+
+    _in_threads(part, parts)
+    limits.check()
+    answer = bits[rows.first :].copy() if rows.has_sources else bits
+    return BitRows.of(rows.row_fold, rows.column_fold, answer)
+
+
+def _lists(rows: Rows, limits: Limits, room: int) -> ListRows | None:
+    """One growing array; pages that stay unused are never taken from the system."""
+    count = rows.graph.nodes
+    bounds = np.zeros(count + 1, np.int64)
+    out = np.empty(min(room // 4, count * rows.columns), np.uint32)
+    done = closure_lists(
+        rows.graph.bounds, rows.graph.targets, rows.cyclic, bounds, out, limits.stop
+    )
+    limits.check()
+    if done < count:
+        return None
+    end = int(bounds[-1])
+    if rows.has_sources:
+        begin = int(bounds[rows.first])
+        answer = out[begin:end].copy()
+        return ListRows.of(rows.row_fold, rows.column_fold, bounds[rows.first :] - begin, answer)
+    out.resize(end, refcheck=False)
+    return ListRows.of(rows.row_fold, rows.column_fold, bounds, out)
+
+
+def _search(rows: Rows, limits: Limits, room: int) -> ListRows | None:
+    """Threads take ranges of sources; their lists are put one behind the other."""
+    columns = rows.columns
+    sources = rows.graph.nodes - rows.first
+    start_bounds: Counts = rows.graph.bounds[rows.first :]
+    parts = max(1, min(limits.threads, sources // 64))
+    cuts = [sources * i // parts for i in range(parts + 1)]
+    results: list[tuple[Counts, Words]] = [(_EMPTY, _NO_WORDS)] * parts
+
+    def part(i: int) -> int:
+        first, last = cuts[i], cuts[i + 1]
+        bounds = np.zeros(last - first + 1, np.int64)
+        # A search begins only where there is room for all columns.
+        out = np.empty(min(room // 4 // parts, (last - first) * columns) + columns, np.uint32)
+        done = reach_lists(
+            rows.graph.bounds[: columns + 1], rows.graph.targets, start_bounds,
+            rows.graph.targets, first, last, bounds, out, limits.stop,
+        )  # fmt: skip
+        results[i] = (bounds, out[: bounds[done]])
+        return done
+
+    done = _in_threads(part, parts)
+    limits.check()
+    if sum(done) < sources:
+        return None
+    offsets = np.cumsum([0, *(len(values) for _, values in results)])
+    bounds = np.concatenate(
+        [_EMPTY, *(part[1:] + offset for (part, _), offset in zip(results, offsets, strict=False))]
+    )
+    values = np.concatenate([values for _, values in results])
+    return ListRows.of(rows.row_fold, rows.column_fold, bounds, values)
+
+
+def _in_threads(part: Callable[[int], int], parts: int) -> list[int]:
+    if parts == 1:
+        return [part(0)]
+    with ThreadPoolExecutor(parts) as pool:
+        return list(pool.map(part, range(parts)))
+
+
+_EMPTY: Final[Counts] = np.zeros(1, np.int64)
+_NO_WORDS: Final[Words] = np.empty(0, np.uint32)
+_WAYS: Final[dict[Way, Callable[[Rows, Limits, int], BitRows | ListRows | None]]] = {
+    "bits": _bits,
+    "lists": _lists,
+    "search": _search,
+}

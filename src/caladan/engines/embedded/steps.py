@@ -1,0 +1,220 @@
+"""The steps of a body: each takes a frontier and hands on smaller or longer ones.
+
+    Lookup   extend the solutions by the facts of an atom that agree with them; where it binds
+             nothing that is read later, keep the solutions that have such a fact
+    Absent   keep the solutions for which a negated atom has no fact
+    Bind     a variable equals an expression: bind it
+    Test     keep the solutions for which a comparison holds
+
+Frontiers stay below about `ROOM` rows: a lookup that finds more hands them on in chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from caladan.columns.domains import Domain
+from caladan.columns.index import Index, Matches, present
+from caladan.columns.layout import Counts, Keys, Mask, Words
+from caladan.columns.relation import StoredRelation
+from caladan.engines.embedded.body import names
+from caladan.engines.embedded.expressions import Evaluator, Overflow
+from caladan.engines.embedded.frontier import Frontier
+from caladan.operators.tree import Version
+from caladan.program import Comparison, Expression
+
+ROOM: Final = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """An atom. Columns are bound by variables or words, checked after they are read, or new."""
+
+    relation: StoredRelation
+    version: Version
+    bound: Mapping[int, str | int]
+    checked: Mapping[int, str | int]
+    new: Mapping[int, str]
+    counting: bool
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The variables it needs."""
+        given = (*self.bound.values(), *self.checked.values())
+        return frozenset(v for v in given if isinstance(v, str)) - self.binds
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """The variables it binds."""
+        return frozenset(self.new.values())
+
+    def index(self) -> Index:
+        """The relation by the bound columns."""
+        return self.relation.index(tuple(self.bound), self.version)
+
+    def matches(self, frontier: Frontier) -> Matches:
+        """The facts that agree with the bound columns."""
+        index = self.index()
+        return Matches(index, *index.key(self._words(frontier), frontier.rows))
+
+    def run(self, frontier: Frontier, keep: frozenset[str], room: int = ROOM) -> Iterator[Frontier]:
+        """The longer solutions, with the variables to keep."""
+        wanted = {c: v for c, v in self.new.items() if v in keep}
+        if not self.bound:
+            yield from self._cross(frontier, keep, room)
+            return
+        index = self.index()
+        keys, lead = index.key(self._words(frontier), frontier.rows)
+        only_tests = not wanted and not self.checked and not (self.counting and self._may_repeat())
+        if only_tests and index.is_exact:
+            yield _kept(frontier.where(present(index, keys, lead)), keep)
+            return
+        for rows, hits in Matches(index, keys, lead).chunks(room):
+            if only_tests:
+                found: Mask = np.zeros(frontier.rows, np.bool_)
+                found[rows] = True
+                yield _kept(frontier.where(found), keep)
+            else:
+                yield self._extended(frontier, rows, hits, index, keep)
+
+    def _may_repeat(self) -> bool:
+        """Whether several facts may agree with one solution."""
+        return len(self.bound) < self.relation.arity
+
+    def _words(self, frontier: Frontier) -> dict[int, Words | int]:
+        return {
+            c: frontier.columns[v] if isinstance(v, str) else v for c, v in self.bound.items()
+        }
+
+    def _extended(
+        self, frontier: Frontier, rows: Counts, hits: Keys, index: Index, keep: frozenset[str]
+    ) -> Frontier:
+        needed = keep | {v for v in self.checked.values() if isinstance(v, str)}
+        columns = frontier.at(rows, [n for n in frontier.columns if n in needed])
+        for column, name in self.new.items():
+            if name in needed:
+                columns[name] = index.column(hits, column)
+        extended = Frontier(len(hits), columns)
+        if self.checked:
+            good: Mask = np.ones(len(hits), np.bool_)
+            for column, value in self.checked.items():
+                wanted = columns[value] if isinstance(value, str) else np.uint32(value)
+                good &= index.column(hits, column) == wanted
+            extended = _kept(extended.where(good), keep)
+        return extended
+
+    def _cross(self, frontier: Frontier, keep: frozenset[str], room: int) -> Iterator[Frontier]:
+        """All facts for every solution, as many at a time as fit."""
+        index = self.relation.index((), self.version)
+        for hits in self.relation.scan(self.version, room):
+            step = max(1, room // max(len(hits), 1))
+            for start in range(0, frontier.rows, step):
+                end = min(start + step, frontier.rows)
+                if end - start == 1:
+                    rows = np.full(len(hits), start, np.int64)
+                    found = hits
+                else:
+                    rows = np.repeat(np.arange(start, end, dtype=np.int64), len(hits))
+                    found = np.tile(hits, end - start)
+                yield self._extended(frontier, rows, found, index, keep)
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A negated atom; columns that match anything are not among the bound ones."""
+
+    relation: StoredRelation
+    bound: Mapping[int, str | int]
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The variables it needs."""
+        return frozenset(v for v in self.bound.values() if isinstance(v, str))
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """None."""
+        return frozenset()
+
+    def apply(self, frontier: Frontier) -> Frontier:
+        """The solutions without a match."""
+        if not self.bound:
+            return frontier if not self.relation.count() else Frontier(0, {})
+        index = self.relation.index(tuple(self.bound), Version.FULL)
+        words = {c: frontier.columns[v] if isinstance(v, str) else v for c, v in self.bound.items()}
+        return frontier.where(~present(index, *index.key(words, frontier.rows)))
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A variable that is bound to an expression."""
+
+    evaluator: Evaluator
+    variable: str
+    expression: Expression
+    domain: Domain
+    solved: bool
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The variables it needs."""
+        return names(self.expression)
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """The one it binds."""
+        return frozenset((self.variable,))
+
+    def apply(self, frontier: Frontier) -> Frontier:
+        """The solutions with one more variable."""
+        try:
+            words = self.evaluator.words(self.expression, frontier, self.domain)
+        except Overflow:
+            if not self.solved:
+                raise
+            return self.apply(frontier.where(self._computable(frontier)))
+        return Frontier(frontier.rows, {**frontier.columns, self.variable: words})
+
+    def _computable(self, frontier: Frontier) -> Mask:
+        """The rows whose value fits, one by one: this is about a few rows at the end of the range."""
+        good: Mask = np.ones(frontier.rows, np.bool_)
+        for row in range(frontier.rows):
+            one = Frontier(1, frontier.at(np.array([row], np.int64), self.reads))
+            try:
+                self.evaluator.values(self.expression, one, None)
+            except Overflow:
+                good[row] = False
+        return good
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A comparison."""
+
+    evaluator: Evaluator
+    comparison: Comparison
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The variables it needs."""
+        return names(self.comparison)
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """None."""
+        return frozenset()
+
+    def apply(self, frontier: Frontier) -> Frontier:
+        """The solutions for which it holds."""
+        return frontier.where(self.evaluator.holds(self.comparison, frontier))
+
+
+Step: TypeAlias = Lookup | Absent | Bind | Test
+
+
+def _kept(frontier: Frontier, keep: frozenset[str]) -> Frontier:
+    return Frontier(frontier.rows, {n: c for n, c in frontier.columns.items() if n in keep})

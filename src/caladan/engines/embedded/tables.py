@@ -1,0 +1,169 @@
+"""Tables: relations in the embedded engine's hands, decoded when somebody looks.
+
+A `LoadedTable` is data as it came in, an Arrow table that may hold a fact twice; a `DerivedTable` is
+a layout of words with the domains to read them by, perhaps only the part of it that answers a goal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from caladan.analysis.core import CoreGoal
+from caladan.columns.domains import Domain, closed_domain, string_domain
+from caladan.columns.layout import Layout, Words, concatenated, first_rows
+from caladan.columns.ranks import Kind, arrow_ranks, kind_of, rank_of
+from caladan.columns.relation import StoredRelation
+from caladan.data.schema import ARROW, arrow_schema
+from caladan.engines.embedded.cut import sorted_rows
+from caladan.program import Column, Constant, Value
+
+
+class LoadedTable:
+    """Data that was brought in."""
+
+    def __init__(self, columns: tuple[Column, ...], data: pa.Table) -> None:
+        self.columns = columns
+        self.data = data
+
+    def count(self) -> int:
+        return self.distinct.count()
+
+    def arrow(self, limit: int | None = None) -> pa.Table:
+        return self.distinct.arrow(limit)
+
+    def spark(self, session: Any) -> Any:
+        return session.createDataFrame(self.arrow())
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+    @cached_property
+    def distinct(self) -> DerivedTable:
+        """The facts, each once."""
+        domains: list[Domain] = []
+        words: list[Words] = []
+        for column, data in zip(self.columns, self.data.columns, strict=True):
+            kind = kind_of(column.type)
+            if kind is Kind.STRING:
+                domain, encoded = string_domain([data])
+            else:
+                domain, encoded = closed_domain(kind, [arrow_ranks(data, kind)])
+            domains.append(domain)
+            words += encoded
+        relation = StoredRelation(domains)
+        relation.add(words, self.data.num_rows)
+        relation.flip()
+        relation.commit()
+        return DerivedTable(self.columns, relation, tuple(domains))
+
+
+class DerivedTable:
+    """Facts as words; with a goal, those that match its constants and repeated variables."""
+
+    def __init__(
+        self,
+        columns: tuple[Column, ...],
+        layout: Layout,
+        domains: Sequence[Domain],
+        order: tuple[tuple[int, bool], ...] = (),
+        goal: CoreGoal | None = None,
+    ) -> None:
+        self.columns = columns
+        self.layout = layout
+        self.domains = tuple(domains)
+        self.order = order
+        self._goal = goal
+
+    def answering(self, goal: CoreGoal) -> DerivedTable:
+        """The facts that match a goal."""
+        return DerivedTable(goal.columns, self.layout, self.domains, self.order, goal)
+
+    def count(self) -> int:
+        if self._goal is None or not _restricts(self._goal):
+            return self.layout.count()
+        return sum(_rows(block) for block in self._blocks())
+
+    def arrow(self, limit: int | None = None) -> pa.Table:
+        """The facts in their order; without one, as the engine keeps them."""
+        if not self.columns:
+            rows = self.count() if limit is None else min(limit, self.count())
+            return pa.table({"": pa.nulls(rows)}).select([])
+        if limit is None or self.order:
+            words = concatenated(self._blocks(), len(self.columns))
+        else:
+            words = first_rows(self._blocks(), len(self.columns), limit)
+        if self.order:
+            ranks = [d.ranks(w) for d, w in zip(self.domains, words, strict=True)]
+            rows = sorted_rows(ranks, self.order, len(ranks))[:limit]
+            words = tuple(column[rows] for column in words)
+        arrays = [
+            domain.arrow(column, ARROW[each.type])
+            for domain, column, each in zip(self.domains, words, self.columns, strict=True)
+        ]
+        return pa.Table.from_arrays(arrays, schema=arrow_schema(self.columns))
+
+    def spark(self, session: Any) -> Any:
+        return session.createDataFrame(self.arrow())
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+    def _blocks(self) -> Iterator[tuple[Words, ...]]:
+        if self._goal is None or not _restricts(self._goal):
+            yield from self.layout.blocks()
+            return
+        bound: dict[int, int] = {}
+        for i, argument in enumerate(self._goal.arguments):
+            if isinstance(argument, Constant):
+                word = _word(argument.value, self.domains[i])
+                if word is None:
+                    return
+                bound[i] = word
+        same = _repeated(self._goal)
+        for block in self.layout.select(bound) if bound else self.layout.blocks():
+            for one, other in same:
+                keep = self._equal(block, one, other)
+                block = tuple(column[keep] for column in block)
+            yield block
+
+    def _equal(self, block: tuple[Words, ...], one: int, other: int) -> Any:
+        left, right = self.domains[one], self.domains[other]
+        if left is right:
+            return block[one] == block[other]
+        if left.kind is Kind.STRING:
+            texts = [d.arrow(block[c], pa.string()) for d, c in ((left, one), (right, other))]
+            return np.array(pa.compute.equal(*texts))
+        return left.ranks(block[one]) == right.ranks(block[other])
+
+
+def _restricts(goal: CoreGoal) -> bool:
+    return any(isinstance(a, Constant) for a in goal.arguments) or bool(_repeated(goal))
+
+
+def _repeated(goal: CoreGoal) -> list[tuple[int, int]]:
+    """Pairs of columns that a goal gives the same variable."""
+    first: dict[str, int] = {}
+    pairs: list[tuple[int, int]] = []
+    for i, argument in enumerate(goal.arguments):
+        if not isinstance(argument, Constant) and not argument.is_anonymous:
+            if argument.name in first:
+                pairs.append((first[argument.name], i))
+            else:
+                first[argument.name] = i
+    return pairs
+
+
+def _word(value: Value, domain: Domain) -> int | None:
+    if isinstance(value, str):
+        return domain.find(value)  # pyright: ignore
+    number = float(value) if domain.kind is Kind.FLOAT else value  # pyright: ignore
+    return domain.find(rank_of(number))  # pyright: ignore
+
+
+def _rows(block: tuple[Words, ...]) -> int:
+    return len(block[0]) if block else 1
