@@ -57,11 +57,18 @@ CODES: Final[dict[str, str]] = {
     # 05x: usage
     "C050": "wrong usage",
     "C051": "not available yet",
+    # 06x: SQL
+    "C060": "not possible in recursive SQL",
+    "C062": "the SQL engine refused",
+    "C063": "unknown or ambiguous column",
+    "C064": "NULL in recursion",
+    "C065": "type has no counterpart",
     "C090": "internal error",
     # warnings
     "W101": "may not terminate",
     "W102": "aggregate may not be monotone here",
     "W103": "relation can never have facts",
+    "W104": "aggregate is applied at every step",
 }
 
 EXIT_USER: Final = 1

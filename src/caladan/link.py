@@ -22,39 +22,39 @@ class Definitions:
 
     def remember(self, program: Program) -> None:
         """Take over what a program defines; what it says about a name replaces what was known."""
-        for name in defined(program):
-            self.forget(name)
+        for rule in program.rules:
+            self.forget_rules(rule.head.relation)
         for relation in program.relations:
             self._relations[relation.name] = relation
         for rule in program.rules:
             name = rule.head.relation
             self._rules[name] = (*self._rules.get(name, ()), rule)
 
-    def forget(self, name: str) -> None:
-        """Drop what is known of a name."""
+    def forget_rules(self, name: str) -> None:
+        """Drop the rules of a name; its declaration stays."""
         self._rules.pop(name, None)
-        self._relations.pop(name, None)
 
-    def is_derived(self, name: str) -> bool:
-        """Whether there are rules for a name."""
-        return name in self._rules
+    def link(self, program: Program, with_data: Container[str] = ()) -> Program:
+        """The program with the earlier definitions it needs.
 
-    def link(self, program: Program) -> Program:
-        """The program with the earlier definitions it needs."""
-        seen = set(defined(program))
-        waiting = list(mentioned(program))
+        A relation for which it has rules of its own keeps its earlier declaration if it has data.
+        """
+        declared = {relation.name for relation in program.relations}
+        derived = {rule.head.relation for rule in program.rules}
         relations = list(program.relations)
         rules = list(program.rules)
+        waiting = [*mentioned(program), *derived]
+        seen: set[str] = set()
         while waiting:
             name = waiting.pop(0)
             if name in seen:
                 continue
             seen.add(name)
-            if name in self._relations:
-                relations.append(self._relations[name])
-            for rule in self._rules.get(name, ()):
-                rules.append(rule)
-                waiting.extend(_atoms(rule.body))
+            if name not in declared and (name not in derived or name in with_data):
+                relations += [r for r in [self._relations.get(name)] if r is not None]
+            if name not in derived and name not in declared:
+                rules += self._rules.get(name, ())
+                waiting += [n for rule in self._rules.get(name, ()) for n in _atoms(rule.body)]
         return replace(program, relations=tuple(relations), rules=tuple(rules))
 
 

@@ -9,7 +9,8 @@ that `parse(print(program)) == program` can be tested.
             └─ goals:     Goal(atom, export)
 
     Literal     Atom | Comparison | Choice
-    Expression  Variable | Constant | Parameter | Arithmetic | Negative | Conditional | Aggregate
+    Expression  Variable | Constant | Parameter | Arithmetic | Negative | Conditional | Call |
+                Aggregate
 """
 
 from __future__ import annotations
@@ -152,6 +153,23 @@ class Conditional:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
+CallFunction: TypeAlias = OneOf[
+    "upper", "lower", "length", "trim", "concat", "replace", "substring"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`function(arguments)`: a function of text. `length` gives a long, the others text.
+
+    `substring(text, start, length)` counts from 1.
+    """
+
+    function: CallFunction
+    arguments: tuple[Expression, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
 AggregateFunction: TypeAlias = OneOf[
     "min", "max", "sum", "count", "countd", "avg", "mmin", "mmax", "msum", "mcount"
 ]
@@ -174,7 +192,7 @@ class Aggregate:
 
 
 Expression: TypeAlias = (
-    Variable | Constant | Parameter | Arithmetic | Negative | Conditional | Aggregate
+    Variable | Constant | Parameter | Arithmetic | Negative | Conditional | Call | Aggregate
 )
 
 
@@ -287,7 +305,7 @@ def variables(node: Expression | Literal) -> Iterator[Variable]:
         case Aggregate():
             for term in node.terms:
                 yield from variables(term)
-        case Atom():
+        case Call() | Atom():
             for argument in node.arguments:
                 yield from variables(argument)
         case Choice():

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from caladan import inputs
 from caladan.analysis.parameters import parameters
 from caladan.engines import interface
-from caladan.engines.interface import Engine
+from caladan.engines.interface import Engine, Table
 from caladan.errors import Diagnostic, Diagnostics, error
 from caladan.events import Events, Several
 from caladan.language import parse_goal
@@ -36,6 +36,7 @@ from caladan.store import Store
 from caladan.wrap import Run, wrap
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 
@@ -85,7 +86,9 @@ class Session:
         self._check_open()
         given = source(name, data, format=format, delimiter=delimiter, header=header)
         if name not in self._store:
-            self._definitions.forget(name)  # data replaces rules that an earlier run had for it
+            self._definitions.forget_rules(
+                name
+            )  # data replaces rules that an earlier run had for it
         self._store.add(name, given)
 
     def run(
@@ -187,13 +190,15 @@ class Session:
 
     def _compile(self, program: Program, params: Mapping[str, Value]) -> Compiled:
         self._check_open()
-        linked = self._definitions.link(program)
+        linked = self._definitions.link(program, self._store)
         return compile_program(linked, _catalog(linked, self._store), params)
 
     def _evaluate(self, compiled: Compiled, store: Store, options: Options, stats: Stats) -> Run:
         events = Several(stats, *self._listeners)
-        base, rejected = store.load(compiled, options, events)
+        base: dict[str, Table] = {}
+        rejected: list[pa.Table] = []
         try:
+            base, rejected = store.load(compiled, options, events)
             derived = self._engine.run(compiled.delta, base, options, events)
         except interface.Stopped as stopped:
             return Run(compiled, base, stopped.store, rejected, stopped)
@@ -237,6 +242,8 @@ def _catalog(program: Program, store: Store) -> dict[str, Any]:
 def _engine(
     engine: str | SparkSession | None, master: str | None, conf: Mapping[str, str] | None
 ) -> Engine:
+    if isinstance(engine, str) and engine != "spark" and (master or conf):
+        raise error("C050", f"master and conf are for the spark engine, not for {engine}")
     if engine == "reference":
         from caladan.engines.reference import ReferenceEngine
 
@@ -248,7 +255,7 @@ def _engine(
     if isinstance(engine, str) and engine != "spark":
         known = "spark, embedded and reference"
         raise error("C050", f"there is no engine {engine!r}; there are {known}")
-    from caladan.engines.spark import SparkEngine
+    from caladan.engines.spark.engine import SparkEngine
 
     session = None if isinstance(engine, str) else engine
     return SparkEngine(session, master=master, conf=conf)

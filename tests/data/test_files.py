@@ -88,9 +88,13 @@ def test_folders_and_patterns() -> None:
     Path("parts/day=1/a.csv").write_text("1,2\n")
     Path("parts/b.csv").write_text("2,3\n")
     Path("parts/_SUCCESS").write_text("")
+    Path("parts/README").write_text("not data")
     Path("parts/.b.csv.crc").write_text("?")
     assert sorted(rows("parts")) == [(1, 2), (2, 3)]
     assert sorted(rows("parts/**/*.csv")) == [(1, 2), (2, 3)]
+    Path("bare").mkdir()
+    Path("bare/part-0").write_text("1,2\n2,3\n")
+    assert rows("bare") == [(1, 2), (2, 3)]
     Path("nothing").mkdir()
     assert rows("nothing") == []
 
@@ -125,29 +129,37 @@ COMPLAINTS = [
         "edges.csv",
         b"1,2\n3,x7\n",
         {},
-        "edges.csv:2:3: error[C032]: 'x7' is not an integer (column B of arc)\n"
-        "  help: `B` is declared as integer",
+        (
+            "edges.csv:2:3: error[C032]: 'x7' is not an integer (column B of arc)\n"
+            "  help: `B` is declared as integer"
+        ),
     ),
     (
         "edges.csv",
         b"1,2\n3,0x7\n",
         {},
-        "edges.csv:2:3: error[C032]: '0x7' is not an integer (column B of arc)\n"
-        "  help: `B` is declared as integer",
+        (
+            "edges.csv:2:3: error[C032]: '0x7' is not an integer (column B of arc)\n"
+            "  help: `B` is declared as integer"
+        ),
     ),
     (
         "edges.csv",
         b'1,2\n"3\n",99999999999\n',
         {},
-        "edges.csv:2:1: error[C032]: '3\\n' is not an integer (column A of arc)\n"
-        "  help: `A` is declared as integer",
+        (
+            "edges.csv:2:1: error[C032]: '3\\n' is not an integer (column A of arc)\n"
+            "  help: `A` is declared as integer"
+        ),
     ),
     (
         "edges.csv",
         b"1,\n",
         {},
-        "edges.csv:1:3: error[C032]: '' is not an integer (column B of arc)\n"
-        "  help: `B` is declared as integer",
+        (
+            "edges.csv:1:3: error[C032]: '' is not an integer (column B of arc)\n"
+            "  help: `B` is declared as integer"
+        ),
     ),
     (
         "edges.csv",
@@ -165,15 +177,19 @@ COMPLAINTS = [
         "edges.csv",
         b"1\t2\n",
         {},
-        "edges.csv:1:1: error[C031]: 1 column where arc has 2 (A, B)\n"
-        '  help: if columns are separated by "\\t", say so: delimiter="\\t"',
+        (
+            "edges.csv:1:1: error[C031]: 1 column where arc has 2 (A, B)\n"
+            '  help: if columns are separated by "\\t", say so: delimiter="\\t"'
+        ),
     ),
     (
         "edges.csv",
         b"1,2\n3,\xff4\n",
         {},
-        "edges.csv:2:3: error[C033]: byte 0xff is not UTF-8 text (data of arc)\n"
-        "  help: convert the file to UTF-8, for example with `iconv -f latin1 -t utf-8`",
+        (
+            "edges.csv:2:3: error[C033]: byte 0xff is not UTF-8 text (data of arc)\n"
+            "  help: convert the file to UTF-8, for example with `iconv -f latin1 -t utf-8`"
+        ),
     ),
     (
         "edges.csv",
@@ -185,8 +201,10 @@ COMPLAINTS = [
         "edges.csv",
         b"a,b\n1,2\n",
         {},
-        "edges.csv:1:1: error[C032]: 'a' is not an integer (column A of arc)\n"
-        "  help: `A` is declared as integer",
+        (
+            "edges.csv:1:1: error[C032]: 'a' is not an integer (column A of arc)\n"
+            "  help: `A` is declared as integer"
+        ),
     ),
     (
         "edges.csv",
@@ -198,24 +216,30 @@ COMPLAINTS = [
         "edges.jsonl",
         b'{"A": 1, "B": 2}\n{"A": 1}\n',
         {},
-        "edges.jsonl:2: error[C036]: a value is missing (column B of arc)\n"
-        "  help: relations hold no missing values: drop such rows, or fill in a value that "
-        "stands for them",
+        (
+            "edges.jsonl:2: error[C036]: a value is missing (column B of arc)\n"
+            "  help: relations hold no missing values: drop such rows, or fill in a value that "
+            "stands for them"
+        ),
     ),
     (
         "edges.jsonl",
         b'{"A": 1, "B": 2.5}\n',
         {},
-        "edges.jsonl:1: error[C032]: 2.5 is not an integer (column B of arc)\n"
-        "  help: `B` is declared as integer",
+        (
+            "edges.jsonl:1: error[C032]: 2.5 is not an integer (column B of arc)\n"
+            "  help: `B` is declared as integer"
+        ),
     ),
     (
         "edges.jsonl",
         b'{"A": 1, "B": 2}\n{"A": 1,\n',
         {},
-        "edges.jsonl:2:9: error[C035]: not JSON: expecting property name enclosed in double "
-        "quotes (data of arc)\n"
-        "  help: each line holds one JSON object, or the file is one array of objects",
+        (
+            "edges.jsonl:2:9: error[C035]: not JSON: expecting property name enclosed in double "
+            "quotes (data of arc)\n"
+            "  help: each line holds one JSON object, or the file is one array of objects"
+        ),
     ),
     (
         "edges.json",
@@ -239,8 +263,10 @@ COMPLAINTS = [
         "edges.dat",
         b"1,2",
         {},
-        "edges.dat: error[C035]: its name does not tell what format it has (data of arc)\n"
-        '  help: name the format: format="csv" (or tsv, json, parquet, orc)',
+        (
+            "edges.dat: error[C035]: its name does not tell what format it has (data of arc)\n"
+            '  help: name the format: format="csv" (or tsv, json, parquet, orc)'
+        ),
     ),
     ("edges.csv", b"1,2", {"delimiter": "::"}, "error[C050]: the delimiter of arc must be one"),
     ("edges.csv", b"1,2", {"format": "xls"}, "error[C050]: unknown format 'xls'"),
@@ -301,6 +327,16 @@ def test_permissive_sets_bad_rows_aside() -> None:
         ("edges.csv", 3, 1, "3"),
         ("edges.csv", 4, 1, "\\xff,1"),
     ]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_one_bad_row_among_many(end: str) -> None:
+    lines = ["A,B"] + [f"{i},{i}" for i in range(100_000)] + ["x,1", "1,2", ""]
+    Path("edges.csv").write_text(end.join(lines), newline="")
+    table, rejected = load("arc", source("arc", "edges.csv"), ARC, permissive=True)
+    assert table.num_rows == 100_001
+    assert rejected is not None
+    assert rejected.column("line").to_pylist() == [100_002]
 
 
 FIELD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)

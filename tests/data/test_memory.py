@@ -20,7 +20,7 @@ from caladan.program import Column, Type
 ARC = (Column("A", Type.INTEGER), Column("B", Type.DOUBLE))
 NAME = (Column("Name", Type.STRING),)
 TABLE = pa.table({"A": [1, 2], "B": [0.5, 1.0]})
-Edge = namedtuple("Edge", "A B")  # noqa: PYI024
+Edge = namedtuple("Edge", "A B")
 
 SAME = [
     [(1, 0.5), (2, 1)],
@@ -100,8 +100,10 @@ MISSING_HELP = (
 COMPLAINTS = [
     (
         [(1, 2), (3, "x")],
-        "error[C032]: 'x' is not a number (column B of arc) (row 2 of the data of arc)\n"
-        "  help: `B` is declared as double",
+        (
+            "error[C032]: 'x' is not a number (column B of arc) (row 2 of the data of arc)\n"
+            "  help: `B` is declared as double"
+        ),
     ),
     (
         [(1, 2), (3,)],
@@ -128,13 +130,17 @@ COMPLAINTS = [
     ),
     (
         pd.DataFrame({"A": [1, "x"], "B": [0.5, 1]}),
-        "error[C032]: 'x' is not an integer (column A of arc) (row 2 of the data of arc)\n"
-        "  help: `A` is declared as integer",
+        (
+            "error[C032]: 'x' is not an integer (column A of arc) (row 2 of the data of arc)\n"
+            "  help: `A` is declared as integer"
+        ),
     ),
     (
         pl.DataFrame({"A": [2**40], "B": [0.5]}),
-        "error[C032]: 1099511627776 does not fit in integer (-2147483648 to 2147483647) "
-        "(column A of arc) (row 1 of the data of arc)\n  help: `A` is declared as integer",
+        (
+            "error[C032]: 1099511627776 does not fit in integer (-2147483648 to 2147483647) "
+            "(column A of arc) (row 1 of the data of arc)\n  help: `A` is declared as integer"
+        ),
     ),
     (
         pa.table({"A": [0.5], "B": [0.5]}),
@@ -158,8 +164,10 @@ COMPLAINTS = [
     ),
     (
         5,
-        "error[C050]: arc was given a int, which is no data\n"
-        "  help: give a list of tuples, a dict of columns, a data frame, or a path",
+        (
+            "error[C050]: arc was given a int, which is no data\n"
+            "  help: give a list of tuples, a dict of columns, a data frame, or a path"
+        ),
     ),
 ]
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from caladan.data import json_rows, memory, text, utf8
 from caladan.data.problems import BadRow, cannot_read
-from caladan.data.schema import arrow_schema
+from caladan.data.schema import empty_table
 from caladan.data.source import Source, files
 from caladan.program import Column
 
@@ -22,7 +22,14 @@ from caladan.program import Column
 def read(relation: str, source: Source, columns: Sequence[Column], bad: list[BadRow]) -> pa.Table:
     """The rows of all files that fit the columns; the others are noted in `bad`."""
     tables = [_read_file(relation, path, source, columns, bad) for path in files(relation, source)]
-    return pa.concat_tables([arrow_schema(columns).empty_table(), *tables])
+    return pa.concat_tables([empty_table(columns), *tables])
+
+
+def columnar(path: Path, source: Source) -> Any:
+    """A Parquet or ORC file as an Arrow dataset; folders named `column=value` add columns."""
+    import pyarrow.dataset as ds  # it brings pandas with it, which takes a while
+
+    return ds.dataset(path, format=source.format, partitioning="hive")
 
 
 def _read_file(
@@ -30,13 +37,13 @@ def _read_file(
 ) -> pa.Table:
     try:
         if path.stat().st_size == 0:
-            return arrow_schema(columns).empty_table()
+            return empty_table(columns)
         if source.format == "csv":
             raw = utf8.content(path)
             return text.read(relation, str(path), raw, source, columns, bad)
         if source.format == "json":
             return json_rows.read(relation, str(path), utf8.content(path), columns, bad)
-        table = ds.dataset(path, format=source.format, partitioning="hive").to_table()
+        table = columnar(path, source).to_table()
     except (OSError, EOFError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else None
         what = reason or f"not a readable {path.suffix[1:] or source.format} file"

@@ -12,9 +12,9 @@ from itertools import islice
 from typing import Any, Final, cast
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from caladan.data import json_rows, text, utf8
+from caladan.data.files import columnar
 from caladan.data.problems import cannot_read
 from caladan.data.schema import column_type
 from caladan.data.source import Source, files
@@ -80,8 +80,7 @@ def _from_files(relation: str, source: Source) -> tuple[Column, ...]:
             if first_items:
                 return _from_rows(relation, first_items)
         else:
-            schema = ds.dataset(path, format=source.format, partitioning="hive").schema
-            return _from_arrow(relation, str(path), schema)
+            return _from_arrow(relation, str(path), columnar(path, source).schema)
     raise cannot_read(
         relation, source.name, "an empty file does not tell its columns",
         f"declare them: database({{{relation}(A: integer, …)}}).",

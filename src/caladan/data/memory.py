@@ -61,8 +61,7 @@ def _read_rows(
     relation: str, rows: Sequence[object], columns: Sequence[Column], bad: list[BadRow]
 ) -> pa.Table:
     if all(type(row) is tuple and len(row) == len(columns) for row in cast("list[Any]", rows)):
-        by_column: list[Sequence[object]] = list(zip(*cast("list[Any]", rows), strict=True))
-        return assemble(relation, columns, by_column or [()] * len(columns), bad)
+        return assemble(relation, columns, _transposed(cast("list[Any]", rows), columns), bad)
     good: list[tuple[object, ...]] = []
     lines: list[int] = []
     wrong: list[BadRow] = []
@@ -73,10 +72,15 @@ def _read_rows(
         else:
             good.append(cells)
             lines.append(line)
-    by_column = list(zip(*good, strict=True)) or [()] * len(columns)
-    table = assemble(relation, columns, by_column, wrong, lines=lines)
+    table = assemble(relation, columns, _transposed(good, columns), wrong, lines=lines)
     bad.extend(sorted(wrong, key=lambda row: row.line or 0))
     return table
+
+
+def _transposed(
+    rows: Sequence[tuple[object, ...]], columns: Sequence[Column]
+) -> list[list[object]]:
+    return [[row[i] for row in rows] for i in range(len(columns))]
 
 
 def _cells(

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Final, TextIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from caladan.data.source import suffix
 from caladan.errors import CaladanError, Place, error
@@ -160,6 +159,8 @@ def as_json(names: Sequence[str], row: Sequence[object]) -> str:
 
 def _to_file(table: pa.Table, path: Path, format: str, *, append: bool, header: bool) -> None:
     if format == "parquet":
+        import pyarrow.parquet as pq
+
         pq.write_table(table, path)
         return
     mode = "ab" if append else "wb"

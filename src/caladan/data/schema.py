@@ -31,6 +31,11 @@ def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
     return pa.schema([pa.field(c.name, ARROW[c.type], nullable=False) for c in columns])
 
 
+def empty_table(columns: Sequence[Column]) -> pa.Table:
+    """A relation without facts. (Arrow's own `empty_table` imports pandas, which takes a while.)"""
+    return pa.Table.from_batches([], schema=arrow_schema(columns))
+
+
 def column_type(type: pa.DataType) -> Type | None:
     """The column type for data of an Arrow type, None if it has none."""
     if pa.types.is_dictionary(type):

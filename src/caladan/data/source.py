@@ -188,14 +188,15 @@ def _matches(pattern: str) -> list[Path]:
 
 
 def _inside(folder: Path, source: Source) -> list[Path]:
-    """The data files of a folder; names that start with `_` or `.` are marks, not data."""
-    return [
-        path
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-        and not _is_hidden(path, folder)
-        and FORMATS.get(suffix(path.name), source.format) == source.format
-    ]
+    """The data files of a folder; names that start with `_` or `.` are marks, not data.
+
+    Files of another format are left out, and so are files of no known format, unless all are.
+    """
+    found = [p for p in sorted(folder.rglob("*")) if p.is_file() and not _is_hidden(p, folder)]
+    known = [path for path in found if suffix(path.name) in FORMATS]
+    return [path for path in known if FORMATS[suffix(path.name)] == source.format] or (
+        [] if known else found
+    )
 
 
 def _is_hidden(path: Path, folder: Path) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from caladan.data.schema import arrow_schema, column_type
+from caladan.data.schema import column_type, empty_table
 from caladan.program import Column, Type
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class ArrowTable:
 
 def empty(columns: Sequence[Column]) -> Table:
     """A relation without facts."""
-    return ArrowTable(tuple(columns), arrow_schema(columns).empty_table())
+    return ArrowTable(tuple(columns), empty_table(columns))
 
 
 def wrap(data: pa.Table) -> Table:

@@ -1,8 +1,8 @@
 """Delimited text: csv, tsv, facts.
 
-Most files are right, so `read` first lets Arrow read the file; only if something about it needs a
-closer look does `_read_exactly` go through it line by line, which finds the place of every bad
-field. Both take the same text for the same values.
+Most files are right, so `read` lets Arrow read them; only where something needs a closer look does
+`_read_exactly` go through the lines, which finds the place of every bad field. Both take the same
+text for the same values.
 
 A field may be quoted with `"` (a doubled `""` inside it is one), and may then hold delimiters and
 line ends; files with tabs between columns have no quotes, as in Soufflé's fact files. Lines end
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyarrow import csv
@@ -21,10 +21,12 @@ from pyarrow import csv
 from caladan.data import utf8
 from caladan.data.convert import assemble
 from caladan.data.problems import BadRow, bad_value, cannot_read, wrong_width
-from caladan.data.schema import ARROW, compute as pc, match_columns
+from caladan.data.schema import ARROW, compute as pc, empty_table, match_columns
 from caladan.data.source import Source
 from caladan.program import Column, Type, Value
 from caladan.values import parse
+
+_BLOCK: Final = 1 << 18  # bytes that are looked at row by row if one of their rows is bad
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +56,25 @@ def read(
 ) -> pa.Table:
     """The rows of one file that fit the columns; the others are noted in `bad`."""
     layout = _layout(relation, file, raw, source, columns)
+    raw, line = utf8.after(raw, layout.header_lines), layout.header_lines + 1
     table = _read_at_once(raw, source, columns, layout)
     if table is not None:
         return table
-    return _read_exactly(relation, file, raw, source, columns, layout, bad)
+    tables: list[pa.Table] = [empty_table(columns)]
+    for first, block in _blocks(raw, line, source):
+        table = _read_at_once(block, source, columns, layout)
+        if table is None:
+            table = _read_exactly(relation, file, first, block, source, columns, layout, bad)
+        tables.append(table)
+    return pa.concat_tables(tables)
 
 
 def rows(
-    relation: str, file: str, raw: bytes, source: Source, bad: list[BadRow]
+    relation: str, file: str, raw: bytes, source: Source, bad: list[BadRow], first: int = 1
 ) -> Iterator[tuple[int, str, list[Field]]]:
     """Line number, text and fields of each row; a row with quoted line ends takes several lines."""
     pending: tuple[int, str] | None = None
-    for number, line in utf8.lines(relation, file, raw, bad):
+    for number, line in utf8.lines(relation, file, raw, bad, first):
         start, text = number, line
         if pending is not None:
             start, text = pending[0], f"{pending[1]}\n{line}"
@@ -113,7 +122,7 @@ def _read_at_once(
     try:
         table = csv.read_csv(
             pa.BufferReader(raw),
-            csv.ReadOptions(column_names=names, skip_rows=layout.header_lines),
+            csv.ReadOptions(column_names=names),
             csv.ParseOptions(
                 delimiter=source.delimiter,
                 quote_char='"' if quoted else False,
@@ -155,20 +164,37 @@ def _is_finite(column: Any) -> bool:
     )
 
 
+def _blocks(raw: bytes, line: int, source: Source) -> Iterator[tuple[int, bytes]]:
+    """The file in blocks of whole lines, each with the number of its first line.
+
+    So that one bad row among millions costs the slow look at its block only. Where quotes may hold
+    line ends, nobody can tell where a row starts: such a file is one block.
+    """
+    if source.quote is not None and b'"' in raw:
+        yield line, raw
+        return
+    start = 0
+    while start < len(raw):
+        end = raw.find(b"\n", start + _BLOCK) + 1 or len(raw)
+        block = raw[start:end]
+        yield line, block
+        line += utf8.count_lines(block)
+        start = end
+
+
 def _read_exactly(
     relation: str,
     file: str,
+    first: int,
     raw: bytes,
     source: Source,
     columns: Sequence[Column],
     layout: Layout,
     bad: list[BadRow],
 ) -> pa.Table:
-    """The file row by row, with every bad row noted; slow, and exact about places."""
+    """Rows one by one, with every bad one noted; slow, and exact about places."""
     good: list[list[Value]] = [[] for _ in columns]
-    for line, text, fields in rows(relation, file, raw, source, bad):
-        if line <= layout.header_lines:
-            continue
+    for line, text, fields in rows(relation, file, raw, source, bad, first):
         row = _values(relation, file, line, text, fields, source, columns, layout)
         if isinstance(row, BadRow):
             bad.append(row)

@@ -20,9 +20,25 @@ def content(path: Path) -> bytes:
         return bytes(stream.read()).removeprefix(_MARK)
 
 
-def lines(relation: str, file: str, raw: bytes, bad: list[BadRow]) -> Iterator[tuple[int, str]]:
+def count_lines(raw: bytes) -> int:
+    """How many line ends there are: LF, CR LF or CR."""
+    return raw.count(b"\n") + raw.count(b"\r") - raw.count(b"\r\n")
+
+
+def after(raw: bytes, lines: int) -> bytes:
+    """What comes after the first lines."""
+    start = 0
+    for _ in range(lines):
+        match = _LINE.match(raw, start)
+        start = match.end() if match else len(raw)
+    return raw[start:] if start else raw
+
+
+def lines(
+    relation: str, file: str, raw: bytes, bad: list[BadRow], first: int = 1
+) -> Iterator[tuple[int, str]]:
     """The lines with their numbers, without line ends; those that are not UTF-8 are noted."""
-    number = 0
+    number = first - 1
     start = 0
     while start < len(raw):
         match = _LINE.match(raw, start)

@@ -1,0 +1,75 @@
+"""The command line: `caladan run`, `explain`, `check`.
+
+    arguments.py  what can be typed
+    run.py        run a program and show or write what it asks for
+    show.py       answers as tables, csv and json
+    facts.py      the files of a folder as data for relations
+
+`main` turns whatever happens into an exit code: 0 done, 1 the program or its data is wrong, 2 wrong
+usage, 3 a limit was hit, 130 interrupted. Diagnostics go to stderr; stack traces need --debug.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from caladan.cli.arguments import parse_arguments
+from caladan.errors import EXIT_INTERRUPTED, EXIT_USER, CaladanError, Diagnostic
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line, and return its exit code."""
+    arguments = parse_arguments(argv)
+    try:
+        with _warnings_on_stderr():
+            code = arguments.command(arguments)
+            sys.stdout.flush()
+            return code
+    except CaladanError as problem:
+        if arguments.debug:
+            raise
+        print(problem, file=sys.stderr)
+        return problem.exit_code
+    except KeyboardInterrupt:
+        if arguments.debug:
+            raise
+        print(Diagnostic("C043", "interrupted"), file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as problem:
+        if arguments.debug:
+            raise
+        print(_internal(problem), file=sys.stderr)
+        return EXIT_USER
+
+
+@contextmanager
+def _warnings_on_stderr() -> Generator[None]:
+    """Warnings of programs are drawn like errors; those of libraries are not for users."""
+    from caladan.result import CaladanWarning
+
+    def show(message: Warning | str, category: type[Warning], *_: object) -> None:
+        if issubclass(category, CaladanWarning):
+            print(message, file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", CaladanWarning)
+        warnings.showwarning = show
+        yield
+
+
+def _internal(problem: Exception) -> Diagnostic:
+    what = str(problem).strip().partition("\n")[0]
+    return Diagnostic(
+        "C090",
+        f"internal error: {type(problem).__name__}{': ' if what else ''}{what}",
+        help="this is a mistake of ours: please report it, with the output of --debug",
+    )

@@ -1,0 +1,7 @@
+"""`python -m caladan.cli` is `caladan`."""
+
+import sys
+
+from caladan.cli import main
+
+sys.exit(main())

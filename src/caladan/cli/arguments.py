@@ -1,0 +1,159 @@
+"""What can be typed. Commands are imported when they are called, so that --help is quick."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NoReturn
+
+from caladan import __version__
+
+STAGES: Final = ("all", "relations", "rules", "pcg", "operators", "delta", "plan", "spark")
+
+_EPILOG: Final = """\
+exit codes: 0 done, 1 the program or its data is wrong, 2 wrong usage, 3 a limit was hit,
+130 interrupted
+"""
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line as a namespace; `command` is the function to call with it."""
+    return _parser().parse_args(argv)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="caladan",
+        description="Datalog for Python that runs on Spark.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"caladan {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_run(_command(commands, "run", _run, "run a program over data"))
+    _add_explain(
+        _command(commands, "explain", _explain, "show what the compiler makes of a program")
+    )
+    _add_program(_command(commands, "check", _check, "look for mistakes without running"))
+    _command(commands, "repl", _later("repl"), "ask questions interactively (a later version)")
+    bench = _command(commands, "bench", _later("bench"), "measure (a later version)")
+    bench.add_argument("names", nargs="*", metavar="NAME")
+    return parser
+
+
+def _command(
+    commands: Any,
+    name: str,
+    function: Callable[[argparse.Namespace], int],
+    summary: str,
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=summary, allow_abbrev=False
+    )
+    parser.set_defaults(command=function)
+    parser.add_argument("--debug", action="store_true", help="show stack traces")
+    return parser
+
+
+def _add_program(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("program", metavar="PROGRAM", help="a file with a program")
+    parser.add_argument(
+        "--language", metavar="LANGUAGE", help="deals, souffle or rasql; detected if not given"
+    )
+    parser.add_argument(
+        "--data", action="append", default=[], type=_pair, metavar="NAME=PATH",
+        help="the data of a relation: csv, tsv, facts, json, parquet; a pattern, a folder",
+    )  # fmt: skip
+    parser.add_argument(
+        "--facts", metavar="DIR", help="a folder with a file for each relation: NAME.csv and so on"
+    )
+    parser.add_argument(
+        "--param", action="append", default=[], type=_pair, metavar="K=V",
+        help="the value of a parameter; put text that looks like a number in quotes",
+    )  # fmt: skip
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    _add_program(parser)
+    parser.add_argument(
+        "--engine",
+        default="spark",
+        metavar="ENGINE",
+        help="spark (the default), embedded or reference",
+    )
+    parser.add_argument("--master", metavar="URL", help="the Spark master; local[*] if not given")
+    parser.add_argument(
+        "--conf", action="append", default=[], type=_pair, metavar="K=V", help="a Spark setting"
+    )
+    parser.add_argument(
+        "--query", action="append", default=[], metavar="GOAL",
+        help="a goal to ask instead of the program's own queries, such as 'tc(1, X)'",
+    )  # fmt: skip
+    parser.add_argument(
+        "--out", metavar="DIR", help="write what the program asks for into files in this folder"
+    )
+    parser.add_argument(
+        "--format", choices=("table", "csv", "parquet", "json"),
+        help="how to print (table, csv, json) or write (csv, parquet, json); "
+        "table, or csv with --out, if not given",
+    )  # fmt: skip
+    parser.add_argument(
+        "--stats", metavar="FILE.json", help="write what the run did, and its times"
+    )
+    parser.add_argument("--max-rounds", type=int, metavar="N", help="rounds of a recursion")
+    parser.add_argument("--max-facts", type=int, metavar="N", help="facts to derive at most")
+    parser.add_argument("--timeout", type=float, metavar="S", help="seconds to run at most")
+    parser.add_argument("--strategy", metavar="NAME", help="force a way of running on Spark")
+    rows = parser.add_mutually_exclusive_group()
+    rows.add_argument(
+        "--permissive", action="store_true", help="set bad rows of the data aside and go on"
+    )
+    rows.add_argument(
+        "--strict", dest="permissive", action="store_false", help="bad rows are errors (default)"
+    )
+    parser.add_argument(
+        "--quiet", action="store_true", help="neither progress nor notes, only the answer"
+    )
+
+
+def _add_explain(parser: argparse.ArgumentParser) -> None:
+    _add_program(parser)
+    parser.add_argument(
+        "--stage", default="all", metavar="STAGE", help=f"one of {', '.join(STAGES)}"
+    )
+    parser.add_argument("--html", metavar="FILE", help="write all stages as a page")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    return name, value
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from caladan.cli.run import run
+
+    return run(arguments)
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    from caladan.cli.explain import explain
+
+    return explain(arguments)
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from caladan.cli.check import check
+
+    return check(arguments)
+
+
+def _later(name: str) -> Callable[[argparse.Namespace], NoReturn]:
+    def say_so(_: argparse.Namespace) -> NoReturn:
+        from caladan.errors import error
+
+        raise error("C051", f"`caladan {name}` arrives with a later version")
+
+    return say_so

@@ -1,0 +1,50 @@
+"""Data from the command line: `--data NAME=PATH`, `--facts DIR`, `--param K=V`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from caladan.data.source import FORMATS, suffix
+from caladan.errors import Place, error
+from caladan.link import defined, mentioned
+from caladan.program import Program, Value
+from caladan.session import Session
+from caladan.values import guess
+
+
+def add_data(db: Session, program: Program, arguments: argparse.Namespace) -> None:
+    """Give the session the data that the arguments name."""
+    named: dict[str, str] = dict(arguments.data)
+    for name, path in named.items():
+        db.add(name, path)
+    if arguments.facts is not None:
+        for name, path in _files(program, Path(arguments.facts)):
+            if name not in named:
+                db.add(name, path)
+
+
+def parameters(arguments: argparse.Namespace) -> dict[str, Value]:
+    """The parameters, each the value its text looks like."""
+    return {name: guess(text) for name, text in arguments.param}
+
+
+def _files(program: Program, folder: Path) -> Iterator[tuple[str, Path]]:
+    """For each relation of a program its file or folder in a folder of facts, if there is one."""
+    if not folder.is_dir():
+        raise error("C030", "no such folder of facts", Place(str(folder)))
+    entries: dict[str, list[Path]] = {}
+    for entry in sorted(folder.iterdir()):
+        if entry.is_dir() or suffix(entry.name) in FORMATS:
+            entries.setdefault(entry.name.partition(".")[0], []).append(entry)
+    for name in dict.fromkeys((*defined(program), *mentioned(program))):
+        found = entries.get(name, [])
+        if len(found) > 1:
+            names = ", ".join(path.name for path in found)
+            raise error(
+                "C050", f"{folder} has several files for {name}: {names}",
+                help=f"say which: --data {name}={found[0]}",
+            )  # fmt: skip
+        for path in found:
+            yield name, path

@@ -1,0 +1,94 @@
+"""`caladan run`: a program over data, its answers on stdout or in files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from caladan import inputs
+from caladan.cli import show
+from caladan.cli.facts import add_data, parameters
+from caladan.data.output import write_text
+from caladan.language import parse_goal
+from caladan.program import Program
+from caladan.progress import Progress, progress
+from caladan.result import REJECTED, Result, Stopped
+from caladan.session import connect
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run a program and show what it asks for; also what a stopped run had found until then."""
+    program = _asked(inputs.program(arguments.program, arguments.language), arguments.query)
+    show.check_format(program, arguments)
+    live = None if arguments.quiet else progress()
+    if live is not None:
+        live.say(f"starting {arguments.engine}")
+    try:
+        return _run(program, arguments, live)
+    finally:
+        _close(live)
+
+
+def _run(program: Program, arguments: argparse.Namespace, live: Progress | None) -> int:
+    with connect(
+        arguments.engine,
+        master=arguments.master,
+        conf=dict(arguments.conf),
+        listeners=[live] if live else [],
+    ) as db:
+        add_data(db, program, arguments)
+        try:
+            result = db.run(
+                program,
+                parameters(arguments),
+                max_rounds=arguments.max_rounds,
+                max_facts=arguments.max_facts,
+                timeout=arguments.timeout,
+                permissive=arguments.permissive,
+                strategy=arguments.strategy,
+            )
+        except Stopped as stopped:
+            _close(live)
+            _hand_out(stopped.result, arguments)
+            raise
+        _close(live)
+        _hand_out(result, arguments)
+    return 0
+
+
+def _asked(program: Program, queries: list[str]) -> Program:
+    """The program with the queries of the command line in place of its own."""
+    if not queries:
+        return program
+    goals = [parse_goal(query, name="--query") for query in queries]
+    exports = [goal for goal in program.goals if goal.export]
+    return replace(program, goals=(*exports, *goals))
+
+
+def _hand_out(result: Result, arguments: argparse.Namespace) -> None:
+    if arguments.out is not None:
+        for name, path in show.write(result, Path(arguments.out), arguments.format or "csv"):
+            _note(arguments, f"{name}: {path}")
+    else:
+        show.on_stdout(result, arguments.format or "table", quiet=arguments.quiet)
+    if REJECTED in result:
+        count = result[REJECTED].count()
+        where = f": see {REJECTED} in {arguments.out}" if arguments.out else ""
+        _note(
+            arguments, f"{count:,} bad {'row was' if count == 1 else 'rows were'} set aside{where}"
+        )
+    if arguments.stats is not None:
+        write_text(arguments.stats, json.dumps(result.stats.to_dict(), indent=2) + "\n")
+
+
+def _note(arguments: argparse.Namespace, text: str) -> None:
+    if not arguments.quiet:
+        print(text, file=sys.stderr)
+
+
+def _close(live: Progress | None) -> None:
+    if live is not None:
+        live.close()

@@ -1,0 +1,113 @@
+"""What a run asks for, as tables for people, or as csv and json for machines."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from caladan import display
+from caladan.data.output import to_text
+from caladan.errors import error
+from caladan.program import Program
+from caladan.result import REJECTED, Relation, Result
+
+SHOWN: Final = 20  # rows of a table
+
+
+def check_format(program: Program, arguments: argparse.Namespace) -> None:
+    """Refuse formats that cannot show what the program asks for, before it is run."""
+    if arguments.out is not None:
+        if arguments.format == "table":
+            raise error("C050", "a table can be printed, but not written: use --format csv")
+        return
+    if arguments.format == "parquet":
+        raise error("C050", "parquet cannot be printed: add --out DIR")
+    derived = {rule.head.relation for rule in program.rules}
+    asked = len(program.goals) or len(derived)
+    if arguments.format == "csv" and asked != 1:
+        what = "goals" if program.goals else "relations without a query"
+        raise error(
+            "C050",
+            f"csv can show one relation, and the program has {asked} {what}",
+            help="ask for one with --query, use --format json, or write files with --out DIR",
+        )
+
+
+def on_stdout(result: Result, format: str, *, quiet: bool) -> None:
+    """Print what was asked for, and with csv and json nothing else."""
+    relations = list(_asked(result))
+    if format == "table":
+        _tables(result, relations, quiet=quiet)
+    elif format == "csv":
+        to_text(relations[0].ordered(), sys.stdout, "csv")
+    elif len(relations) == 1:
+        to_text(relations[0].ordered(), sys.stdout, "json")
+    else:
+        _object(relations)
+
+
+def write(result: Result, folder: Path, format: str) -> Iterator[tuple[str, Path]]:
+    """Write what was asked for into files; gives the name and the path of each."""
+    taken: set[str] = set()
+    relations = list(_asked(result))
+    if REJECTED in result:
+        relations.append(result[REJECTED])
+    for relation in relations:
+        stem = re.split(r"[^\w.-]", relation.name, maxsplit=1)[0]
+        name, number = stem, 2
+        while name in taken:
+            name, number = f"{stem}_{number}", number + 1
+        taken.add(name)
+        path = folder / f"{name}.{format}"
+        relation.write(path, mode="overwrite")
+        yield f"{relation.name}, {_counted(relation.count())}", path
+
+
+def _asked(result: Result) -> Iterator[Relation]:
+    """The answers and exports; without goals, every relation."""
+    if result.answers or result.exports:
+        yield from (result[name] for name in dict.fromkeys(result.exports))
+        yield from result.answers
+    else:
+        yield from (result[name] for name in result if name != REJECTED)
+
+
+def _tables(result: Result, relations: list[Relation], *, quiet: bool) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True)
+    for relation in relations:
+        rows = relation.head(SHOWN)
+        console.print(relation.name, style="bold", markup=False)
+        console.print(display.terminal(relation, rows))
+        if more := display.remainder(len(rows), relation.count()):
+            console.print(more)
+        if not quiet:
+            console.print(_counted(relation.count()), style="dim")
+        console.print()
+    if not quiet:
+        stats = result.stats
+        rounds = f"{stats.rounds:,} {'round' if stats.rounds == 1 else 'rounds'}"
+        console.print(f"{stats.seconds:.2f} s on {stats.engine}, {rounds}", style="dim")
+
+
+def _object(relations: list[Relation]) -> None:
+    """One JSON object: the rows of each relation under its name or goal."""
+    separator = "{\n"
+    for relation in relations:
+        rows = io.StringIO()
+        to_text(relation.ordered(), rows, "json")
+        name = json.dumps(relation.name, ensure_ascii=False)
+        sys.stdout.write(f"{separator}{name}: {rows.getvalue().rstrip()}")
+        separator = ",\n"
+    sys.stdout.write("\n}\n" if relations else "{}\n")
+
+
+def _counted(facts: int) -> str:
+    return f"{facts:,} {'fact' if facts == 1 else 'facts'}"

@@ -1,0 +1,309 @@
+"""The command line: what is printed where, and which code it ends with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from caladan.cli import main
+
+CLOSURE = """\
+database({arc(A: integer, B: integer)}).
+tc(A, B) <- arc(A, B).
+tc(A, B) <- tc(A, C), arc(C, B).
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tc.dl").write_text(CLOSURE + "query tc(1, B).\n")
+    Path("two.dl").write_text(CLOSURE + "query tc(1, B).\nquery tc(X, 3).\n")
+    Path("bare.dl").write_text(CLOSURE + "end(B) <- tc(_, B), ~arc(B, _).\n")
+    Path("export.dl").write_text(CLOSURE + "export tc(A, B).\n")
+    Path("long.dl").write_text(
+        " ".join(f"d({i})." for i in range(10))
+        + "n(X) <- d(A), d(B), d(C), X = 100 * A + 10 * B + C. query n(X).\n"
+    )
+    Path("steps.dl").write_text("n(1). n(Y) <- n(X), Y = X + 1, Y <= 50. query n(X).\n")
+    Path("facts").mkdir()
+    Path("facts/arc.csv").write_text("1,2\n2,3\n")
+    Path("bad.csv").write_text("1,2\nx,3\n")
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]):
+    """Call the command line: its exit code, stdout and stderr."""
+
+    def run(*argv: str) -> tuple[int, str, str]:
+        if argv[0] == "run" and "--engine" not in argv:
+            argv = (*argv, "--engine", "reference")
+        try:
+            code = main(argv)
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+# ── Answers ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_table_for_people(call) -> None:
+    code, out, err = call("run", "tc.dl", "--data", "arc=facts/arc.csv")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "tc(1, B)"
+    assert [line.split() for line in lines[3:5]] == [["1", "2"], ["1", "3"]]
+    assert "2 facts" in lines
+    assert lines[-1].endswith("on reference, 4 rounds")
+
+
+def test_long_tables_say_how_much_is_left_out(call) -> None:
+    _, out, _ = call("run", "long.dl")
+    assert "… and 980 more\n" in out
+    assert "1,000 facts\n" in out
+
+
+def test_without_goals_every_relation_is_shown(call) -> None:
+    _, out, _ = call("run", "bare.dl", "--facts", "facts")
+    assert [line for line in out.splitlines() if line in ("tc", "end")] == ["tc", "end"]
+    assert "3 facts" in out
+    assert "1 fact\n" in out
+
+
+def test_quiet_prints_the_answer_alone(call) -> None:
+    _, out, err = call("run", "tc.dl", "--facts", "facts", "--quiet")
+    assert "facts" not in out
+    assert "on reference" not in out
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["tc.dl", "--format", "csv"], "1,2\n1,3\n"),
+        (["tc.dl", "--format", "csv", "--query", "tc(X, Y)"], "1,2\n1,3\n2,3\n"),
+        (["tc.dl", "--format", "csv", "--query", "tc(9, Y)"], ""),
+        (["export.dl", "--format", "csv"], "1,2\n1,3\n2,3\n"),
+        (["tc.dl", "--format", "json"], '[\n{"A": 1, "B": 2},\n{"A": 1, "B": 3}\n]\n'),
+        (["tc.dl", "--format", "json", "--query", "tc(9, Y)"], "[]\n"),
+    ],
+)
+def test_machines_get_nothing_else(call, argv: list[str], expected: str) -> None:
+    assert call("run", *argv, "--facts", "facts") == (0, expected, "")
+
+
+def test_several_answers_are_one_object(call) -> None:
+    _, out, _ = call("run", "two.dl", "--facts", "facts", "--format", "json")
+    assert json.loads(out) == {
+        "tc(1, B)": [{"A": 1, "B": 2}, {"A": 1, "B": 3}],
+        "tc(X, 3)": [{"X": 1, "B": 3}, {"X": 2, "B": 3}],
+    }
+
+
+def test_files(call) -> None:
+    code, out, err = call("run", "two.dl", "--facts", "facts", "--out", "out")
+    assert (code, out) == (0, "")
+    assert err == "tc(1, B), 2 facts: out/tc.csv\ntc(X, 3), 2 facts: out/tc_2.csv\n"
+    assert Path("out/tc.csv").read_text() == "1,2\n1,3\n"
+    call("run", "bare.dl", "--facts", "facts", "--out", "out", "--format", "parquet", "--quiet")
+    assert pq.read_table("out/tc.parquet").num_rows == 3
+    assert pq.read_table("out/end.parquet").to_pylist() == [{"B": 3}]
+    call("run", "two.dl", "--facts", "facts", "--out", "out")  # again, over what is there
+
+
+def test_stats(call) -> None:
+    call("run", "tc.dl", "--facts", "facts", "--stats", "stats.json")
+    stats = json.loads(Path("stats.json").read_text())
+    assert stats["engine"] == "reference"
+    assert stats["rounds"] > 0
+
+
+def test_parameters_are_values(call) -> None:
+    Path("p.dl").write_text("p(1, 'x'). p(2, '2'). query p({n}, {s}).")
+    argv = ["run", "p.dl", "--format", "csv", "--param", "n=2"]
+    assert call(*argv, "--param", "s='2'")[1] == "2,2\n"
+    assert call(*argv, "--param", "s=x")[1] == ""
+
+
+def test_data_folders_may_be_compressed_or_folders(call) -> None:
+    Path("f").mkdir()
+    Path("f/arc").mkdir()
+    Path("f/arc/1.tsv").write_text("1\t2\n")
+    Path("f/README").write_text("")
+    assert call("run", "tc.dl", "--facts", "f", "--format", "csv")[1] == "1,2\n"
+
+
+# ── Mistakes ─────────────────────────────────────────────────────────────────────────────────────
+
+MISTAKES = [
+    (["run", "none.dl"], 1, "none.dl: error[C030]: no such program file"),
+    (["run", "tc.dl"], 1, "tc.dl:1:11: error[C034]: no data for arc(A, B)"),
+    (
+        ["run", "tc.dl", "--data", "arc=none.csv"],
+        1,
+        "none.csv: error[C030]: no such file or folder",
+    ),
+    (["run", "tc.dl", "--facts", "none"], 1, "none: error[C030]: no such folder of facts"),
+    (
+        ["run", "tc.dl", "--data", "arc=bad.csv"],
+        1,
+        "bad.csv:2:1: error[C032]: 'x' is not an integer",
+    ),
+    (["run", "tc.dl", "--facts", "facts", "--query", "tcc(X, Y)"], 1, "--query:1:1: error[C021]:"),
+    (["run", "tc.dl", "--facts", "facts", "--query", "tc(X"], 1, "--query:1:5: error[C001]:"),
+    (["run", "tc.dl", "--facts", "facts", "--format", "parquet"], 2, "error[C050]: parquet cannot"),
+    (["run", "two.dl", "--facts", "facts", "--format", "csv"], 2, "error[C050]: csv can show one"),
+    (["run", "bare.dl", "--facts", "facts", "--format", "csv"], 2, "error[C050]: csv can show one"),
+    (["run", "tc.dl", "--out", "o", "--format", "table"], 2, "error[C050]: a table can be printed"),
+    (
+        ["run", "tc.dl", "--facts", "facts", "--out", "tc.dl"],
+        1,
+        "tc.dl/tc.csv: error[C037]: cannot",
+    ),
+    (["run", "tc.dl", "--engine", "sparc"], 2, "error[C050]: there is no engine 'sparc'"),
+    (["run", "tc.dl", "--max-rounds", "0", "--facts", "facts"], 2, "error[C050]: max_rounds must"),
+    (["run", "tc.dl", "--language", "rasql"], 2, "error[C051]: the RaSQL language arrives"),
+    (["run", "tc.dl", "--data", "arc"], 2, "usage: caladan run"),
+    (["run", "tc.dl", "--format", "xls"], 2, "usage: caladan run"),
+    (["run"], 2, "usage: caladan run"),
+    ([""], 2, "usage: caladan"),
+    (["explain", "tc.dl", "--stage", "pgc"], 2, "error[C050]: there is no stage `pgc`"),
+    (["repl"], 2, "error[C051]: `caladan repl` arrives with a later version"),
+    (["bench", "tc"], 2, "error[C051]: `caladan bench` arrives with a later version"),
+]
+
+
+@pytest.mark.parametrize(("argv", "code", "message"), MISTAKES)
+def test_mistakes(call, argv: list[str], code: int, message: str) -> None:
+    found, out, err = call(*argv)
+    assert err.startswith(message)
+    assert (found, out) == (code, "")
+    assert "Traceback" not in err
+
+
+def test_two_files_for_a_relation(call) -> None:
+    Path("facts/arc.tsv").write_text("1\t2\n")
+    code, _, err = call("run", "tc.dl", "--facts", "facts")
+    assert code == 2
+    assert "facts has several files for arc: arc.csv, arc.tsv" in err
+    assert call("run", "tc.dl", "--facts", "facts", "--data", "arc=facts/arc.tsv")[0] == 2
+
+
+def test_permissive(call) -> None:
+    argv = ["run", "tc.dl", "--data", "arc=bad.csv", "--permissive"]
+    code, out, err = call(*argv, "--format", "csv")
+    assert (code, out, err) == (0, "1,2\n", "1 bad row was set aside\n")
+    _, _, err = call(*argv, "--out", "out")
+    assert err.endswith("1 bad row was set aside: see _rejected in out\n")
+    assert "bad.csv,2,1,x" in Path("out/_rejected.csv").read_text()
+
+
+def test_a_limit_ends_with_3_and_what_was_found(call) -> None:
+    code, out, err = call("run", "steps.dl", "--max-rounds", "5", "--format", "csv")
+    assert code == 3
+    assert out.startswith("1\n2\n")
+    assert err.startswith("error[C042]: 5 rounds were not enough to finish `n`")
+
+
+def test_warnings_are_drawn(call) -> None:
+    Path("grow.dl").write_text("n(1). n(Y) <- n(X), Y = X + 1. query n(X).")
+    _, _, err = call("run", "grow.dl", "--max-facts", "5")
+    assert err.startswith("grow.dl:1:9: warning[W101]: ")
+
+
+def test_interrupted(call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("caladan.cli.run.run", interrupt)
+    assert call("run", "tc.dl") == (130, "", "error[C043]: interrupted\n")
+
+
+def test_our_own_mistakes_are_admitted(call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def break_down(*_: object) -> int:
+        raise ZeroDivisionError("oops\nmore")
+
+    monkeypatch.setattr("caladan.cli.run.run", break_down)
+    code, _, err = call("run", "tc.dl")
+    assert code == 1
+    assert err.splitlines()[0] == "error[C090]: internal error: ZeroDivisionError: oops"
+    with pytest.raises(ZeroDivisionError):
+        call("run", "tc.dl", "--debug")
+
+
+# ── The other commands ───────────────────────────────────────────────────────────────────────────
+
+
+def test_check(call) -> None:
+    assert call("check", "tc.dl") == (0, "tc.dl: ok, 2 rules, 1 goal\n", "")
+    Path("wrong.dl").write_text("p(X) <- q(X).\nr(X, Y) <- p(X).\n")
+    code, out, err = call("check", "wrong.dl")
+    assert (code, out) == (1, "")
+    assert "error[C010]: unknown relation `q`" in err
+
+
+def test_explain(call) -> None:
+    _, out, _ = call("explain", "tc.dl", "--stage", "operators")
+    assert out.startswith("== Operator Program ==")
+    _, out, err = call("explain", "tc.dl", "--html", "plan.html")
+    assert out.count("== ") == 7
+    assert err == "wrote plan.html\n"
+    assert "tc.dl" in Path("plan.html").read_text()
+
+
+def test_help_and_version(call) -> None:
+    assert call("--version")[1].startswith("caladan ")
+    assert "--max-rounds N" in call("run", "--help")[1]
+
+
+# ── As a process ─────────────────────────────────────────────────────────────────────────────────
+
+
+def process(*argv: str, **options) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "caladan.cli", *argv]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def test_a_process_keeps_stdout_pure() -> None:
+    done = process("run", "tc.dl", "--facts", "facts", "--engine", "reference", "--format", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == [{"A": 1, "B": 2}, {"A": 1, "B": 3}]
+    done = process("run", "tc.dl", "--engine", "reference")
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_a_process_that_is_interrupted_shows_what_it_has() -> None:
+    Path("long.dl").write_text("n(1). n(Y) <- n(X), Y = X + 1, Y > 0. query n(X).\n")
+    command = [sys.executable, "-m", "caladan.cli", "run", "long.dl", "--engine", "reference"]
+    running = subprocess.Popen(
+        [*command, "--format", "csv"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        running.wait(timeout=4)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert out.startswith("1\n2\n3\n")
+    assert "error[C043]: interrupted while evaluating `n`" in err
+    assert "Traceback" not in err
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    command = (
+        f"'{sys.executable}' -m caladan.cli run long.dl --engine reference --format csv | head -1"
+    )
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=False, env=dict(os.environ)
+    )
+    assert (done.stdout, done.stderr) == ("0\n", "")

@@ -1,0 +1,80 @@
+"""Stats: what events add up to."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import caladan as cal
+from caladan.progress import Progress, progress
+from caladan.stats import Stats
+
+
+def heard() -> Stats:
+    stats = Stats()
+    stats.data_read("arc", 3, 0.1)
+    stats.run_started("reference", 2)
+    stats.clique_started(("tc",), recursive=True, strategy="frame")
+    stats.rule_done(1, None, 3, 0.2)
+    stats.round_done(1, 3, 3, 0.2)
+    stats.rule_done(2, "tc", 2, 0.1)
+    stats.rule_skipped(2, "tc")
+    stats.rule_done(2, "tc", None, 0.1)
+    stats.round_done(2, 2, 5, 0.3)
+    stats.clique_done(("tc",), 2, 5, 0.6)
+    stats.clique_started(("q",), recursive=False, strategy="frame")
+    stats.round_done(1, 4, 4, 0.1)
+    stats.run_done(0.8)
+    return stats
+
+
+def test_events_add_up() -> None:
+    stats = heard()
+    assert (stats.rounds, stats.facts, stats.skipped, stats.strategy) == (3, 9, 1, "frame")
+    assert [(r.rule, r.seed, r.evaluated, r.facts) for r in stats.cliques[0].rules] == [
+        (1, None, 1, 3),
+        (2, "tc", 2, 2),
+    ]
+    assert stats.peak_memory is None or stats.peak_memory > 1_000_000
+
+
+def test_stats_are_json() -> None:
+    plain = json.loads(json.dumps(heard().to_dict()))
+    assert plain["facts"] == 9
+    assert plain["cliques"][0]["relations"] == ["tc"]
+
+
+def test_stats_are_a_table() -> None:
+    lines = str(heard()).splitlines()
+    assert lines[0].split() == ["clique", "strategy", "rounds", "facts", "seconds"]
+    assert lines[1].split() == ["tc", "frame", "2", "5", "0.600"]
+    assert "rule 2 δtc" in lines[3]
+    assert lines[-1].split() == ["total", "reference", "3", "9", "0.800"]
+
+
+def test_a_run_has_stats() -> None:
+    db = cal.connect("reference")
+    db.add("arc", [(1, 2), (2, 3)])
+    out = db.run("tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B).")
+    assert out.stats.engine == "reference"
+    assert out.stats.facts == 3
+    assert out.stats.data[0].facts == 2
+
+
+def test_progress_needs_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert progress() is None
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert isinstance(progress(), Progress)
+
+
+def test_progress_is_taken_away(capsys: pytest.CaptureFixture[str]) -> None:
+    live = Progress()
+    live.say("starting")
+    live.run_started("reference", 1)
+    live.clique_started(("tc",), recursive=True, strategy="frame")
+    live.round_done(1, 3, 3, 0.1)
+    live.clique_done(("tc",), 1, 3, 0.1)
+    live.run_done(0.1)
+    live.close()
+    assert capsys.readouterr().out == ""

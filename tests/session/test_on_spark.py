@@ -1,0 +1,92 @@
+"""The session on Spark: what is Spark's own. The programs of tests/programs do the rest."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import caladan as cal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CLOSURE = """
+    database({arc(A: integer, B: integer)}).
+    tc(A, B) <- arc(A, B).
+    tc(A, B) <- tc(A, C), arc(C, B).
+"""
+PAIRS = [(1, 2), (1, 3), (2, 3)]
+
+
+def test_an_existing_session_is_used_and_left_alone(spark: SparkSession) -> None:
+    with cal.connect(spark) as db:
+        db.add("arc", spark.createDataFrame([(1, 2), (2, 3)], ["src", "dst"]))
+        out = db.run(CLOSURE + "query tc(1, B).")
+        assert out.answer.rows() == PAIRS[:2]
+        assert out["tc"].rows() == PAIRS
+        assert db.query("tc(2, X)").rows() == PAIRS[2:]
+        assert "== Physical Plan ==" in db.explain(CLOSURE, "spark")
+    assert spark.range(1).count() == 1
+
+
+def test_ways_out(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "arc.csv").write_text("1,2\n2,3\n")
+    db = cal.connect(spark)
+    db.add("arc", tmp_path / "arc.csv")
+    out = db.run(CLOSURE)
+    tc = out["tc"]
+    assert tc.count() == 3
+    assert tc.types == ("integer", "integer")
+    frame = tc.spark()
+    assert frame.dtypes == [("A", "int"), ("B", "int")]
+    assert sorted(tuple(row) for row in frame.collect()) == PAIRS
+    tc.write(tmp_path / "tc.csv")
+    assert (tmp_path / "tc.csv").read_text() == "1,2\n1,3\n2,3\n"
+    tc.write(tmp_path / "folder")
+    with pytest.raises(cal.CaladanError, match="C037"):
+        tc.write(tmp_path / "folder")
+    tc.write(tmp_path / "folder", mode="overwrite")
+    assert sorted(tuple(r) for r in spark.read.parquet(str(tmp_path / "folder")).collect()) == PAIRS
+    db.add("again", tmp_path / "folder")
+    assert db.query("again(1, X)").rows() == PAIRS[:2]
+
+
+def test_a_limit_leaves_what_was_derived(spark: SparkSession) -> None:
+    db = cal.connect(spark)
+    db.add("arc", [(i, i + 1) for i in range(20)])
+    with pytest.raises(cal.Stopped, match="C042") as caught:
+        db.run(CLOSURE + "query tc(A, B).", max_rounds=3)
+    partial = set(caught.value.result.answer.rows())
+    assert {(0, 1), (0, 2)} <= partial
+    assert len(partial) < 210
+
+
+def test_bad_rows(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "arc.csv").write_text("1,2\nx,3\n2,3\n")
+    db = cal.connect(spark)
+    db.add("arc", tmp_path / "arc.csv")
+    with pytest.raises(cal.CaladanError) as caught:
+        db.run(CLOSURE)
+    assert str(caught.value).startswith(
+        f"{tmp_path}/arc.csv:2:1: error[C032]: 'x' is not an integer (column A of arc)"
+    )
+    out = db.run(CLOSURE, permissive=True)
+    assert out["tc"].rows() == PAIRS
+    assert out["_rejected"].count() == 1
+
+
+def test_the_command_line_starts_spark_quietly(tmp_path: Path) -> None:
+    (tmp_path / "tc.dl").write_text(CLOSURE + "query tc(1, B).")
+    (tmp_path / "arc.csv").write_text("1,2\n2,3\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "caladan.cli", "run", "tc.dl", "--facts", ".", "--format", "csv"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1,2\n1,3\n", "")
