@@ -44,7 +44,7 @@ format: $(STAMPS)/dev  ## format the code and fix what can be fixed by a tool
 	$(BIN)/ruff format $(ARGS)
 
 bench: $(STAMPS)/dev  ## run the benchmarks
-	$(BIN)/caladan bench $(ARGS)
+	$(BIN)/python -m bench $(ARGS)
 
 # Universal: one lock serves every platform and every Python from 3.11 on. The header would name
 # the command line, the index URL the registry in use here; neither belongs in the repository.

@@ -6,9 +6,7 @@ skipped where it is absent. CALADAN_HYPOTHESIS=thorough makes the property tests
 """
 
 import os
-import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,13 +32,18 @@ settings.load_profile(os.environ.get("CALADAN_HYPOTHESIS", "ci"))
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
     """One Spark session on two local cores, started the way Caladan starts its own."""
+    from caladan.engines.spark.session import start
+
     conf = {
         "spark.driver.memory": "2g",
+        # Thousands of small plans, each run once: compiling them thoroughly costs more than it
+        # saves, and halves the speed of the tests.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
     }
-    session = _start(master="local[2]", conf=conf)
+    session = start(master="local[2]", conf=conf)
     yield session
     session.stop()
 
@@ -52,20 +55,3 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no data at {folder}; set CALADAN_DATA")
     return folder
-
-
-def _start(master: str, conf: dict[str, str]) -> "SparkSession":
-    if find_spec("caladan.engines.spark.session"):
-        from caladan.engines.spark.session import start
-
-        return start(master=master, conf=conf)
-
-    # Until that module exists, the least that starts Spark here.
-    from pyspark.sql import SparkSession
-
-    from caladan.engines.spark.java import java_home
-
-    if home := java_home():
-        os.environ["JAVA_HOME"] = home
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    return SparkSession.builder.master(master).config(map=conf).getOrCreate()

@@ -22,6 +22,8 @@ def cell(value: object) -> str:
             return "true" if value else "false"
         case dt.datetime():
             return iso(value)
+        case None:
+            return "NULL"
         case _:
             return str(value)
 

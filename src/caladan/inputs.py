@@ -7,13 +7,16 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from caladan.errors import Place, error
-from caladan.language import parse
+from caladan.errors import Place, Source, error
+from caladan.language import detect, parse
 from caladan.options import Options
 from caladan.program import Program, Type, Value
 from caladan.values import fit
+
+if TYPE_CHECKING:
+    from caladan.language.rasql import Script
 
 UNNAMED: Final = "<program>"
 """What diagnostics call a program that did not come from a file."""
@@ -21,18 +24,40 @@ UNNAMED: Final = "<program>"
 _LOOKS_LIKE_A_PATH: Final = re.compile(r"[^\s()<>{}%]+")
 
 
-def program(given: str | os.PathLike[str] | Program, language: str | None = None) -> Program:
-    """A Program from itself, from its text, or from a file: a path, or text that names a file."""
-    if isinstance(given, Program):
+def program(
+    given: str | os.PathLike[str] | Program | Script, language: str | None = None
+) -> Program | Script:
+    """A program from itself, from its text, or from a file: a path, or text that names a file.
+
+    What is written in RaSQL is a Script, all else a Program.
+    """
+    if not isinstance(given, str | os.PathLike):
         return given
     if isinstance(given, os.PathLike) or _is_file(given) or _LOOKS_LIKE_A_PATH.fullmatch(given):
         name = os.fspath(given)
-        return parse(_text(name), name=name, language=language)
-    return parse(given, name=UNNAMED, language=language)
+        return _parsed(_text(name), name, language)
+    return _parsed(given, UNNAMED, language)
 
 
-def title(program: Program) -> str:
+def script(text: str) -> Script:
+    """The Script of a RaSQL text."""
+    found = _parsed(text, UNNAMED, "rasql")
+    assert not isinstance(found, Program)
+    return found
+
+
+def _parsed(text: str, name: str, language: str | None) -> Program | Script:
+    if (language or detect(text, name=name)) == "rasql":
+        from caladan.language import rasql
+
+        return rasql.parse(Source(name, text))
+    return parse(text, name=name, language=language)
+
+
+def title(program: Program | Script) -> str:
     """What to call a program: the name of its file, if it came from one."""
+    if not isinstance(program, Program):
+        return "Caladan plan" if program.source.name == UNNAMED else program.source.name
     spans = [node.span for node in (*program.rules, *program.goals) if node.span is not None]
     name = spans[0].name if spans else UNNAMED
     return "Caladan plan" if name == UNNAMED else name

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 
-from caladan.program import Atom, Choice, Literal, Program, Relation, Rule
+from caladan.program import Atom, Choice, Column, Literal, Program, Relation, Rule
 
 
 class Definitions:
@@ -29,6 +29,16 @@ class Definitions:
         for rule in program.rules:
             name = rule.head.relation
             self._rules[name] = (*self._rules.get(name, ()), rule)
+
+    @property
+    def derived(self) -> Iterator[str]:
+        """The names that have rules."""
+        yield from self._rules
+
+    def columns(self, name: str) -> tuple[Column, ...] | None:
+        """The columns of a relation that was declared."""
+        found = self._relations.get(name)
+        return None if found is None else found.columns
 
     def forget_rules(self, name: str) -> None:
         """Drop the rules of a name; its declaration stays."""

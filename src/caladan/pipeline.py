@@ -66,12 +66,14 @@ def compile_program(
     *,
     demand: bool = True,
     wanted: Iterable[str] | None = None,
+    suggested: Iterable[str] = (),
 ) -> Compiled:
     """All stages. `catalog` has the columns of data that the program need not declare;
 
-    `wanted` names relations to evaluate whole, besides what the goals ask for.
+    `wanted` names relations to evaluate whole, besides what the goals ask for; `suggested` are
+    names to offer where the program mentions one that is not known.
     """
-    checked = check(program, catalog, params)
+    checked = check(program, catalog, params, suggested)
     demanded = restrict(checked, wanted, demand)
     operator_program = operators(demanded.checked)
     return Compiled(

@@ -49,11 +49,14 @@ class Relation:
         table: Table,
         order: Sequence[tuple[int, bool]] = (),
         session: SparkSession | None = None,
+        *,
+        is_ordered: bool = False,
     ) -> None:
         self.name = name
         self._table = table
         self._order = tuple(order)
         self._session = session
+        self._is_ordered = is_ordered  # the table's own order is the one to show
         self._count: int | None = None
         self._arrow: pa.Table | None = None
 
@@ -130,7 +133,8 @@ class Relation:
         """The first facts in the order of `rows()`; of very many, whichever come first."""
         from caladan.data.output import rows
 
-        if not self._order and self._arrow is None and self.count() > _SORTED_UP_TO:
+        is_sorted = self._order or self._is_ordered
+        if not is_sorted and self._arrow is None and self.count() > _SORTED_UP_TO:
             return list(rows(self._table.arrow(limit=n)))
         return list(rows(self.ordered().slice(0, n)))
 
@@ -164,7 +168,8 @@ class Relation:
         """The facts as an Arrow table, in the order of `rows()`."""
         from caladan.data.order import in_order
 
-        return self.arrow() if self._order else in_order(self.arrow())
+        in_place = self._order or self._is_ordered
+        return self.arrow() if in_place else in_order(self.arrow())
 
     def __len__(self) -> int:
         return self.count()

@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from caladan import inputs
@@ -29,7 +30,7 @@ from caladan.language import parse_goal
 from caladan.link import Definitions, undeclared
 from caladan.options import Options
 from caladan.pipeline import Compiled, compile_program
-from caladan.program import Program, Value
+from caladan.program import Atom, Goal, Program, Value
 from caladan.result import CaladanWarning, Relation, Result, Stopped
 from caladan.stats import Stats
 from caladan.store import Store
@@ -38,6 +39,11 @@ from caladan.wrap import Run, wrap
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
+
+    from caladan.explain import ScriptParts
+    from caladan.language.rasql import Script
+    from caladan.scripts import Scripts
+    from caladan.sql.script import Outcome
 
 
 def connect(
@@ -63,6 +69,7 @@ class Session:
         self._listeners = tuple(listeners)
         self._store = Store(engine)
         self._definitions = Definitions()
+        self._scripts: Scripts | None = None
         self._is_open = True
 
     # ── What users call ──────────────────────────────────────────────────────────────────────────
@@ -93,7 +100,7 @@ class Session:
 
     def run(
         self,
-        program: str | os.PathLike[str] | Program,
+        program: str | os.PathLike[str] | Program | Script,
         params: Mapping[str, object] | None = None,
         *,
         language: str | None = None,
@@ -105,7 +112,10 @@ class Session:
     ) -> Result:
         """Run a program, given as text or as the path of a file, and hand out its relations."""
         options = inputs.options(max_rounds, max_facts, timeout, permissive, strategy)
-        return self._run(inputs.program(program, language), inputs.values(params), options)
+        read, values = inputs.program(program, language), inputs.values(params)
+        if isinstance(read, Program):
+            return self._run(read, values, options)
+        return self._run_script(read, values, options)
 
     def query(self, goal: str, params: Mapping[str, object] | None = None) -> Relation:
         """Ask one goal of the rules run so far: `db.query("tc(1, X)")`."""
@@ -114,7 +124,7 @@ class Session:
 
     def explain(
         self,
-        program: str | os.PathLike[str] | Program,
+        program: str | os.PathLike[str] | Program | Script,
         stage: str = "all",
         *,
         html: str | os.PathLike[str] | None = None,
@@ -129,26 +139,37 @@ class Session:
         from caladan import explain
         from caladan.data.output import write_text
 
-        compiled = self._compile(inputs.program(program, language), inputs.values(params))
-        wants_spark = html is not None or stage in ("all", "spark")
-        plans = self._spark_plans(compiled) if wants_spark else None
+        read, values = inputs.program(program, language), inputs.values(params)
         name = engine or self._engine.name
-        text = explain.text(compiled, stage, engine=name, spark_plans=plans)
-        if html is not None:
+        wants_spark = html is not None or stage in ("all", "spark")
+        if isinstance(read, Program):
+            compiled = self._compile(read, values)
+            plans = self._spark_plans(compiled, self._store) if wants_spark else None
+            text = explain.text(compiled, stage, engine=name, spark_plans=plans)
             title = inputs.title(compiled.program)
-            page = explain.html(compiled, title=title, engine=name, spark_plans=plans)
-            write_text(html, page)
+            page = partial(explain.html, compiled, title=title, engine=name, spark_plans=plans)
+        else:
+            parts = self._explained(read, values, wants_spark)
+            text = explain.script_text(parts, stage, engine=name)
+            page = partial(explain.script_html, parts, title=inputs.title(read), engine=name)
+        if html is not None:
+            write_text(html, page())
         return text
 
     def check(
-        self, program: str | os.PathLike[str] | Program, params: Mapping[str, object] | None = None
+        self,
+        program: str | os.PathLike[str] | Program | Script,
+        params: Mapping[str, object] | None = None,
     ) -> tuple[Diagnostic, ...]:
         """Compile a program without running it: its warnings, or an error with all mistakes."""
-        return self._compile(inputs.program(program), inputs.values(params)).warnings
+        read, values = inputs.program(program), inputs.values(params)
+        if isinstance(read, Program):
+            return self._compile(read, values).warnings
+        return self._compile_script(read, values)[0].warnings
 
-    def sql(self, query: str) -> Relation:
-        """Run a RaSQL query over the session's relations."""
-        raise error("C051", "the RaSQL language arrives with a later version")
+    def sql(self, query: str, params: Mapping[str, object] | None = None) -> Relation:
+        """Run RaSQL over the session's relations: the answer of the last query."""
+        return self._run_script(inputs.script(query), inputs.values(params), Options()).answer
 
     def why(self, fact: str) -> str:
         """Why a fact holds: its proof tree."""
@@ -188,10 +209,70 @@ class Session:
             raise Stopped(run.stopped.diagnostics, result) from None
         return result
 
+    def _run_script(self, script: Script, params: Mapping[str, Value], options: Options) -> Result:
+        from caladan.scripts import result
+
+        self._check_open()
+        stats = Stats()
+        started = time.perf_counter()
+
+        def evaluate(compiled: Compiled, store: Store) -> Run:
+            return self._evaluate(compiled, store, options, stats)
+
+        ran = self._rasql().run(script, params, self._store.snapshot(), evaluate)
+        stats.seconds = time.perf_counter() - started
+        stats.engine = self._engine.name
+        for warning in ran.outcome.warnings:
+            warnings.warn(str(warning), CaladanWarning, stacklevel=3)
+        found = result(ran, self._engine, stats)
+        if ran.stopped is not None:
+            raise Stopped(ran.stopped.diagnostics, found) from None
+        return found
+
+    def _compile_script(
+        self, script: Script, params: Mapping[str, Value]
+    ) -> tuple[Outcome, list[Store]]:
+        self._check_open()
+        return self._rasql().compile(script, params, self._store.snapshot())
+
+    def _explained(
+        self, script: Script, params: Mapping[str, Value], wants_spark: bool
+    ) -> ScriptParts:
+        """What explain shows of a script."""
+        from caladan.explain import ScriptParts
+
+        outcome, stores = self._compile_script(script, params)
+        programs = [
+            (compiled, self._spark_plans(compiled, store) if wants_spark else None)
+            for compiled, store in zip(outcome.compiled, stores, strict=True)
+        ]
+        return ScriptParts(programs, outcome.queries, [str(f) for f in outcome.findings])
+
+    def _rasql(self) -> Scripts:
+        from caladan.scripts import Scripts
+
+        if self._scripts is None:
+            self._scripts = Scripts(self._engine, self._definitions, self._derive)
+        return self._scripts
+
+    def _derive(self, name: str) -> Table | None:
+        """A relation that rules of earlier runs define, in full."""
+        if name not in self._definitions.derived:
+            return None
+        asked = Program(goals=(Goal(Atom(name, ())),))
+        linked = replace(self._definitions.link(asked, self._store), goals=())
+        catalog = _catalog(linked, self._store)
+        compiled = compile_program(linked, catalog, {}, wanted=(name,))
+        run = self._evaluate(compiled, self._store, Options(), Stats())
+        if run.stopped is not None:
+            raise run.stopped
+        return run.derived[name]
+
     def _compile(self, program: Program, params: Mapping[str, Value]) -> Compiled:
         self._check_open()
         linked = self._definitions.link(program, self._store)
-        return compile_program(linked, _catalog(linked, self._store), params)
+        catalog = _catalog(linked, self._store)
+        return compile_program(linked, catalog, params, suggested=self._store)
 
     def _evaluate(self, compiled: Compiled, store: Store, options: Options, stats: Stats) -> Run:
         events = Several(stats, *self._listeners)
@@ -220,13 +301,13 @@ class Session:
 
         return complete
 
-    def _spark_plans(self, compiled: Compiled) -> Sequence[tuple[str, str]] | None:
+    def _spark_plans(self, compiled: Compiled, store: Store) -> Sequence[tuple[str, str]] | None:
         """Spark's own plans of a program, on an engine that has them; data may be absent."""
         plans = getattr(self._engine, "plans", None)
         if plans is None:
             return None
         options = Options()
-        base, _ = self._store.load(compiled, options, Events(), may_lack_data=True)
+        base, _ = store.load(compiled, options, Events(), may_lack_data=True)
         return plans(compiled.delta, base, options)
 
     def _check_open(self) -> None:

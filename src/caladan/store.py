@@ -38,6 +38,14 @@ class Store:
         """Give a relation its data, in place of any it had."""
         self._sources[name] = source
 
+    def drop(self, name: str) -> None:
+        """Forget the data of a relation."""
+        del self._sources[name]
+
+    def source(self, name: str) -> Source | None:
+        """What was given for a relation."""
+        return self._sources.get(name)
+
     def __contains__(self, name: object) -> bool:
         return name in self._sources
 

@@ -94,3 +94,13 @@ def test_goal_columns() -> None:
     out = compiled(ARC + "query arc(X, X). query arc(1, Z). query arc(_, Z).")
     names = [[c.name for c in g.columns] for g in out.checked.goals]
     assert names == [["X", "X_2"], ["A", "Z"], ["A", "Z"]]
+
+
+def test_a_rule_that_is_wrong_does_not_hide_the_errors_of_others() -> None:
+    told = refused(ARC + "p(A, C) <- arc(A, B). r(A) <- arc(A). t(A) <- nope(A). query s(X).")
+    assert [c for c in ("C010", "C011", "C013", "C021") if c in told] == [
+        "C010",
+        "C011",
+        "C013",
+        "C021",
+    ]

@@ -173,7 +173,7 @@ MISTAKES = [
     ),
     (["run", "tc.dl", "--engine", "sparc"], 2, "error[C050]: there is no engine 'sparc'"),
     (["run", "tc.dl", "--max-rounds", "0", "--facts", "facts"], 2, "error[C050]: max_rounds must"),
-    (["run", "tc.dl", "--language", "rasql"], 2, "error[C051]: the RaSQL language arrives"),
+    (["run", "tc.dl", "--language", "rasql"], 1, "tc.dl:1:14: error[C001]:"),
     (["run", "tc.dl", "--data", "arc"], 2, "usage: caladan run"),
     (["run", "tc.dl", "--format", "xls"], 2, "usage: caladan run"),
     (["run"], 2, "usage: caladan run"),

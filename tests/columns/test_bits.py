@@ -1,4 +1,4 @@
-"""Bit rows and lists over classes of words, against sets of pairs."""
+"""Bit rows and ranges over classes of words, against sets of pairs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from caladan.columns.folded import NONE, BitRows, Distinct, Fold, ListRows, Swapped
+from caladan.columns.folded import NONE, BitRows, Distinct, Fold, RangeRows, Swapped
 from caladan.columns.kernels.bits import set_bits
 from caladan.columns.layout import Layout
 
@@ -53,10 +53,22 @@ def bit_rows(rows: Fold, columns: Fold, pairs: list[tuple[int, int]]) -> BitRows
     return BitRows.of(rows, columns, bits)
 
 
-def list_rows(rows: Fold, columns: Fold, pairs: list[tuple[int, int]]) -> ListRows:
-    lists = [sorted(c for r, c in pairs if r == k) for k in range(rows.count)]
-    bounds = np.cumsum([0, *map(len, lists)])
-    return ListRows.of(rows, columns, bounds, np.array([c for each in lists for c in each], np.uint32))
+def ranges_of(values: list[int]) -> list[tuple[int, int]]:
+    """Ascending values as ranges of neighbours."""
+    found: list[tuple[int, int]] = []
+    for value in values:
+        if found and found[-1][1] == value - 1:
+            found[-1] = (found[-1][0], value)
+        else:
+            found.append((value, value))
+    return found
+
+
+def range_rows(rows: Fold, columns: Fold, pairs: list[tuple[int, int]]) -> RangeRows:
+    by_row = [ranges_of(sorted(c for r, c in pairs if r == k)) for k in range(rows.count)]
+    bounds = np.cumsum([0, *map(len, by_row)])
+    ranges = np.array([low << 32 | high for row in by_row for low, high in row], np.uint64)
+    return RangeRows.of(rows, columns, bounds, ranges)
 
 
 def facts(blocks: list[tuple[np.ndarray, ...]]) -> list[tuple[int, ...]]:
@@ -88,10 +100,10 @@ def check(layout: Layout, expected: Facts, limit: int) -> None:
     assert set(facts(list(layout.select({}, limit)))) == expected
 
 
-@pytest.mark.parametrize("make", [bit_rows, list_rows])
+@pytest.mark.parametrize("make", [bit_rows, range_rows])
 @given(relation=relations(), limit=st.sampled_from([1, 10, 1000]))
 def test_layouts_hold_their_facts(
-    make: Callable[..., BitRows | ListRows],
+    make: Callable[..., BitRows | RangeRows],
     relation: tuple[Fold, Fold, list[tuple[int, int]], Facts, Facts],
     limit: int,
 ) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from hypothesis import given, strategies as st
 
-from caladan.columns.kernels.closure import closure_bits, closure_lists, reach_lists
+from caladan.columns.kernels.closure import closure_bits, closure_ranges, reach_ranges
 from caladan.columns.kernels.generations import equal_sets
 from caladan.columns.kernels.graph import components, condense, reach
 from caladan.engines.embedded.shapes.pairs import Graph
@@ -103,22 +105,30 @@ def test_closures(drawn: tuple[int, int, Edges, set[int]], cut: int) -> None:
     one_by_one = np.unpackbits(bits.view(np.uint8), axis=1, bitorder="little")
     assert [np.flatnonzero(row).tolist() for row in one_by_one] == expected
 
-    bounds, out = np.zeros(count + 1, np.int64), np.empty(count * columns, np.uint32)
-    assert closure_lists(graph.bounds, graph.targets, cyclic, bounds, out, NO_STOP) == count
-    assert [out[bounds[r] : bounds[r + 1]].tolist() for r in range(count)] == expected
+    bounds, out = np.zeros(count + 1, np.int64), np.empty((count + 1) * columns + 2, np.uint64)
+    assert closure_ranges(graph.bounds, graph.targets, cyclic, bounds, out, NO_STOP) == count
+    assert [values(out[bounds[r] : bounds[r + 1]]) for r in range(count)] == expected
+
+
+def values(ranges: np.ndarray) -> list[int]:
+    """What the ranges of a row stand for; between two of them something is missing."""
+    pairs = [(int(r) >> 32, int(r) & 0xFFFFFFFF) for r in ranges]
+    assert all(low <= high for low, high in pairs)
+    assert all(high + 1 < low for (_, high), (low, _) in itertools.pairwise(pairs))
+    return [value for low, high in pairs for value in range(low, high + 1)]
 
 
 @given(descending())
-def test_lists_that_run_out_of_room_keep_the_rows_they_have(
+def test_ranges_that_run_out_of_room_keep_the_rows_they_have(
     drawn: tuple[int, int, Edges, set[int]],
 ) -> None:
     columns, count, edges, _ = drawn
     graph = graph_of(count, edges)
-    bounds, out = np.zeros(count + 1, np.int64), np.empty(columns, np.uint32)
+    bounds, out = np.zeros(count + 1, np.int64), np.empty(columns, np.uint64)
     cyclic = np.zeros(columns, np.bool_)
-    done = closure_lists(graph.bounds, graph.targets, cyclic, bounds, out, NO_STOP)
+    done = closure_ranges(graph.bounds, graph.targets, cyclic, bounds, out, NO_STOP)
     for r in range(done):
-        assert out[bounds[r] : bounds[r + 1]].tolist() == sorted(reachable(edges, r))
+        assert values(out[bounds[r] : bounds[r + 1]]) == sorted(reachable(edges, r))
 
 
 @given(graphs(), st.data())
@@ -130,11 +140,21 @@ def test_searches(drawn: tuple[int, Edges], data: st.DataObject) -> None:
     start_bounds = np.cumsum([0, *map(len, starts)])
     flat = np.array([v for s in starts for v in sorted(s)], np.uint32)
     bounds = np.zeros(len(starts) + 1, np.int64)
-    out = np.empty((len(starts) + 1) * nodes, np.uint32)
-    assert reach_lists(
-        graph.bounds, graph.targets, start_bounds, flat, 0, len(starts), bounds, out, NO_STOP
+    out, walked = np.empty((len(starts) + 1) * nodes + 2, np.uint64), np.zeros(1, np.int64)
+    assert reach_ranges(
+        graph.bounds,
+        graph.targets,
+        start_bounds,
+        flat,
+        0,
+        len(starts),
+        bounds,
+        out,
+        walked,
+        NO_STOP,
     ) == len(starts)
-    assert [out[bounds[s] : bounds[s + 1]].tolist() for s in range(len(starts))] == expected
+    assert [values(out[bounds[s] : bounds[s + 1]]) for s in range(len(starts))] == expected
+    assert walked[0] == sum(1 + sum(x == v for x, _ in edges) for row in expected for v in row)
     for s, row in zip(starts, expected, strict=True):
         marks = np.zeros(nodes, np.bool_)
         count = reach(graph.bounds, graph.targets, np.array(sorted(s), np.uint32), marks)
@@ -158,10 +178,9 @@ def test_equal_sets_are_one_class(drawn: tuple[int, Edges]) -> None:
 
 
 def test_a_raised_flag_stops_long_kernels() -> None:
-    nodes = 4000
-    graph = graph_of(
-        nodes, {(v + 1, v) for v in range(nodes - 1)} | {(v + 2, v) for v in range(nodes - 2)}
-    )
+    nodes = 5000
+    graph = graph_of(nodes, {(v, v - 2) for v in range(2, nodes)})  # every other one: many ranges
     cyclic = np.zeros(nodes, np.bool_)
-    bounds, out = np.zeros(nodes + 1, np.int64), np.empty(nodes * nodes // 2, np.uint32)
-    assert closure_lists(graph.bounds, graph.targets, cyclic, bounds, out, STOP) < nodes
+    bounds, out = np.zeros(nodes + 1, np.int64), np.empty(nodes * nodes // 2, np.uint64)
+    assert closure_ranges(graph.bounds, graph.targets, cyclic, bounds, out, NO_STOP) == nodes
+    assert closure_ranges(graph.bounds, graph.targets, cyclic, bounds, out, STOP) < nodes

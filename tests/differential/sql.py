@@ -79,7 +79,7 @@ def relation(name: str, kinds: str, rules: list[Rule]) -> str:
     exits = [_select(rule, kinds) for rule in rules if not _reads(rule, name)]
     steps = [_select(rule, kinds) for rule in rules if _reads(rule, name)]
     if not steps:
-        return " UNION ".join(exits)
+        return f"SELECT DISTINCT * FROM ({' UNION '.join(exits)})"
     columns = ", ".join(f"C{i}" for i in range(max(len(kinds), 1)))
     return (
         f"WITH RECURSIVE {name}({columns}) AS "

@@ -33,12 +33,25 @@ class Folder:
         return self.path.name
 
     @property
+    def file(self) -> Path:
+        return next(self.path.glob("program.*"))
+
+    @property
     def text(self) -> str:
-        return (self.path / "program.dl").read_text(encoding="utf-8")
+        return self.file.read_text(encoding="utf-8")
 
     @property
     def program(self) -> Program:
-        return parse(self.text, name=f"{self.name}/program.dl")
+        return parse(self.text, name=f"{self.name}/{self.file.name}")
+
+    @property
+    def is_sql(self) -> bool:
+        return self.file.suffix == ".sql"
+
+    @property
+    def data(self) -> Path:
+        """The folder with the facts and the expected answers: its own, or that of its twin."""
+        return ROOT / self.meta["twin"] if "twin" in self.meta else self.path
 
     @property
     def params(self) -> dict[str, Any]:
@@ -51,7 +64,7 @@ class Folder:
     @property
     def facts(self) -> dict[str, Path]:
         """The data files by relation."""
-        return {path.stem: path for path in sorted(self.path.glob("facts/*"))}
+        return {path.stem: path for path in sorted(self.data.glob("facts/*"))}
 
     @property
     def oracles(self) -> dict[str, str]:
@@ -60,6 +73,8 @@ class Folder:
 
     def queries(self) -> list[str]:
         """For each query of the program, in order, the stem of its expected file."""
+        if "answers" in self.meta:
+            return self.meta["answers"]
         asked = [goal.atom.relation for goal in self.program.goals if not goal.export]
         return [
             f"{name}.{asked[:i].count(name) + 1}" if asked.count(name) > 1 else name
@@ -68,12 +83,14 @@ class Folder:
 
     def exports(self) -> dict[str, str]:
         """The exported relations, each with the stem of its expected file."""
+        if self.is_sql:
+            return {}
         exported = [goal.atom.relation for goal in self.program.goals if goal.export]
         return {name: f"{name}.export" for name in exported}
 
     def expected(self, stem: str) -> Expected:
         """What the goal with this stem must give."""
-        with (self.path / "expected" / f"{stem}.csv").open(newline="", encoding="utf-8") as file:
+        with (self.data / "expected" / f"{stem}.csv").open(newline="", encoding="utf-8") as file:
             header, *lines = csv.reader(file)
         if header == ["()"]:
             return Expected((), [() for _ in lines])
@@ -87,9 +104,10 @@ class Folder:
         )
 
 
-def folders() -> list[Folder]:
-    """Every folder that has a program."""
-    return [
+def folders(*, sql: bool = False) -> list[Folder]:
+    """Every folder that has a program of rules; with `sql`, those with a script too."""
+    found = [
         Folder(meta.parent, tomllib.loads(meta.read_text(encoding="utf-8")))
         for meta in sorted(ROOT.glob("*/meta.toml"))
     ]
+    return [folder for folder in found if sql or not folder.is_sql]

@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "caladan"
 # without the session. A new room must be given its place here.
 ROWS = (
     ("errors", "options", "events"),  # small things that everyone needs
-    ("program", "values"),  # what a program is, and what its values are
+    ("program", "values", "functions"),  # what a program is, its values, functions of them
     ("language",),  # text and Python into programs, and back
     ("analysis",),  # types, safety, strata
     ("operators",),  # the operator program
@@ -26,6 +26,7 @@ ROWS = (
     ("columns",),  # words, runs, kernels
     ("search",),  # the one join
     ("engines",),  # embedded, spark, reference
+    ("sql",),  # what of a RaSQL script is SQL, and who runs it
     ("ticks",),  # time
     ("explain",),
     ("result",),

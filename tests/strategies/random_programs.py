@@ -47,6 +47,7 @@ KINDS = ("plain", "linear", "nonlinear", "mutual", "aggregate", "monotone", "cut
 STORED = {"e": "ii", "f": "ii", "dag": "ii", "n": "i", "s": "is", "w": "iid"}
 """The stored relations, with the kinds of their columns; `dag` has no cycle."""
 
+AGGREGATES: tuple[AggregateFunction, ...] = ("min", "max", "sum", "count", "countd", "avg")
 TYPES = {"i": Type.INTEGER, "s": Type.STRING, "d": Type.DOUBLE}
 Facts: TypeAlias = dict[str, list[tuple[Any, ...]]]
 
@@ -147,13 +148,7 @@ class _Layers(Rules):
 
     def aggregate(self, name: str) -> None:
         groups = self.draw(st.sampled_from(["", "i", "s", "is"]))
-        functions = self.draw(
-            st.lists(
-                st.sampled_from(["min", "max", "sum", "count", "countd", "avg"]),
-                min_size=1,
-                max_size=3,
-            )
-        )
+        functions = self.draw(st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=3))
         kinds = [self.draw(st.sampled_from("id")) for _ in functions]
         for _ in range(self.draw(st.integers(1, 2))):
             body, bound = self.body([], bounded=False)

@@ -15,6 +15,7 @@ from caladan.program import (
     Aggregate,
     AggregateFunction,
     Arithmetic,
+    ArithmeticOperator,
     Atom,
     Choice,
     Comparison,
@@ -36,6 +37,7 @@ VALUES: dict[str, Sequence[Any]] = {
     "d": (0.0, 0.5, 1.0, 2.5),
 }
 OPERATORS: tuple[ComparisonOperator, ...] = ("=", "~=", "<", "<=", ">", ">=")
+COMPUTED: tuple[ArithmeticOperator, ...] = ("+", "-", "*", "div")
 MODULUS = 7
 
 Bound: TypeAlias = dict[str, list[str]]
@@ -103,7 +105,7 @@ class Rules:
         known = Variable(self.draw(st.sampled_from(bound["i"])))
         value = self.modular(bound)
         if not bounded and self.draw(st.booleans()):
-            summed = Arithmetic(self.draw(st.sampled_from(["+", "-"])), value, Variable("N"))
+            summed = Arithmetic(self.draw(st.sampled_from(COMPUTED[:2])), value, Variable("N"))
             equality = Comparison("=", known, summed)
         else:
             equality = Comparison("=", Variable("N"), value)
@@ -140,13 +142,13 @@ class Rules:
 
     def modular(self, bound: Bound) -> Expression:
         left, right = self.simple("i", bound), self.simple("i", bound)
-        shape = self.draw(st.sampled_from(["+", "-", "*", "div", "if"]))
-        if shape == "if":
+        if self.draw(st.integers(0, len(COMPUTED))) == 0:
             test = Comparison("<", left, right)
             return Arithmetic("mod", Conditional((test,), left, right), Constant(MODULUS))
-        if shape == "div":
+        operator = self.draw(st.sampled_from(COMPUTED))
+        if operator == "div":
             right = Constant(self.draw(st.integers(1, 3)))
-        return Arithmetic("mod", Arithmetic(shape, left, right), Constant(MODULUS))
+        return Arithmetic("mod", Arithmetic(operator, left, right), Constant(MODULUS))
 
     def constant(self, kind: str) -> Constant:
         return Constant(self.draw(st.sampled_from(VALUES[kind])))

@@ -1,7 +1,7 @@
 """The analysis, pass after pass: a Program goes in, a Checked comes out.
 
-All errors that can be found are collected before giving up: passes that need the findings of an
-earlier one are not run on a program that the earlier one refused.
+All errors that can be found are collected before giving up: rules that mention something unknown are
+left out of the passes after that, which look at the others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from caladan.analysis.core import Checked, CoreGoal, CoreRule, RelationInfo, Ter
 from caladan.analysis.monotone import monotone
 from caladan.analysis.normalize import normalize
 from caladan.analysis.parameters import parameters
-from caladan.analysis.resolve import Known, resolve
+from caladan.analysis.resolve import Known, resolve, unsound
 from caladan.analysis.safety import safety
 from caladan.analysis.strata import strata
 from caladan.analysis.types import Typed, types
@@ -36,17 +36,22 @@ def check(
     program: Program,
     catalog: Mapping[str, tuple[Column, ...]],
     values: Mapping[str, Value],
+    suggested: Iterable[str] = (),
 ) -> Checked:
     """The program in core form, or a CaladanError with everything that is wrong with it."""
     found = Diagnostics()
     bound = parameters(program, values, found)
-    known = resolve(bound, catalog, found)
-    normal = normalize(bound, found)
-    found.raise_errors()
+    known = resolve(bound, catalog, found, suggested)
+    normal = normalize(bound, found, unsound(bound, known))
     typed = types(normal.rules, known, found)
     safety(typed.rules, found)
     relations = _relations(known, normal.internal, typed, found)
-    goals = tuple(_goal(g, relations, found) for g in bound.goals)
+    goals = tuple(
+        _goal(g, relations, found)
+        for g in bound.goals
+        if g.atom.relation in relations
+        and relations[g.atom.relation].arity == len(g.atom.arguments)
+    )
     derived = [n for n, r in relations.items() if r.is_derived]
     rules = tuple(_feeding(r, relations[r.head]) for r in typed.rules)
     cliques = strata(rules, derived, found)

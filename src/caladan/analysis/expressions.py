@@ -13,6 +13,7 @@ from typing import Final
 from caladan.program import (
     Aggregate,
     Arithmetic,
+    Call,
     Conditional,
     Constant,
     Expression,
@@ -67,6 +68,10 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
             if then is None or otherwise is None:
                 return then or otherwise
             return widened(then, otherwise) or then
+        case Call("length"):
+            return Type.LONG
+        case Call():
+            return Type.STRING
         case Aggregate():
             return _aggregate_type(node, types)
 

@@ -18,6 +18,7 @@ from caladan.errors import Diagnostics
 from caladan.program import (
     Aggregate,
     Arithmetic,
+    Call,
     Comparison,
     Conditional,
     Expression,
@@ -125,7 +126,7 @@ def _is_computed(node: Expression) -> bool:
     match node:
         case Arithmetic("mod", _, right):
             return any(True for _ in variables(right))
-        case Arithmetic() | Negative():
+        case Arithmetic() | Negative() | Call("concat" | "replace"):
             return True
         case Conditional():
             return _is_computed(node.then) or _is_computed(node.otherwise)

@@ -25,6 +25,7 @@ from caladan.program import (
     Aggregate,
     Arithmetic,
     Atom,
+    Call,
     Choice,
     Comparison,
     Conditional,
@@ -50,11 +51,15 @@ class Normal:
     internal: frozenset[str]
 
 
-def normalize(program: Program, found: Diagnostics) -> Normal:
-    """Every rule of the program in core form, numbered from 1."""
+def normalize(
+    program: Program, found: Diagnostics, skipped: frozenset[int] = frozenset()
+) -> Normal:
+    """Every rule of the program in core form, numbered from 1, except those at `skipped` places."""
     names = _Names({r.name for r in program.relations} | {r.head.relation for r in program.rules})
     rules: list[CoreRule] = []
     for number, rule in enumerate(program.rules, start=1):
+        if number - 1 in skipped:
+            continue
         if not rule.body and rule.limit is None and not rule.order:
             rules.append(_fact(number, rule, found))
             continue
@@ -240,6 +245,9 @@ def _parts(node: Expression) -> Iterator[Expression]:
                 yield from _parts(comparison.right)
             yield from _parts(node.then)
             yield from _parts(node.otherwise)
+        case Call():
+            for part in node.arguments:
+                yield from _parts(part)
         case Aggregate():
             for term in node.terms:
                 yield from _parts(term)

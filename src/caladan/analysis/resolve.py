@@ -25,13 +25,17 @@ class Known:
 
 
 def resolve(
-    program: Program, catalog: Mapping[str, tuple[Column, ...]], found: Diagnostics
+    program: Program,
+    catalog: Mapping[str, tuple[Column, ...]],
+    found: Diagnostics,
+    suggested: Iterable[str] = (),
 ) -> dict[str, Known]:
-    """What every name of the program stands for."""
+    """What every name of the program stands for; `suggested` are names it might have meant."""
     known = {r.name: r for r in _declared(program.relations, found)}
     for name, columns in catalog.items():
         if name not in known:
             known[name] = Relation(name, columns)
+    suggested = tuple(suggested)
     table = {
         name: Known(len(r.columns), r.span, r.columns, takes_data=True) for name, r in known.items()
     }
@@ -47,7 +51,7 @@ def resolve(
                     "C010",
                     f"unknown relation `{atom.relation}`",
                     atom.span,
-                    help=did_you_mean(atom.relation, table)
+                    help=did_you_mean(atom.relation, (*table, *suggested))
                     or f"declare it with database({{{_declaration(atom)}}}), "
                     "add data for it, or write a rule for it",
                 )
@@ -61,11 +65,26 @@ def resolve(
                 "C021",
                 f"{kind} on `{atom.relation}`, which has neither rules nor data",
                 atom.span,
-                help=did_you_mean(atom.relation, table),
+                help=did_you_mean(atom.relation, (*table, *suggested)),
             )
         else:
             _check(atom.relation, len(atom.arguments), atom.span, table, found)
     return table
+
+
+def unsound(program: Program, known: Mapping[str, Known]) -> frozenset[int]:
+    """The places of the rules that mention what is not known, or with other arguments."""
+    return frozenset(
+        i
+        for i, rule in enumerate(program.rules)
+        if not all(
+            name in known and known[name].arity == arity
+            for name, arity in (
+                (rule.head.relation, len(rule.head.arguments)),
+                *((a.relation, len(a.arguments)) for a in _atoms(rule.body)),
+            )
+        )
+    )
 
 
 def _declared(relations: Iterable[Relation], found: Diagnostics) -> Iterator[Relation]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from caladan.program import (
     Aggregate,
     Arithmetic,
+    Call,
     Comparison,
     Conditional,
     Constant,
@@ -39,6 +40,8 @@ def replace_in(node: Expression, change: Callable[[Expression], Expression | Non
                 then=replace_in(node.then, change),
                 otherwise=replace_in(node.otherwise, change),
             )
+        case Call():
+            return replace(node, arguments=tuple(replace_in(a, change) for a in node.arguments))
         case Aggregate():
             return replace(node, terms=tuple(replace_in(t, change) for t in node.terms))
 

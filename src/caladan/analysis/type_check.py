@@ -11,6 +11,7 @@ from caladan.errors import Diagnostics, Related, Span
 from caladan.program import (
     Aggregate,
     Arithmetic,
+    Call,
     Comparison,
     Conditional,
     Constant,
@@ -137,6 +138,9 @@ class _Checker:
                         node.span or self._rule.span,
                         [*self._origins(node.then), *self._origins(node.otherwise)],
                     )
+            case Call():
+                for i, argument in enumerate(node.arguments):
+                    self._call_argument(node, i, argument)
             case Aggregate():
                 for term in node.terms:
                     self.expression(term)
@@ -156,6 +160,19 @@ class _Checker:
             node.span or self._rule.span,
             self._origins(node),
             "`/` divides fractions" if whole and type.is_floating else None,
+        )
+
+    def _call_argument(self, node: Call, position: int, argument: Expression) -> None:
+        """`substring` takes text and two whole numbers, all others take text."""
+        is_whole = node.function == "substring" and position > 0
+        type = self.expression(argument)
+        if type is None or (type.is_integral if is_whole else type is Type.STRING):
+            return
+        wanted = "a whole number" if is_whole else "text"
+        self._conflict(
+            f"`{node.function}` needs {wanted} here, not {article(type)}",
+            argument.span or node.span or self._rule.span,
+            self._origins(argument),
         )
 
     def _origins(self, node: Expression) -> list[Origin]:

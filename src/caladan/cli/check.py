@@ -7,6 +7,7 @@ import sys
 
 from caladan import inputs
 from caladan.cli.facts import add_data, parameters
+from caladan.program import Program
 from caladan.session import connect
 
 
@@ -18,6 +19,10 @@ def check(arguments: argparse.Namespace) -> int:
         warnings = db.check(program, parameters(arguments))
     for warning in warnings:
         print(warning, file=sys.stderr)
+    if not isinstance(program, Program):
+        count = len(program.statements)
+        print(f"{arguments.program}: ok, {count} {'statement' if count == 1 else 'statements'}")
+        return 0
     rules = f"{len(program.rules)} {'rule' if len(program.rules) == 1 else 'rules'}"
     goals = f"{len(program.goals)} {'goal' if len(program.goals) == 1 else 'goals'}"
     print(f"{arguments.program}: ok, {rules}, {goals}")

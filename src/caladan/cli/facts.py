@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from caladan.data.source import FORMATS, suffix
 from caladan.errors import Place, error
@@ -13,8 +14,11 @@ from caladan.program import Program, Value
 from caladan.session import Session
 from caladan.values import guess
 
+if TYPE_CHECKING:
+    from caladan.language.rasql import Script
 
-def add_data(db: Session, program: Program, arguments: argparse.Namespace) -> None:
+
+def add_data(db: Session, program: Program | Script, arguments: argparse.Namespace) -> None:
     """Give the session the data that the arguments name."""
     named: dict[str, str] = dict(arguments.data)
     for name, path in named.items():
@@ -30,7 +34,7 @@ def parameters(arguments: argparse.Namespace) -> dict[str, Value]:
     return {name: guess(text) for name, text in arguments.param}
 
 
-def _files(program: Program, folder: Path) -> Iterator[tuple[str, Path]]:
+def _files(program: Program | Script, folder: Path) -> Iterator[tuple[str, Path]]:
     """For each relation of a program its file or folder in a folder of facts, if there is one."""
     if not folder.is_dir():
         raise error("C030", "no such folder of facts", Place(str(folder)))
@@ -38,7 +42,7 @@ def _files(program: Program, folder: Path) -> Iterator[tuple[str, Path]]:
     for entry in sorted(folder.iterdir()):
         if entry.is_dir() or suffix(entry.name) in FORMATS:
             entries.setdefault(entry.name.partition(".")[0], []).append(entry)
-    for name in dict.fromkeys((*defined(program), *mentioned(program))):
+    for name in dict.fromkeys(_names(program, entries)):
         found = entries.get(name, [])
         if len(found) > 1:
             names = ", ".join(path.name for path in found)
@@ -48,3 +52,13 @@ def _files(program: Program, folder: Path) -> Iterator[tuple[str, Path]]:
             )  # fmt: skip
         for path in found:
             yield name, path
+
+
+def _names(program: Program | Script, known: Iterable[str]) -> Iterator[str]:
+    """The relations of a program; those of SQL by their names here, in upper or lower case."""
+    if isinstance(program, Program):
+        yield from defined(program)
+        yield from mentioned(program)
+    else:
+        tables = program.tables
+        yield from (name for name in known if name.lower() in tables)

@@ -7,16 +7,21 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from caladan import inputs
 from caladan.cli import show
 from caladan.cli.facts import add_data, parameters
 from caladan.data.output import write_text
+from caladan.errors import error
 from caladan.language import parse_goal
 from caladan.program import Program
 from caladan.progress import Progress, progress
 from caladan.result import REJECTED, Result, Stopped
 from caladan.session import connect
+
+if TYPE_CHECKING:
+    from caladan.language.rasql import Script
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -32,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         _close(live)
 
 
-def _run(program: Program, arguments: argparse.Namespace, live: Progress | None) -> int:
+def _run(program: Program | Script, arguments: argparse.Namespace, live: Progress | None) -> int:
     with connect(
         arguments.engine,
         master=arguments.master,
@@ -59,10 +64,12 @@ def _run(program: Program, arguments: argparse.Namespace, live: Progress | None)
     return 0
 
 
-def _asked(program: Program, queries: list[str]) -> Program:
+def _asked(program: Program | Script, queries: list[str]) -> Program | Script:
     """The program with the queries of the command line in place of its own."""
     if not queries:
         return program
+    if not isinstance(program, Program):
+        raise error("C050", "--query asks a goal of rules; write a SELECT into the script instead")
     goals = [parse_goal(query, name="--query") for query in queries]
     exports = [goal for goal in program.goals if goal.export]
     return replace(program, goals=(*exports, *goals))

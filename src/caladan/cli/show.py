@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from caladan import display
 from caladan.data.output import to_text
@@ -17,10 +17,13 @@ from caladan.errors import error
 from caladan.program import Program
 from caladan.result import REJECTED, Relation, Result
 
+if TYPE_CHECKING:
+    from caladan.language.rasql import Script
+
 SHOWN: Final = 20  # rows of a table
 
 
-def check_format(program: Program, arguments: argparse.Namespace) -> None:
+def check_format(program: Program | Script, arguments: argparse.Namespace) -> None:
     """Refuse formats that cannot show what the program asks for, before it is run."""
     if arguments.out is not None:
         if arguments.format == "table":
@@ -28,15 +31,22 @@ def check_format(program: Program, arguments: argparse.Namespace) -> None:
         return
     if arguments.format == "parquet":
         raise error("C050", "parquet cannot be printed: add --out DIR")
-    derived = {rule.head.relation for rule in program.rules}
-    asked = len(program.goals) or len(derived)
+    asked, what = _wanted(program)
     if arguments.format == "csv" and asked != 1:
-        what = "goals" if program.goals else "relations without a query"
         raise error(
             "C050",
             f"csv can show one relation, and the program has {asked} {what}",
             help="ask for one with --query, use --format json, or write files with --out DIR",
         )
+
+
+def _wanted(program: Program | Script) -> tuple[int, str]:
+    """How many relations a program asks for, and what to call them."""
+    if not isinstance(program, Program):
+        return len(program.queries), "queries"
+    if program.goals:
+        return len(program.goals), "goals"
+    return len({rule.head.relation for rule in program.rules}), "relations without a query"
 
 
 def on_stdout(result: Result, format: str, *, quiet: bool) -> None:

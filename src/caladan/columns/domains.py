@@ -23,7 +23,8 @@ import pyarrow.compute as pc
 
 from caladan.columns.interner import ABSENT, Interner
 from caladan.columns.layout import Words
-from caladan.columns.ranks import Kind, Ranks, rank_arrow
+from caladan.columns.ranks import Kind, Ranks, rank_arrow, rank_of
+from caladan.program import Value
 
 _FAR: Final = 1 << 31  # words from here on are the numbers of interned values
 _ROOMY: Final = 4  # offsets may waste so many words for each value
@@ -155,6 +156,15 @@ class StringDomain:
 Domain: TypeAlias = OffsetDomain | SortedDomain | InternedDomain | StringDomain
 
 
+def word_of(value: Value, domain: Domain) -> int | None:
+    """The word of a Python value, None if the domain does not have it."""
+    if isinstance(domain, StringDomain):
+        return domain.find(str(value))
+    if domain.kind is Kind.FLOAT and isinstance(value, int):
+        value = float(value)
+    return domain.find(rank_of(value))
+
+
 def closed_domain(kind: Kind, columns: Sequence[Ranks]) -> tuple[Domain, list[Words]]:
     """A domain for all values of some columns, and the columns in its words."""
     filled = [column for column in columns if len(column)]
@@ -192,7 +202,7 @@ def string_domain(columns: Sequence[pa.ChunkedArray]) -> tuple[StringDomain, lis
     encoded = pa.concat_arrays(whole.chunks).dictionary_encode() if whole.num_chunks else None
     if encoded is None:
         return StringDomain(pa.array([], pa.string())), [np.empty(0, np.uint32) for _ in columns]
-    order = pc.array_sort_indices(encoded.dictionary)
+    order = pc.call_function("array_sort_indices", [encoded.dictionary])
     place: Words = np.empty(len(order), np.uint32)
     place[order.to_numpy()] = np.arange(len(order), dtype=np.uint32)
     words = place[encoded.indices.to_numpy()]

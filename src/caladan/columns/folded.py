@@ -1,12 +1,12 @@
-"""Binary relations whose facts are never listed: bit rows and lists over classes of words.
+"""Binary relations whose facts are never listed: bit rows and ranges over classes of words.
 
 Words that stand in the same facts are folded into one class: the nodes of a strongly connected
 component, siblings of one generation. A relation is then a matrix over classes, kept as bits
-(`BitRows`) or as ascending lists (`ListRows`), and two `Fold`s that lead from words to classes and
-back. A few facts that do not fit the folding may stand beside it (`extra`).
+(`BitRows`) or as ranges (`RangeRows`), and two `Fold`s that lead from words to classes and back. A
+few facts that do not fit the folding may stand beside it (`extra`).
 
     BitRows     rows × columns / 8 bytes, whatever the facts; membership is one probe
-    ListRows    4 bytes a pair of classes
+    RangeRows   8 bytes for each range of neighbouring classes in a row
     Swapped     another layout, read with its two columns exchanged
     Distinct    a relation of one column: its words
 
@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from caladan.columns.kernels import bits as bit_kernels, lists as list_kernels
+from caladan.columns.kernels import bits as bit_kernels, ranges as range_kernels
 from caladan.columns.kernels.graph import adjacency
 from caladan.columns.layout import BLOCK, Counts, Keys, Layout, Mask, Words, first_rows
 
@@ -70,6 +70,10 @@ class Fold:
         """The bytes its arrays take."""
         return self.class_of.nbytes + self.bounds.nbytes + self.members.nbytes
 
+    def part(self, begin: int, end: int) -> Fold:
+        """The same classes for the words from `begin` to `end`, which are counted from 0."""
+        return Fold.of(self.class_of[begin:end].copy(), self.count)
+
     def of_word(self, word: int) -> int | None:
         """The class of a word, if it has one."""
         if word >= len(self.class_of) or self.class_of[word] == NONE:
@@ -79,7 +83,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class _Folded(ABC):
-    """What bit rows and lists have in common: the folds and the facts beside them."""
+    """What bit rows and ranges have in common: the folds and the facts beside them."""
 
     rows: Fold
     columns: Fold
@@ -99,6 +103,11 @@ class _Folded(ABC):
 
     @abstractmethod
     def _rows_with(self, column: int) -> Mask: ...
+
+    def _beside(self) -> int:
+        """The bytes of folds and extra facts; a fold that serves both columns is there once."""
+        folds = {id(fold): fold.nbytes for fold in (self.rows, self.columns)}
+        return sum(folds.values()) + self.extra.nbytes
 
     def _listed(self, words: Words, rows: int) -> Iterator[tuple[Words, ...]]:
         cursor = np.zeros(3, np.int64)
@@ -181,6 +190,10 @@ class BitRows(_Folded):
         bit_kernels.weigh_bits(bits, _in_binary(columns.sizes, bits.shape[1]), per_row)
         return cls(rows, columns, _NO_KEYS, int(per_row @ rows.sizes), bits)
 
+    def with_columns(self, columns: Fold) -> BitRows:
+        """The same bits for other words in the second column; facts beside them are left out."""
+        return BitRows.of(self.rows, columns, self.bits)
+
     def with_extra(self, first: Words, second: Words) -> BitRows:
         """The same with facts beside the matrix, none of which is in it."""
         extra = _packed(first, second)
@@ -188,7 +201,7 @@ class BitRows(_Folded):
 
     @property
     def nbytes(self) -> int:
-        return self.bits.nbytes + self.rows.nbytes + self.columns.nbytes + self.extra.nbytes
+        return self.bits.nbytes + self._beside()
 
     def _emit(self, words: Words, cursor: Counts, first: Words, second: Words) -> int:
         row_of, columns = self.rows.class_of, self.columns
@@ -218,45 +231,48 @@ def _in_binary(sizes: Counts, words: int) -> NDArray[np.uint64]:
 
 
 @dataclass(frozen=True, slots=True)
-class ListRows(_Folded):
-    """For each class of rows the ascending list of its columns' classes."""
+class RangeRows(_Folded):
+    """For each class of rows the ranges of its columns' classes, first << 32 | last, ascending."""
 
     bounds: Counts
-    values: Words
+    ranges: Keys
 
     @classmethod
-    def of(cls, rows: Fold, columns: Fold, bounds: Counts, values: Words) -> ListRows:
-        """Lists, counted."""
+    def of(cls, rows: Fold, columns: Fold, bounds: Counts, ranges: Keys) -> RangeRows:
+        """Ranges, counted."""
         per_row = np.empty(len(bounds) - 1, np.int64)
-        list_kernels.weigh_lists(bounds, values, columns.sizes, per_row)
-        return cls(rows, columns, _NO_KEYS, int(per_row @ rows.sizes), bounds, values)
+        range_kernels.weigh_ranges(bounds, ranges, columns.bounds, per_row)
+        return cls(rows, columns, _NO_KEYS, int(per_row @ rows.sizes), bounds, ranges)
 
-    def with_extra(self, first: Words, second: Words) -> ListRows:
-        """The same with facts beside the lists, none of which is in them."""
+    def with_columns(self, columns: Fold) -> RangeRows:
+        """The same ranges for other words in the second column; facts beside are left out."""
+        return RangeRows.of(self.rows, columns, self.bounds, self.ranges)
+
+    def with_extra(self, first: Words, second: Words) -> RangeRows:
+        """The same with facts beside the ranges, none of which is in them."""
         extra = _packed(first, second)
         total = self.total + len(extra)
-        return ListRows(self.rows, self.columns, extra, total, self.bounds, self.values)
+        return RangeRows(self.rows, self.columns, extra, total, self.bounds, self.ranges)
 
     @property
     def nbytes(self) -> int:
-        lists = self.bounds.nbytes + self.values.nbytes
-        return lists + self.rows.nbytes + self.columns.nbytes + self.extra.nbytes
+        return self.bounds.nbytes + self.ranges.nbytes + self._beside()
 
     def _emit(self, words: Words, cursor: Counts, first: Words, second: Words) -> int:
         row_of, columns = self.rows.class_of, self.columns
-        return list_kernels.emit_lists(
-            self.bounds, self.values, words, row_of, columns.bounds, columns.members,
+        return range_kernels.emit_ranges(
+            self.bounds, self.ranges, words, row_of, columns.bounds, columns.members,
             cursor, first, second,
         )  # fmt: skip
 
     def _probe(self, first: Words, second: Words, out: Mask) -> None:
-        list_kernels.contains_lists(
-            self.bounds, self.values, self.rows.class_of, self.columns.class_of, first, second, out
+        range_kernels.contains_ranges(
+            self.bounds, self.ranges, self.rows.class_of, self.columns.class_of, first, second, out
         )
 
     def _rows_with(self, column: int) -> Mask:
         out = np.empty(len(self.bounds) - 1, np.bool_)
-        list_kernels.column_lists(self.bounds, self.values, column, out)
+        range_kernels.column_ranges(self.bounds, self.ranges, column, out)
         return out
 
 

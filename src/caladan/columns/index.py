@@ -60,34 +60,68 @@ class Matches:
         for run in index.runs:
             starts: Counts = np.empty(len(keys), np.int64)
             counts: Counts = np.empty(len(keys), np.int64)
-            total = probe.ranges(keys, run.keys, index.shift, run.bounds, lead, starts, counts)
+            sieve = run.filter(index.shift, len(keys))
+            total = probe.ranges(
+                keys, run.keys, index.shift, run.bounds, lead, sieve.bits, sieve.log, starts, counts
+            )
             if total:
                 self._found.append((run, starts, counts))
                 self.total += total
 
-    def chunks(self, room: int) -> Iterator[tuple[Counts, Keys]]:
+    def chunks(self, room: int) -> Iterator[tuple[Words, Keys]]:
         """Rows and the keys found for them, about `room` at a time; a row's are never split."""
         if not self._found:
             return
-        counts = self._found[0][2]
+        run, starts, counts = self._found[0]
         for _, _, more in self._found[1:]:
             counts = counts + more
-        room = min(self.total, max(room, int(counts.max())))
+        room = self.total if self.total <= room else max(room, int(counts.max()))
+        used: Counts = np.zeros(1, np.int64)
         first = 0
         while first < self._rows:
-            rows: Counts = np.empty(room, np.int64)
-            end = probe.fitting(counts, first, room, rows)
-            places: Counts = np.cumsum(counts[first:end])
-            used = int(places[-1]) if len(places) else 0
-            places -= counts[first:end]
-            hits: Keys = np.empty(used, np.uint64)
-            for run, starts, each in self._found:
-                probe.copy_matches(run.keys, starts, each, first, end, places, hits)
+            rows: Words = np.empty(room, np.uint32)
+            hits: Keys = np.empty(room, np.uint64)
+            if len(self._found) == 1:
+                end = probe.spread(run.keys, starts, counts, first, room, used, rows, hits)
+            else:
+                end = self._accumulated(counts, first, room, used, rows, hits)
             first = end
-            if used:
-                yield self._living(rows[:used], hits)
+            if used[0]:
+                yield self._living(rows[: used[0]], hits[: used[0]])
 
-    def _living(self, rows: Counts, hits: Keys) -> tuple[Counts, Keys]:
+    def emitted(
+        self, room: int, bases: Keys, moves: Sequence[tuple[int, int, int]]
+    ) -> Iterator[Keys]:
+        """Head keys: each row's base with columns of the keys found moved in, for all matches.
+
+        A move is (shift in the key found, mask, shift in the head key).
+        """
+        from_shifts, masks, to_shifts = zip(*moves, strict=True)
+        used: Counts = np.zeros(1, np.int64)
+        for run, starts, counts in self._found:
+            total = int(counts.sum())
+            size = total if total <= room else max(room, int(counts.max()))
+            first = 0
+            while first < self._rows:
+                out: Keys = np.empty(size, np.uint64)
+                first = probe.emit(
+                    run.keys, starts, counts, first, size, bases,
+                    np.array(from_shifts, np.int64), np.array(masks, np.uint64),
+                    np.array(to_shifts, np.int64), used, out,
+                )  # fmt: skip
+                if used[0]:
+                    yield out[: used[0]]
+
+    def _accumulated(
+        self, counts: Counts, first: int, room: int, used: Counts, rows: Words, hits: Keys
+    ) -> int:
+        places: Counts = np.empty(self._rows - first, np.int64)
+        end = probe.fitting(counts, first, room, used, rows, places)
+        for run, starts, each in self._found:
+            probe.copy_matches(run.keys, starts, each, first, end, places, hits)
+        return end
+
+    def _living(self, rows: Words, hits: Keys) -> tuple[Words, Keys]:
         alive = self._index.alive(hits)
         return (rows, hits) if alive is None else (rows[alive], hits[alive])
 
@@ -96,5 +130,8 @@ def present(index: Index, keys: Keys, lead: int) -> Mask:
     """Which keys have a match."""
     found: Mask = np.zeros(len(keys), np.bool_)
     for run in index.runs:
-        probe.mark_present(keys, run.keys, index.shift, run.bounds, lead, found)
+        sieve = run.filter(index.shift, len(keys))
+        probe.mark_present(
+            keys, run.keys, index.shift, run.bounds, lead, sieve.bits, sieve.log, found
+        )
     return found

@@ -13,11 +13,14 @@ from typing import Final
 import numpy as np
 
 from caladan.columns.index import present
+from caladan.columns.kernels import sorted as kernels
 from caladan.columns.layout import BLOCK, Keys, Mask, Words, first_rows
 from caladan.columns.packing import Packing
 from caladan.columns.runs import Arrangement, Run, distinct, subtracted
 from caladan.operators.tree import Version
 
+_BITMAP_BITS: Final = 31  # of a key, for which a bitmap of all possible facts is made: 256 MB
+_WORTH_BITMAP: Final = 1 << 18  # facts derived again and again before that
 _COMPACT: Final = 1 << 23  # pending keys that are made distinct before more are taken
 
 
@@ -40,7 +43,7 @@ class PackedIndex:
     def column(self, hits: Keys, column: int) -> Words:
         return self.packing.column(hits, column)
 
-    def alive(self, hits: Keys) -> Mask | None:  # noqa: ARG002
+    def alive(self, hits: Keys) -> Mask | None:
         return None
 
 
@@ -55,6 +58,8 @@ class PackedRelation:
         self._pending: list[Keys] = []
         self._pending_keys = 0
         self._compact_at = _COMPACT
+        self._seen: Keys | None = None
+        self._tried = 0
 
     @property
     def arity(self) -> int:
@@ -68,6 +73,7 @@ class PackedRelation:
     @property
     def nbytes(self) -> int:
         pending = sum(keys.nbytes for keys in self._pending)
+        pending += 0 if self._seen is None else self._seen.nbytes
         return pending + sum(a.nbytes for a in (self.base, *self._others.values()))
 
     def count(self) -> int:
@@ -85,6 +91,10 @@ class PackedRelation:
 
     def add_keys(self, keys: Keys) -> None:
         """Facts as keys of the base packing. The array is taken over."""
+        self._tried += len(keys)
+        if self._seen is not None:
+            count = kernels.unseen(keys, self._seen, keys)
+            keys = keys[:count] if 2 * count > len(keys) else keys[:count].copy()
         if not len(keys):
             return
         self._pending.append(keys)
@@ -115,13 +125,50 @@ class PackedRelation:
                 self._behind[order].append(delta)
         self.base.commit()
 
+    def absorb(self, old: Keys, delta: Keys) -> None:
+        """Take over what the tiny-delta machine made of the delta: sorted, old and still new."""
+        self.base.delta = None
+        for arrangement in self._others.values():
+            arrangement.delta = None
+        if self._seen is not None:
+            for keys in (old, delta):
+                kernels.unseen(keys, self._seen, np.empty_like(keys))
+        if len(old):
+            run = Run(old, self.base.packing)
+            for behind in self._behind.values():
+                behind.append(run)
+            self.base.push(run)
+        if len(delta):
+            self.base.delta = Run(delta, self.base.packing)
+
     def _take_pending(self) -> Keys:
         pending, self._pending, self._pending_keys = self._pending, [], 0
         self._compact_at = _COMPACT
         if not pending:
             return np.empty(0, np.uint64)
         keys = pending[0] if len(pending) == 1 else np.concatenate(pending)
-        return subtracted(distinct(keys), self.base.runs)
+        if self._seen is not None:
+            keys.sort()
+            return keys
+        new = subtracted(distinct(keys), self.base.runs)
+        self._consider_bitmap(new)
+        return new
+
+    def _consider_bitmap(self, new: Keys) -> None:
+        """Mark all facts in a bitmap, if most that is derived turns out to be known.
+
+        From then on what is derived is sorted only if it is new.
+        """
+        bits = sum(self.widths)
+        if bits <= _BITMAP_BITS and self.is_worth_bitmap(self.count() + len(new)):
+            self._seen = np.zeros(max(1, (1 << bits) >> 6), np.uint64)
+            for keys in (*(run.keys for run in self.base.all_runs), new):
+                kernels.unseen(keys, self._seen, np.empty_like(keys))
+
+    def is_worth_bitmap(self, known: int) -> bool:
+        """Whether facts were derived again so often that setting up a bitmap pays."""
+        again = self._tried - known
+        return again > max(_WORTH_BITMAP, (1 << sum(self.widths)) >> 7, 2 * known)
 
     @property
     def pending(self) -> Sequence[Keys]:

@@ -24,7 +24,7 @@ def width_of(size: int) -> int:
 
 @dataclass(frozen=True)
 class Packing:
-    """Where each column of a fact stands: `widths` by column, `order` from the highest bits down."""
+    """Where the columns of a fact stand: `widths` by column, `order` from the highest bits."""
 
     widths: tuple[int, ...]
     order: tuple[int, ...]
@@ -80,7 +80,7 @@ class Packing:
         return self.shifts[self.order[columns - 1]] if columns else 0
 
     def prefix_key(self, words: Sequence[Words | int], rows: int) -> tuple[Keys, int]:
-        """A lookup key from the first columns of the order; and the leading column's place in it."""
+        """A lookup key from the first columns of the order, and the first one's place in it."""
         shift = self.prefix_shift(len(words))
         shifts = [self.shifts[c] - shift for c in self.order[: len(words)]]
         return packed(words, shifts, rows), shifts[0] if shifts else 0

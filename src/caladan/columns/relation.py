@@ -39,7 +39,7 @@ class StoredRelation:
 
     def __init__(self, domains: Sequence[Sized]) -> None:
         self._domains = tuple(domains)
-        widths = _widths(self._domains)
+        widths = widths_of(self._domains)
         self.body: Body = RowRelation(self.arity) if widths is None else PackedRelation(widths)
 
     @classmethod
@@ -68,6 +68,11 @@ class StoredRelation:
         """Facts that are perhaps new; `flip` decides."""
         self._fit()
         self.body.add(columns, rows)
+
+    def packed(self) -> PackedRelation | None:
+        """The packed body, ready for keys of words known so far; None if facts are kept by rows."""
+        self._fit()
+        return self.body if isinstance(self.body, PackedRelation) else None
 
     def flip(self) -> int:
         """Make the facts added since that are new the delta; returns how many they are."""
@@ -118,7 +123,7 @@ class StoredRelation:
             return
         if all(d.size <= 1 << w for d, w in zip(self._domains, self.body.widths, strict=True)):
             return
-        widths = _widths(self._domains)
+        widths = widths_of(self._domains)
         if widths is not None:
             self.body = self.body.repacked(widths)
         else:
@@ -139,7 +144,7 @@ def stored(layout: Layout, domains: Sequence[Sized]) -> StoredRelation:
     return relation
 
 
-def _widths(domains: Sequence[Sized]) -> tuple[int, ...] | None:
+def widths_of(domains: Sequence[Sized]) -> tuple[int, ...] | None:
     """Bits for each column, None if they are more than 64."""
     widths = [width_of(domain.size) for domain in domains]
     growing = [i for i, domain in enumerate(domains) if domain.grows]
@@ -165,4 +170,3 @@ def _by_rows(packed: PackedRelation) -> RowRelation:
     for keys in packed.pending:
         to.add(packed.columns_of(keys), len(keys))
     return to
-

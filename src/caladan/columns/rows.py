@@ -24,7 +24,6 @@ from caladan.columns.runs import Arrangement, Run
 from caladan.operators.tree import Version
 
 _PAIR = Packing((32, 32), (0, 1))
-_ROW = np.uint64(0xFFFFFFFF)
 
 
 class RowIndex:
@@ -54,10 +53,10 @@ class RowIndex:
         return self._prefixes.find(columns, rows).astype(np.uint64), 0
 
     def column(self, hits: Keys, column: int) -> Words:
-        return self._relation.words(column, (hits & _ROW).astype(np.int64))
+        return self._relation.words(column, hits.astype(np.uint32))
 
     def alive(self, hits: Keys) -> Mask | None:
-        return self._relation.alive((hits & _ROW).astype(np.int64), self._version)
+        return self._relation.alive(hits.astype(np.uint32), self._version)
 
 
 class RowRelation:
@@ -125,13 +124,13 @@ class RowRelation:
 
     # ── Reading ──────────────────────────────────────────────────────────────────────────────────
 
-    def words(self, column: int, rows: Counts) -> Words:
+    def words(self, column: int, rows: Words) -> Words:
         """A column at some rows."""
         out: Words = np.empty(len(rows), np.uint32)
         packs.gather(self._columns[column], rows, out)
         return out
 
-    def alive(self, rows: Counts, version: Version) -> Mask | None:
+    def alive(self, rows: Words, version: Version) -> Mask | None:
         """Which rows belong to a version; None if all that an index finds do."""
         if version is Version.OLD:
             return rows < self._old
@@ -215,7 +214,7 @@ class GroupRelation(RowRelation):
         self._changed[self._changed_rows] = False
         self._changed_rows = np.empty(0, np.int64)
 
-    def alive(self, rows: Counts, version: Version) -> Mask | None:
+    def alive(self, rows: Words, version: Version) -> Mask | None:
         if version is Version.OLD:
             return ~self._changed[rows]
         return self._changed[rows] if version is Version.DELTA else None
@@ -227,7 +226,7 @@ class GroupRelation(RowRelation):
             return
         for start in range(0, self._rows, rows):
             keys = np.arange(start, min(start + rows, self._rows), dtype=np.uint64)
-            alive = self.alive(keys.astype(np.int64), version)
+            alive = self.alive(keys.astype(np.uint32), version)
             yield keys if alive is None else keys[alive]
 
 

@@ -9,6 +9,7 @@ so every fact is merged O(log n) times.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +19,22 @@ from caladan.columns.layout import Counts, Keys
 from caladan.columns.packing import Packing
 
 _NO_BOUNDS: Counts = np.empty(0, np.int64)
-_SPARSE = 8  # bounds are made for runs with at least one key for so many words of the leading column
+_SMALL = 256  # keys below which a binary search is as quick as any filter
+_FILTER_BITS = 16  # bits of a filter for each key
+_SPARSE = (
+    8  # bounds are made for runs with at least one key for so many words of the leading column
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A bitmap that most lookup keys without a match do not pass; see kernels/probe.py."""
+
+    bits: Keys
+    log: int
+
+
+_NO_FILTER = Filter(np.empty(0, np.uint64), 0)
 
 
 class Run:
@@ -27,6 +43,7 @@ class Run:
     def __init__(self, keys: Keys, packing: Packing) -> None:
         self.keys = keys
         self.packing = packing
+        self._filters: dict[int, Filter] = {}
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -35,7 +52,23 @@ class Run:
     def nbytes(self) -> int:
         """The bytes of the keys, and of the bounds if there are any."""
         bounds = self.__dict__.get("bounds", _NO_BOUNDS)
-        return self.keys.nbytes + bounds.nbytes
+        filters = sum(each.bits.nbytes for each in self._filters.values())
+        return self.keys.nbytes + bounds.nbytes + filters
+
+    def filter(self, shift: int, lookups: int) -> Filter:
+        """A filter for lookup keys of that shift, once there are enough lookups to pay for it."""
+        known = self._filters.get(shift)
+        if known is not None:
+            return known
+        if len(self.keys) < _SMALL or lookups * 4 < len(self.keys):
+            return _NO_FILTER
+        wanted = (len(self.keys) * _FILTER_BITS - 1).bit_length()
+        space = sum(self.packing.widths) - shift
+        log = 0 if space <= wanted + 2 else wanted
+        bits: Keys = np.zeros(max(1, (1 << (log or space)) >> 6), np.uint64)
+        probe.fill_filter(self.keys, shift, log, bits)
+        self._filters[shift] = Filter(bits, log)
+        return self._filters[shift]
 
     @cached_property
     def bounds(self) -> Counts:

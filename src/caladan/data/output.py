@@ -142,6 +142,8 @@ def field(value: object) -> str:
             return "NaN" if math.isnan(value) else repr(value)
         case dt.datetime():
             return iso(value)
+        case None:  # only answers of SQL have it
+            return ""
         case _:
             return str(value)
 

@@ -1,7 +1,7 @@
 """Languages: text → Program, and Program → text.
 
     detect(text)              which language a text is written in
-    parse(text)               its Program
+    parse(text)               its Program (RaSQL: see there, for it takes more than the text)
     parse_goal("tc(1, X)")    a goal for a session, in DeALS
     unparse(program)          a Program as text
 
@@ -21,7 +21,7 @@ from caladan.program import Goal, Program
 LANGUAGES: Final = ("deals", "souffle", "rasql")
 """The languages that programs are written in as text."""
 
-_TITLES: Final = {"souffle": "Soufflé", "rasql": "RaSQL"}
+_TITLES: Final = {"souffle": "Soufflé"}
 
 _SQL: Final = r"\A\s*(?:with|select|create|insert|values)\b\s*"
 
@@ -63,7 +63,15 @@ def detect(text: str, *, name: str = "<program>") -> str:
 
 def parse(text: str, *, name: str = "<program>", language: str | None = None) -> Program:
     """The Program of a text; `name` is what diagnostics call it."""
-    _require(language or detect(text, name=name))
+    chosen = language or detect(text, name=name)
+    _require(chosen)
+    if chosen == "rasql":
+        raise error(
+            "C050",
+            "RaSQL becomes a Program only where the columns of its tables are known",
+            Place(name),
+            help="run it in a session: db.sql(text), or db.run(text)",
+        )
     return deals.parse(Source(name, text))
 
 
@@ -75,6 +83,8 @@ def parse_goal(text: str, *, name: str = "<goal>") -> Goal:
 def unparse(program: Program, language: str = "deals") -> str:
     """A Program as text that `parse` reads back."""
     _require(language)
+    if language != "deals":
+        raise error("C051", "a program cannot be written as RaSQL yet")
     return deals.unparse(program)
 
 

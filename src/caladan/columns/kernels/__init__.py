@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 import numba
+from numba.core import config as numba_config
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -26,7 +27,7 @@ CHECKED: Final = os.environ.get("CALADAN_CHECK", "") not in ("", "0")
 
 if CHECKED:
     _HOME = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    numba.config.CACHE_DIR = str(_HOME / "caladan" / "checked")  # pyright: ignore
+    numba_config.CACHE_DIR = str(_HOME / "caladan" / "checked")  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def kernel(signature: str | list[str]) -> Callable[[F], F]:

@@ -5,7 +5,7 @@ every relation that restricts the variable to be bound. Lists come out of tries 
 
     locate_dense, locate_sorted, descend    words → node of the trie, or -1
     children                                 node → its list
-    intersect                                the least list of a row proposes, the others confirm
+    intersect, intersect_two                 the least list of a row proposes, the others confirm
     count_common                             the same, counted only
     confirm                                  candidates that came from elsewhere, against lists
     expand                                   all members of the lists, for a plain join
@@ -190,6 +190,86 @@ def intersect(
         if resume >= 0:
             break
         row += 1
+    state[0] = row
+    state[1] = resume
+    state[2] = written
+    state[3] = made
+
+
+@helper
+def _walk(
+    values: Any, p: int, end: int, others: Any, q: int, stop: int, hint: int, words: Any, at: int
+) -> tuple[int, int, int]:
+    """Words of `values[p:end]` that are in `others[q:stop]`, into `words[at:]` while there is room.
+
+    `hint` is where some earlier search in `others` ended. Returns where it stopped in both lists,
+    and how many words it wrote.
+    """
+    written = 0
+    last = min(end, p + words.size - at)
+    while p < last and q < stop:
+        word = values[np.uint64(p)]
+        if hint > q and others[np.uint64(hint)] <= word:
+            q = hint
+        q = seek(others, q, stop, word, end - p)
+        p += 1
+        if q < stop and others[np.uint64(q)] == word:
+            words[at + written] = word
+            written += 1
+    return p, q, written
+
+
+_TWO = "void(i8[::1], i8[::1], i8[:, ::1], i8[:, ::1], i8[::1], i8, i8[::1], i8[::1], i8[::1])"
+
+
+@kernel(_TWO)
+def intersect_two(
+    first: Any,
+    second: Any,
+    lo: Any,
+    hi: Any,
+    which: Any,
+    budget: int,
+    state: Any,
+    parents: Any,
+    words: Any,
+) -> None:
+    """As `intersect`, for two lists, the usual case.
+
+    Rows often come in the order of the words they lead to, and share the long list of a hub: a row
+    searches on where the row before ended, if that was in the same list.
+    """
+    row = state[0]
+    resume = state[1]
+    written = 0
+    made = 0
+    hint = -1
+    hinted = -1  # the list that the hint is for, and its row
+    while row < lo.shape[1] and made < budget and written < parents.size:
+        least = hi[1, row] - lo[1, row] < hi[0, row] - lo[0, row]
+        best = which[row] if which.size > 0 else np.int64(least)
+        other = 1 - best
+        start = lo[best, row] if resume < 0 else resume
+        end = hi[best, row]
+        q = lo[other, row]
+        stop = hi[other, row]
+        if hinted != other or row == 0 or lo[other, row - 1] != q or hi[other, row - 1] != stop:
+            hint = -1
+        if best == 0:
+            p, q, found = _walk(first, start, end, second, q, stop, hint, words, written)
+        else:
+            p, q, found = _walk(second, start, end, first, q, stop, hint, words, written)
+        hint = min(q, stop - 1)
+        hinted = other
+        for i in range(written, written + found):
+            parents[i] = row
+        written += found
+        made += p - start
+        if p < end and q < stop:
+            resume = p
+        else:
+            resume = -1
+            row += 1
     state[0] = row
     state[1] = resume
     state[2] = written

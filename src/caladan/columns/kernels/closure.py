@@ -1,4 +1,4 @@
-"""Kernels for reachability between all nodes of an acyclic graph, as bit rows or as sorted lists.
+"""Kernels for reachability between all nodes of an acyclic graph, as bit rows or as ranges.
 
 The rows are numbered so that every edge leads from a row to a smaller one (`graph.components` and
 `graph.condense` see to that), so one pass over the rows suffices: the row of r is the union, over
@@ -22,8 +22,14 @@ from caladan.columns.kernels.intrinsics import lowest
 
 Array = Any
 
-_ONE = u8(1)
 _ZERO = u8(0)
+_ONE = u8(1)
+_SIX = u8(6)
+_63 = u8(63)
+_HALF = u8(32)
+_LOW = u8(0xFFFFFFFF)
+_ALL = u8(0xFFFFFFFFFFFFFFFF)
+_FEW = 4  # successors whose rows are merged; more are collected in bits
 
 
 @kernel("i8(i8[::1], u4[::1], b1[::1], u8[:, ::1], i8, i8, i8[::1])")
@@ -63,96 +69,171 @@ def closure_bits(
 
 
 @helper
-def _drain(bits: Array, summary: Array, first: Any, last: Any, out: Array, w: Any) -> Any:
-    """Write the set bits ascending and clear them; summary words first … last - 1 are looked at."""
-    for s in range(u8(first), u8(last)):
-        marks = summary[s]
-        summary[s] = _ZERO
-        while marks != _ZERO:
-            q = (u8(s) << u8(6)) | lowest(marks)
-            marks &= marks - _ONE
-            word = bits[q]
-            bits[q] = _ZERO
-            base = q << u8(6)
-            while word != _ZERO:
-                out[w] = u4(base | lowest(word))
-                w += _ONE
-                word &= word - _ONE
+def _put(ranges: Array, begin: Any, w: Any, first: Any, last: Any) -> Any:
+    """Append a range that starts behind the last one's start; it may touch or overlap that one.
+
+    The row starts at `begin` and ends before `w`; returns the new end.
+    """
+    if w > begin and first <= (ranges[w - _ONE] & _LOW) + _ONE:
+        if last > (ranges[w - _ONE] & _LOW):
+            ranges[w - _ONE] = (ranges[w - _ONE] & ~_LOW) | last
+        return w
+    ranges[w] = (first << _HALF) | last
+    return w + _ONE
+
+
+@helper
+def _has(ranges: Array, low: Any, high: Any, c: Any) -> bool:
+    while low < high:
+        middle = (low + high) >> _ONE
+        if (ranges[middle] >> _HALF) <= c:
+            if (ranges[middle] & _LOW) >= c:
+                return True
+            low = middle + _ONE
+        else:
+            high = middle
+    return False
+
+
+@helper
+def _merge(
+    one: Array, i: Any, end: Any, other: Array, j: Any, stop: Any, c: Any, out: Array
+) -> Any:
+    """The union of two lists of ranges and of c, which is behind all of the second; its length."""
+    w = _ZERO
+    pending = True
+    while i < end or j < stop or pending:
+        if (
+            i < end
+            and (j >= stop or one[i] <= other[j])
+            and (j < stop or not pending or (one[i] >> _HALF) <= c)
+        ):
+            w = _put(out, _ZERO, w, one[i] >> _HALF, one[i] & _LOW)
+            i += _ONE
+        elif j < stop:
+            w = _put(out, _ZERO, w, other[j] >> _HALF, other[j] & _LOW)
+            j += _ONE
+        else:
+            w = _put(out, _ZERO, w, c, c)
+            pending = False
     return w
 
 
-@kernel("i8(i8[::1], u4[::1], b1[::1], i8[::1], u4[::1], i8[::1])")
-def closure_lists(
+@helper
+def _fill(bits: Array, summary: Array, first: Any, last: Any) -> None:
+    """Set the bits first … last, and the summary's bit for each word touched."""
+    q = first >> _SIX
+    end = last >> _SIX
+    low = _ALL << (first & _63)
+    while q < end:
+        bits[q] |= low
+        summary[q >> _SIX] |= _ONE << (q & _63)
+        low = _ALL
+        q += _ONE
+    bits[q] |= low & (_ALL >> (_63 - (last & _63)))
+    summary[q >> _SIX] |= _ONE << (q & _63)
+
+
+@helper
+def _drain(bits: Array, summary: Array, begin: Any, out: Array) -> Any:
+    """Write the set bits as a row of ranges from `begin` on, and clear them; returns its end."""
+    w = begin
+    for s in range(u8(summary.size)):
+        marks = summary[s]
+        summary[s] = _ZERO
+        while marks != _ZERO:
+            q = (u8(s) << _SIX) | lowest(marks)
+            marks &= marks - _ONE
+            word = bits[q]
+            bits[q] = _ZERO
+            while word != _ZERO:
+                low = lowest(word)
+                rest = ~(word >> low)
+                length = lowest(rest) if rest != _ZERO else u8(64)
+                first = (q << _SIX) | low
+                w = _put(out, begin, w, first, first + length - _ONE)
+                if low + length >= u8(64):
+                    break
+                word &= _ALL << (low + length)
+    return w
+
+
+@kernel("i8(i8[::1], u4[::1], b1[::1], i8[::1], u8[::1], i8[::1])")
+def closure_ranges(
     bounds: Array, targets: Array, cyclic: Array, row_bounds: Array, out: Array, stop: Array
 ) -> int:
-    """Write the rows as ascending lists one behind the other into `out`; row_bounds[0] is 0.
+    """Write the rows as ranges, one row behind the other, into `out`; row_bounds[0] is 0.
 
-    Cost: the lengths of the successors' rows, 1 to 3 ns each. Returns the number of rows done:
-    fewer than all if `out` is full or `stop` was raised.
+    Components are numbered in the order a depth-first walk leaves them, so what a row reaches is
+    mostly a few long ranges. Cost: the ranges of the successors; with many successors also the
+    words they cover. Returns the number of rows done: fewer than all if `out` is full or `stop`
+    was raised.
     """
     columns = cyclic.size
     words = (columns + 63) >> 6
+    most = u8(columns // 2 + 2)  # ranges of a row
     bits = np.zeros(words + 1, np.uint64)
     summary = np.zeros((words >> 6) + 1, np.uint64)
+    here = np.empty(columns // 2 + 2, np.uint64)
+    there = np.empty(columns // 2 + 2, np.uint64)
     w = u8(0)
-    room = u8(out.size)
     work = 0
     for r in range(bounds.size - 1):
         lo = bounds[r]
         hi = bounds[r + 1]
         row_bounds[r + 1] = i8(w)
-        most = 1
-        for p in range(lo, hi):
-            d = targets[p]
-            most += row_bounds[d + 1] - row_bounds[d] + 1
-        if w + u8(min(most, columns)) > room:
+        if w + most > u8(out.size):
             return r
-        if work + most > 1 << 22:
+        if work > 1 << 22:
             work = 0
             if stop[0] != 0:
                 return r
-        work += most + 16
+        begin = w
         if hi - lo == 1:
-            d = targets[lo]
-            for i in range(u8(row_bounds[d]), u8(row_bounds[d + 1])):
-                out[w] = out[i]
+            d = u8(targets[lo])
+            for p in range(u8(row_bounds[d]), u8(row_bounds[d + _ONE])):
+                out[w] = out[p]
                 w += _ONE
-            if not cyclic[d]:
-                out[w] = d
+            w = _put(out, begin, w, d, d)
+        elif hi - lo <= _FEW:
+            length = _ZERO
+            for k in range(hi - 1, lo - 1, -1):
+                d = u8(targets[k])
+                if not _has(here, _ZERO, length, d):
+                    length = _merge(
+                        here,
+                        _ZERO,
+                        length,
+                        out,
+                        u8(row_bounds[d]),
+                        u8(row_bounds[d + _ONE]),
+                        d,
+                        there,
+                    )
+                    here, there = there, here
+                    work += i8(length)
+            for p in range(length):
+                out[w] = here[p]
                 w += _ONE
-        elif hi > lo:
-            first = i8(summary.size)
-            end = i8(0)
-            for p in range(hi - 1, lo - 1, -1):
-                d = u8(targets[p])
-                q = d >> u8(6)
-                bit = _ONE << (d & u8(63))
-                if bits[q] & bit:
-                    continue
-                bits[q] |= bit
-                s = q >> u8(6)
-                summary[s] |= _ONE << (q & u8(63))
-                end = max(end, i8(s) + 1)
-                first = min(first, i8(s))
-                begin = u8(row_bounds[d])
-                stop_at = u8(row_bounds[d + _ONE])
-                if begin < stop_at:
-                    first = min(first, i8(out[begin] >> u4(12)))
-                for i in range(begin, stop_at):
-                    y = u8(out[i])
-                    q = y >> u8(6)
-                    bits[q] |= _ONE << (y & u8(63))
-                    summary[q >> u8(6)] |= _ONE << (q & u8(63))
-            w = _drain(bits, summary, first, end, out, w)
+        else:
+            for k in range(hi - 1, lo - 1, -1):
+                d = u8(targets[k])
+                if (bits[d >> _SIX] >> (d & _63)) & _ONE == _ZERO:
+                    _fill(bits, summary, d, d)
+                    for p in range(u8(row_bounds[d]), u8(row_bounds[d + _ONE])):
+                        _fill(bits, summary, out[p] >> _HALF, out[p] & _LOW)
+                        work += 1 + i8(((out[p] & _LOW) - (out[p] >> _HALF)) >> _SIX)
+            w = _drain(bits, summary, begin, out)
+            work += words
         if r < columns and cyclic[r]:
-            out[w] = u4(r)
-            w += _ONE
+            w = _put(out, begin, w, u8(r), u8(r))
+        work += i8(w - begin) + 1
         row_bounds[r + 1] = i8(w)
     return bounds.size - 1
 
 
-@kernel("i8(i8[::1], u4[::1], i8[::1], u4[::1], i8, i8, i8[::1], u4[::1], i8[::1])")
-def reach_lists(
+@kernel("i8(i8[::1], u4[::1], i8[::1], u4[::1], i8, i8, i8[::1], u8[::1], i8[::1], i8[::1])")
+def reach_ranges(
     bounds: Array,
     targets: Array,
     start_bounds: Array,
@@ -161,54 +242,55 @@ def reach_lists(
     last: int,
     row_bounds: Array,
     out: Array,
+    walked: Array,
     stop: Array,
 ) -> int:
-    """For each source first … last - 1 the nodes it reaches, ascending: a search for each of them.
+    """For each source first … last - 1 the nodes it reaches, as ranges: a search for each of them.
 
     Source s starts from starts[start_bounds[s]:start_bounds[s + 1]], which it reaches. Its row ends
-    at row_bounds[s - first + 1]. Cost: the edges leaving the nodes reached. Returns the number of
-    sources done: fewer than asked if `out` is full or `stop` was raised.
+    at row_bounds[s - first + 1]. `walked` counts the nodes and edges seen, which is the cost.
+    Returns the number of sources done: fewer than asked if `out` is full or `stop` was raised.
     """
     columns = bounds.size - 1
     words = (columns + 63) >> 6
+    most = u8(columns // 2 + 2)
     bits = np.zeros(words + 1, np.uint64)
     summary = np.zeros((words >> 6) + 1, np.uint64)
+    queue = np.empty(columns + 1, np.uint32)  # one more: starts are written before they are tested
     w = u8(0)
-    room = u8(out.size)
     work = 0
     for s in range(first, last):
-        if w + u8(columns) > room:
+        if w + most > u8(out.size):
             return s - first
         if work > 1 << 22:
             work = 0
             if stop[0] != 0:
                 return s - first
-        # The row itself is the queue; draining the bits afterwards sorts it.
-        head = w
-        tail = w
+        head = _ZERO
+        tail = _ZERO
         for p in range(start_bounds[s], start_bounds[s + 1]):
             y = u8(starts[p])
-            q = y >> u8(6)
-            bit = _ONE << (y & u8(63))
-            out[tail] = u4(y)
+            q = y >> _SIX
+            bit = _ONE << (y & _63)
+            queue[tail] = u4(y)
             tail += u8((bits[q] & bit) == _ZERO)
             bits[q] |= bit
+            summary[q >> _SIX] |= _ONE << (q & _63)
         while head < tail:
-            v = out[head]
+            v = queue[head]
             head += _ONE
             work += bounds[v + 1] - bounds[v] + 1
+            walked[0] += bounds[v + 1] - bounds[v] + 1
             for p in range(bounds[v], bounds[v + 1]):
                 y = u8(targets[p])
-                q = y >> u8(6)
-                bit = _ONE << (y & u8(63))
+                q = y >> _SIX
+                bit = _ONE << (y & _63)
                 old = bits[q]
                 if (old & bit) == _ZERO:
                     bits[q] = old | bit
-                    out[tail] = u4(y)
+                    summary[q >> _SIX] |= _ONE << (q & _63)
+                    queue[tail] = u4(y)
                     tail += _ONE
-        for i in range(w, tail):
-            q = u8(out[i]) >> u8(6)
-            summary[q >> u8(6)] |= _ONE << (q & u8(63))
-        w = _drain(bits, summary, 0, summary.size, out, w)
+        w = _drain(bits, summary, w, out)
         row_bounds[s - first + 1] = i8(w)
     return last - first

@@ -17,6 +17,7 @@ from numba import i8, u8
 from caladan.columns.kernels import helper, kernel
 
 Array = Any
+Scalar = Any  # numba tells signed and unsigned apart, Python does not
 
 
 @kernel("void(i8[::1], i8[::1], i8[::1], b1[::1], b1)")
@@ -33,7 +34,7 @@ def improve(groups: Array, ranks: Array, best: Array, known: Array, smaller: boo
 
 
 @helper
-def add_wide(group: int, amount: int, low: Array, high: Array) -> None:
+def add_wide(group: Scalar, amount: Scalar, low: Array, high: Array) -> None:
     """Add a 64-bit amount to a 128-bit sum."""
     before = low[group]
     after = before + u8(amount)
@@ -42,7 +43,7 @@ def add_wide(group: int, amount: int, low: Array, high: Array) -> None:
 
 
 @helper
-def add_compensated(group: int, amount: float, total: Array, error: Array, plain: Array) -> None:
+def add_compensated(group: Scalar, amount: float, total: Array, error: Array, plain: Array) -> None:
     """Add a double to a sum and what rounding lost to its error."""
     before = total[group]
     after = before + amount
@@ -89,7 +90,7 @@ def place_integers(
         if known[who]:
             if amount == held[who] or (larger and amount < held[who]):
                 continue
-            # Minus the held amount: the complement, and 1; the negative of the smallest has no place.
+            # Minus the held amount is its complement and 1: the smallest has no negative.
             add_wide(groups[i], ~held[who], low, high)
             add_wide(groups[i], 1, low, high)
         known[who] = True

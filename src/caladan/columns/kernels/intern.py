@@ -1,7 +1,7 @@
 """Interning: a number for each distinct 64-bit key, in order of first appearance.
 
-The table is open addressing with linear probing: `slots` holds id + 1 (0 is free), `keys` the key of
-each id. It is kept at most half full by its owner. Expected constant time a key.
+The table is open addressing with linear probing: `slots` holds id + 1 (0 is free), `keys` the key
+of each id. It is kept at most half full by its owner. Expected constant time a key.
 """
 
 from __future__ import annotations
@@ -13,19 +13,22 @@ from numba import i8, u4, u8
 from caladan.columns.kernels import helper, kernel
 
 Array = Any
+Scalar = Any  # numba tells signed and unsigned apart, Python does not
 
 ABSENT = 0xFFFFFFFF  # the id of a key that is not there
 
 
 @helper
-def slot_of(key: int, mask: int) -> int:
+def slot_of(key: Scalar, mask: Scalar) -> Scalar:
     """Where to start looking for a key."""
     h = key * u8(0x9E3779B97F4A7C15)
     return (h ^ (h >> u8(32))) & mask
 
 
 @kernel("i8(u8[::1], u4[::1], u8[::1], i8, u4[::1], i8[::1])")
-def intern(batch: Array, slots: Array, keys: Array, known: int, ids: Array, fresh: Array) -> int:
+def intern(
+    batch: Array, slots: Array, keys: Array, known: Scalar, ids: Array, fresh: Array
+) -> Scalar:
     """The id of each key of a batch; new keys get the next ids. Returns how many are known now.
 
     `fresh` gets the positions in the batch of the keys that were new, in the order of their ids.
@@ -71,7 +74,7 @@ def find(batch: Array, slots: Array, keys: Array, ids: Array) -> None:
 
 
 @kernel("void(u8[::1], i8, u4[::1])")
-def refill(keys: Array, known: int, slots: Array) -> None:
+def refill(keys: Array, known: Scalar, slots: Array) -> None:
     """Put the known keys into an empty, larger table."""
     mask = u8(slots.size - 1)
     for i in range(known):

@@ -9,10 +9,11 @@ from numba import u4, u8
 from caladan.columns.kernels import kernel
 
 Array = Any
+Scalar = Any  # numba tells signed and unsigned apart, Python does not
 
 
 @kernel("void(u8[::1], u4[::1], i8)")
-def pack(keys: Array, words: Array, shift: int) -> None:
+def pack(keys: Array, words: Array, shift: Scalar) -> None:
     """Start keys with a column of words, shifted to its place."""
     by = u8(shift)
     for i in range(keys.size):
@@ -20,7 +21,7 @@ def pack(keys: Array, words: Array, shift: int) -> None:
 
 
 @kernel("void(u8[::1], u4[::1], i8)")
-def pack_into(keys: Array, words: Array, shift: int) -> None:
+def pack_into(keys: Array, words: Array, shift: Scalar) -> None:
     """Add a column to keys whose bits there are still 0."""
     by = u8(shift)
     for i in range(keys.size):
@@ -28,7 +29,7 @@ def pack_into(keys: Array, words: Array, shift: int) -> None:
 
 
 @kernel("void(u8[::1], i8, u8, u4[::1])")
-def unpack(keys: Array, shift: int, mask: int, out: Array) -> None:
+def unpack(keys: Array, shift: Scalar, mask: Scalar, out: Array) -> None:
     """A column of keys; the mask is that of its width."""
     by = u8(shift)
     for i in range(keys.size):
@@ -46,7 +47,7 @@ def repack(keys: Array, from_shifts: Array, masks: Array, to_shifts: Array, out:
         out[i] = moved
 
 
-@kernel("void(u4[::1], i8[::1], u4[::1])")
+@kernel("void(u4[::1], u4[::1], u4[::1])")
 def gather(words: Array, rows: Array, out: Array) -> None:
     """The words at given rows."""
     for i in range(rows.size):
@@ -54,7 +55,7 @@ def gather(words: Array, rows: Array, out: Array) -> None:
 
 
 @kernel("i8(u4[::1], b1[::1], u4[::1])")
-def compress(words: Array, keep: Array, out: Array) -> int:
+def compress(words: Array, keep: Array, out: Array) -> Scalar:
     """The words whose flag is set. `out` has room for all; no branches."""
     written = 0
     for i in range(words.size):
@@ -64,7 +65,7 @@ def compress(words: Array, keep: Array, out: Array) -> int:
 
 
 @kernel("u4(u4[::1])")
-def largest(words: Array) -> int:
+def largest(words: Array) -> Scalar:
     """The largest word; 0 if there is none."""
     most = u4(0)
     for i in range(words.size):

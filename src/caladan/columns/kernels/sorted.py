@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from numba import u8
+
 from caladan.columns.kernels import helper, kernel
 
 Array = Any
+Scalar = Any  # numba tells signed and unsigned apart, Python does not
 
 
 @kernel("i8(u8[::1])")
-def dedup(keys: Array) -> int:
+def dedup(keys: Array) -> Scalar:
     """Drop repetitions from sorted keys, in place. One pass without branches."""
     n = keys.size
     if n == 0:
@@ -30,7 +33,7 @@ def dedup(keys: Array) -> int:
 
 
 @kernel("i8(u8[::1], u8[::1], u8[::1])")
-def merge(left: Array, right: Array, out: Array) -> int:
+def merge(left: Array, right: Array, out: Array) -> Scalar:
     """The union of two arrays. Linear; what both hold is written once."""
     i = j = written = 0
     while i < left.size and j < right.size:
@@ -52,7 +55,7 @@ def merge(left: Array, right: Array, out: Array) -> int:
 
 
 @helper
-def gallop(keys: Array, low: int, key: int) -> int:
+def gallop(keys: Array, low: Scalar, key: Scalar) -> Scalar:
     """The first position from `low` on whose key is not smaller: log of the distance to it."""
     n = keys.size
     if low >= n or keys[low] >= key:
@@ -73,8 +76,8 @@ def gallop(keys: Array, low: int, key: int) -> int:
 
 
 @kernel("i8(u8[::1], u8[::1], u8[::1])")
-def subtract_galloping(batch: Array, run: Array, out: Array) -> int:
-    """What of a batch is not in a much larger run: a search for each key, from where the last ended.
+def subtract_galloping(batch: Array, run: Array, out: Array) -> Scalar:
+    """What of a batch is not in a much larger run: a search a key, from where the last ended.
 
     `out` may be the batch itself.
     """
@@ -89,7 +92,7 @@ def subtract_galloping(batch: Array, run: Array, out: Array) -> int:
 
 
 @kernel("i8(u8[::1], u8[::1], u8[::1])")
-def subtract_linear(batch: Array, run: Array, out: Array) -> int:
+def subtract_linear(batch: Array, run: Array, out: Array) -> Scalar:
     """What of a batch is not in a run of similar size: one pass over both, without branches.
 
     `out` may be the batch itself.
@@ -106,4 +109,22 @@ def subtract_linear(batch: Array, run: Array, out: Array) -> int:
         out[written] = batch[i]
         written += 1
         i += 1
+    return written
+
+
+@kernel("i8(u8[::1], u8[::1], u8[::1])")
+def unseen(keys: Array, seen: Array, out: Array) -> Scalar:
+    """The keys, in any order, whose bit in a bitmap was not set; now it is.
+
+    `out` may be the keys themselves. One random access a key.
+    """
+    written = u8(0)
+    for i in range(keys.size):
+        key = keys[i]
+        word = key >> u8(6)
+        bit = u8(1) << (key & u8(63))
+        before = seen[word]
+        seen[word] = before | bit
+        out[written] = key
+        written += u8((before & bit) == u8(0))
     return written

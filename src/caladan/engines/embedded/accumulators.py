@@ -70,7 +70,7 @@ class Best:
     def add(self, groups: Counts, amounts: Values) -> None:
         kernels.improve(groups, amounts.ranks, self._best, self._known, self._smaller)
 
-    def place(self, groups: Counts, amounts: Values, place: str, keys: tuple[Words, ...]) -> None:  # noqa: ARG002
+    def place(self, groups: Counts, amounts: Values, place: str, keys: tuple[Words, ...]) -> None:
         self.add(groups, amounts)
 
     def ranks(self, groups: Counts) -> Ranks:
@@ -178,7 +178,7 @@ class Average:
         self._sum.add(groups, amounts)
         self._count.add(groups, Values(Kind.INTEGER, np.ones(len(groups), np.int64)))
 
-    def place(self, groups: Counts, amounts: Values, place: str, keys: tuple[Words, ...]) -> None:  # noqa: ARG002
+    def place(self, groups: Counts, amounts: Values, place: str, keys: tuple[Words, ...]) -> None:
         self.add(groups, amounts)
 
     def ranks(self, groups: Counts) -> Ranks:
@@ -192,4 +192,3 @@ def grown(array: NDArray[Any], size: int) -> NDArray[Any]:
     larger = np.zeros(max(size, 2 * len(array), 16), array.dtype)
     larger[: len(array)] = array
     return larger
-

@@ -1,8 +1,8 @@
 """A rule's body as a set of parts, without an order.
 
-The compiler's plan has its joins in one order; here they are taken apart again, because the order is
-chosen while running, by looking at the facts. `Extend` becomes an equality: it binds its variable,
-or tests it where an atom was first.
+The compiler's plan has its joins in one order; here they are taken apart again, because the order
+is chosen while running, by looking at the facts. `Extend` becomes an equality: it binds its
+variable, or tests it where an atom was first.
 
 An integer column that meets a variable of doubles (or the other way round) cannot share words with
 it. It gets a variable of its own, and an equality that widens one into the other.
@@ -10,7 +10,7 @@ it. It gets a variable of its own, and an equality that widens one into the othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from caladan.analysis.core import RelationInfo
@@ -48,8 +48,8 @@ _COUNTING = ("sum", "count", "avg", "msum", "mcount")
 class Binding:
     """A variable and the expression it equals.
 
-    A `solved` one is not as the user wrote it (`Y = X - 1` for `X = Y + 1`): where it leaves 64 bits
-    there is no solution, and no mistake.
+    A `solved` one is not as the user wrote it (`Y = X - 1` for `X = Y + 1`): where it leaves 64
+    bits there is no solution, and no mistake.
     """
 
     variable: str
@@ -150,7 +150,9 @@ def _amount(argument: Expression, column: Expression) -> Expression:
         counted = argument.function == "count" or (
             argument.function == "mcount" and len(argument.terms) < 2
         )
-        return Constant(1) if counted or argument.function == "countd" else argument.terms[-1]
+        if counted or argument.function == "countd" or not argument.terms:
+            return Constant(1)
+        return argument.terms[-1]
     return column
 
 
@@ -189,12 +191,12 @@ def kind_of_expression(expression: Expression, kinds: Mapping[str, Kind]) -> Kin
             raise TypeError(f"not an expression of a body: {expression}")
 
 
-def mismatched(scan: Scan, info: RelationInfo, kinds: Mapping[str, Kind]) -> Sequence[int]:
-    """The columns of a negated atom whose kind is not that of the variable they meet."""
-    return [
-        i
+def mismatched(scan: Scan, info: RelationInfo, kinds: Mapping[str, Kind]) -> dict[int, str]:
+    """The columns of a negated atom that meet a variable of another kind, with that variable."""
+    return {
+        i: argument.name
         for i, (argument, column) in enumerate(zip(scan.arguments, info.columns, strict=True))
         if isinstance(argument, Variable)
         and not argument.is_anonymous
         and kinds[argument.name] is not kind_of(column.type)
-    ]
+    }

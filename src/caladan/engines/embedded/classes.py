@@ -105,9 +105,8 @@ class Classes:
             node = (scan.relation, i)
             if isinstance(argument, Constant):
                 self._constant(node, argument.value)
-            elif not argument.is_anonymous:
-                if body.kinds[argument.name] is self._class(node).kind:
-                    self._unite(node, (number, argument.name))
+            elif body.kinds.get(argument.name) is self._class(node).kind:
+                self._unite(node, (number, argument.name))
 
     def _flow(self, number: int, expression: Expression, to: Node) -> None:
         """The values of an expression reach a node."""

@@ -59,9 +59,7 @@ class CutRows:
         self._add(words, len(order))
 
 
-def sorted_rows(
-    columns: Sequence[Ranks], order: Sequence[tuple[int, bool]], width: int
-) -> Ranks:
+def sorted_rows(columns: Sequence[Ranks], order: Sequence[tuple[int, bool]], width: int) -> Ranks:
     """The rows in an order of (column, descending), ties by the first `width` columns."""
     if not columns:
         return np.zeros(1, np.int64)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from caladan.columns.domains import Domain, StringDomain
+from caladan.columns.domains import Domain, StringDomain, word_of
 from caladan.columns.layout import Mask, Words
 from caladan.columns.ranks import Kind, Ranks, float_ranks, rank_floats, rank_of
 from caladan.engines.embedded.frontier import Frontier
@@ -66,16 +66,24 @@ class Evaluator:
     def __init__(self, domains: Mapping[str, Domain]) -> None:
         self._domains = domains
 
+    def domain(self, variable: str) -> Domain:
+        """The domain of a variable."""
+        return self._domains[variable]
+
     def words(self, expression: Expression, frontier: Frontier, domain: Domain) -> Words:
         """The value of an expression as words of a domain."""
         if isinstance(expression, Variable) and self._domains[expression.name] is domain:
             return frontier.columns[expression.name]
         if isinstance(expression, Constant):
-            word = domain.find(_found(expression.value, domain))  # pyright: ignore
+            word = self.word(expression, domain)
             if word is not None:
                 return np.full(frontier.rows, word, np.uint32)
         values = self.values(expression, frontier, domain)
         return domain.words(values.widened(domain.kind).ranks)
+
+    def word(self, constant: Constant, domain: Domain) -> int | None:
+        """The word of a constant, None if the domain does not have it yet."""
+        return word_of(constant.value, domain)
 
     def values(self, expression: Expression, frontier: Frontier, text: Domain | None) -> Values:
         """The value of an expression in every row; `text` is the domain of texts in it."""
@@ -122,9 +130,7 @@ class Evaluator:
                     return self._domains[name]
         return None
 
-    def _choose(
-        self, conditional: Conditional, frontier: Frontier, text: Domain | None
-    ) -> Values:
+    def _choose(self, conditional: Conditional, frontier: Frontier, text: Domain | None) -> Values:
         chosen: Mask = np.ones(frontier.rows, np.bool_)
         for comparison in conditional.condition:
             # Later comparisons are looked at only where the earlier ones hold.
@@ -159,11 +165,10 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], Mask]]] = {
 
 def _constants_hold(operator: str, left: Constant, right: Constant) -> bool:
     one, other = left.value, right.value
-    if not isinstance(one, str) and not isinstance(other, str):
-        if isinstance(one, float) or isinstance(other, float):
-            one, other = float(one), float(other)  # pyright: ignore
-        one, other = rank_of(one), rank_of(other)
-    return bool(_COMPARISONS[operator](one, other))
+    if isinstance(one, str) or isinstance(other, str):
+        return bool(_COMPARISONS[operator](one, other))
+    values = [_constant(value, 1, None) for value in (one, other)]
+    return bool(compared(operator, *values)[0])
 
 
 def _gives(expression: Expression) -> Sequence[str]:
@@ -175,12 +180,6 @@ def _gives(expression: Expression) -> Sequence[str]:
             return [*_gives(expression.then), *_gives(expression.otherwise)]
         case _:
             return []
-
-
-def _found(value: Value, domain: Domain) -> Any:
-    if isinstance(value, str):
-        return value
-    return rank_of(float(value) if domain.kind is Kind.FLOAT else value)  # pyright: ignore
 
 
 def _constant(value: Value, rows: int, text: Domain | None) -> Values:

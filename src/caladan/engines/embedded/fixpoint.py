@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -19,16 +20,15 @@ from caladan.columns.domains import Domain
 from caladan.columns.layout import Counts, Layout, Words, concatenated
 from caladan.columns.relation import StoredRelation, stored
 from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
-from caladan.engines.embedded import shapes
 from caladan.engines.embedded.body import Body, body_of, mismatched
 from caladan.engines.embedded.classes import Classes
 from caladan.engines.embedded.expressions import DivisionByZero, Overflow
-from caladan.engines.embedded.heads import AggregateHead, PlainHead
+from caladan.engines.embedded.heads import Head, PlainHead
 from caladan.engines.embedded.limits import Limits
 from caladan.engines.embedded.memory import budget
 from caladan.engines.embedded.plans import RulePlan
-from caladan.engines.embedded.shapes import Shape, recognise
 from caladan.engines.embedded.stoppable import run_stoppable
+from caladan.engines.embedded.tiny import TinyRounds
 from caladan.engines.embedded.widened import widened_relation
 from caladan.engines.problems import division_by_zero, overflow
 from caladan.errors import CaladanError
@@ -37,7 +37,10 @@ from caladan.operators.build import rule_plan
 from caladan.operators.tree import Project, Scan, Unit, Version
 from caladan.program import Expression, Variable
 
-Head = PlainHead | AggregateHead
+if TYPE_CHECKING:
+    from caladan.engines.embedded.shapes import Shape
+
+_WORTH_A_SHAPE: Final = 1000  # facts, below which rounds are done before a shape has started
 
 
 class Evaluation:
@@ -105,7 +108,12 @@ class Evaluation:
     def _head(self, name: str) -> Head:
         info = self._program.relations[name]
         domains = self._classes.columns(name)
-        head = AggregateHead(info, domains) if info.has_aggregates else PlainHead(domains)
+        if info.has_aggregates:
+            from caladan.engines.embedded.groups import AggregateHead
+
+            head: Head = AggregateHead(info, domains)
+        else:
+            head = PlainHead(domains)
         for columns, rows in self._given.get(name, ()):
             head.give(columns, rows)
         return head
@@ -118,9 +126,20 @@ class Evaluation:
     def _rounds(self, clique: DeltaClique, rounds: int) -> int:
         """Go on until nothing is new; how many rounds it took in all."""
         plans = [(rule, self._plan(rule)) for rule in clique.delta_rules]
+        tiny = TinyRounds(
+            [self._heads[name].relation for name in clique.relations],
+            [(self._heads[rule.rule.head].relation, plan) for rule, plan in plans],
+            self._limits,
+        )
         while plans and any(self._heads[n].relation.delta_count() for n in clique.relations):
             self._limits.rounds(rounds)
             started = time.perf_counter()
+            if more := tiny.run():
+                rounds += more
+                total = sum(self._heads[name].relation.count() for name in clique.relations)
+                seconds = time.perf_counter() - started
+                self._events.round_done(rounds, total, total, seconds)
+                continue
             for rule, plan in plans:
                 self._evaluate(rule, plan)
             self._commit(clique)
@@ -141,11 +160,24 @@ class Evaluation:
         """The shape of a clique; limits on rounds and facts are about rounds."""
         if self._limits.max_rounds is not None or self._limits.max_facts is not None:
             return None
+        if not clique.is_recursive or self._facts_read(clique) < _WORTH_A_SHAPE:
+            return None
+        from caladan.engines.embedded.shapes import recognise
+
         # Words of different domains would be taken for the same node.
         domains = {id(d) for name in clique.relations for d in self._classes.columns(name)}
         return recognise(clique, self._program.relations) if len(domains) == 1 else None
 
+    def _facts_read(self, clique: DeltaClique) -> int:
+        """How many facts the rules of a clique read from elsewhere."""
+        rules = (*clique.exit_rules, *clique.delta_rules)
+        read = {scan.relation for rule in rules for scan in self._bodies[id(rule)][1].atoms}
+        given = sum(rows for name in clique.relations for _, rows in self._given.get(name, ()))
+        return given + sum(self._layouts[n].count() for n in read if n in self._layouts)
+
     def _evaluate_shape(self, clique: DeltaClique) -> dict[str, Layout] | None:
+        from caladan.engines.embedded import shapes
+
         stop: Counts = np.zeros(1, np.int64)
         limits = shapes.Limits(budget(), os.cpu_count() or 1, stop)
 
@@ -220,9 +252,11 @@ class Evaluation:
     def _plan(self, rule: DeltaRule) -> RulePlan:
         number, body = self._bodies[id(rule)]
         domains = {name: self._classes.variable(number, name) for name in body.kinds}
-        return self._made(body, domains)
+        return self._made(body, domains, self._classes.columns(rule.rule.head))
 
-    def _made(self, body: Body, domains: Mapping[str, Domain]) -> RulePlan:
+    def _made(
+        self, body: Body, domains: Mapping[str, Domain], head: Sequence[Domain] = ()
+    ) -> RulePlan:
         relations = {scan.relation: self._relation(scan.relation) for scan in body.atoms}
 
         def absent(scan: Scan) -> StoredRelation:
@@ -230,11 +264,11 @@ class Evaluation:
             info = self._program.relations[scan.relation]
             if columns := mismatched(scan, info, body.kinds):
                 own = self._classes.columns(scan.relation)
-                into = {c: domains[scan.arguments[c].name] for c in columns}  # pyright: ignore
+                into = {c: domains[name] for c, name in columns.items()}
                 return widened_relation(relation, own, into)
             return relation
 
-        return RulePlan(body, relations, absent, domains, self._classes.column)
+        return RulePlan(body, relations, absent, domains, self._classes.column, head)
 
     def _relation(self, name: str) -> StoredRelation:
         if name in self._heads:
@@ -260,10 +294,9 @@ class Evaluation:
 
     def _may_derive(self, rule: DeltaRule, body: Body) -> bool:
         """The guard: whether the seed has a delta and every other relation facts."""
-        for scan in body.atoms:
-            if scan.version is Version.DELTA:
-                if not self._heads[scan.relation].relation.delta_count():
-                    return False
+        seeds = [scan.relation for scan in body.atoms if scan.version is Version.DELTA]
+        if not all(self._heads[name].relation.delta_count() for name in seeds):
+            return False
         return all(self._relation(name).count() for name in rule.guard)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from caladan.columns.kernels import packs
-from caladan.columns.layout import Counts, Mask, Words
+from caladan.columns.layout import Mask, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Frontier:
             columns[name] = out[:rows]
         return Frontier(rows, columns)
 
-    def at(self, rows: Counts, names: Iterable[str]) -> dict[str, Words]:
+    def at(self, rows: Words, names: Iterable[str]) -> dict[str, Words]:
         """Some columns at given rows, repeated or not."""
         columns: dict[str, Words] = {}
         for name in names:
@@ -43,5 +43,5 @@ class Frontier:
         """About so many solutions, evenly spread."""
         if self.rows <= rows:
             return self
-        picked: Counts = np.linspace(0, self.rows - 1, rows).astype(np.int64)
+        picked: Words = np.linspace(0, self.rows - 1, rows).astype(np.uint32)
         return Frontier(rows, self.at(picked, self.columns))

@@ -1,10 +1,10 @@
 """A rule made ready to run: its parts as steps, in an order chosen by looking at the facts.
 
-`RulePlan.run` starts from the delta (or, in an exit rule, the atom with the fewest facts), and hands
-every batch of solutions to a sink. Tests, bindings and negated atoms stand as early as they can.
-The order of the other atoms is chosen by trying: a sample of solutions is looked up in each atom
-that could come next, the one with the smallest fan-out is taken, the sample is extended by it, and
-so on. An order is kept until the relations have doubled.
+`RulePlan.run` starts from the delta (or, in an exit rule, the atom with the fewest facts), and
+hands every batch of solutions to a sink. Tests, bindings and negated atoms stand as early as they
+can. The order of the other atoms is chosen by trying: a sample of solutions is looked up in each
+atom that could come next, the one with the smallest fan-out is taken, the sample is extended by
+it, and so on. An order is kept until the relations have doubled.
 
 Arithmetic that fails is put off behind the steps that do not need its result: those may yet throw
 out the solutions it fails for. If none is left, the failure is the rule's.
@@ -33,9 +33,41 @@ from caladan.program import (
 )
 
 SAMPLE: Final = 64
-_WORTH_SAMPLING: Final = 256  # facts to start from
+WORTH_SAMPLING: Final = 256  # facts to start from
 
-Sink = Callable[[Frontier], None]
+
+class Sink:
+    """Takes a rule's solutions; `count` of them so far.
+
+    `direct`, if there is one, may take the last lookup itself, with the solutions before it; it
+    returns whether it did.
+    """
+
+    def __init__(
+        self,
+        take: Callable[[Frontier], None],
+        finish: Callable[[], None] | None = None,
+        direct: Callable[[Lookup, Frontier, Callable[[], None]], int | None] | None = None,
+    ) -> None:
+        self._take = take
+        self._finish = finish
+        self._direct = direct
+        self.count = 0
+
+    def __call__(self, frontier: Frontier) -> None:
+        self.count += frontier.rows
+        self._take(frontier)
+
+    def direct(self, lookup: Lookup, frontier: Frontier, check: Callable[[], None]) -> bool:
+        """Take the last lookup, if that can be done without listing its solutions."""
+        found = None if self._direct is None else self._direct(lookup, frontier, check)
+        self.count += found or 0
+        return found is not None
+
+    def finish(self) -> None:
+        """There are no more solutions."""
+        if self._finish is not None:
+            self._finish()
 
 
 class RulePlan:
@@ -48,8 +80,10 @@ class RulePlan:
         absent: Callable[[Scan], StoredRelation],
         domains: Mapping[str, Domain],
         columns: Callable[[str, int], Domain],
+        head_domains: Sequence[Domain] = (),
     ) -> None:
         self.body = body
+        self.head_domains = head_domains
         self.evaluator = Evaluator(domains)
         self._domains = domains
         self._columns = columns
@@ -57,11 +91,18 @@ class RulePlan:
         self._absents = {scan: absent(scan) for scan in body.absents}
         self._order: tuple[int, ...] | None = None
         self._order_sizes: tuple[int, ...] = ()
+        self._made: dict[tuple[int, ...], Sequence[Step]] = {}
 
     def run(self, sink: Sink, check: Callable[[], None]) -> None:
         """Hand all solutions to the sink; `check` is called now and then and may raise."""
-        steps = self._steps(self._chosen_order())
-        _Walk(sink, check, self.body.needed).walk(steps, Frontier(1, {}))
+        _Walk(sink, check, self.body.needed).walk(self.steps(), Frontier(1, {}))
+
+    def steps(self) -> Sequence[Step]:
+        """The steps in the order that suits the relations as they are."""
+        order = self._chosen_order()
+        if order not in self._made:
+            self._made[order] = self._steps(order)
+        return self._made[order]
 
     # ── The order of atoms ───────────────────────────────────────────────────────────────────────
 
@@ -94,7 +135,7 @@ class RulePlan:
     def _sampled(self, first: int, sizes: Sequence[int]) -> tuple[int, ...]:
         order = [first]
         sample: Frontier | None = None
-        if sizes[first] >= _WORTH_SAMPLING:
+        if sizes[first] >= WORTH_SAMPLING:
             sample = self._try(self._steps(order), Frontier(1, {}))
         while len(order) < len(self.body.atoms):
             bound = self._bound(order)
@@ -272,6 +313,8 @@ class _Walk:
         for i, step in enumerate(steps):
             if isinstance(step, Lookup):
                 rest = steps[i + 1 :]
+                if not rest and self._sink.direct(step, frontier, self._check):
+                    return
                 keep = self._needed.union(*(s.reads for s in rest))
                 for longer in step.run(frontier, keep):
                     self._check()

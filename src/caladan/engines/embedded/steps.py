@@ -19,7 +19,7 @@ import numpy as np
 
 from caladan.columns.domains import Domain
 from caladan.columns.index import Index, Matches, present
-from caladan.columns.layout import Counts, Keys, Mask, Words
+from caladan.columns.layout import Keys, Mask, Words
 from caladan.columns.relation import StoredRelation
 from caladan.engines.embedded.body import names
 from caladan.engines.embedded.expressions import Evaluator, Overflow
@@ -59,21 +59,21 @@ class Lookup:
     def matches(self, frontier: Frontier) -> Matches:
         """The facts that agree with the bound columns."""
         index = self.index()
-        return Matches(index, *index.key(self._words(frontier), frontier.rows))
+        return Matches(index, *index.key(self.words(frontier), frontier.rows))
 
-    def run(self, frontier: Frontier, keep: frozenset[str], room: int = ROOM) -> Iterator[Frontier]:
+    def run(self, frontier: Frontier, keep: frozenset[str]) -> Iterator[Frontier]:
         """The longer solutions, with the variables to keep."""
         wanted = {c: v for c, v in self.new.items() if v in keep}
         if not self.bound:
-            yield from self._cross(frontier, keep, room)
+            yield from self._cross(frontier, keep, ROOM)
             return
         index = self.index()
-        keys, lead = index.key(self._words(frontier), frontier.rows)
+        keys, lead = index.key(self.words(frontier), frontier.rows)
         only_tests = not wanted and not self.checked and not (self.counting and self._may_repeat())
         if only_tests and index.is_exact:
             yield _kept(frontier.where(present(index, keys, lead)), keep)
             return
-        for rows, hits in Matches(index, keys, lead).chunks(room):
+        for rows, hits in Matches(index, keys, lead).chunks(ROOM):
             if only_tests:
                 found: Mask = np.zeros(frontier.rows, np.bool_)
                 found[rows] = True
@@ -85,13 +85,12 @@ class Lookup:
         """Whether several facts may agree with one solution."""
         return len(self.bound) < self.relation.arity
 
-    def _words(self, frontier: Frontier) -> dict[int, Words | int]:
-        return {
-            c: frontier.columns[v] if isinstance(v, str) else v for c, v in self.bound.items()
-        }
+    def words(self, frontier: Frontier) -> dict[int, Words | int]:
+        """The words of the bound columns."""
+        return {c: frontier.columns[v] if isinstance(v, str) else v for c, v in self.bound.items()}
 
     def _extended(
-        self, frontier: Frontier, rows: Counts, hits: Keys, index: Index, keep: frozenset[str]
+        self, frontier: Frontier, rows: Words, hits: Keys, index: Index, keep: frozenset[str]
     ) -> Frontier:
         needed = keep | {v for v in self.checked.values() if isinstance(v, str)}
         columns = frontier.at(rows, [n for n in frontier.columns if n in needed])
@@ -115,10 +114,10 @@ class Lookup:
             for start in range(0, frontier.rows, step):
                 end = min(start + step, frontier.rows)
                 if end - start == 1:
-                    rows = np.full(len(hits), start, np.int64)
+                    rows = np.full(len(hits), start, np.uint32)
                     found = hits
                 else:
-                    rows = np.repeat(np.arange(start, end, dtype=np.int64), len(hits))
+                    rows = np.repeat(np.arange(start, end, dtype=np.uint32), len(hits))
                     found = np.tile(hits, end - start)
                 yield self._extended(frontier, rows, found, index, keep)
 
@@ -180,10 +179,10 @@ class Bind:
         return Frontier(frontier.rows, {**frontier.columns, self.variable: words})
 
     def _computable(self, frontier: Frontier) -> Mask:
-        """The rows whose value fits, one by one: this is about a few rows at the end of the range."""
+        """The rows whose value fits, one by one: it is about a few at the end of the range."""
         good: Mask = np.ones(frontier.rows, np.bool_)
         for row in range(frontier.rows):
-            one = Frontier(1, frontier.at(np.array([row], np.int64), self.reads))
+            one = Frontier(1, frontier.at(np.array([row], np.uint32), self.reads))
             try:
                 self.evaluator.values(self.expression, one, None)
             except Overflow:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Final, TypeVar, cast
+from typing import Final, TypeVar
 
 from caladan.columns.layout import Counts
 
@@ -43,4 +43,4 @@ def run_stoppable(work: Callable[[], T], stop: Counts, deadline: float | None) -
         raise
     if failures:
         raise failures[0]
-    return cast("T", results[0])
+    return results[0]

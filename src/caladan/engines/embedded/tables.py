@@ -1,7 +1,8 @@
 """Tables: relations in the embedded engine's hands, decoded when somebody looks.
 
-A `LoadedTable` is data as it came in, an Arrow table that may hold a fact twice; a `DerivedTable` is
-a layout of words with the domains to read them by, perhaps only the part of it that answers a goal.
+A `LoadedTable` is data as it came in, an Arrow table that may hold a fact twice; a `DerivedTable`
+is a layout of words with the domains to read them by, perhaps only the part of it that answers a
+goal.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from caladan.analysis.core import CoreGoal
-from caladan.columns.domains import Domain, closed_domain, string_domain
+from caladan.columns.domains import Domain, closed_domain, string_domain, word_of
 from caladan.columns.layout import Layout, Words, concatenated, first_rows
-from caladan.columns.ranks import Kind, arrow_ranks, kind_of, rank_of
+from caladan.columns.ranks import Kind, arrow_ranks, kind_of
 from caladan.columns.relation import StoredRelation
 from caladan.data.schema import ARROW, arrow_schema
 from caladan.engines.embedded.cut import sorted_rows
-from caladan.program import Column, Constant, Value
+from caladan.program import Column, Constant
 
 
 class LoadedTable:
@@ -120,7 +122,7 @@ class DerivedTable:
         bound: dict[int, int] = {}
         for i, argument in enumerate(self._goal.arguments):
             if isinstance(argument, Constant):
-                word = _word(argument.value, self.domains[i])
+                word = word_of(argument.value, self.domains[i])
                 if word is None:
                     return
                 bound[i] = word
@@ -137,7 +139,7 @@ class DerivedTable:
             return block[one] == block[other]
         if left.kind is Kind.STRING:
             texts = [d.arrow(block[c], pa.string()) for d, c in ((left, one), (right, other))]
-            return np.array(pa.compute.equal(*texts))
+            return np.array(pc.call_function("equal", texts))
         return left.ranks(block[one]) == right.ranks(block[other])
 
 
@@ -156,13 +158,6 @@ def _repeated(goal: CoreGoal) -> list[tuple[int, int]]:
             else:
                 first[argument.name] = i
     return pairs
-
-
-def _word(value: Value, domain: Domain) -> int | None:
-    if isinstance(value, str):
-        return domain.find(value)  # pyright: ignore
-    number = float(value) if domain.kind is Kind.FLOAT else value  # pyright: ignore
-    return domain.find(rank_of(number))  # pyright: ignore
 
 
 def _rows(block: tuple[Words, ...]) -> int:

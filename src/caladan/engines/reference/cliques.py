@@ -1,7 +1,7 @@
 """The naive evaluation of a clique: all its rules, over everything known, until nothing changes.
 
-A round evaluates every rule over the facts at its start. A plain relation then grows by what the
-rules derived. A relation with aggregates is combined from all solutions of the round: sums and
+A round evaluates every rule over the facts at its start; the first starts from nothing, so that only
+what is given and the exit rules add to it. A plain relation then grows by what the rules derived. A relation with aggregates is combined from all solutions of the round: sums and
 counts are replaced by their new totals, `mmin` and `mmax` keep the best value they ever had. A
 clique that is not recursive has one round.
 """
@@ -48,7 +48,7 @@ def evaluate_clique(run: Evaluation, clique: DeltaClique) -> int:
     run.limits.enter(clique.relations)
     rules = _rules(clique)
     for name in clique.relations:
-        run.facts[name] = set() if run.relations[name].has_aggregates else run.given[name]
+        run.facts[name] = set()
     rounds = 0
     while True:
         started = time.perf_counter()
@@ -80,7 +80,8 @@ def _round(run: Evaluation, clique: DeltaClique, rules: list[CoreRule]) -> bool:
         if run.relations[name].has_aggregates:
             after[name] = _combine(run, run.relations[name], deriving)
         else:
-            after[name] = run.facts[name].union(*(_derive(run, rule) for rule in deriving))
+            derived = [_derive(run, rule) for rule in deriving]
+            after[name] = run.facts[name].union(run.given[name], *derived)
     changed = any(rows != run.facts[name] for name, rows in after.items())
     for name, rows in after.items():
         run.facts[name] = rows
@@ -88,7 +89,7 @@ def _round(run: Evaluation, clique: DeltaClique, rules: list[CoreRule]) -> bool:
 
 
 def _derive(run: Evaluation, rule: CoreRule) -> set[Row]:
-    """The rows of a rule for a plain relation, cut where the rule says so."""
+    """The rows of a rule for a plain relation."""
     info = run.relations[rule.head]
 
     def derived(binding: Binding) -> tuple[Row, Row]:
@@ -98,11 +99,17 @@ def _derive(run: Evaluation, rule: CoreRule) -> set[Row]:
         )
         return row, tuple(binding[key.variable.name] for key in rule.order)
 
-    rows = sorted(set(_for_each_solution(run, rule, derived)), key=lambda found: row_key(found[0]))
+    rows = set(_for_each_solution(run, rule, derived))
+    return {row for row, _ in (rows if rule.limit is None else _cut(rule, rows))}
+
+
+def _cut(rule: CoreRule, rows: set[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
+    """The first rows in the rule's order, given with their sort keys; the columns break ties."""
+    ordered = sorted(rows, key=lambda found: row_key(found[0]))
     for position, key in reversed(list(enumerate(rule.order))):
-        # A stable sort by each key, the last one first, leaves ties in the order of the rows.
-        rows.sort(key=lambda found: sort_key(found[1][position]), reverse=key.descending)
-    return {row for row, _ in rows[: rule.limit]}
+        # Sorting is stable: what was sorted by before decides where this key does not.
+        ordered.sort(key=lambda found: sort_key(found[1][position]), reverse=key.descending)
+    return ordered[: rule.limit]
 
 
 def _combine(run: Evaluation, info: RelationInfo, rules: list[CoreRule]) -> set[Row]:

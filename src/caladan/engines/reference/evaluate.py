@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from caladan.engines.reference.values import canonical, less, same
+from caladan.functions import call
 from caladan.program import (
     Arithmetic,
     ArithmeticOperator,
+    Call,
     Comparison,
     Conditional,
     Constant,
@@ -49,6 +51,9 @@ def evaluate(expression: Expression, binding: Binding) -> Value:
             chosen = all(holds(comparison, binding) for comparison in expression.condition)
             value = evaluate(expression.then if chosen else expression.otherwise, binding)
             return float(_number(value)) if _is_floating(expression, binding) else value
+        case Call():
+            arguments = [evaluate(argument, binding) for argument in expression.arguments]
+            return call(expression.function, arguments)
         case _:
             raise TypeError(f"not an expression of a body: {expression}")
 

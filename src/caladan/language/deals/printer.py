@@ -26,6 +26,7 @@ from caladan.program import (
     Aggregate,
     Arithmetic,
     Atom,
+    Call,
     Choice,
     Column,
     Comparison,
@@ -109,6 +110,8 @@ def expression(node: Expression, weakest: int = 0) -> str:
         case Conditional():
             then, otherwise = expression(node.then), expression(node.otherwise)
             return f"if({_condition(node.condition)} then {then} else {otherwise})"
+        case Call():
+            return f"{node.function}({_commas(map(expression, node.arguments))})"
         case Aggregate():
             terms = _commas(map(expression, node.terms))
             return (

@@ -1,10 +1,11 @@
 """Shapes: cliques with a structure that lets them be evaluated without rounds.
 
     recognise.py     which cliques have a shape: from the rules alone
-    closure.py       p(X, Z) <- p(X, Y), step(Y, Z): bit rows, lists or searches, over what
+    closure.py       p(X, Z) <- p(X, Y), step(Y, Z): bit rows, ranges or searches, over what
     condensed.py     makes of the steps: an acyclic graph of components
     generations.py   p(X, Y) <- l(A, X), p(A, B), r(B, Y): a bit matrix over classes
     pairs.py         pairs of words and small graphs
+    places.py        words of several relations side by side
 
 `evaluate_shape` is what the engine calls for each recursive clique, with the exit facts at hand.
 It gives layouts (columns/folded.py) that hold the same facts as the rounds would have found, or
@@ -25,14 +26,24 @@ from typing import Protocol
 import numpy as np
 
 from caladan.analysis.core import CoreRule
-from caladan.columns.layout import Layout, Words
+from caladan.columns.folded import Distinct, Swapped
+from caladan.columns.layout import Layout, Mask, Words
 from caladan.delta.program import DeltaClique, DeltaProgram
-from caladan.engines.embedded.shapes.pairs import Interrupted, Limits, Pairs
+from caladan.engines.embedded.shapes.pairs import (
+    Interrupted,
+    Limits,
+    Pairs,
+    contains,
+    turned,
+    union,
+)
+from caladan.engines.embedded.shapes.places import Places
 from caladan.engines.embedded.shapes.recognise import (
     Carried,
     Generations,
     Reached,
     Shape,
+    Step,
     recognise,
 )
 
@@ -60,64 +71,126 @@ def evaluate_shape(
         return None
     match shape:
         case Reached():
-            layout = _reached(shape, inputs, limits)
+            return _reached(shape, inputs, limits)
         case Carried():
-            layout = _carried(shape, inputs, limits)
+            return _carried(shape, inputs, limits)
         case Generations():
             layout = _generations(shape, inputs, limits)
-    return None if layout is None else {shape.relation: layout}
+            return None if layout is None else {shape.relation: layout}
 
 
-def _reached(shape: Reached, inputs: Inputs, limits: Limits) -> Layout | None:
+def _reached(shape: Reached, inputs: Inputs, limits: Limits) -> dict[str, Layout] | None:
     from caladan.engines.embedded.shapes.closure import reached
 
-    (starts,) = inputs.exit(shape.relation)
-    steps = _union([_pairs(inputs, rule) for rule in shape.pairs])
-    if not limits.suits((starts, starts), steps):
+    starts = {name: inputs.exit(name)[0] for name in shape.relations}
+    links = [_solved(inputs, step) for step in shape.steps]
+    pairs = [each for step in links for each in step]
+    if not limits.suits(*pairs, *((words, words) for words in starts.values())):
         return None
-    return reached(starts, steps)
+    columns = [*starts.values(), *(column for each in pairs for column in each)]
+    places = Places.of(shape.relations, shape.steps, columns)
+    if not places.fit:
+        return None
+    marks = reached(
+        np.concatenate([places.put(name, words) for name, words in starts.items()]),
+        places.edges(shape.steps, links),
+        places.size,
+    )
+    return {name: Distinct(places.marked(name, marks)) for name in shape.relations}
 
 
-def _carried(shape: Carried, inputs: Inputs, limits: Limits) -> Layout | None:
-    from caladan.columns.folded import Swapped
+def _carried(shape: Carried, inputs: Inputs, limits: Limits) -> dict[str, Layout] | None:
+    exits = {name: _exits(inputs, name) for name in shape.relations}
+    links = [_solved(inputs, step) for step in shape.steps]
+    if not limits.suits(*exits.values(), *(each for step in links for each in step)):
+        return None
+    passing = [
+        None if step.condition is None else _passing(exits[step.source], step, inputs)
+        for step in shape.steps
+    ]
+    if len(shape.relations) == 1 and all(len(step) == 1 for step in links):
+        (name,) = shape.relations
+        layout = _alone(shape, exits[name], [step[0] for step in links], passing, limits)
+        return None if layout is None else {name: layout}
+    # A condition that is not met by all facts is met by some only on their way: leave it to rounds.
+    if any(mask is not None and not mask.all() for mask in passing):
+        return None
+    if shape.doubles or len({step.column for step in shape.steps}) > 1:
+        return None
+    return _together(shape, exits, links, limits)
+
+
+def _alone(
+    shape: Carried,
+    exits: Pairs,
+    steps: list[Pairs],
+    passing: list[Mask | None],
+    limits: Limits,
+) -> Layout | None:
+    """One relation, carrying either column or both, or doubling."""
     from caladan.engines.embedded.shapes.closure import carried
-    from caladan.engines.embedded.shapes.pairs import contains, turned
 
-    first, second = inputs.exit(shape.relation)
-    # Edges lead from the first column to the second, whichever is carried.
-    forward = [_pairs(inputs, s.pairs) for s in shape.steps if s.column == 0]
-    backward = [turned(_pairs(inputs, s.pairs)) for s in shape.steps if s.column == 1]
-    if not limits.suits((first, second), *forward, *backward):
-        return None
-    exits: Pairs = (first, second)
     beside: Pairs | None = None  # exit facts that no step applies to
-    for step in shape.steps:
-        if step.condition is not None:
-            passing = np.isin((first, second)[step.column], inputs.solve(step.condition)[0])
-            if passing.all():
-                continue
-            if len(shape.steps) > 1 or shape.doubles:
+    for mask in passing:
+        if mask is not None and not mask.all():
+            if len(steps) > 1 or shape.doubles:
                 return None
-            exits = (first[passing], second[passing])
-            beside = (first[~passing], second[~passing])
+            exits, beside = (
+                (exits[0][mask], exits[1][mask]),
+                (exits[0][~mask], exits[1][~mask]),
+            )
+    # Edges lead from the first column to the second, whichever is carried.
+    forward = [p for s, p in zip(shape.steps, steps, strict=True) if s.column == 0]
+    backward = [turned(p) for s, p in zip(shape.steps, steps, strict=True) if s.column == 1]
     if shape.doubles or (forward and backward):
         # p ⊇ its exit pairs B. With steps inside B all rules together give B⁺, provided that one
         # of them makes every such step: doubling does, and so does stepping by the whole of B.
         if beside is not None or not all(contains(exits, e) for e in (*forward, *backward)):
             return None
-        if not shape.doubles and not contains(_union(forward), exits):
+        if not shape.doubles and not contains(union(forward), exits):
             return None
         return carried(exits, exits, limits)
     if forward:
-        return carried(exits, _union(forward), limits, beside=beside)
+        return carried(exits, union(forward), limits, beside=beside)
     # E*·B is the transpose of Bᵗ·(Eᵗ)*; a closure is the same from both ends.
-    edges = _union(backward)
+    edges = union(backward)
     if beside is None and contains(exits, edges) and contains(edges, exits):
         return carried(exits, exits, limits)
     layout = carried(
         turned(exits), turned(edges), limits, beside=None if beside is None else turned(beside)
     )
     return None if layout is None else Swapped(layout)
+
+
+def _together(
+    shape: Carried, exits: dict[str, Pairs], links: list[list[Pairs]], limits: Limits
+) -> dict[str, Layout] | None:
+    """Relations that carry the same column: a graph over (relation, word)."""
+    from caladan.engines.embedded.shapes.closure import carried
+
+    column = shape.steps[0].column
+    given = {n: turned(pairs) if column == 1 else pairs for n, pairs in exits.items()}
+    words = [pairs[1] for pairs in given.values()]
+    columns = [*words, *(column for step in links for pairs in step for column in pairs)]
+    places = Places.of(shape.relations, shape.steps, columns)
+    if not places.fit:
+        return None
+    layout = carried(
+        (
+            np.concatenate([pairs[0] for pairs in given.values()]),
+            np.concatenate([places.put(name, pairs[1]) for name, pairs in given.items()]),
+        ),
+        places.edges(shape.steps, links),
+        limits,
+        may_share=False,
+    )
+    if layout is None:
+        return None
+    found: dict[str, Layout] = {}
+    for name in shape.relations:
+        mine = layout.with_columns(layout.columns.part(*places.range(name)))
+        found[name] = Swapped(mine) if column == 1 else mine
+    return found
 
 
 def _generations(shape: Generations, inputs: Inputs, limits: Limits) -> Layout | None:
@@ -130,17 +203,22 @@ def _generations(shape: Generations, inputs: Inputs, limits: Limits) -> Layout |
     return generations((first, second), left, right, limits)
 
 
-def _pairs(inputs: Inputs, rule: CoreRule) -> Pairs:
-    first, second = inputs.solve(rule)
+def _exits(inputs: Inputs, relation: str) -> Pairs:
+    first, second = inputs.exit(relation)
     return first, second
 
 
-def _union(parts: list[Pairs]) -> Pairs:
-    from caladan.engines.embedded.shapes.pairs import distinct
+def _passing(exits: Pairs, step: Step, inputs: Inputs) -> Mask | None:
+    """Which exit facts meet the condition of a step."""
+    assert step.condition is not None
+    return np.isin(exits[step.column], inputs.solve(step.condition)[0])
 
-    if len(parts) == 1:
-        return parts[0]
-    return distinct(
-        np.concatenate([first for first, _ in parts]),
-        np.concatenate([second for _, second in parts]),
-    )
+
+def _solved(inputs: Inputs, step: Step) -> list[Pairs]:
+    """The pairs of each link of a step."""
+    return [_pairs(inputs, rule) for rule in step.links]
+
+
+def _pairs(inputs: Inputs, rule: CoreRule) -> Pairs:
+    first, second = inputs.solve(rule)
+    return first, second

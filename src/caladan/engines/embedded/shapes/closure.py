@@ -8,11 +8,12 @@ the rows are the components' too, otherwise each X is a row of its own.
 There are three ways, and the cheapest is taken by estimate (`_ranked`):
 
     bits        word-parallel bit rows      edges × columns / 64 words, whatever is reached
-    lists       ascending lists, merged     what is reached, summed over the edges
+    ranges      ranges of columns, merged   the ranges of what is reached, summed over the edges
     search      a search from each X        the edges reached from each X; no rows for the nodes
 
-How much is reached is estimated from searches of a few X. A way that runs out of room gives way to
-the next; if none fits the budget the shape declines, and rounds, which can spill, take over.
+How much is reached, and in how many ranges, is estimated from searches of a few X. A way that runs
+out of room gives way to the next; if none fits the budget the shape declines, and rounds, which can
+spill, take over.
 """
 
 from __future__ import annotations
@@ -23,32 +24,31 @@ from typing import Final, Literal
 
 import numpy as np
 
-from caladan.columns.folded import BitRows, Distinct, ListRows
-from caladan.columns.kernels.closure import closure_bits, closure_lists, reach_lists
+from caladan.columns.folded import BitRows, RangeRows
+from caladan.columns.kernels.closure import closure_bits, closure_ranges, reach_ranges
 from caladan.columns.kernels.graph import reach
-from caladan.columns.layout import Counts, Words
+from caladan.columns.layout import Counts, Keys, Mask, Words
 from caladan.engines.embedded.shapes.condensed import Rows, condensed
-from caladan.engines.embedded.shapes.pairs import Graph, Limits, Pairs, extent
+from caladan.engines.embedded.shapes.pairs import Graph, Limits, Pairs
 
-Way = Literal["bits", "lists", "search"]
+Way = Literal["bits", "ranges", "search"]
 
 _SAMPLES: Final = 64
-# Nanoseconds, measured: a word of a bit row; a value of a list, an edge searched; a byte taken
+# Nanoseconds, measured: a word of a bit row; a range merged; a node or edge searched; a byte taken
 # from the system, which also stands for what memory is worth.
 _WORD: Final = 0.15
-_VALUE: Final = 2.5
+_RANGE: Final = 5.0
 _EDGE: Final = 3.0
 _BYTE: Final = 1.0
 _PATIENCE: Final = 8  # how many times its estimate a way may take
 
 
-def reached(starts: Words, step: Pairs) -> Distinct:
-    """The starts and all that the steps lead to from there."""
-    size = extent(starts, *step)
-    graph = Graph.of(*step, size)
-    marks = np.zeros(size, np.bool_)
+def reached(starts: Words, step: Pairs, nodes: int) -> Mask:
+    """Which nodes are starts, or led to by steps from there."""
+    graph = Graph.of(*step, nodes)
+    marks = np.zeros(nodes, np.bool_)
     reach(graph.bounds, graph.targets, np.ascontiguousarray(starts, np.uint32), marks)
-    return Distinct(np.flatnonzero(marks).astype(np.uint32))
+    return marks
 
 
 def carried(
@@ -57,14 +57,16 @@ def carried(
     limits: Limits,
     *,
     beside: Pairs | None = None,
+    may_share: bool = True,
     way: Way | None = None,
-) -> BitRows | ListRows | None:
+) -> BitRows | RangeRows | None:
     """B·E* for distinct exit pairs B and step pairs E, or None if it does not fit the budget.
 
-    Facts `beside` are added as they are; their first words are none of the exit pairs'.
+    Facts `beside` are added as they are; their first words are none of the exit pairs'. Unless
+    `may_share`, the first column's words are not nodes of E, even if the pairs look the same.
     """
     limits.check()
-    rows = condensed(exits, step)
+    rows = condensed(exits, step, may_share)
     ways: list[tuple[Way, int]] = [(way, limits.budget)] if way else _ranked(rows, limits)
     for each, room in ways:
         try:
@@ -88,15 +90,15 @@ def _ranked(rows: Rows, limits: Limits) -> list[tuple[Way, int]]:
     answers = count - rows.first
     edges = len(rows.graph.targets)
     if not answers:
-        return [("lists", limits.budget)]
-    reaches, walks = _sampled(rows, limits)
+        return [("ranges", limits.budget)]
+    ranges, walks = _sampled(rows, limits)
     words = (rows.columns + 63) // 64
     costs: list[tuple[float, float, Way]] = [
         (edges * words * _WORD, count * words * 8.0, "bits"),
-        (reaches * max(edges, count) * _VALUE, reaches * count * 4.0, "lists"),
+        (max(edges, count) * ranges * _RANGE, count * ranges * 8.0, "ranges"),
     ]
     if rows.has_sources:
-        costs.append((walks * answers * _EDGE, reaches * answers * 4.0, "search"))
+        costs.append((answers * walks * _EDGE, answers * ranges * 8.0, "search"))
     fitting: list[tuple[float, float, Way]] = [
         (time + space * _BYTE, space, way) for time, space, way in costs if space <= limits.budget
     ]
@@ -108,7 +110,7 @@ def _ranked(rows: Rows, limits: Limits) -> list[tuple[Way, int]]:
 
 
 def _sampled(rows: Rows, limits: Limits) -> tuple[float, float]:
-    """Mean number of components that a row reaches, and of edges walked for it."""
+    """For a row, on average: the ranges of what it reaches, and the nodes and edges on the way."""
     answers = rows.graph.nodes - rows.first
     # The middles of equal parts: the first and last rows are the odd ones.
     picked = rows.first + np.unique((np.arange(_SAMPLES) * 2 + 1) * answers // (2 * _SAMPLES))
@@ -116,16 +118,15 @@ def _sampled(rows: Rows, limits: Limits) -> tuple[float, float]:
     starts = [targets[bounds[r] : bounds[r + 1]] for r in picked]
     start_bounds = np.cumsum([0, *map(len, starts)], dtype=np.int64)
     columns = rows.columns
-    out = np.empty((len(picked) + 1) * columns, np.uint32)
+    out = np.empty((len(picked) + 1) * (columns // 2 + 2), np.uint64)
     row_bounds = np.zeros(len(picked) + 1, np.int64)
-    reach_lists(
+    walked = np.zeros(1, np.int64)
+    reach_ranges(
         bounds[: columns + 1], targets, start_bounds, np.concatenate(starts),
-        0, len(picked), row_bounds, out, limits.stop,
+        0, len(picked), row_bounds, out, walked, limits.stop,
     )  # fmt: skip
     limits.check()
-    found = out[: row_bounds[-1]]
-    walked = int((bounds[1:] - bounds[:-1])[found].sum()) + len(found)
-    return len(found) / len(picked), walked / len(picked)
+    return int(row_bounds[-1]) / len(picked), int(walked[0]) / len(picked)
 
 
 # ── The ways ─────────────────────────────────────────────────────────────────────────────────────
@@ -152,57 +153,55 @@ def _bits(rows: Rows, limits: Limits, room: int) -> BitRows | None:
     return BitRows.of(rows.row_fold, rows.column_fold, answer)
 
 
-def _lists(rows: Rows, limits: Limits, room: int) -> ListRows | None:
-    """One growing array; pages that stay unused are never taken from the system."""
+def _ranges(rows: Rows, limits: Limits, room: int) -> RangeRows | None:
+    """One large array; pages that stay unused are never taken from the system."""
     count = rows.graph.nodes
+    longest = rows.columns // 2 + 2  # a row begins only where there is room for all its ranges
     bounds = np.zeros(count + 1, np.int64)
-    out = np.empty(min(room // 4, count * rows.columns), np.uint32)
-    done = closure_lists(
+    out = np.empty(min(room // 8, count * longest) + longest, np.uint64)
+    done = closure_ranges(
         rows.graph.bounds, rows.graph.targets, rows.cyclic, bounds, out, limits.stop
     )
     limits.check()
     if done < count:
         return None
-    end = int(bounds[-1])
-    if rows.has_sources:
-        begin = int(bounds[rows.first])
-        answer = out[begin:end].copy()
-        return ListRows.of(rows.row_fold, rows.column_fold, bounds[rows.first :] - begin, answer)
-    out.resize(end, refcheck=False)
-    return ListRows.of(rows.row_fold, rows.column_fold, bounds, out)
+    begin, end = int(bounds[rows.first]), int(bounds[-1])
+    return RangeRows.of(
+        rows.row_fold, rows.column_fold, bounds[rows.first :] - begin, out[begin:end].copy()
+    )
 
 
-def _search(rows: Rows, limits: Limits, room: int) -> ListRows | None:
-    """Threads take ranges of sources; their lists are put one behind the other."""
+def _search(rows: Rows, limits: Limits, room: int) -> RangeRows | None:
+    """Threads take ranges of sources; their rows are put one behind the other."""
     columns = rows.columns
+    longest = columns // 2 + 2
     sources = rows.graph.nodes - rows.first
-    start_bounds: Counts = rows.graph.bounds[rows.first :]
+    start_bounds = rows.graph.bounds[rows.first :]
     parts = max(1, min(limits.threads, sources // 64))
     cuts = [sources * i // parts for i in range(parts + 1)]
-    results: list[tuple[Counts, Words]] = [(_EMPTY, _NO_WORDS)] * parts
+    results: list[tuple[Counts, Keys]] = [(_ZERO, _NO_KEYS)] * parts
 
     def part(i: int) -> int:
         first, last = cuts[i], cuts[i + 1]
         bounds = np.zeros(last - first + 1, np.int64)
-        # A search begins only where there is room for all columns.
-        out = np.empty(min(room // 4 // parts, (last - first) * columns) + columns, np.uint32)
-        done = reach_lists(
+        out = np.empty(min(room // 8 // parts, (last - first) * longest) + longest, np.uint64)
+        done = reach_ranges(
             rows.graph.bounds[: columns + 1], rows.graph.targets, start_bounds,
-            rows.graph.targets, first, last, bounds, out, limits.stop,
+            rows.graph.targets, first, last, bounds, out, np.zeros(1, np.int64), limits.stop,
         )  # fmt: skip
-        results[i] = (bounds, out[: bounds[done]])
+        results[i] = (bounds, out[: bounds[done]].copy())
         return done
 
     done = _in_threads(part, parts)
     limits.check()
     if sum(done) < sources:
         return None
-    offsets = np.cumsum([0, *(len(values) for _, values in results)])
+    offsets = np.cumsum([0, *(len(ranges) for _, ranges in results)])
     bounds = np.concatenate(
-        [_EMPTY, *(part[1:] + offset for (part, _), offset in zip(results, offsets, strict=False))]
+        [_ZERO, *(part[1:] + offset for (part, _), offset in zip(results, offsets, strict=False))]
     )
-    values = np.concatenate([values for _, values in results])
-    return ListRows.of(rows.row_fold, rows.column_fold, bounds, values)
+    ranges = np.concatenate([ranges for _, ranges in results])
+    return RangeRows.of(rows.row_fold, rows.column_fold, bounds, ranges)
 
 
 def _in_threads(part: Callable[[int], int], parts: int) -> list[int]:
@@ -212,10 +211,10 @@ def _in_threads(part: Callable[[int], int], parts: int) -> list[int]:
         return list(pool.map(part, range(parts)))
 
 
-_EMPTY: Final[Counts] = np.zeros(1, np.int64)
-_NO_WORDS: Final[Words] = np.empty(0, np.uint32)
-_WAYS: Final[dict[Way, Callable[[Rows, Limits, int], BitRows | ListRows | None]]] = {
+_ZERO: Final[Counts] = np.zeros(1, np.int64)
+_NO_KEYS: Final[Keys] = np.empty(0, np.uint64)
+_WAYS: Final[dict[Way, Callable[[Rows, Limits, int], BitRows | RangeRows | None]]] = {
     "bits": _bits,
-    "lists": _lists,
+    "ranges": _ranges,
     "search": _search,
 }

@@ -37,9 +37,9 @@ class Rows:
         return self.columns if self.has_sources else 0
 
 
-def condensed(exits: Pairs, step: Pairs) -> Rows:
+def condensed(exits: Pairs, step: Pairs, may_share: bool = True) -> Rows:
     """The rows for exit pairs B and step pairs E; if they are the same, components are enough."""
-    closes_itself = contains(exits, step) and contains(step, exits)
+    closes_itself = may_share and contains(exits, step) and contains(step, exits)
     size = extent(*step, exits[1])
     graph = Graph.of(*step, size)
     if not closes_itself:

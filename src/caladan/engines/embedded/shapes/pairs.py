@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -80,6 +81,16 @@ def distinct(first: Words, second: Words) -> Pairs:
     np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
     keys = keys[fresh]
     return (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
+
+
+def union(parts: Sequence[Pairs]) -> Pairs:
+    """The pairs of all parts, each once."""
+    if len(parts) == 1:
+        return parts[0]
+    return distinct(
+        np.concatenate([first for first, _ in parts]),
+        np.concatenate([second for _, second in parts]),
+    )
 
 
 def turned(pairs: Pairs) -> Pairs:

@@ -1,0 +1,115 @@
+"""Generators of inputs: deterministic, as Arrow tables by relation name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+Tables: TypeAlias = dict[str, pa.Table]
+
+
+def _table(**columns: np.ndarray) -> pa.Table:
+    return pa.table({name: pa.array(values.astype(np.int32)) for name, values in columns.items()})
+
+
+def andersen(functions: int = 3600, size: int = 50, seed: int = 1) -> Tables:
+    """The statements of a C-like program, for points-to analysis.
+
+    A function has `size` variables, which its statements assign to each other, load and store
+    through, and point at objects. It is called from two places before it, which assign to it. 3600
+    functions give about 5 M facts.
+    """
+    random = np.random.default_rng(seed)
+
+    def inside(count: int) -> tuple[np.ndarray, np.ndarray]:
+        base = np.repeat(np.arange(functions) * size, count)
+        first, second = random.integers(0, size, (2, len(base)))
+        return base + first, base + second
+
+    to, source = inside(size + 5)
+    called = np.repeat(np.arange(1, functions), 2)
+    caller = (random.random(len(called)) * called).astype(np.int64)
+    parameter, argument = random.integers(0, size, (2, len(called)))
+    pointing, _ = inside(6)
+    load_to, load_from = inside(6)
+    store_to, store_from = inside(6)
+    return {
+        "address_of": _table(A=pointing, B=functions * size + np.arange(len(pointing))),
+        "assign": _table(
+            A=np.concatenate([to, called * size + parameter]),
+            B=np.concatenate([source, caller * size + argument]),
+        ),
+        "load": _table(A=load_to, B=load_from),
+        "store": _table(A=store_to, B=store_from),
+    }
+
+
+def hub(edges: int = 3_000_000) -> Tables:
+    """Triangles where every binary join explodes: one hub, spokes out and in, and a loop at it.
+
+    The join of spokes in with spokes out has edges²/4 rows; the triangles are few.
+    """
+    spokes = np.arange(1, edges // 2 + 1)
+    zeros = np.zeros(len(spokes), np.int64)
+    return {
+        "arc": _table(
+            A=np.concatenate([[0], zeros, spokes]), B=np.concatenate([[0], spokes, zeros])
+        )
+    }
+
+
+def chain(length: int = 100_000) -> Tables:
+    """0 → 1 → 2 … : a round for each arc."""
+    return {
+        "arc": _table(A=np.arange(length), B=np.arange(1, length + 1)),
+        "start": _table(A=np.zeros(1, np.int64)),
+    }
+
+
+def document(inserts: int = 180_000, depth: int = 20_000, seed: int = 1) -> Tables:
+    """A text that people type together, as a tree of inserts: each names what it was put behind.
+
+    Mostly one types on behind the last letter, which makes long branches (about `depth`);
+    sometimes somebody goes back. Some letters are deleted. Identifiers grow with time, 0 is the
+    document's beginning.
+    """
+    random = np.random.default_rng(seed)
+    identifiers = np.arange(1, inserts + 1)
+    behind = identifiers - 1
+    jumps = random.random(inserts) < 9 * 1.0 / depth
+    jumps[0] = False
+    behind[jumps] = (random.random(np.count_nonzero(jumps)) * identifiers[jumps]).astype(np.int64)
+    # Corrections: a letter put in a little further back.
+    corrections = random.random(inserts) < 0.02
+    corrections[:100] = False
+    behind[corrections] -= random.integers(1, 50, np.count_nonzero(corrections))
+    removed = identifiers[random.random(inserts) < 0.3]
+    return {
+        "insert": _table(Id=identifiers, Behind=np.maximum(behind, 0)),
+        "remove": _table(Id=removed),
+    }
+
+
+def weighted(nodes: int = 40_000, degree: int = 5, seed: int = 1) -> Tables:
+    """A random graph with whole weights."""
+    random = np.random.default_rng(seed)
+    count = nodes * degree
+    return {
+        "arc": _table(
+            A=random.integers(0, nodes, count),
+            B=random.integers(0, nodes, count),
+            Cost=random.integers(1, 100, count),
+        )
+    }
+
+
+GENERATORS: dict[str, Callable[..., Tables]] = {
+    "andersen": andersen,
+    "hub": hub,
+    "chain": chain,
+    "document": document,
+    "weighted": weighted,
+}

@@ -1,0 +1,124 @@
+"""Kernels over rows kept as ranges: row r is ranges[bounds[r]:bounds[r + 1]].
+
+A range is a pair of classes, first and last, packed as first << 32 | last. Those of a row ascend,
+and between two of them at least one class is missing. Rows are classes, as for bit rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import i8, u4, u8
+
+from caladan.columns.kernels import helper, kernel
+
+Array = Any
+
+_NONE = u4(0xFFFFFFFF)
+_LOW = u8(0xFFFFFFFF)
+_HALF = u8(32)
+
+
+@kernel("i8(i8[::1], u8[::1], i8[::1], i8[::1])")
+def weigh_ranges(bounds: Array, ranges: Array, sums: Array, out: Array) -> int:
+    """For each row the sum of its classes' weights; sums[c] is the weight of all before c."""
+    for r in range(bounds.size - 1):
+        total = 0
+        for p in range(bounds[r], bounds[r + 1]):
+            total += sums[i8(ranges[p] & _LOW) + 1] - sums[i8(ranges[p] >> _HALF)]
+        out[r] = total
+    return bounds.size - 1
+
+
+@helper
+def _covers(ranges: Array, low: int, high: int, c: Any) -> bool:
+    """Whether a class is in one of the ranges low … high - 1: a binary search."""
+    while low < high:
+        middle = (low + high) >> 1
+        if (ranges[middle] >> _HALF) <= c:
+            if (ranges[middle] & _LOW) >= c:
+                return True
+            low = middle + 1
+        else:
+            high = middle
+    return False
+
+
+@kernel("i8(i8[::1], u8[::1], u4[::1], u4[::1], u4[::1], u4[::1], b1[::1])")
+def contains_ranges(
+    bounds: Array,
+    ranges: Array,
+    row_of: Array,
+    column_of: Array,
+    first: Array,
+    second: Array,
+    out: Array,
+) -> int:
+    """Which of the facts (first[i], second[i]) are there: a binary search for each."""
+    for i in range(first.size):
+        out[i] = False
+        x = first[i]
+        y = second[i]
+        if x < row_of.size and y < column_of.size:
+            r = row_of[x]
+            c = column_of[y]
+            if r != _NONE and c != _NONE:
+                out[i] = _covers(ranges, bounds[r], bounds[r + 1], u8(c))
+    return first.size
+
+
+@kernel("i8(i8[::1], u8[::1], u4[::1], u4[::1], i8[::1], u4[::1], i8[::1], u4[::1], u4[::1])")
+def emit_ranges(
+    bounds: Array,
+    ranges: Array,
+    words: Array,
+    row_of: Array,
+    column_bounds: Array,
+    members: Array,
+    cursor: Array,
+    first: Array,
+    second: Array,
+) -> int:
+    """List facts until the output is full; goes on at `cursor` and leaves it behind the last.
+
+    The words of neighbouring classes are neighbours in `members`, so a range is one stretch of it.
+    The cursor is (position in `words`, range of the row, position in the stretch).
+    """
+    i = cursor[0]
+    k = cursor[1]
+    m = cursor[2]
+    w = 0
+    while i < words.size:
+        x = words[i]
+        r = row_of[x]
+        for at in range(bounds[r] + k, bounds[r + 1]):
+            begin = column_bounds[i8(ranges[at] >> _HALF)]
+            end = column_bounds[i8(ranges[at] & _LOW) + 1]
+            p = begin + m
+            while p < end and w < first.size:
+                first[w] = x
+                second[w] = members[p]
+                w += 1
+                p += 1
+            if p < end:
+                cursor[0] = i
+                cursor[1] = at - bounds[r]
+                cursor[2] = p - begin
+                return w
+            m = 0
+        k = 0
+        i += 1
+    cursor[0] = i
+    cursor[1] = 0
+    cursor[2] = 0
+    return w
+
+
+@kernel("i8(i8[::1], u8[::1], i8, b1[::1])")
+def column_ranges(bounds: Array, ranges: Array, column: int, out: Array) -> int:
+    """Which rows have a class; a binary search in each. Returns how many."""
+    count = 0
+    for r in range(bounds.size - 1):
+        out[r] = _covers(ranges, bounds[r], bounds[r + 1], u8(column))
+        count += out[r]
+    return count

@@ -1,0 +1,391 @@
+"""Handing a clique over to the tiny-delta machine, and taking it back.
+
+A `Worklist` turns the rules of a clique into the machine's tables, if they are made of what it
+knows: plain heads, lookups with something bound, negated atoms, comparisons of words. `run` gives
+it the deltas, and takes over what it found when it is done, or when deltas have grown and whole
+columns are quicker again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from caladan.columns.domains import Domain, OffsetDomain, SortedDomain, StringDomain
+from caladan.columns.kernels import worklist as machine
+from caladan.columns.layout import Counts, Keys, Words
+from caladan.columns.packed import PackedIndex, PackedRelation
+from caladan.columns.relation import StoredRelation
+from caladan.columns.runs import Run
+from caladan.engines.embedded.expressions import Evaluator
+from caladan.engines.embedded.plans import RulePlan
+from caladan.engines.embedded.steps import Absent, Bind, Lookup, Step, Test
+from caladan.operators.tree import Version
+from caladan.program import Comparison, Constant, Expression, Variable
+
+SMALL: Final = 1000  # facts of a delta that the machine is quicker with
+_FIRST_TAIL: Final = 1 << 13
+_LARGEST_TAIL: Final = 1 << 20
+
+_COMPARISONS: Final = {
+    "=": (machine.EQUAL, False),
+    "~=": (machine.DIFFERENT, False),
+    "<": (machine.LESS, False),
+    "<=": (machine.LESS_EQUAL, False),
+    ">": (machine.LESS, True),
+    ">=": (machine.LESS_EQUAL, True),
+}
+
+
+class Unsuitable(Exception):
+    """The rules have something that the machine does not know."""
+
+
+@dataclass
+class _Index:
+    """A relation by some columns."""
+
+    relation: int
+    columns: tuple[int, ...]
+    packing: Any
+
+
+@dataclass
+class Tables:
+    """The rules of a clique as integers, before they become arrays."""
+
+    relations: list[StoredRelation] = field(default_factory=list[StoredRelation])
+    indexes: list[_Index] = field(default_factory=list[_Index])
+    steps: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
+    terms: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
+
+    def relation(self, relation: StoredRelation) -> int:
+        """The number of a relation."""
+        if relation not in self.relations:
+            if not isinstance(relation.body, PackedRelation):
+                raise Unsuitable
+            self.relations.append(relation)
+        return self.relations.index(relation)
+
+    def index(self, relation: StoredRelation, bound: Sequence[int]) -> int:
+        """The number of an index."""
+        number = self.relation(relation)
+        found = relation.index(tuple(bound), Version.OLD)
+        if not isinstance(found, PackedIndex):
+            raise Unsuitable
+        columns = found.packing.order[: len(bound)]
+        for i, index in enumerate(self.indexes):
+            if index.relation == number and index.columns == columns:
+                return i
+        self.indexes.append(_Index(number, columns, found.packing))
+        return len(self.indexes) - 1
+
+
+class Worklist:
+    """A clique in the machine's hands."""
+
+    def __init__(
+        self, members: Sequence[StoredRelation], rules: Sequence[tuple[StoredRelation, RulePlan]]
+    ) -> None:
+        tables = Tables()
+        self._members = [tables.relation(member) for member in members]
+        seeded: dict[int, list[int]] = {member: [] for member in self._members}
+        for head, plan in rules:
+            source, start = _rule(tables, head, plan)
+            seeded[source].append(start)
+        # The indexes of a relation stand together.
+        order = sorted(range(len(tables.indexes)), key=lambda i: tables.indexes[i].relation)
+        place = {old: new for new, old in enumerate(order)}
+        self._indexes = [tables.indexes[i] for i in order]
+        self._relations = tables.relations
+        lookups = (machine.LOOKUP, machine.EXISTS, machine.ABSENT)
+        steps = [
+            (kind, place[what], *rest) if kind in lookups else (kind, what, *rest)
+            for kind, what, *rest in tables.steps
+        ]
+        self._steps = np.array(steps, np.int64)
+        self._terms = np.array(tables.terms or [(0,) * 5], np.int64)
+        self._rules = np.array([r for m in self._members for r in seeded[m]], np.int64)
+        self._rule_bounds = np.cumsum([0, *(len(seeded[m]) for m in self._members)])
+        self._widths = [body.widths for body in self._packed()]
+        self._tail = _FIRST_TAIL
+        self._make_tails()
+
+    def still_fits(self) -> bool:
+        """Whether the relations are packed as they were when the tables were made."""
+        return all(isinstance(r.body, PackedRelation) for r in self._relations) and (
+            self._widths == [body.widths for body in self._packed()]
+        )
+
+    def run(self, stop: Counts, counters: Counts) -> int:
+        """Work until nothing is new or deltas are large; returns how large the delta is now."""
+        while True:
+            code = self._enter(stop, counters)
+            left = self._leave()
+            if code < 0 or left > SMALL:
+                return left
+            if self._tail < _LARGEST_TAIL:
+                self._tail *= 4
+                self._make_tails()
+
+    def _packed(self) -> list[PackedRelation]:
+        return [r.body for r in self._relations if isinstance(r.body, PackedRelation)]
+
+    def _make_tails(self) -> None:
+        """The tables of relations and indexes, and the memory of the tails they point into."""
+        relations = np.zeros((len(self._relations), 12), np.int64)
+        indexes = np.zeros((max(1, len(self._indexes)), 10), np.int64)
+        fields: list[tuple[int, int, int]] = []
+        slots = 4 * self._tail
+        for position, number in enumerate(self._members):
+            row = relations[number]
+            row[machine.TAIL] = position * self._tail
+            row[machine.CAPACITY] = self._tail
+            row[machine.SLOTS] = position * slots
+            row[machine.SLOT_MASK] = slots - 1
+        chains = 0
+        for i, index in enumerate(self._indexes):
+            row = indexes[i]
+            row[machine.OF] = index.relation
+            row[machine.CHAIN] = -1
+            if index.relation in self._members:
+                row[machine.CHAIN] = chains * self._tail
+                row[machine.X_SLOTS] = chains * slots
+                row[machine.X_MASK] = slots - 1
+                chains += 1
+            base = self._packed()[index.relation].base.packing
+            shift = index.packing.prefix_shift(len(index.columns))
+            row[machine.FIELD_0] = len(fields)
+            row[machine.FIELD_N] = len(index.columns)
+            row[machine.SHIFT] = shift
+            row[machine.X_LEAD] = index.packing.shifts[index.columns[0]] - shift
+            fields.extend(
+                (base.shifts[c], base.masks[c], index.packing.shifts[c] - shift)
+                for c in index.columns
+            )
+        for number, body in enumerate(self._packed()):
+            own = [i for i, index in enumerate(self._indexes) if index.relation == number]
+            relations[number, machine.INDEX_0] = min(own, default=0)
+            member = number in self._members
+            relations[number, machine.INDEX_N] = max(own, default=-1) + 1 if member else 0
+            relations[number, machine.LEAD] = body.base.packing.leading_shift
+        self._relation_rows, self._index_rows = relations, indexes
+        self._fields = np.array(fields or [(0, 0, 0)], np.int64)
+        count = len(self._members)
+        self._facts: Keys = np.empty(count * self._tail, np.uint64)
+        self._held: Keys = np.empty(count * slots, np.uint64)
+        self._owners: Words = np.zeros(count * slots, np.uint32)
+        self._chain_held: Keys = np.empty(max(1, chains * slots), np.uint64)
+        self._chain_owners: Words = np.zeros(max(1, chains * slots), np.uint32)
+        self._links: Words = np.zeros(max(1, chains * self._tail), np.uint32)
+        self._registers = np.zeros(64, np.int64)
+        self._states = np.zeros((len(self._steps) + 1, 6), np.int64)
+
+    def _enter(self, stop: Counts, counters: Counts) -> int:
+        runs: list[tuple[int, int, int, int]] = []
+        held: list[Run] = []  # keeps the arrays alive whose addresses the machine has
+
+        def listed(some: Sequence[Run]) -> tuple[int, int]:
+            first = len(runs)
+            for run in some:
+                held.append(run)
+                bounds = run.bounds
+                runs.append((
+                    run.keys.ctypes.data, len(run), bounds.ctypes.data if len(bounds) else 0,
+                    len(bounds),
+                ))  # fmt: skip
+            return first, len(runs)
+
+        self._owners[:] = 0
+        self._chain_owners[:] = 0
+        for i, index in enumerate(self._indexes):
+            found = self._relations[index.relation].index(index.columns, self._version(index))
+            self._index_rows[i, machine.X_RUN_0 : machine.X_RUN_N + 1] = listed(found.runs)
+        for number, body in enumerate(self._packed()):
+            if number in self._members:
+                self._relation_rows[number, machine.RUN_0 : machine.RUN_N + 1] = listed(
+                    body.base.runs
+                )
+                delta = body.base.delta
+                keys = np.empty(0, np.uint64) if delta is None else delta.keys
+                machine.seed(
+                    number, keys, self._relation_rows, self._facts, self._held, self._owners
+                )
+        return machine.work(
+            4 * SMALL, np.array(self._members, np.int64), self._rules,
+            self._rule_bounds, self._steps, self._terms, self._relation_rows, self._index_rows,
+            self._fields, np.array(runs or [(0, 0, 0, 0)], np.int64), self._facts, self._held,
+            self._owners, self._chain_held, self._chain_owners, self._links, self._registers,
+            self._states, counters, stop,
+        )  # fmt: skip
+
+    def _version(self, index: _Index) -> Version:
+        return Version.OLD if index.relation in self._members else Version.FULL
+
+    def _leave(self) -> int:
+        left = 0
+        for number in self._members:
+            row = self._relation_rows[number]
+            tail = self._facts[row[machine.TAIL] :]
+            old = tail[: row[machine.TAKEN]].copy()
+            delta = tail[row[machine.TAKEN] : row[machine.COUNT]].copy()
+            old.sort()
+            delta.sort()
+            body = self._relations[number].body
+            assert isinstance(body, PackedRelation)
+            body.absorb(old, delta)
+            left += len(delta)
+        return left
+
+
+def _rule(tables: Tables, head: StoredRelation, plan: RulePlan) -> tuple[int, int]:
+    """Add a rule; the relation that seeds it, and where its steps start."""
+    first, *others = plan.steps()
+    if not isinstance(first, Lookup) or first.version is not Version.DELTA or first.bound:
+        raise Unsuitable
+    builder = _RuleBuilder(tables, plan.evaluator)
+    start = len(tables.steps)
+    builder.seed(first)
+    for step in others:
+        builder.step(step)
+    builder.emit(head, plan)
+    return tables.relation(first.relation), start
+
+
+class _RuleBuilder:
+    """Turns the steps of one rule into rows; variables become registers."""
+
+    def __init__(self, tables: Tables, evaluator: Evaluator) -> None:
+        self._tables = tables
+        self._evaluator = evaluator
+        self._registers: dict[str, int] = {}
+
+    def seed(self, lookup: Lookup) -> None:
+        body = lookup.relation.body
+        if not isinstance(body, PackedRelation):
+            raise Unsuitable
+        self._add(machine.SEED, self._tables.relation(lookup.relation), 0, [], *self._found(lookup))
+
+    def step(self, step: Step) -> None:
+        match step:
+            case Lookup():
+                self._lookup(step)
+            case Absent():
+                if not step.bound:
+                    raise Unsuitable
+                index = self._tables.index(step.relation, tuple(step.bound))
+                self._add(machine.ABSENT, index, 0, self._key(index, step.bound))
+            case Test():
+                self._test(step.comparison)
+            case Bind():
+                expression = step.expression
+                if not isinstance(expression, Variable) or not self._shares(
+                    expression, step.domain
+                ):
+                    raise Unsuitable
+                self._registers[step.variable] = self._registers[expression.name]
+
+    def emit(self, head: StoredRelation, plan: RulePlan) -> None:
+        body = head.body
+        if not isinstance(body, PackedRelation):
+            raise Unsuitable
+        key: list[tuple[int, ...]] = []
+        for column, shift, domain in zip(
+            plan.body.columns, body.base.packing.shifts, plan.head_domains, strict=True
+        ):
+            key.append(self._word(column, domain, shift))
+        self._add(machine.EMIT, self._tables.relation(head), 0, key)
+
+    def _lookup(self, lookup: Lookup) -> None:
+        if not lookup.bound:
+            raise Unsuitable
+        index = self._tables.index(lookup.relation, tuple(lookup.bound))
+        key = self._key(index, lookup.bound)
+        binds, checks = self._found(lookup, self._tables.indexes[index].packing)
+        kind = machine.LOOKUP if binds or checks else machine.EXISTS
+        self._add(kind, index, 0, key, binds, checks)
+
+    def _test(self, comparison: Comparison) -> None:
+        operator, swapped = _COMPARISONS[comparison.operator]
+        sides = (comparison.left, comparison.right)
+        domains = [self._evaluator.domain(s.name) for s in sides if isinstance(s, Variable)]
+        if not domains or any(d is not domains[0] for d in domains):
+            raise Unsuitable
+        if operator in (machine.LESS, machine.LESS_EQUAL) and not _is_ordered(domains[0]):
+            raise Unsuitable
+        terms = [self._word(side, domains[0], 0) for side in sides]
+        self._add(machine.COMPARE, 0, operator, terms[::-1] if swapped else terms)
+
+    def _word(self, expression: Expression, domain: Domain, shift: int) -> tuple[int, ...]:
+        if isinstance(expression, Variable):
+            if not self._shares(expression, domain):
+                raise Unsuitable
+            return (self._registers[expression.name], shift, 0, 0, 0)
+        if not isinstance(expression, Constant):
+            raise Unsuitable
+        word = self._evaluator.word(expression, domain)
+        if word is None:
+            raise Unsuitable
+        return (-1, shift, 0, 0, word)
+
+    def _shares(self, variable: Variable, domain: Domain) -> bool:
+        return self._evaluator.domain(variable.name) is domain
+
+    def _key(self, index: int, bound: Mapping[int, str | int]) -> list[tuple[int, ...]]:
+        made = self._tables.indexes[index]
+        shift = made.packing.prefix_shift(len(made.columns))
+        return [
+            (register, made.packing.shifts[c] - shift, 0, 0, constant)
+            for c in made.columns
+            for register, constant in [self._given(bound[c])]
+        ]
+
+    def _given(self, value: str | int) -> tuple[int, int]:
+        return (self._registers[value], 0) if isinstance(value, str) else (-1, value)
+
+    def _found(
+        self, lookup: Lookup, packing: Any = None
+    ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+        """What a fact found binds, and what of it is checked."""
+        body = lookup.relation.body
+        assert isinstance(body, PackedRelation)
+        base = body.base.packing
+        packing = packing or base
+        binds: list[tuple[int, ...]] = []
+        for c, name in lookup.new.items():
+            self._registers[name] = len(self._registers)
+            if self._registers[name] >= 64:
+                raise Unsuitable
+            place = (base.shifts[c], base.masks[c], packing.shifts[c])
+            binds.append((self._registers[name], *place, 0))
+        checks: list[tuple[int, ...]] = []
+        for c, value in lookup.checked.items():
+            register, constant = self._given(value)
+            checks.append((register, base.shifts[c], base.masks[c], packing.shifts[c], constant))
+        return binds, checks
+
+    def _add(
+        self,
+        kind: int,
+        what: int,
+        extra: int,
+        key: Sequence[tuple[int, ...]],
+        binds: Sequence[tuple[int, ...]] = (),
+        checks: Sequence[tuple[int, ...]] = (),
+    ) -> None:
+        terms = self._tables.terms
+        places: list[int] = []
+        for some in (key, binds, checks):
+            places += [len(terms), len(some)]
+            terms.extend(some)
+        self._tables.steps.append((kind, what, extra, *places))
+
+
+def _is_ordered(domain: Domain) -> bool:
+    """Whether words are in the order of their values."""
+    if isinstance(domain, OffsetDomain):
+        return not domain.grows
+    return isinstance(domain, SortedDomain | StringDomain)

@@ -1,0 +1,102 @@
+"""Delimited text as frames: lines that Spark reads, split into fields as `data.text` splits them.
+
+A row that this cannot take is only called wrong here; what is wrong with it, or whether a quoted
+field goes on in the next line, is for the closer look to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from caladan.data import text
+from caladan.data.problems import BadRow
+from caladan.data.schema import match_columns
+from caladan.data.source import Source
+from caladan.engines.spark.checked import CheckedRows
+from caladan.engines.spark.fields import REPLACEMENT, from_text
+from caladan.errors import CaladanError
+from caladan.program import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn, DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How wide rows are, where each column is, and the header line of each file, if it has one."""
+
+    width: int
+    places: tuple[int, ...]
+    header: str | None
+
+
+def layout(
+    relation: str, file: str, start: bytes, source: Source, columns: Sequence[Column]
+) -> Layout:
+    """How a file that starts so is laid out."""
+    straight = Layout(len(columns), tuple(range(len(columns))), None)
+    if source.header is False:
+        return straight
+    unreadable: list[BadRow] = []
+    try:
+        first = next(text.rows(relation, file, start, source, unreadable), None)
+    except CaladanError:  # a quote that is not closed: the closer look will tell
+        return straight
+    if first is None or unreadable:
+        return straight
+    _, line, fields = first
+    names = [field.text for field in fields]
+    if source.header:
+        names = [name.strip() for name in names]
+        return Layout(len(names), match_columns(relation, file, names, columns), line)
+    is_header = names == [column.name for column in columns]
+    return Layout(straight.width, straight.places, line) if is_header else straight
+
+
+def parsed(
+    lines: DataFrame, source: Source, columns: Sequence[Column], layout: Layout
+) -> CheckedRows:
+    """The rows of lines that have `value` and `file`."""
+    value = sf.col("value")
+    lines = lines.where(value != "")
+    if layout.header is not None:
+        lines = lines.where(value != sf.lit(layout.header))
+    fields, closed = _fields(value, source)
+    rows = lines.select(fields.alias("fields"), closed.alias("closed"), value, "file")
+    made = [
+        from_text(sf.get("fields", sf.lit(place)), column.type)
+        for place, column in zip(layout.places, columns, strict=True)
+    ]
+    ok = (sf.size("fields") == layout.width) & sf.col("closed") & ~value.contains(REPLACEMENT)
+    return CheckedRows.of(rows, made, ok)
+
+
+def _fields(line: SparkColumn, source: Source) -> tuple[SparkColumn, SparkColumn]:
+    """The fields of a line, and whether every quote in it is closed."""
+    mark = rf"\Q{source.delimiter}\E"
+    plain = sf.split(line, mark, -1)
+    if source.quote is None:
+        return plain, sf.lit(True)
+    quoted = r'"[^"]*+(?:""[^"]*+)*+"'
+    rest = rf"(?:(?!{mark})[\s\S])*+"
+    # Each piece is a delimiter and a field; the line gets a delimiter in front for that.
+    whole = sf.concat(sf.lit(source.delimiter), line)
+    pieces = sf.regexp_extract_all(
+        whole, sf.lit(rf'{mark}(?:{quoted}{rest}|(?!"){rest})'), sf.lit(0)
+    )
+
+    def unquoted(piece: SparkColumn) -> SparkColumn:
+        field = sf.substr(piece, sf.lit(2))
+        inner = sf.regexp_extract(field, rf"\A({quoted})", 1)
+        body = sf.substr(inner, sf.lit(2), sf.length(inner) - 2)
+        after = sf.substr(field, sf.length(inner) + 1)
+        opened = sf.concat(sf.replace(body, sf.lit('""'), sf.lit('"')), after)
+        return sf.when(field.startswith('"'), opened).otherwise(field)
+
+    has_quotes = line.contains('"')
+    fields = sf.when(has_quotes, sf.transform(pieces, unquoted)).otherwise(plain)
+    return fields, ~has_quotes | (sf.array_join(pieces, "") == whole)

@@ -1,0 +1,69 @@
+"""What goes wrong inside Spark, as diagnostics.
+
+Rules mark what they raise: `marked(code, number)` is the text of an error that a Spark expression
+raises, and `diagnosed` finds it again in the exception that comes out of Spark, however deep.
+Anything else is C044 with the first line that means something. Nobody sees a Java stack trace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from caladan.analysis.core import CoreRule
+from caladan.engines.problems import division_by_zero, overflow
+from caladan.errors import CaladanError, Diagnostic, error
+
+BAD_ROW: Final = "caladan:bad row"
+"""What reading raises at the first row that needs a closer look."""
+
+_MARK: Final = re.compile(r"caladan:(C04[01]):(\d+):")
+_CLASS: Final = re.compile(r"^(?:[a-z_]+\.)+[A-Z][\w$]*(?:Exception|Error)?:?\s*")
+_TASK: Final = re.compile(r"^Job aborted .*?: Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): ")
+_TRACE: Final = re.compile(r"^(?:\s+at |\s*Caused by: |Driver stacktrace|An error occurred)")
+_HELP: Final = "`--debug` shows what Spark said in full"
+
+
+def marked(code: str, rule: CoreRule) -> str:
+    """The text by which an error raised inside Spark tells its code and its rule."""
+    return f"caladan:{code}:{rule.number}:"
+
+
+def is_bad_row(problem: BaseException) -> bool:
+    """Whether reading stopped at a row that needs a closer look."""
+    return BAD_ROW in str(problem)
+
+
+def diagnosed(problem: BaseException, rules: Iterable[CoreRule] = ()) -> CaladanError:
+    """An exception of Spark's as a diagnostic."""
+    text = str(problem)
+    mark = _MARK.search(text)
+    if mark is not None:
+        rule = next((r for r in rules if r.number == int(mark.group(2))), None)
+        if rule is not None:
+            make = division_by_zero if mark.group(1) == "C040" else overflow
+            return CaladanError(make(rule))
+    return CaladanError(Diagnostic("C044", f"Spark failed: {first_line(text)}", help=_HELP))
+
+
+def cannot_start(problem: BaseException, said: str) -> CaladanError:
+    """C044 for a session that did not start; `said` is what its JVM wrote."""
+    lines = [line for line in said.splitlines() if line.strip() and "WARN" not in line]
+    reason = next((line for line in lines if "rror" in line or "xception" in line), None)
+    return error(
+        "C044",
+        f"Spark did not start: {first_line(reason or str(problem))}",
+        help="`caladan run` takes settings of Spark as `--conf spark.driver.memory=2g`",
+    )
+
+
+def first_line(text: str) -> str:
+    """The first line of an exception's text that means something to a person."""
+    for line in text.splitlines():
+        told = line.strip().removeprefix(":").strip()
+        if told and not _TRACE.match(line):
+            for prefix in (_CLASS, _TASK, _CLASS):
+                told = prefix.sub("", told, count=1)
+            return told or line.strip()
+    return "no reason given"

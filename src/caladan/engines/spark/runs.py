@@ -1,0 +1,144 @@
+"""Frames that are computed once.
+
+A `Run` is a frame whose rows are held by Spark's block managers, in memory or on disk, with its
+lineage cut: what it was computed from is forgotten, so that the five-hundredth round costs what
+the first did. A `Workspace` makes runs, knows which are alive, and lets go of them.
+
+Spark counts rows in the same job that computes them, if asked through its JVM; where that way is
+not open (it is no public interface), counting takes a job of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession, functions as sf
+from pyspark.sql.types import StructType
+
+from caladan.engines.spark.layout import SMALL
+from caladan.engines.spark.operators import Rows
+
+_HELD: Final = StorageLevel.MEMORY_AND_DISK
+_OBSERVED: Final = "caladan"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """Rows that were computed: how many, and in how many partitions they lie.
+
+    `counted` has the numbers that were asked for. `handle` is the RDD behind the frame.
+    """
+
+    frame: DataFrame
+    count: int
+    partitions: int
+    counted: tuple[int, ...]
+    handle: Any
+
+    @property
+    def rows(self) -> Rows:
+        """The run as an input of a rule: a small one is read by a single task."""
+        if self.count > SMALL:
+            return Rows(self.frame, self.count, lone=False)
+        frame = self.frame if self.partitions == 1 else self.frame.coalesce(1)
+        return Rows(frame, self.count, lone=True)
+
+
+class Workspace:
+    """Where a run of the engine keeps what it computes."""
+
+    def __init__(self, session: SparkSession, check: Callable[[], None] = lambda: None) -> None:
+        self.session = session
+        self.parallelism = max(session.sparkContext.defaultParallelism, 1)
+        self.check = check
+        self._alive: set[Run] = set()
+        self._condemned: list[Run] = []
+        self._partitions = 0
+
+    def spread(self, partitions: int) -> None:
+        """How many partitions an exchange makes from now on."""
+        if partitions != self._partitions:
+            self.session.conf.set("spark.sql.shuffle.partitions", str(partitions))
+            self._partitions = partitions
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions an exchange makes."""
+        return self._partitions
+
+    def materialise(self, frame: DataFrame, flags: Sequence[str] = ()) -> Run:
+        """Compute a frame. For each of the flags, boolean columns, the rows that have it count."""
+        self.check()
+        if flags:
+            sums = [sf.sum(sf.col(flag).cast("long")).alias(flag) for flag in flags]
+            frame = frame.observe(_OBSERVED, *sums)
+        held = frame.localCheckpoint(eager=False, storageLevel=_HELD)
+        try:
+            handle = cast("Any", held)._jdf.queryExecution().logical().rdd()
+            count, partitions = int(handle.count()), int(handle.getNumPartitions())
+            counted = observed(frame, _OBSERVED, len(flags)) if flags else ()
+        except (AttributeError, Py4JError) as problem:
+            if hasattr(problem, "java_exception"):
+                raise
+            handle = None
+            count, partitions = held.count(), held.rdd.getNumPartitions()
+            counted = tuple(held.where(sf.col(flag)).count() for flag in flags)
+        run = Run(held, count, partitions, counted, handle)
+        self._alive.add(run)
+        return run
+
+    def release(self, *runs: Run | None) -> None:
+        """Runs that nobody needs after this round; until then, frames may still read them."""
+        self._condemned.extend(run for run in runs if run is not None)
+
+    def sweep(self) -> None:
+        """Let go of what was released."""
+        for run in self._condemned:
+            self._alive.discard(run)
+            release(run)
+        self._condemned.clear()
+
+    def keep(self, *runs: Run) -> None:
+        """Runs that outlive this workspace: whoever holds them lets them go."""
+        self._alive.difference_update(runs)
+
+    def close(self) -> None:
+        """Let go of every run that is not to be kept."""
+        self.release(*self._alive)
+        self.sweep()
+
+    def local(self, table: pa.Table, schema: StructType) -> DataFrame:
+        """An Arrow table as a frame."""
+        return cast("Any", self.session).createDataFrame(table, schema)
+
+    def one_row(self) -> DataFrame:
+        """One row without columns."""
+        return self.session.range(0, 1, 1, 1).select()
+
+
+def release(run: Run) -> None:
+    """Give back the storage of a run; its frame can be read no more."""
+    if run.handle is not None:
+        try:
+            run.handle.unpersist(False)
+        except Py4JError:  # the session has ended, and its storage with it
+            return
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """Frames with the same columns, one after another."""
+    first, *others = frames
+    for other in others:
+        first = first.union(other)
+    return first
+
+
+def observed(frame: DataFrame, name: str, numbers: int) -> tuple[int, ...]:
+    """Numbers that `frame.observe` was asked for, once the frame has been computed."""
+    row = cast("Any", frame)._jdf.queryExecution().observedMetrics().apply(name)
+    return tuple(0 if row.isNullAt(i) else int(row.getLong(i)) for i in range(numbers))

@@ -1,0 +1,163 @@
+"""Stage `delta`: for every clique its exit rules and delta rules, as Datalog.
+
+    δtc(A, B) <- δtc(A, C), arc(C, B).  [rule 2, seed tc]  guard: arc has facts; looks up: …
+
+A body is written in the order it is evaluated in. Within a clique `x` are the facts of earlier
+rounds, `δx` those of the last one and `x'` both; what aggregates combine is said where it matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from caladan.analysis.core import RelationInfo
+from caladan.delta.program import Arrangement, DeltaClique, DeltaProgram, DeltaRule
+from caladan.explain.terms import commas, comparison, counted, expression, expressions, value
+from caladan.operators.tree import (
+    AntiJoin,
+    Cut,
+    Extend,
+    Join,
+    Operator,
+    Project,
+    Prune,
+    Scan,
+    Select,
+    Unit,
+    Version,
+)
+from caladan.pipeline import Compiled
+from caladan.program import Value
+
+_FACTS_SHOWN: Final = 3
+
+_LEGEND: Final = "x: facts of earlier rounds; δx: those of the last round; x': both"
+
+
+def delta(compiled: Compiled) -> str:
+    """Every clique in evaluation order, then the arrangements they share."""
+    program = compiled.delta
+    blocks = ["\n".join(clique_lines(c, program)) for c in program.cliques]
+    if any(c.delta_rules for c in program.cliques):
+        blocks.insert(0, _LEGEND)
+    if program.arrangements:
+        wanted = commas(arrangement(a, program.relations) for a in program.arrangements)
+        blocks.append(f"Arrangements wanted: {wanted}")
+    return "\n\n".join(blocks) or "(no rules)"
+
+
+def clique_lines(clique: DeltaClique, program: DeltaProgram) -> Iterator[str]:
+    """A clique's rules, one to a line."""
+    kind = "Clique" if clique.is_recursive else "Relation"
+    parts = [f"{kind} {commas(clique.relations)}: stratum {clique.stratum}"]
+    if clique.pivot:
+        pivots = (f"{n} by {program.relations[n].columns[i].name}" for n, i in clique.pivot.items())
+        parts.append(f"pivot {commas(pivots)}")
+    yield "; ".join(parts)
+    for name in clique.relations:
+        info = program.relations[name]
+        if combined := _combined(info):
+            yield f"  {name}: {combined}"
+        if info.takes_data:
+            yield f"  {name} has data of its own"
+        yield from (f"  {line}" for line in _facts(name, program.facts.get(name, ())))
+    yield from (f"  {rule_line(r, clique, program)}" for r in clique.exit_rules)
+    yield from (f"  {rule_line(r, clique, program)}" for r in clique.delta_rules)
+
+
+def rule_line(rule: DeltaRule, clique: DeltaClique, program: DeltaProgram) -> str:
+    """A rule with its number and seed, its guard and what it looks up."""
+    core = rule.rule
+    mark = "δ" if clique.is_recursive else ""
+    body = commas(_literals(rule.plan))
+    head = f"{mark}{core.head}({expressions(core.arguments)})"
+    text = f"{head} <- {body}." if body else f"{head}."
+    seed = "" if rule.seed is None else f", seed {core.atoms[rule.seed].relation}"
+    notes = list(_notes(rule, program.relations))
+    return f"{text}  [rule {core.number}{seed}]" + ("  " + "; ".join(notes) if notes else "")
+
+
+def arrangement(node: Arrangement, relations: Mapping[str, RelationInfo]) -> str:
+    """`arc by (A, B)`."""
+    columns = relations[node.relation].columns
+    return f"{node.relation} by ({commas(columns[i].name for i in node.order)})"
+
+
+def _notes(rule: DeltaRule, relations: Mapping[str, RelationInfo]) -> Iterator[str]:
+    if rule.guard:
+        verb = "has" if len(rule.guard) == 1 else "have"
+        yield f"guard: {commas(rule.guard)} {verb} facts"
+    if rule.arrangements:
+        yield f"looks up: {commas(arrangement(a, relations) for a in rule.arrangements)}"
+    plan = rule.plan.input if isinstance(rule.plan, Cut) else rule.plan
+    for each in rule.contributors:
+        keys = expressions(plan.keys[each.start : each.end])
+        argument = rule.rule.arguments[each.column]
+        yield f"{expression(argument)} counts once for each ({keys})"
+
+
+def _facts(name: str, rows: Sequence[tuple[Value, ...]]) -> Iterator[str]:
+    for row in rows[:_FACTS_SHOWN]:
+        yield f"{name}({commas(value(v) for v in row)})."
+    if len(rows) > _FACTS_SHOWN:
+        yield f"and {counted(len(rows) - _FACTS_SHOWN, 'more fact')} of {name}"
+
+
+def _combined(info: RelationInfo) -> str:
+    combined = commas(
+        f"{column.name} by {function}"
+        for column, function in zip(info.columns, info.aggregates, strict=True)
+        if function is not None
+    )
+    group = commas(info.columns[i].name for i in info.group)
+    if not combined:
+        return ""
+    return f"combines {combined}" + (f" for each ({group})" if group else "")
+
+
+def _literals(node: Operator) -> Iterator[str]:
+    """The parts of a body in the order a tree evaluates them."""
+    match node:
+        case Unit():
+            return
+        case Scan():
+            yield _atom(node)
+        case Join():
+            yield from _literals(node.left)
+            yield from _literals(node.right)
+        case AntiJoin():
+            yield from _literals(node.left)
+            yield f"~{_atom(node.right)}"
+        case Select():
+            yield from _literals(node.input)
+            yield from (comparison(c) for c in node.conditions)
+        case Extend():
+            yield from _literals(node.input)
+            yield f"{node.variable} = {expression(node.expression)}"
+        case Prune() | Project():
+            yield from _literals(node.input)
+        case Cut():
+            yield from _literals(node.input)
+            yield from _cut(node)
+
+
+def _cut(node: Cut) -> Iterator[str]:
+    if node.order:
+        keys = commas(
+            f"({expression(node.input.columns[i])}, {'desc' if descending else 'asc'})"
+            for i, descending in node.order
+        )
+        yield f"sort({keys})"
+    if node.limit is not None:
+        yield f"limit({node.limit})"
+
+
+def _atom(node: Scan) -> str:
+    mark, prime = {
+        Version.FULL: ("", ""),
+        Version.OLD: ("", ""),
+        Version.DELTA: ("δ", ""),
+        Version.NEW: ("", "'"),
+    }[node.version]
+    return f"{mark}{node.relation}{prime}({expressions(node.arguments)})"

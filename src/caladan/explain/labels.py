@@ -1,0 +1,121 @@
+"""What the columns of each operator of a rule are called.
+
+The rule's variables name columns; a leaf of a relation that takes data shows the declared names
+instead, as long as each of them means one thing within the rule. `labels(plan)` decides that for
+every leaf, from the left, and says for every operator what its variables are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from caladan.operators.tree import (
+    AntiJoin,
+    Cut,
+    Extend,
+    Join,
+    Kind,
+    Operator,
+    Project,
+    Prune,
+    Scan,
+    Select,
+    Unit,
+)
+from caladan.program import Constant
+
+
+class Labels:
+    """The names of an operator's variables, as explain shows them."""
+
+    def __init__(self) -> None:
+        # Operators compare by value, so two equal leaves of one rule are told apart by identity.
+        self._scopes: dict[int, dict[str, str]] = {}
+        self._renamed: set[int] = set()
+
+    def of(self, node: Operator) -> Mapping[str, str]:
+        """What the variables of an operator are called."""
+        return self._scopes[id(node)]
+
+    def is_renamed(self, node: Scan) -> bool:
+        """Whether a leaf has to say what its columns are called."""
+        return id(node) in self._renamed
+
+    def note(self, node: Operator, scope: dict[str, str]) -> dict[str, str]:
+        """Set the names of an operator."""
+        self._scopes[id(node)] = scope
+        return scope
+
+    def note_leaf(self, node: Scan, bound: Mapping[str, str], variables: frozenset[str]) -> None:
+        """Set the names of a leaf, given those to the left of it and the rule's variables."""
+        scope = {v: v for v in node.variables}
+        if node.kind is not Kind.BASE:
+            self.note(node, scope)
+            return
+        declared = {
+            a.name: column
+            for a, column in zip(node.arguments, node.columns, strict=True)
+            if not isinstance(a, Constant) and not a.is_anonymous
+        }
+        selects = any(isinstance(a, Constant) for a in node.arguments) or len(declared) < sum(
+            not isinstance(a, Constant) and not a.is_anonymous for a in node.arguments
+        )
+        taken = variables | set(bound.values())
+        clashes = any(
+            label != name and label in taken
+            for name, label in declared.items()
+            if name not in bound
+        )
+        if selects or clashes:
+            self._renamed.add(id(node))
+            self.note(node, scope)
+        else:
+            self.note(node, declared)
+
+
+def labels(plan: Project | Cut) -> Labels:
+    """The names in a rule's tree."""
+    found = Labels()
+    _visit(plan, found, frozenset(_variables(plan)), {})
+    return found
+
+
+def _visit(
+    node: Operator, found: Labels, variables: frozenset[str], bound: Mapping[str, str]
+) -> Mapping[str, str]:
+    match node:
+        case Unit():
+            return found.note(node, {})
+        case Scan():
+            found.note_leaf(node, bound, variables)
+            return found.of(node)
+        case Join():
+            left = _visit(node.left, found, variables, bound)
+            right = _visit(node.right, found, variables, {**bound, **left})
+            return found.note(node, {**right, **left})
+        case AntiJoin():
+            left = _visit(node.left, found, variables, bound)
+            _visit(node.right, found, variables, {**bound, **left})
+            return found.note(node, dict(left))
+        case Extend():
+            scope = _visit(node.input, found, variables, bound)
+            return found.note(node, {**scope, node.variable: node.variable})
+        case Prune():
+            scope = _visit(node.input, found, variables, bound)
+            return found.note(node, {v: scope[v] for v in node.keep})
+        case Select() | Project() | Cut():
+            return found.note(node, dict(_visit(node.input, found, variables, bound)))
+
+
+def _variables(node: Operator) -> set[str]:
+    match node:
+        case Unit():
+            return set()
+        case Scan():
+            return set(node.variables)
+        case Join() | AntiJoin():
+            return _variables(node.left) | _variables(node.right)
+        case Extend():
+            return {*_variables(node.input), node.variable}
+        case Select() | Prune() | Project() | Cut():
+            return _variables(node.input)

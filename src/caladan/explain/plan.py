@@ -1,0 +1,40 @@
+"""Stage `plan`: how an engine goes about it.
+
+spark       a tree below each goal: cliques as `Recursion` with their exchanges, everything else as
+            the DataFrame operations it becomes
+embedded    the delta rules with their guards and the arrangements they look things up in
+reference   one line: it evaluates every rule over all facts until nothing is new
+"""
+
+from __future__ import annotations
+
+from caladan.explain.delta import arrangement, clique_lines
+from caladan.explain.frames import frames
+from caladan.explain.terms import commas
+from caladan.pipeline import Compiled
+
+
+def plan(compiled: Compiled, engine: str, partitions: int | None) -> str:
+    """The plan of an engine."""
+    match engine:
+        case "reference":
+            return _reference(compiled)
+        case "embedded":
+            return _embedded(compiled)
+        case _:
+            return frames(compiled.delta, compiled.demanded.wanted, partitions)
+
+
+def _reference(compiled: Compiled) -> str:
+    lines = ["Naive evaluation: all rules of a clique over all facts, until nothing is new."]
+    for number, clique in enumerate(compiled.delta.cliques, start=1):
+        how = "until nothing is new" if clique.is_recursive else "once"
+        lines.append(f"{number}) {commas(clique.relations)}: {how}")
+    return "\n".join(lines)
+
+
+def _embedded(compiled: Compiled) -> str:
+    program = compiled.delta
+    blocks = ["\n".join(clique_lines(c, program)) for c in program.cliques]
+    wanted = commas(arrangement(a, program.relations) for a in program.arrangements)
+    return "\n\n".join((*blocks, f"Arrangements: {wanted or 'none'}"))

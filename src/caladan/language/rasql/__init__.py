@@ -1,0 +1,21 @@
+"""RaSQL: SQL with recursive views that may aggregate.
+
+    dialect      what the grammar adds to sqlglot's Spark SQL
+    script       statements: declared tables, views, queries
+    parser       text → Script: `parse`
+    spans        where a node was written
+    views        which views of a WITH are recursive, and their branches
+    scope        the tables in a FROM and their columns; what a name stands for
+    conditions   WHERE as alternatives, each a list of literals
+    expressions  values: arithmetic, CASE, functions
+    branches     a SELECT of a recursive view → rules
+    translate    recursive views → Program: `translate`
+
+Unlike the other languages a text alone does not make a Program: SQL names columns, so the columns
+of every table must be known first. `caladan.sql` puts the two together.
+"""
+
+from caladan.language.rasql.parser import parse
+from caladan.language.rasql.script import Script
+
+__all__ = ["Script", "parse"]

@@ -1,0 +1,336 @@
+"""A SELECT of a recursive view → rules.
+
+`Translation.branch` makes a rule for each alternative of a SELECT's condition. A subquery of EXISTS
+or IN becomes a relation of its own, which holds the values for which it has rows; so it never
+changes how often a row is derived. A list of values becomes a relation too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, count
+from typing import Final, TypeAlias
+
+from sqlglot import exp
+
+from caladan.errors import Source, error
+from caladan.language.rasql.body import Body, Impossible
+from caladan.language.rasql.conditions import Leaf, alternatives
+from caladan.language.rasql.scope import BOUND, Item, Place, Scope, Tables, unsupported
+from caladan.language.rasql.spans import span_of
+from caladan.program import Atom, Comparison, Constant, Expression, Head, Rule, Type
+
+# What a SELECT of a recursive view cannot have, by its name in sqlglot: the words for it, and what
+# to write instead.
+_REFUSED: Final[dict[str, tuple[str, str]]] = {
+    "group": (
+        "GROUP BY in a recursive query",
+        "aggregate in the view's head: v(A, sum() AS total); all other columns are the group",
+    ),
+    "having": (
+        "HAVING in a recursive query",
+        "compare the aggregated column of the view, in the query or view that reads it",
+    ),
+    "order": ("ORDER BY in a recursive query", "order the query after the recursion"),
+    "limit": ("LIMIT in a recursive query", "limit the query after the recursion"),
+    "offset": ("OFFSET in a recursive query", "use it in the query after the recursion"),
+    "qualify": ("QUALIFY in a recursive query", "use it in the query after the recursion"),
+    "windows": ("WINDOW in a recursive query", "use it in the query after the recursion"),
+    "laterals": ("LATERAL VIEW in a recursive query", "unnest in a view before the recursion"),
+    "with_": ("WITH inside a recursive query", "move it to the front of the statement"),
+    "pivots": ("PIVOT in a recursive query", "pivot in a view before the recursion"),
+}
+
+
+MakeHead: TypeAlias = Callable[[Sequence[exp.Expression], list[Expression], Scope], Head]
+
+
+class Translation:
+    """Makes rules; those for subqueries and lists of values are collected on the way."""
+
+    def __init__(self, tables: Tables, source: Source, fresh: Callable[[str], str]) -> None:
+        self._tables = tables
+        self._source = source
+        self._fresh = fresh
+        self.helpers: list[Rule] = []
+
+    def branch(self, query: exp.Query, head: MakeHead, *, sums: bool) -> Iterator[Rule]:
+        """The rules of a query; `head` makes a rule's head of what it selects."""
+        if isinstance(query, exp.Values):
+            nothing = Scope((), self._source)
+            for row in query.expressions:
+                yield from self.rules(nothing, list(row.expressions), None, head, sums=sums)
+            return
+        select = self._select(query, sums=sums)
+        items, joined = self._from(select)
+        scope = Scope(items, self._source)
+        condition = _both(joined, select.args.get("where"))
+        yield from self.rules(scope, self._selected(select, items), condition, head, sums=sums)
+
+    def selection(self, query: exp.Query, *, sums: bool) -> tuple[list[exp.Expression], Scope]:
+        """What a query selects, and from where."""
+        if isinstance(query, exp.Values):
+            return list(query.expressions[0].expressions), Scope((), self._source)
+        select = self._select(query, sums=sums)
+        items, _ = self._from(select)
+        return self._selected(select, items), Scope(items, self._source)
+
+    def rules(
+        self,
+        scope: Scope,
+        selected: Sequence[exp.Expression],
+        condition: exp.Expression | None,
+        head: MakeHead,
+        *,
+        sums: bool,
+    ) -> Iterator[Rule]:
+        """A rule for each alternative of a condition."""
+        for way in self._ways(scope, condition, disjoint=sums):
+            body = Body(scope, self._tables, sums=sums)
+            try:
+                self._conditions(body, way)
+                values = [body.carried(node) for node in selected]
+            except Impossible:
+                continue
+            atoms = [body.atom(item) for item in scope.items]
+            yield Rule(head(selected, values, scope), (*atoms, *body.literals))
+
+    # ── FROM and SELECT ──────────────────────────────────────────────────────────────────────────
+
+    def _select(self, query: exp.Expression, *, sums: bool) -> exp.Select:
+        span = span_of(query, self._source)
+        if isinstance(query, exp.Subquery):
+            return self._select(query.this, sums=sums)
+        if not isinstance(query, exp.Select):
+            unsupported(
+                f"{query.key.upper()} in a recursive view", span, "combine SELECTs with UNION"
+            )
+        for part, (what, instead) in _REFUSED.items():
+            if found := query.args.get(part):
+                place = span_of(found, self._source) if isinstance(found, exp.Expression) else None
+                unsupported(what, place or span, instead)
+        if query.args.get("distinct") and sums:
+            unsupported(
+                "DISTINCT in a view that adds up",
+                span,
+                "select the distinct rows in a view of their own, and read that",
+            )
+        return query
+
+    def _from(self, select: exp.Select) -> tuple[list[Item], exp.Expression | None]:
+        """The items of a FROM, and the conditions of its joins."""
+        clause = select.args.get("from_")
+        if clause is None:
+            return [], None
+        items = [self._item(clause.this)]
+        condition: exp.Expression | None = None
+        for table in (clause.this, *(join.this for join in select.args.get("joins") or [])):
+            for nested in table.args.get("joins") or []:
+                unsupported(
+                    "a join in parentheses",
+                    span_of(nested, self._source),
+                    "join the tables one after the other",
+                )
+        for join in select.args.get("joins") or []:
+            self._check_join(join)
+            item = self._item(join.this)
+            for name in join.args.get("using") or []:
+                condition = _both(condition, self._using(name, items, item))
+            items.append(item)
+            condition = _both(condition, join.args.get("on"))
+        return items, condition
+
+    def _check_join(self, join: exp.Join) -> None:
+        side = join.side or (join.method if join.method == "NATURAL" else "")
+        if side or join.kind not in ("", "INNER", "CROSS"):
+            kind = " ".join(word for word in (join.method, side, join.kind) if word)
+            unsupported(
+                f"{kind} JOIN in a recursive query",
+                span_of(join, self._source),
+                "use an inner JOIN … ON here; an outer join goes into a view before the recursion "
+                "or into the query after it, an anti join is NOT EXISTS",
+            )
+
+    def _using(self, name: exp.Expression, before: Sequence[Item], item: Item) -> exp.Expression:
+        column = exp.Column(this=name.copy())
+        left = Scope(before, self._source).place(column)
+        right = Scope([item], self._source).place(column)
+        return exp.EQ(this=_bound(name, left), expression=_bound(name, right))
+
+    def _item(self, node: exp.Expression) -> Item:
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            known = self._tables.find(node)
+            return Item(node.alias or node.name, known, node)
+        query = node.this if isinstance(node, exp.Subquery) else node
+        span = span_of(node, self._source)
+        if not isinstance(node, exp.Subquery | exp.Values) or not node.alias:
+            unsupported("this in a FROM", span, "name it with CREATE VIEW, and read the view")
+        if self._tables.reads_recursion(query):
+            unsupported(
+                "a subquery in FROM that reads the recursion",
+                span,
+                "write its tables and conditions into the query itself, or make it a view of "
+                "the WITH",
+            )
+        return Item(node.alias, self._tables.describe(node, span), node)
+
+    def _selected(self, select: exp.Select, items: Sequence[Item]) -> list[exp.Expression]:
+        """What is selected, with `*` and `t.*` written out."""
+        found: list[exp.Expression] = []
+        for node in select.expressions:
+            if isinstance(node, exp.Star):
+                found += [star for item in items for star in _stars(item)]
+            elif isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+                item = next((i for i in items if i.alias.lower() == node.table.lower()), None)
+                if item is None:
+                    raise error(
+                        "C063",
+                        f"no table is called `{node.table}` here",
+                        span_of(node, self._source),
+                    )
+                found += _stars(item)
+            else:
+                found.append(node)
+        return found
+
+    # ── WHERE ────────────────────────────────────────────────────────────────────────────────────
+
+    def _ways(
+        self, scope: Scope, condition: exp.Expression | None, *, disjoint: bool
+    ) -> list[list[Leaf]]:
+        def whole(node: exp.Expression) -> bool:
+            return any(place.column.nullable for place in scope.places(node))
+
+        span = span_of(condition, self._source)
+        return alternatives(condition, span, disjoint=disjoint, whole=whole)
+
+    def _conditions(self, body: Body, way: Sequence[Leaf]) -> None:
+        rest = [leaf for leaf in way if not body.equate(leaf)]
+        for leaf in rest:
+            match leaf.node:
+                case exp.Exists():
+                    self._exists(body, leaf.node.this, leaf.negated)
+                case exp.In() if leaf.node.args.get("query"):
+                    self._in_query(body, leaf)
+                case exp.In() if leaf.node.expressions:
+                    self._in_list(body, leaf)
+                case _:
+                    body.require(leaf)
+
+    def _in_list(self, body: Body, leaf: Leaf) -> None:
+        """`x IN (1, 2)` as a relation with those facts."""
+        node = leaf.node
+        span = span_of(node, self._source)
+        body.role("carried" if leaf.negated else "decides")
+        value = body.values.value(node.this)
+        values = [body.values.value(each) for each in node.expressions]
+        if len(values) == 1:
+            operator = "~=" if leaf.negated else "="
+            body.literals.append(Comparison(operator, value, values[0], span))
+            return
+        place = body.scope.place(node.this) if isinstance(node.this, exp.Column) else None
+        if place is not None and place.column.type in (Type.FLOAT, Type.DOUBLE):
+            values = [_as_double(each) for each in values]
+        name = self._fresh("listed")
+        self.helpers += [Rule(Head(name, (each,))) for each in dict.fromkeys(values)]
+        body.literals.append(Atom(name, (value,), leaf.negated, span))
+
+    def _in_query(self, body: Body, leaf: Leaf) -> None:
+        node = leaf.node
+        query = node.args["query"].unnest()
+        if leaf.negated:
+            unsupported(
+                "NOT IN with a subquery",
+                span_of(node, self._source),
+                "write NOT EXISTS (SELECT 1 FROM … WHERE … = …), which also says what NULL does",
+            )
+        subject = node.this.copy()
+        for column, original in zip(
+            subject.find_all(exp.Column), node.this.find_all(exp.Column), strict=True
+        ):
+            column.meta[BOUND] = body.scope.place(original)
+        selected = query.selects[0].unalias() if query.selects else None
+        self._exists(body, query, False, selected and (subject, selected))
+
+    def _exists(
+        self,
+        outer: Body,
+        query: exp.Expression,
+        negated: bool,
+        equal: tuple[exp.Expression, exp.Expression] | None = None,
+    ) -> None:
+        """A relation with the outer values for which a subquery has rows, and an atom of it."""
+        span = span_of(query, self._source)
+        select = self._select(query.unnest(), sums=False)
+        items, joined = self._from(select)
+        scope = Scope(items, self._source, outer.scope)
+        condition = _both(joined, select.args.get("where"))
+        if equal is not None:
+            subject, selected = equal
+            condition = _both(exp.EQ(this=subject, expression=selected), condition)
+        bodies: list[Body] = []
+        for way in self._ways(scope, condition, disjoint=False):
+            body = Body(scope, self._tables, sums=False)
+            try:
+                self._conditions(body, way)
+            except Impossible:
+                continue
+            bodies.append(body)
+        places = list(dict.fromkeys(p for body in bodies for p in body.outer_places()))
+        name = self._fresh("exists")
+        for body in bodies:
+            self.helpers.append(self._helper(name, body, places, items))
+        if not bodies:
+            if not negated:
+                raise Impossible
+            return
+        arguments = tuple(outer.variable(p, "carried" if negated else "decides") for p in places)
+        outer.literals.append(Atom(name, arguments, negated, span))
+
+    def _helper(
+        self, name: str, body: Body, places: Sequence[Place], items: Sequence[Item]
+    ) -> Rule:
+        head = Head(name, tuple(body.variable(place, "decides") for place in places))
+        # A column from outside that only comparisons mention gets its values from its own table.
+        free = {id(p.item): p.item for p in places if not body.is_bound_inside(p)}
+        atoms = [body.atom(item) for item in (*free.values(), *items)]
+        return Rule(head, (*atoms, *body.literals))
+
+
+def fresh_names(taken: set[str]) -> Callable[[str], str]:
+    """Gives names that nobody has: the stem, or the stem with a number."""
+
+    def fresh(stem: str) -> str:
+        candidates = chain([stem], (f"{stem}_{i}" for i in count(2)))
+        name = next(name for name in candidates if name.lower() not in taken)
+        taken.add(name.lower())
+        return name
+
+    return fresh
+
+
+def _both(one: exp.Expression | None, other: exp.Expression | None) -> exp.Expression | None:
+    parts = [part.this if isinstance(part, exp.Where) else part for part in (one, other) if part]
+    if len(parts) == 2:
+        return exp.And(this=parts[0], expression=parts[1])
+    return parts[0] if parts else None
+
+
+def _bound(name: exp.Expression, place: Place) -> exp.Column:
+    column = exp.Column(this=name.copy())
+    column.meta[BOUND] = place
+    return column
+
+
+def _stars(item: Item) -> list[exp.Expression]:
+    """The columns that `t.*` stands for."""
+    return [
+        _bound(exp.to_identifier(column.name, quoted=True), Place(item, i))
+        for i, column in enumerate(item.known.columns)
+    ]
+
+
+def _as_double(node: Expression) -> Expression:
+    if isinstance(node, Constant) and type(node.value) is int:
+        return Constant(float(node.value), node.span)
+    return node

@@ -1,0 +1,105 @@
+"""A condition as alternatives: a rule for each, whose literals must all hold.
+
+AND and OR are multiplied out, NOT moves inwards. Where a view adds up, the alternatives exclude
+each other, for a row that two of them derive would count twice: `a OR b` becomes `a` and `not a and
+b`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+from sqlglot import exp
+
+from caladan.errors import Span
+from caladan.language.rasql.scope import unsupported
+
+MOST: Final = 256  # alternatives; a condition with more is better said otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A condition without AND, OR and NOT, or the opposite of one."""
+
+    node: exp.Expression
+    negated: bool = False
+
+
+Alternatives = list[list[Leaf]]
+
+
+def alternatives(
+    node: exp.Expression | None,
+    span: Span | None,
+    *,
+    disjoint: bool,
+    whole: Callable[[exp.Expression], bool],
+) -> Alternatives:
+    """The alternatives of a condition; none at all if it can never hold.
+
+    `whole` tells of an OR that must not be taken apart.
+    """
+    found = [list[Leaf]()] if node is None else _Expansion(disjoint, whole).expand(node, False)
+    if len(found) > MOST:
+        unsupported(
+            f"the condition has more than {MOST} alternatives once OR is multiplied out",
+            span,
+            "evaluate a part of it in a view",
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Expansion:
+    disjoint: bool
+    whole: Callable[[exp.Expression], bool]
+
+    def expand(self, node: exp.Expression, negated: bool) -> Alternatives:
+        match node:
+            case exp.Paren():
+                return self.expand(node.this, negated)
+            case exp.Not():
+                return self.expand(node.this, not negated)
+            case exp.Boolean():
+                return [[]] if bool(node.this) != negated else []
+            case exp.And() | exp.Or():
+                sides = (node.this, node.expression)
+                if isinstance(node, exp.And) != negated:
+                    return self._all([(side, negated) for side in sides])
+                if self.disjoint and self.whole(node):
+                    return [[Leaf(node, negated)]]
+                return self._any([(side, negated) for side in sides])
+            case exp.Between():
+                low = exp.GTE(this=node.this, expression=node.args["low"])
+                high = exp.LTE(this=node.this, expression=node.args["high"])
+                return self.expand(exp.And(this=low, expression=high), negated)
+            case exp.In() if node.expressions and not all(map(_is_value, node.expressions)):
+                options: list[exp.Expression] = [
+                    exp.EQ(this=node.this, expression=each) for each in node.expressions
+                ]
+                parts = [(option, negated) for option in options]
+                return self._all(parts) if negated else self._any(parts)
+            case _:
+                return [[Leaf(node, negated)]]
+
+    def _all(self, parts: Sequence[tuple[exp.Expression, bool]]) -> Alternatives:
+        expanded = [self.expand(*part) for part in parts]
+        return [[leaf for way in ways for leaf in way] for ways in product(*expanded)]
+
+    def _any(self, parts: Sequence[tuple[exp.Expression, bool]]) -> Alternatives:
+        if not self.disjoint:
+            return [way for part in parts for way in self.expand(*part)]
+        ways: Alternatives = []
+        for i, part in enumerate(parts):
+            before = [(node, not negated) for node, negated in parts[:i]]
+            ways += self._all([*before, part])
+        return ways
+
+
+def _is_value(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Literal) or (
+        isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)
+    )

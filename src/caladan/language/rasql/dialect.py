@@ -1,0 +1,158 @@
+"""RaSQL's grammar: what it adds to sqlglot's Spark SQL.
+
+- `WITH recursive v(A, min() AS C) AS (base) UNION (step) …`: aggregates among the columns of a
+  view, and branches that follow the closing parenthesis. The view becomes an ordinary CTE over a
+  UNION; its aggregates are kept in `cte.meta["aggregates"]`.
+- Names may stand in double quotes or backticks; text stands in single quotes, without escapes
+  other than a doubled quote.
+- `From` may be a column: `SELECT From, To FROM edge`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NoReturn, cast
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError
+from sqlglot.tokens import Token, TokenType
+
+AGGREGATES: Final = "aggregates"
+"""The key of a CTE's meta under which the aggregates of its columns are kept."""
+
+FUNCTIONS: Final = ("min", "max", "sum", "count")
+"""The aggregates that a view's columns may have."""
+
+_AFTER_A_COLUMN: Final = frozenset({
+    TokenType.COMMA, TokenType.FROM, TokenType.ALIAS, TokenType.R_PAREN, TokenType.EQ,
+    TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.PLUS,
+    TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.MOD, TokenType.AND, TokenType.OR,
+    TokenType.IN, TokenType.BETWEEN, TokenType.IS, TokenType.DPIPE, TokenType.ASC, TokenType.DESC,
+})  # fmt: skip
+
+
+class PlacedError(ParseError):
+    """A syntax error that knows the stretch of text it is about."""
+
+    def __init__(self, message: str, start: int, end: int) -> None:
+        super().__init__(message)
+        self.start = start
+        self.end = end
+
+
+class RaSQLParser(Spark.Parser):
+    """Spark SQL with recursive views that aggregate."""
+
+    STRICT_CAST = True
+
+    def raise_error(self, message: str, token: Token | None = None) -> NoReturn:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Raise with the place of a token; the parser also fails like this while it tries."""
+        at = cast("Any", token or self._curr or self._prev)
+        start, end = (at.start, at.end + 1) if at else (0, 0)
+        raise PlacedError(_plain(message), start, end)
+
+    def _parse_cte(self) -> exp.CTE | None:
+        comments = self._prev_comments
+        name = self._parse_id_var(any_token=False, tokens=self.ID_VAR_TOKENS)
+        if name is None:
+            self.raise_error("expected the name of a view")
+        columns, aggregates = self._parse_view_head()
+        if not self._match(TokenType.ALIAS):
+            self.raise_error("expected AS after the view's name and columns")
+        query = self._parse_branch()
+        while self._match_set((TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT)):
+            query = self._parse_next_branch(query, self._prev)
+        cte = self.expression(
+            exp.CTE(this=query, alias=exp.TableAlias(this=name, columns=columns or None)),
+            comments=comments,
+        )
+        if any(aggregates):
+            cte.meta[AGGREGATES] = tuple(aggregates)
+        return cte
+
+    def _parse_view_head(self) -> tuple[list[exp.Expression], list[str | None]]:
+        columns: list[exp.Expression] = []
+        aggregates: list[str | None] = []
+        if self._match(TokenType.L_PAREN):
+            while True:
+                function = self._parse_head_aggregate()
+                column = self._parse_id_var()
+                if column is None:
+                    self.raise_error("expected the name of a column")
+                columns.append(cast("exp.Expression", column))
+                aggregates.append(function)
+                if not self._match(TokenType.COMMA):
+                    break
+            self._match_r_paren()
+        return columns, aggregates
+
+    def _parse_head_aggregate(self) -> str | None:
+        """`min() AS`, before the name of its column."""
+        if not self._next or self._next.token_type != TokenType.L_PAREN:
+            return None
+        function = self._curr.text.lower()
+        if function not in FUNCTIONS:
+            self.raise_error(
+                f"`{self._curr.text}` cannot aggregate a view's column: "
+                "min(), max(), sum() and count() can"
+            )
+        self._advance(2)
+        if not self._match(TokenType.R_PAREN):
+            self.raise_error(
+                f"the aggregate of a view's column takes nothing: {function}() AS name"
+            )
+        if not self._match(TokenType.ALIAS):
+            self.raise_error(f"name the column: {function}() AS name")
+        return function
+
+    def _parse_branch(self) -> exp.Expression:
+        query = self._parse_wrapped(self._parse_statement)
+        if not isinstance(query, exp.Query):
+            self.raise_error("expected a query")
+        return cast("exp.Expression", query)
+
+    def _parse_next_branch(self, left: exp.Expression, token: Any) -> exp.Expression:
+        kind = {
+            TokenType.UNION: exp.Union,
+            TokenType.EXCEPT: exp.Except,
+            TokenType.INTERSECT: exp.Intersect,
+        }[token.token_type]
+        distinct = not self._match(TokenType.ALL)
+        self._match(TokenType.DISTINCT)
+        right = self._parse_branch()
+        return self.expression(kind(this=left, expression=right, distinct=distinct))
+
+    def _parse_field(
+        self, any_token: bool = False, tokens: Any = None, anonymous_func: bool = False
+    ) -> exp.Expression | None:
+        following = self._next.token_type if self._next else None
+        is_from = bool(self._curr) and self._curr.token_type == TokenType.FROM
+        if is_from and following in _AFTER_A_COLUMN:
+            self._advance()
+            return cast("exp.Expression", self._identifier_expression(quoted=False))
+        return cast("Any", super())._parse_field(any_token, tokens, anonymous_func)
+
+
+class RaSQL(Spark):
+    """The dialect that RaSQL texts are read in."""
+
+    class Tokenizer(Spark.Tokenizer):
+        """Names in double quotes or backticks, text in single quotes."""
+
+        QUOTES = ["'"]  # noqa: RUF012
+        STRING_ESCAPES = ["'"]  # noqa: RUF012
+        IDENTIFIERS = ['"', "`"]  # noqa: RUF012
+        KEYWORDS = {  # noqa: RUF012
+            **Spark.Tokenizer.KEYWORDS,
+            # A datetime has no zone here.
+            "TIMESTAMP": TokenType.TIMESTAMPNTZ,
+            "DATETIME": TokenType.TIMESTAMPNTZ,
+        }
+
+    Parser = RaSQLParser
+    SUPPORTS_USER_DEFINED_TYPES = True  # so that a misspelt type is told as such
+
+
+def _plain(message: str) -> str:
+    """sqlglot's messages, without its tokens' insides."""
+    return message.split(" but got <Token", 1)[0]

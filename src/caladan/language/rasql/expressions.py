@@ -1,0 +1,284 @@
+"""Values: a SQL expression as an Expression of the Program.
+
+Arithmetic, CASE, casts between numbers, and the functions of `FUNCTIONS` have a counterpart.
+Everything else is refused here; a caller that finds the expression to be about one table that is
+not recursive has SQL compute it instead.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+
+from caladan.errors import Source, Span, error
+from caladan.language.rasql.conditions import Leaf, alternatives
+from caladan.language.rasql.scope import Unsupported, unsupported
+from caladan.language.rasql.spans import span_of
+from caladan.program import (
+    OPPOSITE,
+    Arithmetic,
+    ArithmeticOperator,
+    Call,
+    Comparison,
+    ComparisonOperator,
+    Conditional,
+    Constant,
+    Expression,
+    Negative,
+    Value,
+)
+
+_ARITHMETIC: Final[dict[type[exp.Expression], ArithmeticOperator]] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "div",
+    exp.Mod: "mod",
+}
+
+COMPARISONS: Final[dict[type[exp.Expression], ComparisonOperator]] = {
+    exp.EQ: "=",
+    exp.NullSafeEQ: "=",
+    exp.NEQ: "~=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+
+_WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_FRACTIONS: Final = ("FLOAT", "DOUBLE", "DECIMAL")
+
+_AGGREGATES_HELP: Final = (
+    "aggregate in the view's head, v(…, sum() AS total), or in a query after the recursion"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Translates values.
+
+    `column` gives what stands for a column; `computed` a stand-in for what SQL can compute
+    beforehand, or None.
+    """
+
+    source: Source
+    column: Callable[[exp.Column], Expression]
+    computed: Callable[[exp.Expression], Expression | None]
+
+    def value(self, node: exp.Expression) -> Expression:
+        """The expression of a node; `Unsupported` where there is none."""
+        try:
+            return self._value(node, span_of(node, self.source))
+        except Unsupported:
+            stand_in = self.computed(node)
+            if stand_in is None:
+                raise
+            return stand_in
+
+    def _value(self, node: exp.Expression, span: Span | None) -> Expression:
+        match node:
+            case exp.Paren() | exp.Alias():
+                return self.value(node.this)
+            case exp.Column():
+                return self.column(node)
+            case exp.Literal() | exp.Boolean() | exp.Null():
+                return Constant(_literal(node, span), span)
+            case exp.Neg():
+                return _negative(self.value(node.this), span)
+            case exp.Case() | exp.If():
+                return self._case(node, span)
+            case exp.Greatest() | exp.Least():
+                return self._extreme(node, span)
+            case exp.Abs():
+                operand = self.value(node.this)
+                positive = (Comparison(">=", operand, Constant(0), span),)
+                return Conditional(positive, operand, Negative(operand, span), span)
+            case exp.Cast():
+                return self._cast(node, span)
+            case exp.AggFunc():
+                unsupported("an aggregate in a recursive query", span, _AGGREGATES_HELP)
+            case _ if type(node) in _ARITHMETIC:
+                left, right = self.value(node.this), self.value(node.expression)
+                return _folded(Arithmetic(_ARITHMETIC[type(node)], left, right, span))
+            case _:
+                return self._call(node, span)
+
+    def comparison(self, leaf: Leaf) -> Comparison | None:
+        """A comparison, or None if the leaf is none."""
+        operator = COMPARISONS.get(type(leaf.node))
+        if operator is None:
+            return None
+        left, right = self.value(leaf.node.this), self.value(leaf.node.expression)
+        operator = OPPOSITE[operator] if leaf.negated else operator
+        return Comparison(operator, left, right, span_of(leaf.node, self.source))
+
+    def _case(self, node: exp.Expression, span: Span | None) -> Expression:
+        subject = node.this if isinstance(node, exp.Case) else None
+        default = node.args.get("default") if isinstance(node, exp.Case) else node.args.get("false")
+        branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
+        if default is None:
+            unsupported("CASE without ELSE gives NULL", span, "add an ELSE")
+        result = self.value(default)
+        for branch in reversed(branches):
+            condition = branch.this
+            if subject is not None:
+                condition = exp.EQ(this=subject, expression=condition)
+            then = self.value(branch.args["true"])
+            ways = alternatives(condition, span, disjoint=False, whole=lambda _: False)
+            for way in reversed(ways):
+                result = Conditional(self._tests(way, span), then, result, span)
+        return result
+
+    def _tests(self, way: list[Leaf], span: Span | None) -> tuple[Comparison, ...]:
+        found: list[Comparison] = []
+        for leaf in way:
+            comparison = self.comparison(leaf)
+            if comparison is None and isinstance(leaf.node, exp.Column):
+                comparison = Comparison(
+                    "=", self.value(leaf.node), Constant(not leaf.negated), span
+                )
+            if comparison is None:
+                unsupported(
+                    "this condition inside CASE",
+                    span_of(leaf.node, self.source) or span,
+                    "use comparisons, or evaluate the CASE in a view",
+                )
+            found.append(comparison)
+        return tuple(found)
+
+    def _extreme(self, node: exp.Expression, span: Span | None) -> Expression:
+        operator: ComparisonOperator = "<=" if isinstance(node, exp.Least) else ">="
+        result, *others = (self.value(each) for each in (node.this, *node.expressions))
+        for other in others:
+            result = Conditional((Comparison(operator, result, other, span),), result, other, span)
+        return result
+
+    def _cast(self, node: exp.Cast, span: Span | None) -> Expression:
+        kind = node.to.this.name
+        operand = self.value(node.this)
+        if isinstance(operand, Constant) and isinstance(operand.value, str):
+            if kind in ("DATE", "TIMESTAMPNTZ", "TIMESTAMP", "DATETIME"):
+                return Constant(_datetime(operand.value, span), span)
+            if kind in ("TEXT", "VARCHAR"):
+                return operand
+        if kind in _FRACTIONS:
+            return _folded(Arithmetic("*", operand, Constant(1.0, span), span))
+        if kind in _WHOLE and _is_whole(operand):
+            return operand
+        unsupported(
+            f"CAST to {node.to.sql().lower()} of a column of the recursion",
+            span,
+            "cast in a view before the recursion, or in the query after it",
+        )
+
+    def _call(self, node: exp.Expression, span: Span | None) -> Expression:
+        if isinstance(node, exp.Window):
+            unsupported(
+                "a window function in a recursive query", span, "use it in the query after it"
+            )
+        if isinstance(node, exp.Subquery | exp.Select):
+            unsupported(
+                "a subquery as a value in a recursive query",
+                span,
+                "name it with CREATE VIEW, and join the view",
+            )
+        stand_in = self.computed(node)
+        if stand_in is not None:
+            return stand_in
+        arguments = _function(node)
+        if arguments is not None:
+            name, nodes = arguments
+            return Call(name, tuple(self.value(each) for each in nodes), span)
+        unsupported(
+            f"`{_spelled(node)}` on a column of the recursion",
+            span,
+            "compute it in a view before the recursion, or in the query after it",
+        )
+
+
+def _function(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
+    """A function that rules have too: its name there and its arguments."""
+    match node:
+        case exp.Upper():
+            return "upper", [node.this]
+        case exp.Lower():
+            return "lower", [node.this]
+        case exp.Length():
+            return "length", [node.this]
+        case exp.Trim() if not node.args.get("position") and not node.expression:
+            return "trim", [node.this]
+        case exp.Concat() if node.expressions:
+            return "concat", list(node.expressions)
+        case exp.DPipe():
+            return "concat", [node.this, node.expression]
+        case exp.Replace():
+            with_ = node.args.get("replacement") or exp.Literal.string("")
+            return "replace", [node.this, node.expression, with_]
+        case exp.Substring() if node.args.get("start"):
+            length = node.args.get("length") or exp.Literal.number(2**31 - 1)
+            return "substring", [node.this, node.args["start"], length]
+        case _:
+            return None
+
+
+def _spelled(node: exp.Expression) -> str:
+    if isinstance(node, exp.Anonymous):
+        return node.name.upper()
+    return node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
+
+
+def _literal(node: exp.Expression, span: Span | None) -> Value:
+    if isinstance(node, exp.Null):
+        unsupported("NULL in a recursive query", span, "recursion has no NULL: use another value")
+    if isinstance(node, exp.Boolean):
+        return bool(node.this)
+    if node.is_string:
+        return str(node.this)
+    text = str(node.this)
+    if not text.isdigit():
+        return float(text)
+    if int(text) >= 2**63:
+        raise error("C003", f"{text} does not fit in 64 bits", span)
+    return int(text)
+
+
+def _datetime(text: str, span: Span | None) -> dt.datetime:
+    try:
+        return dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise error("C018", f"'{text}' is not a date", span) from None
+
+
+def _negative(operand: Expression, span: Span | None) -> Expression:
+    if isinstance(operand, Constant) and type(operand.value) in (int, float):
+        return Constant(-operand.value, span)  # pyright: ignore[reportOperatorIssue]
+    return Negative(operand, span)
+
+
+def _is_whole(node: Expression) -> bool:
+    return isinstance(node, Constant) and type(node.value) is int
+
+
+def _folded(node: Arithmetic) -> Expression:
+    """Arithmetic on two literals as its result, so that `SELECT 1, 1.0 / 4` is a fact."""
+    match node:
+        case Arithmetic(operator, Constant(left), Constant(right)) if type(left) in (
+            int,
+            float,
+        ) and type(right) in (int, float):
+            one, other = left, right
+            assert isinstance(one, int | float) and isinstance(other, int | float)
+            if operator == "/" and other != 0:
+                return Constant(one / other, node.span)
+            result = {"+": lambda: one + other, "-": lambda: one - other, "*": lambda: one * other}
+            if operator in result:
+                return Constant(result[operator](), node.span)
+            return node
+        case _:
+            return node

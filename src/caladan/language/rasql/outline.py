@@ -1,0 +1,198 @@
+"""What is known of recursive views before their rules are made: their columns.
+
+`outline(views, tables)` finds the names and types of the columns from what the branches select.
+Types only serve to tell whole numbers from doubles, which a join must not mix; what cannot be told
+stays open. It also notes which `count()` columns add numbers up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlglot import exp
+
+from caladan.errors import CaladanError, Span, error
+from caladan.language.rasql.branches import Translation
+from caladan.language.rasql.scope import Known, KnownColumn, Scope, Tables
+from caladan.language.rasql.views import View, branches, tables_of
+from caladan.program import Type
+
+_CASTS: Final[dict[str, Type]] = {
+    "TINYINT": Type.LONG,
+    "SMALLINT": Type.LONG,
+    "INT": Type.LONG,
+    "BIGINT": Type.LONG,
+    "FLOAT": Type.DOUBLE,
+    "DOUBLE": Type.DOUBLE,
+    "DECIMAL": Type.DOUBLE,
+    "TEXT": Type.STRING,
+}
+
+_PASSES: Final = 3  # a type may have to travel through a few views
+
+
+@dataclass(slots=True)
+class Within:
+    """The tables that the branches of recursive views see: themselves, and all others."""
+
+    views: dict[str, Known]
+    others: Tables
+
+    def find(self, table: exp.Table) -> Known:
+        """A recursive view, or another table."""
+        if not table.db and table.name.lower() in self.views:
+            return self.views[table.name.lower()]
+        return self.others.find(table)
+
+    def reads_recursion(self, node: exp.Expression) -> bool:
+        """Whether a query reads one of the views."""
+        return bool(tables_of(node) & self.views.keys())
+
+    def describe(self, node: exp.Expression, span: Span | None) -> Known:
+        """The columns of a subquery."""
+        return self.others.describe(node, span)
+
+    def evaluate(self, query: exp.Query, stem: str, span: Span | None) -> Known:
+        """The rows of a query, by SQL."""
+        return self.others.evaluate(query, stem, span)
+
+
+@dataclass(slots=True)
+class Outline:
+    """The columns of recursive views, and what their counts add up."""
+
+    tables: Within
+    adding: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
+    totals: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The views' names, in lower case."""
+        return frozenset(self.tables.views)
+
+    def known(self, view: View) -> Known:
+        """What is known of a view."""
+        return self.tables.views[view.key]
+
+    def adds(self, view: View, column: int) -> bool:
+        """Whether a `count()` column adds numbers up."""
+        return (view.key, column) in self.adding
+
+    def is_number(self, node: exp.Expression, scope: Scope) -> bool:
+        """Whether a value of a `count()` column counts for itself: a total, or a literal."""
+        value = node.unalias().unnest()
+        if isinstance(value, exp.Neg):
+            value = value.this
+        if (isinstance(value, exp.Literal) and not value.is_string) or value.find(exp.AggFunc):
+            return True
+        relations = {known.relation: key for key, known in self.tables.views.items()}
+        return any(
+            (relations.get(place.item.known.relation), place.index) in self.totals
+            for place in scope.places(value)
+        )
+
+    def repeated(
+        self,
+        view: View,
+        branch: exp.Query,
+        column: int,
+        value: exp.Expression,
+        times: exp.Expression,
+    ) -> exp.Expression:
+        """What rows that SQL found several times contribute."""
+        selected = branch.unnest().selects[column]
+        is_number = bool(selected.find(exp.AggFunc)) or (
+            isinstance(selected.unalias(), exp.Literal) and not selected.unalias().is_string
+        )
+        if view.aggregates[column] == "count" and not is_number:
+            return times
+        return exp.Mul(this=value, expression=times)
+
+
+def outline(views: Sequence[View], tables: Tables, names: Mapping[str, str]) -> Outline:
+    """The columns of views that depend on each other."""
+    known = {
+        view.key: Known(
+            names[view.key],
+            tuple(KnownColumn(name, None) for name in column_names(view)),
+            is_recursive=True,
+        )
+        for view in views
+    }
+    found = Outline(Within(known, tables))
+    for view in views:
+        for i, function in enumerate(view.aggregates):
+            if function in ("sum", "count"):
+                found.totals.add((view.key, i))
+    for _ in range(_PASSES):
+        for view in views:
+            for selected, scope in _selections(view, found.tables):
+                _learn(view, selected, scope, found)
+    return found
+
+
+def _learn(view: View, selected: Sequence[exp.Expression], scope: Scope, found: Outline) -> None:
+    known = found.known(view)
+    columns = list(known.columns)
+    for i, node in enumerate(selected[: len(columns)]):
+        if view.aggregates and view.aggregates[i] == "count":
+            columns[i] = KnownColumn(columns[i].name, Type.LONG)
+            if found.is_number(node, scope):
+                found.adding.add((view.key, i))
+            continue
+        type, before = _type(node, scope), columns[i].type
+        if type is not None and (before is None or (type.is_floating and before.is_integral)):
+            columns[i] = KnownColumn(columns[i].name, type)
+    found.tables.views[view.key] = Known(known.relation, tuple(columns), is_recursive=True)
+
+
+def _selections(view: View, tables: Tables) -> Iterator[tuple[Sequence[exp.Expression], Scope]]:
+    """What each branch selects, and from where; a branch that SQL must evaluate tells nothing."""
+    for branch in branches(view):
+        try:
+            yield Translation(tables, view.source, str).selection(branch, sums=False)
+        except CaladanError:
+            continue  # whoever makes the rules reports it
+
+
+def column_names(view: View) -> tuple[str, ...]:
+    """The names of a recursive view's columns: those in its head, or what its base selects."""
+    if view.columns:
+        return view.columns
+    first = branches(view)[0].unnest()
+    names = [node.alias_or_name for node in first.selects]
+    if not all(names) or "*" in names:
+        raise error(
+            "C063",
+            f"the columns of the recursive view `{view.name}` have no names",
+            view.span,
+            help=f"name them: {view.name}(A, B, …) AS …",
+        )
+    return tuple(names)
+
+
+def _type(node: exp.Expression, scope: Scope) -> Type | None:
+    match node:
+        case exp.Paren() | exp.Alias() | exp.Neg():
+            return _type(node.this, scope)
+        case exp.Column():
+            return scope.place(node).column.type
+        case exp.Literal():
+            if node.is_string:
+                return Type.STRING
+            return Type.LONG if str(node.this).isdigit() else Type.DOUBLE
+        case exp.Div():
+            return Type.DOUBLE
+        case exp.Add() | exp.Sub() | exp.Mul():
+            sides = {_type(side, scope) for side in (node.this, node.expression)}
+            if any(side is not None and side.is_floating for side in sides):
+                return Type.DOUBLE
+            return Type.LONG if None not in sides else None
+        case exp.Cast():
+            return _CASTS.get(node.to.this.name)
+        case exp.Case():
+            return _type(node.args["ifs"][0].args["true"], scope)
+        case _:
+            return None

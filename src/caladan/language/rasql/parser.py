@@ -1,0 +1,167 @@
+"""RaSQL text → Script.
+
+sqlglot reads the text in the dialect of `dialect.py`; its errors become diagnostics with the place
+in the text. Only queries, CREATE VIEW and CREATE TABLE are statements here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from caladan.errors import CaladanError, Source, Span, did_you_mean, error
+from caladan.language.rasql.dialect import PlacedError, RaSQL
+from caladan.language.rasql.script import HINTS, Declaration, Hint, Script, Statement
+from caladan.language.rasql.spans import span_of
+from caladan.program import Column, Relation, Type
+
+_TYPES: Final[dict[str, Type]] = {
+    "TINYINT": Type.BYTE,
+    "SMALLINT": Type.SHORT,
+    "INT": Type.INTEGER,
+    "BIGINT": Type.LONG,
+    "FLOAT": Type.FLOAT,
+    "DOUBLE": Type.DOUBLE,
+    "DECIMAL": Type.DOUBLE,
+    "TEXT": Type.STRING,
+    "VARCHAR": Type.STRING,
+    "CHAR": Type.STRING,
+    "BOOLEAN": Type.BOOLEAN,
+    "DATE": Type.DATETIME,
+    "DATETIME": Type.DATETIME,
+    "TIMESTAMP": Type.DATETIME,
+    "TIMESTAMPNTZ": Type.DATETIME,
+}
+
+
+def parse(source: Source) -> Script:
+    """The statements of a text; C001 and C002 where it is not RaSQL."""
+    dialect = RaSQL()
+    try:
+        tokens = dialect.tokenize(source.text)
+        trees = dialect.parser().parse(tokens, source.text)
+    except TokenError:
+        start = _unterminated(source.text)
+        place = Span(source, start, len(source.text))
+        raise error("C002", "text, name or comment without an end", place) from None
+    except PlacedError as problem:
+        raise _syntax_error(problem, source) from None
+    except ParseError as problem:
+        message = problem.errors[0].get("description") or str(problem)
+        raise error("C001", message, Span(source, 0, 0)) from None
+    hints = _hints(tokens, source)
+    found = [
+        _statement(tree, source, hints.get(i))
+        for i, tree in enumerate(t for t in trees if t is not None)
+    ]
+    if not found:
+        raise error("C005", "the program is empty", Span(source, 0, 0))
+    return Script(source, tuple(found))
+
+
+def _syntax_error(problem: PlacedError, source: Source) -> CaladanError:
+    place = Span(source, problem.start, problem.end)
+    message = str(problem)
+    return error("C001", message[:1].lower() + message[1:], place)
+
+
+def _unterminated(text: str) -> int:
+    """Where the quote or comment begins that does not end."""
+    at = 0
+    while at < len(text):
+        opening = text[at]
+        if text.startswith("--", at):
+            at = text.find("\n", at)
+        elif text.startswith("/*", at):
+            start, at = at, text.find("*/", at + 2) + 1
+            if at == 0:
+                return start
+        elif opening in "'\"`":
+            start, at = at, text.find(opening, at + 1)
+            if at < 0:
+                return start
+        if at < 0:
+            break
+        at += 1
+    return 0
+
+
+def _hints(tokens: list[Any], source: Source) -> dict[int, Hint]:
+    """The hint of each statement, by its number: a comment `-- hint: broadcast`."""
+    found: dict[int, Hint] = {}
+    statement = 0
+    for token in tokens:
+        for comment in token.comments:
+            word, colon, hint = comment.strip().partition(":")
+            if word.strip().lower() != "hint" or not colon:
+                continue
+            chosen = next((h for h in HINTS if h == hint.strip().lower()), None)
+            if chosen is None:
+                start = source.text.find(comment.strip())
+                raise error(
+                    "C001",
+                    f"there is no hint `{hint.strip()}`",
+                    Span(source, start, start + len(comment.strip())),
+                    help=f"the hints are {' and '.join(HINTS)}",
+                )
+            found[statement] = chosen
+        if token.text == ";":
+            statement += 1
+    return found
+
+
+def _statement(tree: exp.Expression, source: Source, hint: Hint | None) -> Declaration | Statement:
+    span = span_of(tree, source)
+    if isinstance(tree, exp.Query):
+        return Statement(tree, source, hint=hint, span=span)
+    kind = str(tree.args.get("kind", "")).upper() if isinstance(tree, exp.Create) else ""
+    query = tree.args.get("expression")
+    if kind == "VIEW" and isinstance(query, exp.Query):
+        name, columns = _named(tree.this)
+        return Statement(query, source, name, columns, hint, span)
+    if kind == "TABLE" and query is None and isinstance(tree.this, exp.Schema):
+        return Declaration(_relation(tree.this, source))
+    raise error(
+        "C060",
+        f"`{tree.key.upper()}` is no statement of RaSQL",
+        span,
+        help="a script has CREATE TABLE name(column type, …), CREATE VIEW name AS query, "
+        "and queries",
+    )
+
+
+def _named(node: exp.Expression) -> tuple[str, tuple[str, ...]]:
+    """The name and the columns of a view."""
+    if isinstance(node, exp.Schema):
+        return node.this.name, tuple(column.name for column in node.expressions)
+    return node.name, ()
+
+
+def _relation(schema: exp.Schema, source: Source) -> Relation:
+    return Relation(schema.this.name, tuple(_columns(schema, source)), span_of(schema, source))
+
+
+def _columns(schema: exp.Schema, source: Source) -> Iterator[Column]:
+    for column in schema.expressions:
+        span = span_of(column, source)
+        if not isinstance(column, exp.ColumnDef):
+            raise error(
+                "C060",
+                "a table's declaration has columns and nothing else",
+                span,
+                help="leave keys and constraints out",
+            )
+        kind = column.args.get("kind")
+        spelled = kind.this.name if isinstance(kind, exp.DataType) else ""
+        if spelled not in _TYPES:
+            raise error(
+                "C004",
+                f"unknown type `{kind.sql() if kind else ''}`",
+                span,
+                help=did_you_mean(kind.sql().lower() if kind else "", [t.value for t in Type])
+                or f"the types are {', '.join(t.value for t in Type)}",
+            )
+        yield Column(column.name, _TYPES[spelled], span)

@@ -1,0 +1,184 @@
+"""What names stand for: the tables of a FROM, and their columns.
+
+A `Known` is a table as the translation sees it: the relation it is in the Program, its columns,
+and which of them may hold NULL. An `Item` is one table of a FROM under the name it has there. A
+`Place` is a column of an item; a `Scope` finds the place that a column's name stands for, among its
+own items or those of the query around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn, Protocol
+
+from sqlglot import exp
+
+from caladan.errors import CaladanError, Diagnostic, Source, Span, did_you_mean, error
+from caladan.language.rasql.spans import span_of
+from caladan.program import Type
+
+
+@dataclass(frozen=True, slots=True)
+class KnownColumn:
+    """A column; its type is None while it is a recursive view's and not known yet."""
+
+    name: str
+    type: Type | None
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A table or view. `relation` is its name in the Program, if it is one there already.
+
+    What is not `is_relation` must be read through a query; `relation` is then a name to begin with.
+    """
+
+    relation: str
+    columns: tuple[KnownColumn, ...]
+    is_recursive: bool = False
+    is_relation: bool = True
+
+    @property
+    def has_nulls(self) -> bool:
+        """Whether some column may hold NULL."""
+        return any(column.nullable for column in self.columns)
+
+
+class Tables(Protocol):
+    """Where the translation looks tables up, and has SQL evaluated for it."""
+
+    def find(self, table: exp.Table) -> Known:
+        """The table or recursive view of a name; C010 if there is none."""
+        ...
+
+    def reads_recursion(self, node: exp.Expression) -> bool:
+        """Whether a query reads one of the recursive views."""
+        ...
+
+    def describe(self, node: exp.Expression, span: Span | None) -> Known:
+        """The columns of a subquery in a FROM, which is not evaluated yet."""
+        ...
+
+    def evaluate(self, query: exp.Query, stem: str, span: Span | None) -> Known:
+        """The result of a query that a SQL engine runs, as a relation of the Program."""
+        ...
+
+
+@dataclass(eq=False, slots=True)
+class Item:
+    """A table in a FROM."""
+
+    alias: str
+    known: Known
+    node: exp.Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A column of an item."""
+
+    item: Item
+    index: int
+
+    @property
+    def column(self) -> KnownColumn:
+        """What is known of the column."""
+        return self.item.known.columns[self.index]
+
+
+class Unsupported(CaladanError):
+    """Something that a recursive view cannot say; where nothing is recursive, SQL can."""
+
+
+def unsupported(message: str, span: Span | None, help: str) -> NoReturn:
+    """Refuse a construct in a recursive view, and say what to write instead."""
+    raise Unsupported(Diagnostic("C060", message, span, help=help))
+
+
+BOUND = "bound"
+"""The key of a column's meta under which its place is noted before it moves to another query."""
+
+
+@dataclass(slots=True)
+class Scope:
+    """The items of a FROM, and the scope around it."""
+
+    items: Sequence[Item]
+    source: Source
+    outer: Scope | None = None
+    tables: dict[str, Item] = field(default_factory=dict[str, Item])
+
+    def __post_init__(self) -> None:
+        for item in self.items:
+            if item.alias.lower() in self.tables:
+                raise error(
+                    "C063",
+                    f"two tables are called `{item.alias}` here",
+                    span_of(item.node, self.source),
+                    help="give one of them another name: `edge AS e`",
+                )
+            self.tables[item.alias.lower()] = item
+
+    def place(self, column: exp.Column) -> Place:
+        """The place that a column's name stands for; C063 if there is none, or several."""
+        bound = column.meta.get(BOUND)
+        if bound is not None:
+            return bound
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope.own(column)
+            if found is not None:
+                return found
+            scope = scope.outer
+        raise self._unknown(column)
+
+    def own(self, column: exp.Column) -> Place | None:
+        """The same among the scope's own items, or None."""
+        name = column.name.lower()
+        items = list(self.items)
+        if column.table:
+            items = [i for i in items if i.alias.lower() == column.table.lower()]
+        places = [
+            Place(item, index)
+            for item in items
+            for index, known in enumerate(item.known.columns)
+            if known.name.lower() == name
+        ]
+        if len(places) > 1:
+            options = " or ".join(f"`{p.item.alias}.{p.column.name}`" for p in places)
+            raise error(
+                "C063",
+                f"`{column.name}` could be several columns",
+                span_of(column, self.source),
+                help=f"write {options}",
+            )
+        return places[0] if places else None
+
+    def is_own(self, place: Place) -> bool:
+        """Whether a place belongs to one of the scope's own items."""
+        return any(place.item is item for item in self.items)
+
+    def places(self, node: exp.Expression) -> Iterator[Place]:
+        """The places of all columns in a node."""
+        for column in node.find_all(exp.Column):
+            yield self.place(column)
+
+    def _unknown(self, column: exp.Column) -> CaladanError:
+        span = span_of(column, self.source)
+        if column.table and column.table.lower() not in self.tables:
+            return error(
+                "C063",
+                f"no table is called `{column.table}` here",
+                span,
+                help=did_you_mean(column.table, (i.alias for i in self.items)),
+            )
+        names = [c.name for item in self.items for c in item.known.columns]
+        return error(
+            "C063",
+            f"no column is called `{column.name}` here",
+            span,
+            help=did_you_mean(column.name, names)
+            or f"the columns are {', '.join(dict.fromkeys(names)) or 'none: there is no FROM'}",
+        )

@@ -1,0 +1,170 @@
+"""Recursive views → rules.
+
+`translate(views, tables, fresh)` makes the rules of views that depend on each other. A column of
+the head that aggregates becomes a monotone aggregate: `min()` is `mmin`, `max()` is `mmax`, `sum()`
+is `msum`. `count()` adds up: a number that is written out, or that a `count()` or `sum()` of the
+recursion carries, counts for itself; any other value counts once for each solution.
+
+A branch that reads no recursive view and says what rules cannot say (GROUP BY, outer joins …) is
+evaluated by SQL, and read as a relation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from sqlglot import exp
+
+from caladan.errors import Related, Span, error
+from caladan.language.rasql.body import variable_name
+from caladan.language.rasql.branches import Translation
+from caladan.language.rasql.outline import Outline, outline
+from caladan.language.rasql.scope import Item, Known, Scope, Tables, Unsupported
+from caladan.language.rasql.spans import span_of
+from caladan.language.rasql.views import View, branches, tables_of
+from caladan.program import (
+    Aggregate,
+    AggregateFunction,
+    Atom,
+    Constant,
+    Expression,
+    Goal,
+    Head,
+    Program,
+    Rule,
+    Variable,
+)
+
+_MONOTONE: Final[dict[str, AggregateFunction]] = {"min": "mmin", "max": "mmax", "sum": "msum"}
+
+AS_SET: Final = "as_set"
+"""The key of a table's meta that asks for its distinct rows."""
+
+
+def translate(views: Sequence[View], tables: Tables, fresh: Callable[[str], str]) -> Program:
+    """The rules of recursive views, and a goal for each of them."""
+    names = {view.key: fresh(relation_name(view.name)) for view in views}
+    inside = outline(views, tables, names)
+    rules: list[Rule] = []
+    helpers: list[Rule] = []
+    for view in views:
+        translation = Translation(inside.tables, view.source, fresh)
+        for branch in branches(view):
+            rules += _branch(view, branch, translation, inside)
+        helpers += translation.helpers
+    goals = [_goal(inside.known(view)) for view in views]
+    return Program((), (*rules, *helpers), tuple(goals))
+
+
+def relation_name(name: str) -> str:
+    """A table's name as a relation's: a word that begins with a small letter.
+
+    >>> relation_name("My Edges")
+    'my_Edges'
+    """
+    plain = "".join(c if c.isalnum() or c == "_" else "_" for c in name).lstrip("_") or "t"
+    return plain[0].lower() + plain[1:] if plain[0].isalpha() else f"t{plain}"
+
+
+def _goal(known: Known) -> Goal:
+    taken: list[str] = []
+    for column in known.columns:
+        name = variable_name(column.name)
+        taken.append(name if name not in taken else f"{name}_{len(taken) + 1}")
+    return Goal(Atom(known.relation, tuple(Variable(name) for name in taken)))
+
+
+def _branch(
+    view: View, branch: exp.Query, translation: Translation, inside: Outline
+) -> Iterator[Rule]:
+    """The rules of a branch; what is not recursive and too much for rules is left to SQL."""
+    span = span_of(branch, view.source)
+
+    def head(selected: Sequence[exp.Expression], values: list[Expression], scope: Scope) -> Head:
+        return _head(view, inside, selected, values, scope, span)
+
+    try:
+        rules = list(translation.branch(branch, head, sums=view.sums))
+    except Unsupported:
+        if tables_of(branch) & inside.names:
+            raise
+        rules = list(_from_sql(view, branch, translation, inside, head, span))
+    for rule in rules:
+        yield _as_fact(rule)
+
+
+def _as_fact(rule: Rule) -> Rule:
+    """A rule without a body is a fact: its values are plain."""
+    if rule.body:
+        return rule
+    plain = tuple(
+        (a.terms[0] if a.function == "msum" or a.function != "mcount" else Constant(1))
+        if isinstance(a, Aggregate)
+        else a
+        for a in rule.head.arguments
+    )
+    return Rule(Head(rule.head.relation, plain, rule.head.span))
+
+
+def _head(
+    view: View,
+    inside: Outline,
+    selected: Sequence[exp.Expression],
+    values: list[Expression],
+    scope: Scope,
+    span: Span | None,
+) -> Head:
+    known = inside.known(view)
+    if len(values) != len(known.columns):
+        columns = ", ".join(column.name for column in known.columns)
+        raise error(
+            "C011",
+            f"`{view.name}` has the columns ({columns}), but this selects {len(values)}",
+            span,
+            related=[Related("its columns", view.span)] if view.span else [],
+        )
+    arguments: list[Expression] = []
+    for i, (node, value) in enumerate(zip(selected, values, strict=True)):
+        function = view.aggregates[i] if view.aggregates else None
+        if function is None:
+            arguments.append(value)
+        elif function != "count":
+            arguments.append(Aggregate(_MONOTONE[function], (value,), value.span))
+        elif not inside.adds(view, i):
+            arguments.append(Aggregate("mcount", (Variable("_"),), value.span))
+        else:
+            number = value if inside.is_number(node, scope) else Constant(1)
+            arguments.append(Aggregate("msum", (number,), value.span))
+    return Head(known.relation, tuple(arguments), span)
+
+
+def _from_sql(
+    view: View,
+    branch: exp.Query,
+    translation: Translation,
+    inside: Outline,
+    head: Callable[[Sequence[exp.Expression], list[Expression], Scope], Head],
+    span: Span | None,
+) -> Iterator[Rule]:
+    """The rows of a query that SQL evaluates; where the view adds up, with how often each comes."""
+    query = branch.copy()
+    if view.sums:
+        for table in query.find_all(exp.Table):
+            table.meta[AS_SET] = True
+    node = exp.Subquery(this=query.unnest(), alias=exp.TableAlias(this=exp.to_identifier("base")))
+    columns = inside.tables.describe(node, span).columns
+    names = [exp.column(column.name, table="base", quoted=True) for column in columns]
+    selected: list[exp.Expression] = list(names)
+    if view.sums:
+        times = exp.alias_(exp.Count(this=exp.Star()), "times")
+        counted = exp.select(*names, times).from_(node).group_by(*(name.copy() for name in names))
+        node = exp.Subquery(this=counted, alias=exp.TableAlias(this=exp.to_identifier("base")))
+        for i, function in enumerate(view.aggregates):
+            if function in ("sum", "count"):
+                selected[i] = inside.repeated(
+                    view, branch, i, names[i], exp.column("times", "base")
+                )
+    item = Item("base", inside.tables.describe(node, span), node)
+    scope = Scope([item], view.source)
+    yield from translation.rules(scope, selected, None, head, sums=view.sums)

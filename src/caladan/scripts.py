@@ -1,0 +1,222 @@
+"""RaSQL scripts in a session: what they find there, and the Result that comes of them.
+
+`Scripts` brings together the session's data and engine, and `caladan.sql`, which knows how a
+script goes. Tables and views that a script creates stay for the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from caladan.engines.interface import Engine, Table
+from caladan.language.rasql.script import Declaration, Script, Statement
+from caladan.link import Definitions
+from caladan.pipeline import Compiled, compile_program
+from caladan.program import Column, Program, Value
+from caladan.result import Relation, Result
+from caladan.sql.engine import SqlEngine
+from caladan.sql.parameters import bind
+from caladan.sql.script import Evaluate, Evaluated, Outcome, ScriptStopped, run
+from caladan.stats import Stats
+from caladan.store import Store
+from caladan.wrap import Run
+
+if TYPE_CHECKING:
+    from caladan.data.source import Source
+
+
+class Derive(Protocol):
+    """How a session evaluates a relation that rules of earlier runs define."""
+
+    def __call__(self, name: str) -> Table | None:
+        """The whole relation, or None if there are no rules for it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What came of a script, who answered its SQL, and the tables that its rules derived."""
+
+    outcome: Outcome
+    sql: SqlEngine
+    tables: tuple[Table, ...]
+    stopped: ScriptStopped | None = None
+
+
+@dataclass(slots=True)
+class Scripts:
+    """The scripts of a session.
+
+    `rules` is what programs defined; `definitions` what scripts created, by name in lower case.
+    """
+
+    engine: Engine
+    rules: Definitions
+    derive: Derive
+    definitions: dict[str, Declaration | Statement] = field(
+        default_factory=dict[str, "Declaration | Statement"]
+    )
+
+    def run(
+        self,
+        script: Script,
+        params: Mapping[str, Value],
+        store: Store,
+        evaluate: Callable[[Compiled, Store], Run],
+    ) -> Ran:
+        """Evaluate a script; a run that was stopped comes with what it had until then."""
+
+        def rules(program: Program, sources: Mapping[str, Source]) -> Evaluated:
+            done = evaluate(compile_program(program, {}, {}), _overlaid(store, sources))
+            tables.extend(done.derived.values())
+            relations = done.compiled.checked.relations.items()
+            missing = {n: _empty(info.columns) for n, info in relations if n not in done.derived}
+            return Evaluated(done.compiled, {**missing, **done.derived}, done.stopped)
+
+        tables: list[Table] = []
+        bound = bind(self._with_earlier(script), params)
+        sql = self._sql(script)
+        try:
+            outcome = run(bound, self._tables(store), sql, rules)
+        except ScriptStopped as stopped:
+            return Ran(stopped.outcome, sql, tuple(tables), stopped)
+        self._remember(bound)
+        return Ran(outcome, sql, tuple(tables))
+
+    def compile(
+        self, script: Script, params: Mapping[str, Value], store: Store
+    ) -> tuple[Outcome, list[Store]]:
+        """What becomes of a script, without evaluating its rules; data may be absent."""
+        stores: list[Store] = []
+
+        def rules(program: Program, sources: Mapping[str, Source]) -> Evaluated:
+            stores.append(_overlaid(store, sources))
+            compiled = compile_program(program, {}, {})
+            relations = compiled.checked.relations.items()
+            return Evaluated(compiled, {name: _empty(info.columns) for name, info in relations})
+
+        bound = bind(self._with_earlier(script), params)
+        evaluate: Evaluate = rules
+        sql = self._sql(script)
+        outcome = run(bound, self._tables(store), sql, evaluate, may_lack_data=True)
+        return outcome, stores
+
+    def _sql(self, script: Script) -> SqlEngine:
+        session = getattr(self.engine, "session", None)
+        if session is not None:
+            from caladan.sql.spark import SparkSQL
+
+            return SparkSQL(session, script.source)
+        from caladan.sql.duck import DuckDB
+
+        return DuckDB(script.source)
+
+    def _tables(self, store: Store) -> SessionTables:
+        return SessionTables(self.engine, store, self.rules, self.derive)
+
+    def _with_earlier(self, script: Script) -> Script:
+        own = {s.name.lower() for s in script.statements if s.name is not None}
+        earlier = [s for name, s in self.definitions.items() if name not in own]
+        return replace(script, statements=(*earlier, *script.statements))
+
+    def _remember(self, script: Script) -> None:
+        for statement in script.statements:
+            if statement.name is not None:
+                self.definitions[statement.name.lower()] = statement
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTables:
+    """The tables that a script finds in its session."""
+
+    engine: Engine
+    store: Store
+    rules: Definitions
+    derive: Derive
+
+    @property
+    def names(self) -> Iterator[str]:
+        """Relations with data, then those with rules."""
+        yield from self.store
+        yield from self.rules.derived
+
+    def source(self, name: str) -> Source | None:
+        """The data that was added for a relation."""
+        return self.store.source(name)
+
+    def columns(self, name: str) -> tuple[Column, ...]:
+        """The columns of such data."""
+        return self.rules.columns(name) or self.store.columns(name)
+
+    def frame(self, name: str, source: Source | None) -> object | None:
+        """What only the engine can hand out: frames of Spark, and relations that rules derive."""
+        session = getattr(self.engine, "session", None)
+        if source is None:
+            table = self.derive(name)
+            if table is not None:
+                return table.arrow() if session is None else table.spark(session)
+            return None if session is None else _from_catalog(session, name)
+        if session is None:
+            return None
+        if source.kind == "spark":
+            return source.data
+        if source.kind == "path" and source.format in ("parquet", "orc"):
+            return session.read.format(source.format).load(list(source.paths))
+        return None
+
+
+def result(ran: Ran, engine: Engine, stats: Stats) -> Result:
+    """The Result of a script: its answers, and its views by name."""
+    outcome = ran.outcome
+    session = getattr(engine, "session", None)
+
+    def fetch(name: str) -> Relation | None:
+        found = outcome.views.get(name)
+        return None if found is None else Relation(name, found(), session=session)
+
+    answers = [
+        Relation("answer", a.table, session=session, is_ordered=a.is_ordered)
+        for a in outcome.answers
+    ]
+
+    def release() -> None:
+        ran.sql.close()
+        for table in ran.tables:
+            table.close()
+
+    return Result(
+        outcome.views,
+        fetch,
+        answers=answers,
+        stats=stats,
+        warnings=outcome.warnings,
+        release=release,
+    )
+
+
+def _overlaid(store: Store, sources: Mapping[str, Source]) -> Store:
+    """The session's data under the names that a script's rules have for it."""
+    copy = store.snapshot()
+    for name in list(copy):
+        copy.drop(name)
+    for name, source in sources.items():
+        copy.add(name, source)
+    return copy
+
+
+def _empty(columns: tuple[Column, ...]) -> Table:
+    from caladan.data.table import empty
+
+    return empty(columns)
+
+
+def _from_catalog(session: Any, name: str) -> object | None:
+    """A temporary view or a table of Spark's catalog."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    try:
+        return session.table(name)
+    except (AnalysisException, ParseException):
+        return None

@@ -1,0 +1,91 @@
+"""The search over relations of an engine: for bodies whose atoms form a cycle.
+
+An engine that joins atom by atom may pile up far more partial solutions than a cyclic body has
+results. It hands such atoms to `solve_atoms` instead: with what it has bound so far as columns of
+words, it gets back longer columns, in batches, and with each row the number of the row it came
+from. `is_cyclic` (acyclic.py) tells which bodies are worth it.
+
+Packed runs are read where they are. The tries made of a run live as long as the run does, so a
+relation that does not change is sorted once for each order, however often it is searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from caladan.columns import runs as columnar
+from caladan.columns.layout import Counts, Words as EngineWords
+from caladan.columns.packed import PackedRelation
+from caladan.columns.relation import StoredRelation
+from caladan.operators.tree import Version
+from caladan.search.constraints.relation import atom
+from caladan.search.constraints.terms import Term
+from caladan.search.frontier import Frontier, Var, as_words
+from caladan.search.relation import Relation, Run
+from caladan.search.solve import WIDTH, solve
+from caladan.search.statistics import Statistics
+
+_ADOPTED: WeakKeyDictionary[columnar.Run, Run] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAtom:
+    """An atom: a version of a relation, and for each column a variable, a word, or None."""
+
+    relation: StoredRelation
+    version: Version
+    arguments: tuple[Term | None, ...]
+
+
+def solve_atoms(
+    atoms: Sequence[StoredAtom],
+    wanted: Sequence[Var],
+    seed: Mapping[Var, EngineWords],
+    rows: int = 1,
+    *,
+    grade: str = "paul",
+    width: int = WIDTH,
+    statistics: Statistics | None = None,
+    poll: Callable[[], None] | None = None,
+) -> Iterator[tuple[Counts, dict[Var, EngineWords]]]:
+    """For each batch of results the rows of the seed they extend, and the wanted columns.
+
+    `seed` has the columns bound so far, all with `rows` rows; without columns it is one row.
+    Variables that are not wanted and that one atom alone has are not bound at all, so a result
+    comes once however many values they could have.
+    """
+    constraints = [atom(relation_of(a.relation, a.version), a.arguments) for a in atoms]
+    columns = {v: as_words(words) for v, words in seed.items()}
+    start = Frontier(columns, np.arange(rows, dtype=np.int64))
+    batches = solve(
+        constraints, wanted, start, grade=grade, width=width, first=width,
+        statistics=statistics, poll=poll,
+    )  # fmt: skip
+    for batch in batches:
+        yield batch.tags, {v: batch.columns[v].astype(np.uint32) for v in wanted}
+
+
+def relation_of(stored: StoredRelation, version: Version) -> Relation:
+    """A version of an engine's relation as the search reads it."""
+    index = stored.index((), version)
+    if isinstance(stored.body, PackedRelation):
+        return Relation(stored.arity, [_adopted(run) for run in index.runs])
+    parts: list[tuple[EngineWords, ...]] = []
+    for hits in stored.scan(version):
+        alive = index.alive(hits)
+        kept = hits if alive is None else hits[alive]
+        parts.append(tuple(index.column(kept, c) for c in range(stored.arity)))
+    columns = [np.concatenate([p[c] for p in parts]) for c in range(stored.arity) if parts]
+    return Relation(stored.arity, [Run(columns, sum(len(p[0]) for p in parts if p))])
+
+
+def _adopted(run: columnar.Run) -> Run:
+    if run not in _ADOPTED:
+        packing = run.packing
+        widths = [packing.widths[c] for c in packing.order]
+        _ADOPTED[run] = Run.of_keys(run.keys, packing.order, widths)
+    return _ADOPTED[run]

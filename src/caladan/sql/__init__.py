@@ -1,0 +1,16 @@
+"""SQL: what a RaSQL script asks, and who answers it.
+
+    generate     a syntax tree as text for a SQL engine
+    engine       what a SQL engine is: frames, queries over frames
+    duck         DuckDB, over Arrow: for the engines of this process
+    spark        Spark SQL: for the spark engine
+    bags         data with duplicates and NULL, as SQL sees it
+    names        which table a name stands for
+    parameters   values for {name} and :name
+    premappable  whether an aggregate may be applied at every step
+    script       statements one after the other: `run`, the table of contents
+    problems     errors of SQL engines as diagnostics
+
+Views that are recursive become rules and go through the compiler; everything else is text for a SQL
+engine. A view that feeds the recursion is evaluated before it, one that reads it after.
+"""

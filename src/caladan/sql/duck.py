@@ -1,0 +1,161 @@
+"""DuckDB as the SQL engine: over Arrow, without copying.
+
+Each script has a database of its own in memory, which can neither read files nor see variables of
+Python. Frames are views in it, under names that are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from caladan.data.schema import ARROW
+from caladan.data.source import Source, source
+from caladan.data.table import ArrowTable
+from caladan.engines.interface import Table
+from caladan.errors import Source as Written, error
+from caladan.language.rasql.script import Hint
+from caladan.program import Column, Type
+from caladan.sql.engine import Frame, FrameColumn, apart, key_of
+from caladan.sql.generate import generate
+from caladan.sql.problems import refused
+
+_TYPES: Final[dict[str, Type]] = {
+    "TINYINT": Type.BYTE,
+    "SMALLINT": Type.SHORT,
+    "INTEGER": Type.INTEGER,
+    "BIGINT": Type.LONG,
+    "HUGEINT": Type.LONG,
+    "UTINYINT": Type.INTEGER,
+    "USMALLINT": Type.INTEGER,
+    "UINTEGER": Type.LONG,
+    "UBIGINT": Type.LONG,
+    "FLOAT": Type.FLOAT,
+    "DOUBLE": Type.DOUBLE,
+    "VARCHAR": Type.STRING,
+    "BOOLEAN": Type.BOOLEAN,
+    "TIMESTAMP": Type.DATETIME,
+    "TIMESTAMP_S": Type.DATETIME,
+    "TIMESTAMP_MS": Type.DATETIME,
+    "TIMESTAMP_NS": Type.DATETIME,
+    "TIMESTAMP WITH TIME ZONE": Type.DATETIME,
+    "DATE": Type.DATETIME,
+    '"NULL"': Type.STRING,
+}
+
+
+class DuckDB:
+    """Answers SQL in this process."""
+
+    def __init__(self, written: Written) -> None:
+        self._written = written
+        self._connection: Any = duckdb.connect(
+            config={"enable_external_access": False, "python_enable_replacements": False}
+        )
+        self._connection.execute("SET TimeZone = 'UTC'")
+        self._fetched: dict[str, pa.Table] = {}
+        self._count = 0
+
+    def table(self, data: pa.Table) -> Frame:
+        """An Arrow table, read where it lies."""
+        name = self._name()
+        self._connection.register(name, data)
+        nulls = [column.null_count > 0 for column in data.columns]
+        return self._frame(name, nulls)
+
+    def query(self, tree: exp.Query, frames: Mapping[str, Frame]) -> Frame:
+        """A view of a query."""
+        text = generate(tree, lambda table: frames[key_of(table)].handle, "duckdb").sql
+        name = self._name()
+        try:
+            columns = apart(self._connection.sql(text).columns)
+            listed = ", ".join(_quoted(column) for column in columns)
+            self._connection.execute(f"CREATE TEMP VIEW {name}({listed}) AS {text}")
+            return self._frame(name, tree=tree)
+        except duckdb.Error as problem:
+            raise refused(str(problem), tree, self._written) from None
+
+    def nulls(self, frame: Frame) -> list[str]:
+        """The columns in which there is a NULL."""
+        data = self._arrow(frame)
+        names = [column.name for column in frame.columns]
+        return [n for n, c in zip(names, data.columns, strict=True) if c.null_count]
+
+    def source(self, frame: Frame, hint: Hint | None) -> Source:
+        """The rows as data; how they are spread means nothing in one process."""
+        return source(frame.handle, self._arrow(frame))
+
+    def result(self, frame: Frame, *, is_ordered: bool) -> Table:
+        """The rows as a table."""
+        columns = tuple(Column(c.name, c.type) for c in frame.columns if c.type)
+        return ArrowTable(columns, self._arrow(frame))
+
+    def close(self) -> None:
+        """End the database."""
+        self._connection.close()
+
+    def _arrow(self, frame: Frame) -> pa.Table:
+        if frame.handle not in self._fetched:
+            self._fetched[frame.handle] = self._fetch(frame)
+        return self._fetched[frame.handle]
+
+    def _fetch(self, frame: Frame) -> pa.Table:
+        for column in frame.columns:
+            if column.type is None:
+                raise _no_type(column)
+        try:
+            found = self._connection.table(frame.handle).to_arrow_table()
+        except duckdb.Error as problem:
+            raise refused(str(problem), frame.tree, self._written) from None
+        types = [ARROW[column.type] for column in frame.columns if column.type]
+        names = [column.name for column in frame.columns]
+        columns = [_cast(c, t) for c, t in zip(found.columns, types, strict=True)]
+        return pa.table(columns, names=names)
+
+    def _frame(
+        self, name: str, nulls: list[bool] | None = None, tree: exp.Query | None = None
+    ) -> Frame:
+        found = self._connection.table(name)
+        spelled = [str(type) for type in found.types]
+        return Frame(
+            tuple(
+                FrameColumn(column, _type(type), type, nulls is None or nulls[i])
+                for i, (column, type) in enumerate(zip(found.columns, spelled, strict=True))
+            ),
+            name,
+            tree,
+        )
+
+    def _name(self) -> str:
+        self._count += 1
+        return f"t{self._count}"
+
+
+def _type(spelled: str) -> Type | None:
+    if spelled.startswith("DECIMAL"):
+        return Type.DOUBLE
+    return _TYPES.get(spelled)
+
+
+def _cast(column: Any, type: pa.DataType) -> Any:
+    if column.type == type:
+        return column
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        return column.cast(pa.timestamp("us", column.type.tz)).cast(type)
+    return column.cast(type, safe=not pa.types.is_floating(type))
+
+
+def _no_type(column: FrameColumn) -> Exception:
+    return error(
+        "C065",
+        f"column {column.name} is {column.spelled.lower()}, which no column of a relation holds",
+        help="cast it, or take it apart in the query",
+    )
+
+
+def _quoted(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql(dialect="duckdb")

@@ -1,0 +1,120 @@
+"""A syntax tree as text for a SQL engine.
+
+The text is made from the tree alone: tables are called by names made here, users' names stand in
+quotes. What the engines understand differently is said so that they agree:
+
+- a number with a point is a double, as in rules, not a decimal;
+- a division by zero is an error;
+- a cast to whole numbers cuts fractions off;
+- on Spark, text that needs escapes travels beside the query, as a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal as OneOf, TypeAlias
+
+from sqlglot import exp
+
+from caladan.language.rasql.dialect import RaSQL
+from caladan.language.rasql.translate import AS_SET
+from caladan.language.rasql.views import tables_of
+
+Dialect: TypeAlias = OneOf["duckdb", "spark"]
+
+_SOURCE: Final = RaSQL()
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A query as text, with the values that travel beside it."""
+
+    sql: str
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def generate(tree: exp.Query, name: Callable[[exp.Table], str], dialect: Dialect) -> Text:
+    """The text of a query; `name` says what a table is called in the engine."""
+    copy = tree.copy()
+    outside = tables_of(copy)
+    for table in list(copy.find_all(exp.Table)):
+        if isinstance(table.this, exp.Identifier) and (table.db or table.name.lower() in outside):
+            table.replace(_renamed(table, name(table)))
+    values: dict[str, Any] = {}
+    copy = copy.transform(lambda node: _adapted(node, dialect, values), copy=False)
+    for column in copy.find_all(exp.Identifier):
+        column.set("quoted", True)
+    return Text(copy.sql(dialect=dialect, comments=False), values)
+
+
+def _renamed(table: exp.Table, name: str) -> exp.Expression:
+    alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name))
+    renamed = exp.Table(this=exp.to_identifier(name, quoted=True))
+    if table.meta.get(AS_SET):
+        distinct = exp.select("*").distinct().from_(renamed)
+        return exp.Subquery(this=distinct, alias=alias.copy())
+    copy = table.copy()
+    for part in ("db", "catalog"):
+        copy.set(part, None)
+    copy.set("this", renamed.this)
+    copy.set("alias", alias.copy())
+    return copy
+
+
+def _adapted(node: exp.Expression, dialect: Dialect, values: dict[str, Any]) -> exp.Expression:
+    match node:
+        case exp.Literal() if not node.is_string and not str(node.this).isdigit():
+            if isinstance(node.parent, exp.Cast):
+                return node
+            return exp.Cast(this=node.copy(), to=exp.DataType.build("double"))
+        case exp.Literal() if node.is_string and dialect == "spark" and _needs_escapes(node.this):
+            key = f"text_{len(values)}"
+            values[key] = node.this
+            return exp.Placeholder(this=key)
+        case exp.Div() if dialect == "duckdb":
+            node.set("safe", False)
+            if not _is_nonzero(node.expression):
+                node.set("expression", _or_error(node.expression))
+            return node
+        case exp.Div():
+            node.set("safe", True)
+            return node
+        case exp.Cast() if dialect == "duckdb" and _rounds(node):
+            return _toward_zero(node)
+        case _:
+            return node
+
+
+def _rounds(node: exp.Cast) -> bool:
+    """Whether a cast makes whole numbers, perhaps of fractions."""
+    literal = node.this if isinstance(node.this, exp.Literal) else None
+    is_whole = literal is not None and (literal.is_string or str(literal.this).isdigit())
+    is_integer = node.to.is_type(*exp.DataType.INTEGER_TYPES)
+    return is_integer and not is_whole and not node.meta.get("toward_zero")
+
+
+def _toward_zero(node: exp.Cast) -> exp.Expression:
+    """A cast that cuts fractions off, where DuckDB would round; text stays as it is."""
+    kind = exp.func("typeof", node.this.copy())
+    is_fraction = exp.func("regexp_matches", kind, exp.Literal.string("^(DOUBLE|FLOAT|DECIMAL)"))
+    number = exp.TryCast(this=node.this.copy(), to=exp.DataType.build("double"))
+    cut, plain = exp.Cast(this=exp.func("trunc", number), to=node.to.copy()), node.copy()
+    for done in (cut, plain):
+        done.meta["toward_zero"] = True
+    return exp.Paren(this=exp.Case().when(is_fraction, cut).else_(plain))
+
+
+def _needs_escapes(text: str) -> bool:
+    return any(c in "\\'\"" or not c.isprintable() for c in text)
+
+
+def _is_nonzero(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Literal) and float(node.this) != 0
+
+
+def _or_error(divisor: exp.Expression) -> exp.Expression:
+    """The divisor, or an error where it is zero: DuckDB would divide by it."""
+    is_zero = exp.EQ(this=divisor.copy(), expression=exp.Literal.number(0))
+    failing = exp.func("error", exp.Literal.string("division by zero"))
+    return exp.Paren(this=exp.Case().when(is_zero, failing).else_(divisor.copy()))

@@ -1,0 +1,232 @@
+"""Which table a name stands for: a frame of SQL on one side, a relation of rules on the other.
+
+Names are looked for, upper and lower case alike, among the views of the statement, then among what
+the script defines, then in the session: data that was added, relations that rules derived, and on
+spark temporary views and tables of the catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from sqlglot import exp
+
+from caladan.data.problems import no_data
+from caladan.data.schema import arrow_schema
+from caladan.errors import CaladanError, Source as Written, Span, did_you_mean, error
+from caladan.language.rasql.scope import Known, KnownColumn
+from caladan.language.rasql.spans import span_of
+from caladan.language.rasql.translate import relation_name
+from caladan.program import Column, Relation
+from caladan.sql.bags import bag, may_be_null
+from caladan.sql.engine import Frame, SqlEngine, key_of
+
+if TYPE_CHECKING:
+    from caladan.data.source import Source
+    from caladan.language.rasql.script import Hint
+
+
+class Session(Protocol):
+    """What a script finds in the session that runs it."""
+
+    @property
+    def names(self) -> Iterable[str]:
+        """The relations that have data or rules."""
+        ...
+
+    def source(self, name: str) -> Source | None:
+        """The data that was added for a relation."""
+        ...
+
+    def columns(self, name: str) -> tuple[Column, ...]:
+        """The columns of such data."""
+        ...
+
+    def frame(self, name: str, source: Source | None) -> object | None:
+        """Data that only the engine can hand out: Spark's own, or what rules derive."""
+        ...
+
+
+class Names:
+    """The tables of a script, and those around it."""
+
+    def __init__(
+        self, session: Session, engine: SqlEngine, written: Written, *, may_lack_data: bool
+    ) -> None:
+        self._session = session
+        self._engine = engine
+        self._written = written
+        self._may_lack_data = may_lack_data
+        self._declared: dict[str, Relation] = {}
+        self._frames: dict[str, Frame] = {}
+        self._given: dict[str, Frame] = {}
+
+    def declare(self, relation: Relation) -> None:
+        """A table that the script declares."""
+        self._declared[relation.name.lower()] = relation
+
+    def add(self, name: str, frame: Frame) -> None:
+        """A view that the script defines."""
+        self._frames[name.lower()] = frame
+
+    def within(self) -> Names:
+        """Names for one statement, whose views hide others."""
+        inner = Names(self._session, self._engine, self._written, may_lack_data=self._may_lack_data)
+        inner._declared = self._declared
+        inner._frames = dict(self._frames)
+        inner._given = self._given
+        return inner
+
+    def frames(self, tree: exp.Expression) -> dict[str, Frame]:
+        """A frame for every table that a query reads."""
+        defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+        return {
+            key_of(table): self.frame(table)
+            for table in tree.find_all(exp.Table)
+            if isinstance(table.this, exp.Identifier)
+            and (table.db or table.name.lower() not in defined)
+        }
+
+    def frame(self, table: exp.Table) -> Frame:
+        """The frame of a table; C010 if nothing has the name."""
+        key = key_of(table)
+        if key in self._frames:
+            return self._frames[key]
+        if key not in self._given:
+            self._given[key] = self._load(table)
+        return self._given[key]
+
+    def data(self, table: exp.Table) -> tuple[str, Source | None, tuple[Column, ...]] | None:
+        """A table that is data of the session: its name there, what was given, its columns."""
+        if table.db or table.name.lower() in self._frames:
+            return None
+        declared = self._declared.get(table.name.lower())
+        name = self._name(declared.name if declared else table.name)
+        source = None if name is None else self._session.source(name)
+        if declared is not None:
+            return name or declared.name, source, declared.columns
+        if name is None or source is None:
+            return None
+        return name, source, self._session.columns(name)
+
+    def _load(self, table: exp.Table) -> Frame:
+        found = self.data(table)
+        if found is None:
+            name = self._name(table.name) if not table.db else None
+            handed = self._session.frame(name or _path(table), None)
+            if handed is None:
+                raise self._unknown(table)
+            return self._engine.table(handed)
+        name, source, columns = found
+        if source is None:
+            if not self._may_lack_data:
+                raise CaladanError(no_data(name, columns, span_of(table, self._written)))
+            return self._engine.table(arrow_schema(columns).empty_table())
+        handed = self._session.frame(name, source)
+        return self._engine.table(bag(name, source, columns) if handed is None else handed)
+
+    def _name(self, written: str) -> str | None:
+        """A relation of the session by its name, upper and lower case alike if need be."""
+        names = list(self._session.names)
+        if written in names:
+            return written
+        return next((name for name in names if name.lower() == written.lower()), None)
+
+    def _unknown(self, table: exp.Table) -> CaladanError:
+        known = {*self._frames, *(r.name for r in self._declared.values()), *self._session.names}
+        return error(
+            "C010",
+            f"unknown table `{table.name}`",
+            span_of(table, self._written),
+            help=did_you_mean(table.name, known)
+            or f'add data for it, db.add("{table.name}", …), or declare it with CREATE TABLE',
+        )
+
+
+class Inputs:
+    """The tables that recursive views read, as relations; those of SQL are evaluated on the way."""
+
+    def __init__(
+        self,
+        names: Names,
+        engine: SqlEngine,
+        fresh: Callable[[str], str],
+        hint: Hint | None,
+    ) -> None:
+        self._names = names
+        self._engine = engine
+        self._fresh = fresh
+        self._hint: Hint | None = hint
+        self._evaluated: dict[str, Known] = {}
+        self._plain: dict[str, Known] = {}
+        self.sources: dict[str, Source] = {}
+        self.relations: dict[str, Relation] = {}
+        self.queries: dict[str, exp.Query] = {}
+
+    def find(self, table: exp.Table) -> Known:
+        """A table as rules see it: data without NULL as it is, all else through a query."""
+        key = key_of(table)
+        if key in self._plain:
+            return self._plain[key]
+        found = self._names.data(table)
+        if found is not None:
+            name, source, columns = found
+            nulls = frozenset[str]() if source is None else may_be_null(name, source, columns)
+            if not nulls:
+                self._plain[key] = self._relation(name, columns, source)
+                return self._plain[key]
+        frame = self._names.frame(table)
+        columns = _known(frame, may_be_null=True)
+        return Known(relation_name(table.name), columns, is_relation=False)
+
+    def reads_recursion(self, node: exp.Expression) -> bool:
+        """No table out here is recursive."""
+        return False
+
+    def describe(self, node: exp.Expression, span: Span | None) -> Known:
+        """The columns of a subquery in a FROM."""
+        tree = exp.select("*").from_(node.copy())
+        frame = self._engine.query(tree, self._names.frames(tree))
+        return Known("", _known(frame, may_be_null=True), is_relation=False)
+
+    def evaluate(self, query: exp.Query, stem: str, span: Span | None) -> Known:
+        """The rows of a query as a relation; C064 if there is a NULL in them."""
+        text = query.sql()
+        if text in self._evaluated:
+            return self._evaluated[text]
+        frame = self._engine.query(query, self._names.frames(query))
+        if nulls := self._engine.nulls(frame):
+            raise error(
+                "C064",
+                f"`{nulls[0]}` is NULL in some rows of `{stem}`, and goes into the recursion",
+                span,
+                help="recursion has no NULL: leave such rows out with IS NOT NULL, or put a value "
+                "in its place with COALESCE",
+            )
+        relation = self._fresh(relation_name(stem))
+        columns = tuple(Column(c.name, c.type) for c in frame.columns if c.type is not None)
+        source = self._engine.source(frame, self._hint)
+        self.sources[relation] = source
+        self.relations[relation] = Relation(relation, columns)
+        self.queries[relation] = query
+        self._evaluated[text] = Known(relation, _known(frame, may_be_null=False))
+        return self._evaluated[text]
+
+    def _relation(self, name: str, columns: tuple[Column, ...], source: Source | None) -> Known:
+        relation = self._fresh(relation_name(name))
+        if source is not None:
+            self.sources[relation] = source
+        self.relations[relation] = Relation(relation, columns)
+        return Known(relation, tuple(KnownColumn(c.name, c.type) for c in columns))
+
+
+def _known(frame: Frame, may_be_null: bool) -> tuple[KnownColumn, ...]:
+    return tuple(KnownColumn(c.name, c.type, may_be_null and c.nullable) for c in frame.columns)
+
+
+def _path(table: exp.Table) -> str:
+    parts: Mapping[str, str] = {"catalog": table.catalog, "db": table.db, "name": table.name}
+    return ".".join(
+        exp.to_identifier(part, quoted=True).sql(dialect="spark") for part in parts.values() if part
+    )

@@ -1,0 +1,45 @@
+"""Errors of SQL engines as diagnostics: what the engine said, in a line, and where it belongs.
+
+The engine sees text that we made, so its own positions mean nothing to users. The names that it
+quotes do: the place is the first name in the user's text that the engine's message mentions, or
+else the statement.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from sqlglot import exp
+
+from caladan.errors import CaladanError, Source, Span, error
+from caladan.language.rasql.spans import span_of
+
+_QUOTED: Final = re.compile(r"""["'`]([^"'`\n]+)["'`]""")
+_KIND: Final = re.compile(r"^(?:[A-Z]\w*(?: [A-Z]\w*)* Error|\[[A-Z_.0-9]+\]):?\s*")
+_NOISE: Final = re.compile(r"\s*(?:SQLSTATE: \w+\.?|;?\s*line \d+ pos \d+.*)$")
+
+
+def refused(message: str, tree: exp.Query | None, source: Source) -> CaladanError:
+    """C062 with the place that an engine's message is about; C040 for a division by zero."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    said = _NOISE.sub("", _KIND.sub("", lines[0] if lines else "no reason given")).rstrip(".;")
+    said, _, _ = said.partition(". ")  # what follows is advice about another SQL
+    said = said[:1].lower() + said[1:]
+    code = "C040" if " by zero" in said else "C062"
+    return error(code, f"the SQL engine says: {said}", _place(said, tree, source))
+
+
+def _place(said: str, tree: exp.Query | None, source: Source) -> Span | None:
+    if tree is None:
+        return None
+    if " by zero" in said:
+        divided = tree.find(exp.Div, exp.IntDiv, exp.Mod)
+        return span_of(divided or tree, source)
+    words = set(re.findall(r"\w+", said.lower()))
+    names = {part.lower() for quoted in _QUOTED.findall(said) for part in quoted.split(".")}
+    for node in tree.find_all(exp.Identifier, exp.Anonymous):
+        known = words if isinstance(node, exp.Anonymous) else names
+        if node.name.lower() in known:
+            return span_of(node, source)
+    return span_of(tree, source)

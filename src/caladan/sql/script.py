@@ -1,0 +1,226 @@
+"""A script, statement after statement: the table of contents of RaSQL.
+
+    CREATE TABLE    a name and columns for data that is added
+    CREATE VIEW     a frame of the SQL engine
+    query           its views in order, each after what it reads: SQL where nothing is recursive,
+                    else rules, which the engine of the session evaluates; then its SELECT, by SQL
+
+`run` does all that. What rules are evaluated by, and whether they are at all (explain only wants to
+see them), is up to the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from sqlglot import exp
+
+from caladan.engines.interface import Stopped, Table
+from caladan.errors import CaladanError, Diagnostic
+from caladan.language.rasql.branches import fresh_names
+from caladan.language.rasql.outline import column_names
+from caladan.language.rasql.script import Declaration, Script, Statement
+from caladan.language.rasql.translate import translate
+from caladan.language.rasql.views import Group, View, body, groups, views
+from caladan.pipeline import Compiled
+from caladan.program import Atom, Column, Program, Relation
+from caladan.sql.engine import Frame, SqlEngine, named
+from caladan.sql.names import Inputs, Names, Session
+from caladan.sql.premappable import Finding, premappable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from caladan.data.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """What became of a program: its tables by relation, complete unless it was stopped."""
+
+    compiled: Compiled
+    tables: Mapping[str, Table]
+    stopped: Stopped | None = None
+
+
+Evaluate: TypeAlias = "Callable[[Program, Mapping[str, Source]], Evaluated]"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of a query; `is_ordered` if it says in which order."""
+
+    table: Table
+    is_ordered: bool
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a script: answers, views by name, and how they came about."""
+
+    answers: list[Answer] = field(default_factory=list[Answer])
+    views: dict[str, Callable[[], Table]] = field(default_factory=dict[str, "Callable[[], Table]"])
+    compiled: list[Compiled] = field(default_factory=list[Compiled])
+    findings: list[Finding] = field(default_factory=list[Finding])
+    queries: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What the analysis warns of, and aggregates that are not known to be safe."""
+        found = [w for compiled in self.compiled for w in compiled.warnings]
+        mine = [w for finding in self.findings if (w := finding.warning()) is not None]
+        # Where a comparison was warned of already, the aggregate need not be.
+        places = {w.place for w in found}
+        return tuple(dict.fromkeys([*found, *(w for w in mine if w.place not in places)]))
+
+
+class ScriptStopped(CaladanError):
+    """A script whose recursion met a limit or was interrupted."""
+
+    def __init__(self, stopped: Stopped, outcome: Outcome) -> None:
+        super().__init__(*stopped.diagnostics)
+        self.outcome = outcome
+
+
+def run(
+    script: Script,
+    session: Session,
+    engine: SqlEngine,
+    evaluate: Evaluate,
+    *,
+    may_lack_data: bool = False,
+) -> Outcome:
+    """Evaluate every statement of a script."""
+    names = Names(session, engine, script.source, may_lack_data=may_lack_data)
+    runner = _Runner(engine, evaluate, Outcome())
+    for statement in script.statements:
+        if isinstance(statement, Declaration):
+            names.declare(statement.relation)
+            continue
+        frame = runner.statement(statement, names)
+        if statement.name is not None:
+            names.add(statement.name, frame)
+            runner.show(statement.name, frame)
+        else:
+            is_ordered = bool(statement.query.args.get("order"))
+            table = engine.result(frame, is_ordered=is_ordered)
+            runner.outcome.answers.append(Answer(table, is_ordered))
+    return runner.outcome
+
+
+@dataclass(slots=True)
+class _Runner:
+    engine: SqlEngine
+    evaluate: Evaluate
+    outcome: Outcome
+    taken: set[str] = field(default_factory=set[str])
+
+    def statement(self, statement: Statement, names: Names) -> Frame:
+        """The frame of a query; its views are evaluated first, if one of them is recursive."""
+        found = groups(views(statement))
+        what = statement.name or "answer"
+        if not any(group.is_recursive for group in found):
+            tree = statement.query.copy()
+            if clause := tree.args.get("with_"):
+                clause.set("recursive", None)
+            return self._query(what, cast("exp.Query", tree), statement.columns, names)
+        local = names.within()
+        for group in found:
+            if group.is_recursive:
+                self._recurse(group, statement, local)
+            else:
+                view = group.views[0]
+                local.add(view.name, self._query(view.name, view.query, view.columns, local))
+        return self._query(what, body(statement), statement.columns, local)
+
+    def show(self, name: str, frame: Frame) -> None:
+        """Hand a view out under its name."""
+        self.outcome.views[name] = lambda: self.engine.result(frame, is_ordered=False)
+
+    def _query(self, what: str, tree: exp.Query, columns: tuple[str, ...], names: Names) -> Frame:
+        tree = _with_columns(named(tree), what, columns)
+        self.outcome.queries.append((what, tree.sql(pretty=True)))
+        return self.engine.query(tree, names.frames(tree))
+
+    def _recurse(self, group: Group, statement: Statement, names: Names) -> None:
+        fresh = fresh_names(self.taken)
+        inputs = Inputs(names, self.engine, fresh, statement.hint)
+        rules = translate(group.views, inputs, fresh)
+        for relation, query in inputs.queries.items():
+            self.outcome.queries.append((relation, query.sql(pretty=True)))
+        program = replace(rules, relations=tuple(_used(inputs, rules)))
+        done = self.evaluate(program, inputs.sources)
+        self.outcome.compiled.append(done.compiled)
+        for view, goal in zip(group.views, program.goals, strict=True):
+            table = _renamed(done.tables[goal.atom.relation], view)
+            self.outcome.views[view.name] = partial(_itself, table)
+            if done.stopped is None:
+                names.add(view.name, self.engine.table(self._data(table)))
+        columns = {
+            goal.atom.relation: column_names(view)
+            for view, goal in zip(group.views, program.goals, strict=True)
+        }
+        self.outcome.findings += premappable(done.compiled.checked, columns)
+        if done.stopped is not None:
+            raise ScriptStopped(done.stopped, self.outcome)
+
+    def _data(self, table: Table) -> Any:
+        session = getattr(self.engine, "session", None)
+        return table.arrow() if session is None else table.spark(session)
+
+
+def _used(inputs: Inputs, rules: Program) -> list[Relation]:
+    """The declarations of the relations that rules read."""
+    atoms = (part for rule in rules.rules for part in rule.body if isinstance(part, Atom))
+    read = {atom.relation for atom in atoms}
+    return [relation for name, relation in inputs.relations.items() if name in read]
+
+
+def _with_columns(tree: exp.Query, name: str, columns: tuple[str, ...]) -> exp.Query:
+    """The query with other names for its columns."""
+    if not columns:
+        return tree
+    alias = exp.TableAlias(
+        this=exp.to_identifier(name, quoted=True),
+        columns=[exp.to_identifier(column, quoted=True) for column in columns],
+    )
+    return exp.select("*").from_(exp.Subquery(this=tree, alias=alias))
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedTable:
+    """A table under the column names of its view."""
+
+    table: Table
+    columns: tuple[Column, ...]
+
+    def count(self) -> int:
+        """How many facts."""
+        return self.table.count()
+
+    def arrow(self, limit: int | None = None) -> pa.Table:
+        """The facts as Arrow."""
+        return self.table.arrow(limit).rename_columns([column.name for column in self.columns])
+
+    def spark(self, session: Any) -> Any:
+        """The facts as a DataFrame."""
+        return self.table.spark(session).toDF(*(column.name for column in self.columns))
+
+    def close(self) -> None:
+        """Let go of the facts."""
+        self.table.close()
+
+
+def _renamed(table: Table, view: View) -> Table:
+    """A view's table under the names that its WITH gives the columns."""
+    names = column_names(view)
+    return RenamedTable(
+        table, tuple(Column(n, c.type) for n, c in zip(names, table.columns, strict=True))
+    )
+
+
+def _itself(table: Table) -> Table:
+    return table

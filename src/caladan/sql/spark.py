@@ -1,0 +1,212 @@
+"""Spark SQL as the SQL engine.
+
+Queries run in a session of their own beside the user's, so that neither its settings nor its views
+are touched. Frames are temporary views there while a script runs, under names that nobody else has.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession, functions as sf
+
+from caladan.data.schema import ARROW
+from caladan.data.source import Source, source
+from caladan.engines.interface import Table
+from caladan.engines.spark.failures import first_line
+from caladan.engines.spark.session import moved
+from caladan.errors import Source as Written, error
+from caladan.language.rasql.script import Hint
+from caladan.program import Column, Type
+from caladan.sql.engine import Frame, FrameColumn, apart, key_of
+from caladan.sql.generate import generate
+from caladan.sql.problems import refused
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from sqlglot import exp
+
+T = TypeVar("T")
+
+_TYPES: Final[dict[str, Type]] = {
+    "tinyint": Type.BYTE,
+    "smallint": Type.SHORT,
+    "int": Type.INTEGER,
+    "bigint": Type.LONG,
+    "float": Type.FLOAT,
+    "double": Type.DOUBLE,
+    "string": Type.STRING,
+    "boolean": Type.BOOLEAN,
+    "date": Type.DATETIME,
+    "timestamp": Type.DATETIME,
+    "timestamp_ntz": Type.DATETIME,
+    "void": Type.STRING,
+}
+
+_HANDED_OUT: Final[dict[str, str]] = {
+    "date": "timestamp_ntz",
+    "timestamp": "timestamp_ntz",
+    "void": "string",
+}
+
+_SETTINGS: Final = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+
+_HINTS: Final[dict[Hint, str]] = {"broadcast": "broadcast", "shuffle": "shuffle_merge"}
+
+
+class SparkSQL:
+    """Answers SQL on Spark."""
+
+    def __init__(self, session: SparkSession, written: Written) -> None:
+        self.session = session
+        self._written = written
+        self._child = session.newSession()
+        for key, value in _SETTINGS.items():
+            self._child.conf.set(key, value)
+        self._stem = f"caladan_{uuid.uuid4().hex}"
+        self._count = 0
+
+    def table(self, data: pa.Table | DataFrame) -> Frame:
+        """An Arrow table, or a DataFrame of any session."""
+        if isinstance(data, DataFrame):
+            frame = moved(data, self._child)
+        else:
+            frame = self._child.createDataFrame(cast("Any", data))
+        return self._frame(frame)
+
+    def query(self, tree: exp.Query, frames: Mapping[str, Frame]) -> Frame:
+        """A DataFrame of a query, analysed but not evaluated."""
+        names: list[str] = []
+
+        def name(table: exp.Table) -> str:
+            names.append(f"{self._stem}_{len(names)}")
+            frames[key_of(table)].handle.createOrReplaceTempView(names[-1])
+            return names[-1]
+
+        text = generate(tree, name, "spark")
+        try:
+            found = self._child.sql(text.sql, args=dict(text.values) or None)
+            return self._frame(found, tree)
+        except (PySparkException, Py4JError) as problem:
+            raise refused(_message(problem), tree, self._written) from None
+        finally:
+            for each in names:
+                self._child.catalog.dropTempView(each)
+
+    def nulls(self, frame: Frame) -> list[str]:
+        """The columns in which there is a NULL; a job of its own."""
+        handle = cast("DataFrame", frame.handle)
+        open_ = [i for i, column in enumerate(frame.columns) if column.nullable]
+        if not open_:
+            return []
+        numbered = handle.toDF(*(f"c{i}" for i in range(len(frame.columns))))
+        tests = [sf.max(sf.col(f"c{i}").isNull()).alias(f"c{i}") for i in open_]
+        try:
+            row = numbered.agg(*tests).collect()[0]
+        except (PySparkException, Py4JError) as problem:
+            raise refused(_message(problem), frame.tree, self._written) from None
+        return [frame.columns[i].name for i in open_ if row[f"c{i}"]]
+
+    def source(self, frame: Frame, hint: Hint | None) -> Source:
+        """The rows as data, with the hint for the joins that they take part in."""
+        handed = self._handed_out(frame)
+        if hint is not None:
+            handed = handed.hint(_HINTS[hint])
+        return source(self._stem, handed)
+
+    def result(self, frame: Frame, *, is_ordered: bool) -> Table:
+        """The rows as a table; evaluated when somebody looks."""
+        columns = tuple(Column(c.name, c.type) for c in frame.columns if c.type)
+        return SqlTable(columns, self._handed_out(frame), frame.tree, self._written)
+
+    def close(self) -> None:
+        """Views are dropped after each query; nothing is left."""
+
+    def _handed_out(self, frame: Frame) -> DataFrame:
+        """Columns of types that relations have; names as they are."""
+        handle = cast("DataFrame", frame.handle)
+        numbered = handle.toDF(*(f"c{i}" for i in range(len(frame.columns))))
+        columns: list[Any] = []
+        for i, column in enumerate(frame.columns):
+            if column.type is None:
+                raise error(
+                    "C065",
+                    f"column {column.name} is {column.spelled}, which no column of a relation "
+                    "holds",
+                    help="cast it, or take it apart in the query",
+                )
+            wanted = _HANDED_OUT.get(column.spelled)
+            if column.spelled.startswith("decimal"):
+                wanted = "double"
+            value = sf.col(f"c{i}")
+            columns.append(value.cast(wanted) if wanted else value)
+        chosen = numbered.select(*columns) if columns else numbered
+        return chosen.toDF(*(column.name for column in frame.columns))
+
+    def _frame(self, frame: DataFrame, tree: exp.Query | None = None) -> Frame:
+        names = apart(frame.columns)
+        renamed = frame.toDF(*names)
+        return Frame(
+            tuple(
+                FrameColumn(field.name, _type(spelled), spelled, field.nullable)
+                for field in renamed.schema
+                for spelled in [field.dataType.simpleString()]
+            ),
+            renamed,
+            tree,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SqlTable:
+    """The result of a query on Spark."""
+
+    columns: tuple[Column, ...]
+    frame: DataFrame
+    tree: exp.Query | None
+    written: Written
+
+    def count(self) -> int:
+        """How many rows."""
+        return self._attempt(self.frame.count)
+
+    def arrow(self, limit: int | None = None) -> pa.Table:
+        """The rows, or the first of them."""
+        import pyarrow as pa
+
+        frame = self.frame if limit is None else self.frame.limit(limit)
+        found = self._attempt(lambda: cast("Any", frame).toArrow())
+        types = [ARROW[column.type] for column in self.columns]
+        columns = [c.cast(t) for c, t in zip(found.columns, types, strict=True)]
+        return pa.table(columns, names=[column.name for column in self.columns])
+
+    def spark(self, session: Any) -> DataFrame:
+        """The rows as a DataFrame of a session."""
+        return moved(self.frame, session)
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+    def _attempt(self, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        except (PySparkException, Py4JError) as problem:
+            raise refused(_message(problem), self.tree, self.written) from None
+
+
+def _message(problem: BaseException) -> str:
+    return first_line(str(problem))
+
+
+def _type(spelled: str) -> Type | None:
+    return Type.DOUBLE if spelled.startswith("decimal") else _TYPES.get(spelled)

@@ -1,0 +1,85 @@
+"""Rounds: how facts are kept from one to the next, and that nothing of them stays behind."""
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+from pyspark.sql import SparkSession
+
+import caladan
+from caladan.engines.spark import frame, layout, log, plain, runs, table
+
+CHAIN = 500
+
+PROGRAMS = {
+    "linear": "p(A, B) <- arc(A, B). p(A, B) <- p(A, C), arc(C, B). query p(A, B).",
+    "quadratic": "p(A, B) <- arc(A, B). p(A, B) <- p(A, C), p(C, B). query p(A, B).",
+    "mutual": """odd(A, B) <- arc(A, B). even(A, B) <- odd(A, C), arc(C, B).
+        odd(A, B) <- even(A, C), arc(C, B). query odd(A, B). query even(A, B).""",
+    "shortest": """p(A, B, mmin<D>) <- arc(A, B), D = A + 2 * B + 1.
+        p(A, B, mmin<D>) <- p(A, C, D1), p(C, B, D2), D = D1 + D2. query p(A, B, D).""",
+    "longest label": """p(A, mmax<B>, mmin<B>) <- arc(A, B).
+        p(A, mmax<M>, mmin<N>) <- arc(A, B), p(B, M, N). query p(A, M, N).""",
+    "counting": """p(A, B, mcount<(C, 1)>) <- arc(A, B), C = A.
+        p(A, B, mcount<(C, N)>) <- p(A, C, N), arc(C, B), N < 3. query p(A, B, N).""",
+}  # fmt: skip
+
+
+@pytest.fixture
+def storage(spark: SparkSession) -> Iterator[Any]:
+    """How many frames Spark holds."""
+    context: Any = spark.sparkContext
+    yield lambda: context._jsc.sc().getPersistentRDDs().size()
+
+
+@pytest.fixture(scope="module")
+def tiny_partitions() -> Iterator[None]:
+    """Facts are few here; make even few of them count as many."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (layout, log, frame, runs, table):
+            patch.setattr(module, "SMALL", 4)
+        patch.setattr(layout, "FULL", 8)
+        patch.setattr(plain, "_HASHED", 12)
+        yield
+
+
+def test_500_rounds_leave_nothing_behind(spark: SparkSession, storage: Any) -> None:
+    before = storage()
+    with caladan.connect(spark) as db:
+        db.add("arc", [(i, i + 1) for i in range(CHAIN)])
+        out = db.run("""database({arc(A: integer, B: integer)}).
+            reached(0). reached(B) <- reached(A), arc(A, B). query reached(A).""")
+        assert out.answer.count() == CHAIN + 1
+        assert out.stats.rounds >= CHAIN
+        assert storage() - before <= 4  # the relation and its data, not its rounds
+        out.close()
+    assert storage() == before
+
+
+def test_what_a_failed_run_held_is_let_go(spark: SparkSession, storage: Any) -> None:
+    before = storage()
+    with caladan.connect(spark) as db:
+        db.add("n", [(3,), (2,), (1,), (0,)])
+        with pytest.raises(caladan.CaladanError, match="C040"):
+            db.run("""database({n(A: integer)}).
+                p(A) <- n(A), A = 3. p(B) <- p(A), B = A - 1, 6 / B >= 0. query p(A).""")
+    assert storage() == before
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(arcs=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=14))
+def test_runs_that_are_merged_hold_the_same_facts(
+    spark: SparkSession, tiny_partitions: None, name: str, arcs: list[tuple[int, int]]
+) -> None:
+    text = f"database({{arc(A: integer, B: integer)}}).\n{PROGRAMS[name]}"
+    answers: list[list[list[tuple[Any, ...]]]] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", caladan.CaladanWarning)
+        for engine in (spark, "reference"):
+            with caladan.connect(engine) as db:
+                db.add("arc", arcs)
+                answers.append([answer.rows() for answer in db.run(text).answers])
+    assert answers[0] == answers[1]

@@ -1,0 +1,72 @@
+"""Whose session it is, and what is done to it."""
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession, functions as sf
+
+import caladan
+from caladan.engines.spark.session import child, moved
+from caladan.errors import CaladanError
+
+SQUARES = "database({n(A: integer)}). sq(A, B) <- n(A), B = A * A. query sq(A, B)."
+
+
+def settings_of(spark: SparkSession) -> Mapping[str, str]:
+    return dict(cast("Any", spark.conf).getAll)
+
+
+def test_the_active_session_is_adopted_and_left_alone(spark: SparkSession) -> None:
+    before = settings_of(spark)
+    with caladan.connect() as db:
+        db.add("n", [(2,)])
+        assert db.run(SQUARES).answer.rows() == [(2, 4)]
+    assert settings_of(spark) == before
+    assert spark.range(3).count() == 3  # closing did not stop it
+    assert SparkSession.getActiveSession() is spark
+
+
+def test_settings_that_a_running_session_does_not_have_are_refused(spark: SparkSession) -> None:
+    with pytest.raises(CaladanError, match=r"C050.*its spark.master is not local\[7\]"):
+        caladan.connect("spark", master="local[7]")
+
+
+def test_results_are_frames_of_the_users_session(spark: SparkSession) -> None:
+    with caladan.connect(spark) as db:
+        db.add("n", spark.range(4).select(sf.col("id").cast("int").alias("A")))
+        frame = db.run(SQUARES).answer.spark()
+        assert frame.sparkSession is spark
+        assert frame.dtypes == [("A", "int"), ("B", "bigint")]
+        assert sorted(map(tuple, frame.collect())) == [(0, 0), (1, 1), (2, 4), (3, 9)]
+
+
+def test_a_moved_frame_is_governed_by_its_new_session(spark: SparkSession) -> None:
+    inner = child(spark)
+    inner.conf.set("spark.sql.shuffle.partitions", "7")
+    frame = moved(spark.range(10), inner)
+    assert frame.sparkSession is inner
+    assert partitions(frame.groupBy("id").count()) == 7
+    assert frame.count() == 10
+
+
+def partitions(frame: DataFrame) -> int:
+    return frame.rdd.getNumPartitions()
+
+
+def test_a_session_of_our_own_is_quiet_and_stopped_at_the_end() -> None:
+    script = f"""
+import caladan
+from pyspark import SparkContext
+with caladan.connect("spark", master="local[1]", conf={{"spark.driver.memory": "1g"}}) as db:
+    db.add("n", [(3,)])
+    print(db.run({SQUARES!r}).answer.rows())
+print(SparkContext._active_spark_context)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=200, check=True
+    )
+    assert done.stdout == "[(3, 9)]\nNone\n"
+    assert done.stderr == ""

@@ -1,0 +1,171 @@
+"""Data as Spark reads it: the same facts, and the same words about what is wrong, as elsewhere."""
+
+import datetime as dt
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from pyspark.sql import SparkSession, functions as sf
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+import caladan
+from caladan.errors import CaladanError
+
+PEOPLE = """database({p(Id: short, Name: string, Score: double, Ok: boolean, Born: datetime)}).
+out(I, N, S, O, B) <- p(I, N, S, O, B). query out(I, N, S, O, B)."""
+
+PAIRS = "database({p(A: integer, B: string)}). out(A, B) <- p(A, B). query out(A, B)."
+
+Rows = list[tuple[Any, ...]]
+
+
+def outcome(engine: Any, program: str, data: object, **options: Any) -> Rows | str:
+    """The rows that come of data, or what is said about it."""
+    with caladan.connect(engine) as db:
+        try:
+            db.add("p", data, **options)
+            return db.run(program).answer.rows()
+        except CaladanError as problem:
+            return str(problem)
+
+
+def write(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+FILES = {
+    "plain.csv": "1,a,0.5,true,2024-01-31\n 2 ,b, -1e3,0,2024-01-31T12:30:00.5\n",
+    "twice.csv": "1,a,0.5,true,2024-01-31\n1,a,0.5,TRUE,2024-01-31 00:00:00\n",
+    "quotes.csv": '1,"a, ""b""",1,1,2024-01-31\n2,"",-0.0,1,2024-01-31\n"3",c"d,nan,1,2024-01-31\n',
+    "lines.csv": '1,"two\nlines",1,1,2024-01-31\n2,b,1,1,2024-01-31\n',
+    "windows.csv": "1,a,1,1,2024-01-31\r\n\r\n2,b,1,1,2024-01-31\r\n",
+    "mark.csv": "\ufeff1,a,1,1,2024-01-31\n",
+    "header.csv": "Id,Name,Score,Ok,Born\n1,a,1,1,2024-01-31\n",
+    "zones.csv": "1,a,inf,1,2024-01-31T01:00+02:00\n2,a,-Infinity,1,2024-01-31T01:00:00Z\n",
+    "tabs.tsv": '1\t"a"\t1\t1\t2024-01-31\n2\t\t1\t1\t2024-01-31\n',
+    "odd [name] 100%.csv": "1,a,1,1,2024-01-31\n",
+    "_hidden.csv": "1,a,1,1,2024-01-31\n",
+    "empty.csv": "",
+    "number.csv": "1,a,1,1,2024-01-31\n2,b,x,1,2024-01-31\n",
+    "range.csv": "1,a,1,1,2024-01-31\n40000,b,1,1,2024-01-31\n",
+    "short.csv": "1,a,1,1,2024-01-31\n2,b,1,1\n",
+    "long.csv": "1,a,1,1,2024-01-31,9\n",
+    "missing.csv": ",a,1,1,2024-01-31\n",
+    "date.csv": "1,a,1,1,2024-02-30\n",
+    "huge.csv": "1,a,1e999,1,2024-01-31\n",
+    "open.csv": '1,"a,1,1,2024-01-31\n',
+    "latin.csv": b"1,a,1,1,2024-01-31\n2,caf\xe9,1,1,2024-01-31\n",
+    "replaced.csv": "1,a\ufffd,1,1,2024-01-31\n",
+    "many.csv": "".join(f"{i},a,x,1,2024-01-31\n" for i in range(9)),
+    "objects.jsonl": '{"Id": 1, "Name": "a", "Score": 1, "Ok": true, "Born": "2024-01-31", "X": 0}\n',
+    "array.json": '[{"Id": 1, "Name": "a", "Score": 1.5, "Ok": true, "Born": "2024-01-31"}]',
+    "lists.json": '[1, "a", 2.5e3, false, "2024-01-31"]\n',
+    "wrong.json": '{"Id": "1", "Name": "a", "Score": 1, "Ok": true, "Born": "2024-01-31"}\n',
+    "broken.json": '{"Id": 1, "Name": \n',
+    "null.json": '{"Id": 1, "Name": null, "Score": 1, "Ok": true, "Born": "2024-01-31"}\n',
+    "broken.parquet": b"not parquet at all",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_mean_the_same_to_spark(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    path = write(tmp_path, name, FILES[name])
+    found = outcome(spark, PEOPLE, path)
+    assert str(found) == str(outcome("reference", PEOPLE, path))  # as text, for NaN is not NaN
+    assert "java" not in str(found).lower()
+
+
+def test_a_diagnostic_has_file_line_and_column(spark: SparkSession, tmp_path: Path) -> None:
+    path = write(tmp_path, "p.csv", "1,a\nx,b\n3,c,d\n")
+    shown = outcome(spark, PAIRS, path)
+    assert f"{path}:2:1: error[C032]: 'x' is not an integer (column A of p)" in shown
+    assert f"{path}:3:1: error[C031]: 3 columns where p has 2 (A, B)" in shown
+
+
+def test_folders_patterns_and_compression(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, "a.csv", "A,B\n1,a\n")
+    write(tmp_path, "b.csv", "2,b\n")
+    write(tmp_path, "c.csv.gz", gzip.compress(b"3,c\n"))
+    write(tmp_path, "empty.csv", "")
+    rows = [(1, "a"), (2, "b"), (3, "c")]
+    assert outcome(spark, PAIRS, tmp_path) == rows
+    assert outcome(spark, PAIRS, str(tmp_path / "*.csv")) == rows[:2]
+    write(tmp_path, "d.csv", "4,d\nfour,d\n")
+    assert outcome(spark, PAIRS, tmp_path) == outcome("reference", PAIRS, tmp_path)
+
+
+def test_a_header_line_counts_as_one_only_once(spark: SparkSession, tmp_path: Path) -> None:
+    program = "database({p(A: string, B: string)}). out(A, B) <- p(A, B). query out(A, B)."
+    path = write(tmp_path, "p.csv", "A,B\n1,2\nA,B\n")
+    assert outcome(spark, program, path) == [("1", "2"), ("A", "B")]
+
+
+def test_named_columns_of_a_header_may_stand_anywhere(spark: SparkSession, tmp_path: Path) -> None:
+    path = write(tmp_path, "p.csv", "B,C,A\nb,9,1\n")
+    assert outcome(spark, PAIRS, path, header=True) == [(1, "b")]
+
+
+def test_parquet(spark: SparkSession, tmp_path: Path) -> None:
+    table = pa.table({"B": ["b", "a"], "A": [2, 1], "C": [0.5, None]})
+    pyarrow.parquet.write_table(table, tmp_path / "p.parquet")
+    assert outcome(spark, PAIRS, tmp_path / "p.parquet") == [(1, "a"), (2, "b")]
+    pyarrow.parquet.write_table(pa.table({"A": [2**40], "B": ["b"]}), tmp_path / "q.parquet")
+    pyarrow.parquet.write_table(pa.table({"A": [1], "B": [2.5]}), tmp_path / "r.parquet")
+    for name in ("q.parquet", "r.parquet"):
+        found = outcome(spark, PAIRS, tmp_path / name)
+        assert found == outcome("reference", PAIRS, tmp_path / name)
+        assert "C032" in found
+
+
+def test_bad_rows_are_set_aside_if_permissive(spark: SparkSession, tmp_path: Path) -> None:
+    bad = write(tmp_path, "bad.csv", "1,a\nx,b\n")
+    write(tmp_path, "good.csv", "2,b\n")
+    with caladan.connect(spark) as db:
+        db.add("p", tmp_path)
+        out = db.run(PAIRS, permissive=True)
+        assert out.answer.rows() == [(1, "a"), (2, "b")]
+        reason = "'x' is not an integer (column A of p)"
+        assert out["_rejected"].rows() == [("p", str(bad), 2, 1, "x", reason)]
+
+
+def test_frames_of_spark(spark: SparkSession) -> None:
+    frame = spark.range(3).select(
+        sf.col("id").alias("number"), sf.col("id").cast("string").alias("text")
+    )
+    assert outcome(spark, PAIRS, frame) == [(0, "0"), (1, "1"), (2, "2")]
+    assert "has 1 column" in outcome(spark, PAIRS, spark.range(1)) or "C031" in outcome(
+        spark, PAIRS, spark.range(1)
+    )
+
+
+def test_missing_values_of_a_frame(spark: SparkSession) -> None:
+    schema = StructType([StructField("A", IntegerType()), StructField("B", IntegerType())])
+    frame = spark.createDataFrame([(1, 2), (None, 3)], schema)
+    program = "database({p(A: integer, B: integer)}). out(A, B) <- p(A, B). query out(A, B)."
+    shown = outcome(spark, program, frame)
+    assert "error[C036]: a value is missing (column A of p)" in shown
+    wide = frame.select(sf.lit(2**40).alias("A"), "B")
+    assert "does not fit in integer" in outcome(spark, program, wide)
+    assert outcome(spark, PAIRS, frame) == outcome(
+        "reference",
+        PAIRS,
+        pa.table({"A": pa.array([1], pa.int32()), "B": pa.array([2], pa.int32())}),
+    )
+
+
+def test_instants_of_a_frame_are_read_as_utc(spark: SparkSession) -> None:
+    program = "database({p(T: datetime)}). out(T) <- p(T). query out(T)."
+    frame = spark.range(1).select(sf.timestamp_seconds(sf.lit(0)).alias("T"))
+    assert outcome(spark, program, frame) == [(dt.datetime(1970, 1, 1),)]
+
+
+def test_data_in_memory(spark: SparkSession) -> None:
+    assert outcome(spark, PAIRS, {"A": [1], "B": ["x"]}) == [(1, "x")]
+    assert outcome(spark, PAIRS, []) == []
+    assert json.dumps(outcome(spark, PAIRS, [(1, "x"), (2, None)])).count("C036") == 1
