@@ -72,25 +72,26 @@ def chain(length: int = 100_000) -> Tables:
 def document(inserts: int = 180_000, depth: int = 20_000, seed: int = 1) -> Tables:
     """A text that people type together, as a tree of inserts: each names what it was put behind.
 
-    Mostly one types on behind the last letter, which makes long branches (about `depth`);
-    sometimes somebody goes back. Some letters are deleted. Identifiers grow with time, 0 is the
-    document's beginning.
+    One types on behind the last letter, `depth` letters long; then somebody goes on behind some
+    earlier letter. Now and then a single letter is put in further back, and the typing goes on
+    where it was. Some letters are deleted. Identifiers grow with time, 0 is the beginning.
+
+    A letter that was typed on has no next sibling, so finding what follows the last letter of a
+    stretch leads all the way up it: about `depth` rounds of a few facts each.
     """
     random = np.random.default_rng(seed)
     identifiers = np.arange(1, inserts + 1)
-    behind = identifiers - 1
-    jumps = random.random(inserts) < 9 * 1.0 / depth
-    jumps[0] = False
-    behind[jumps] = (random.random(np.count_nonzero(jumps)) * identifiers[jumps]).astype(np.int64)
-    # Corrections: a letter put in a little further back.
     corrections = random.random(inserts) < 0.02
-    corrections[:100] = False
-    behind[corrections] -= random.integers(1, 50, np.count_nonzero(corrections))
+    corrections[identifiers % depth == 1] = False
+    # The last letter before each that was typed on.
+    typed = np.where(corrections, 0, identifiers)
+    behind = np.concatenate([[0], np.maximum.accumulate(typed)[:-1]])
+    jumps = (identifiers % depth == 1) & (identifiers > 1)
+    behind[jumps] = (random.random(np.count_nonzero(jumps)) * identifiers[jumps]).astype(np.int64)
+    back = random.integers(1, 50, np.count_nonzero(corrections))
+    behind[corrections] = np.maximum(behind[corrections] - back, 0)
     removed = identifiers[random.random(inserts) < 0.3]
-    return {
-        "insert": _table(Id=identifiers, Behind=np.maximum(behind, 0)),
-        "remove": _table(Id=removed),
-    }
+    return {"insert": _table(Id=identifiers, Behind=behind), "remove": _table(Id=removed)}
 
 
 def weighted(nodes: int = 40_000, degree: int = 5, seed: int = 1) -> Tables:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from caladan.errors import CaladanError, Diagnostic
     from caladan.program import Program
     from caladan.result import CaladanWarning, Relation, Result, Stopped
+    from caladan.search.specs import between, one_of, predicate
     from caladan.session import Session, connect
 
 __version__ = "0.1.0"
@@ -30,7 +31,10 @@ __all__ = [
     "Result",
     "Session",
     "Stopped",
+    "between",
     "connect",
+    "one_of",
+    "predicate",
 ]
 
 _HOMES = {
@@ -42,7 +46,10 @@ _HOMES = {
     "Result": "result",
     "Session": "session",
     "Stopped": "result",
+    "between": "search.specs",
     "connect": "session",
+    "one_of": "search.specs",
+    "predicate": "search.specs",
 }
 
 

@@ -13,6 +13,7 @@ evaluate, wrap. Relations that are asked for later are evaluated then.
 from __future__ import annotations
 
 import os
+import re
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
 
     from caladan.explain import ScriptParts
     from caladan.language.rasql import Script
+    from caladan.data.source import Source
     from caladan.scripts import Scripts
+    from caladan.search import Found, Library
     from caladan.sql.script import Outcome
 
 
@@ -70,6 +73,7 @@ class Session:
         self._store = Store(engine)
         self._definitions = Definitions()
         self._scripts: Scripts | None = None
+        self._searched: tuple[Library, dict[str, Source | None]] | None = None
         self._is_open = True
 
     # ── What users call ──────────────────────────────────────────────────────────────────────────
@@ -171,6 +175,30 @@ class Session:
         """Run RaSQL over the session's relations: the answer of the last query."""
         return self._run_script(inputs.script(query), inputs.values(params), Options()).answer
 
+    def find(
+        self,
+        variables: str | Sequence[str],
+        body: str = "",
+        *constraints: object,
+        search: str = "paul",
+        **by_variable: object,
+    ) -> Found:
+        """Search relations for bindings of some variables, one answer after another.
+
+        `db.find("person city", "lives_in(person, city)", city=cal.one_of({"Arrakeen"}))`: the body
+        joins relations of the session, the keywords constrain single variables, further objects
+        are constraints of your own. Runs in this process, on every engine; nothing is searched
+        before an answer is asked for. `search` is the grade of estimate that guides it.
+        """
+        from caladan.search import find
+
+        self._check_open()
+        return find(
+            self._library(body), variables, body, *constraints, search=search, **by_variable
+        )
+
+    search = find
+
     def why(self, fact: str) -> str:
         """Why a fact holds: its proof tree."""
         raise error("C051", "proof trees (`why`) arrive with a later version")
@@ -254,6 +282,23 @@ class Session:
         if self._scripts is None:
             self._scripts = Scripts(self._engine, self._definitions, self._derive)
         return self._scripts
+
+    def _library(self, body: str) -> Library:
+        """The relations a body mentions, for the search; data stays encoded between questions."""
+        from caladan.search import Library
+
+        if self._searched is None:
+            self._searched = (Library({}), {})
+        library, placed = self._searched
+        for name in dict.fromkeys(re.findall(r"\w+(?=\s*\()", body)):
+            source = self._store.source(name)
+            if source is not None and placed.get(name) is source:
+                continue
+            table = self._derive(name) if source is None else self._store.table(name)
+            if table is not None:
+                library.put(name, table.arrow())
+                placed[name] = source
+        return library
 
     def _derive(self, name: str) -> Table | None:
         """A relation that rules of earlier runs define, in full."""

@@ -69,6 +69,10 @@ class Store:
             self._columns[source] = infer(name, source)
         return self._columns[source]
 
+    def table(self, name: str) -> Table:
+        """The facts of a relation, in the columns its data shows."""
+        return self._table(name, self.columns(name), Options(), Events())[0]
+
     def load(
         self, compiled: Compiled, options: Options, events: Events, *, may_lack_data: bool = False
     ) -> tuple[dict[str, Table], list[pa.Table]]:

@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 
 from caladan.columns.kernels import groups, intern, packs, probe, sorted as sets
 from caladan.columns.layout import Counts, Keys, Words
+from caladan.columns.seen import WordSet
 
 KEYS = st.lists(st.integers(0, 40) | st.integers(0, 2**64 - 1), max_size=60)
 WORDS = st.lists(st.integers(0, 2**32 - 1), max_size=40)
@@ -46,6 +47,23 @@ def test_unseen_keeps_the_first_of_each(values: list[int]) -> None:
     assert some[: sets.unseen(some, seen, some)].tolist() == list(dict.fromkeys(values))
     again = np.array(values, np.uint64)
     assert sets.unseen(again, seen, again) == 0
+
+
+@given(st.lists(KEYS))
+def test_word_sets(batches: list[list[int]]) -> None:
+    seen = WordSet()
+    known: set[int] = set()
+    for batch in batches:
+        new = seen.unseen(np.array(batch, np.uint64)).tolist()
+        assert new == [key for key in dict.fromkeys(batch) if key not in known]
+        known.update(batch)
+
+
+def test_word_sets_grow() -> None:
+    seen = WordSet()
+    keys = np.arange(0, 1 << 20, 64, dtype=np.uint64)
+    assert len(seen.unseen(keys.copy())) == len(keys)
+    assert len(seen.unseen(keys.copy())) == 0
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**20 - 1), st.integers(0, 2**12 - 1)), max_size=40))

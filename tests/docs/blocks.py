@@ -4,6 +4,7 @@
     ```pycon              a session at Python's prompt, in the same namespace; output is compared
     ```deals              parsed; run on the reference engine if it has goals and needs no data
     ```deals name.dl      parsed, and written to a file of that name
+    ```sql                read as RaSQL; ```sql name.sql is also written to a file of that name
     ```csv name.csv       written to a file of that name
     ```console            lines `$ caladan …` are run, and output that is shown is compared
 
@@ -21,7 +22,8 @@ from pathlib import Path
 
 import caladan as cal
 from caladan.cli import main
-from caladan.language import parse
+from caladan.errors import Source
+from caladan.language import parse, rasql
 
 _FENCE = re.compile(r"^```(\w+)(?: ([\w./-]+))?\n(.*?)^```$", re.M | re.S)
 
@@ -61,6 +63,8 @@ class Runner:
                 self._pycon(block)
             case "deals":
                 _deals(block.text, run=block.name is None)
+            case "sql":
+                rasql.parse(Source(self._title, block.text))
             case "console":
                 for command, shown in _commands(block.text):
                     _console(command, shown)

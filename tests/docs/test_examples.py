@@ -11,7 +11,7 @@ import pytest
 from caladan.cli import main
 
 ROOT = Path(__file__).parents[2]
-PROGRAMS = sorted((ROOT / "examples").rglob("*.dl"))
+PROGRAMS = sorted(p for p in (ROOT / "examples").rglob("*") if p.suffix in (".dl", ".sql"))
 
 
 def commands() -> list[str]:
@@ -19,7 +19,7 @@ def commands() -> list[str]:
     return [
         line
         for program in PROGRAMS
-        for line in re.findall(r"^%   caladan (run .+)$", program.read_text("utf-8"), re.M)
+        for line in re.findall(r"^(?:%|--)   caladan (run .+)$", program.read_text("utf-8"), re.M)
     ]
 
 

@@ -20,6 +20,7 @@ def nothing(*_: Any) -> None:
 # What is set where, so that small programs take ways that are meant for large ones.
 WAYS: dict[str, list[tuple[Any, str, Any]]] = {
     "as it is": [],
+    "all rules split that can be": [(fixpoint.Evaluation, "_is_selective", lambda *_: True)],
     "shapes": [(fixpoint, "_WORTH_A_SHAPE", 0)],
     "rounds in small chunks": [
         (fixpoint.Evaluation, "_shape", nothing),
@@ -30,9 +31,14 @@ WAYS: dict[str, list[tuple[Any, str, Any]]] = {
     ],
     "the tiny-delta machine": [(fixpoint.Evaluation, "_shape", nothing), (tiny, "PATIENCE", 0)],
     "by rows": [(relation, "widths_of", nothing)],
+    "with word sets": [
+        (fixpoint.Evaluation, "_shape", nothing),
+        (packed.PackedRelation, "is_worth_a_set", lambda *_: True),
+        (packed, "_BITMAP_BITS", 0),
+    ],
     "with bitmaps": [
         (fixpoint.Evaluation, "_shape", nothing),
-        (packed.PackedRelation, "is_worth_bitmap", lambda *_: True),
+        (packed.PackedRelation, "is_worth_a_set", lambda *_: True),
     ],
 }
 

@@ -32,6 +32,12 @@ def _arc(text: str | bytes) -> dict[str, bytes]:
 
 _DATA = ("--data", "arc=arc.csv")
 
+TABLE = "CREATE TABLE arc(A integer, B integer);\n"
+
+
+def _closure(step: str, base: str = "SELECT A, B FROM arc", head: str = "tc(A, B)") -> str:
+    return f"{TABLE}WITH recursive {head} AS\n  ({base}) UNION\n  ({step})\nSELECT * FROM tc\n"
+
 CASES = (
     # the text
     Case("syntax", "C001", ARC + "tc(A, B) <- arc(A B).\nquery tc(A, B)."),
@@ -78,8 +84,35 @@ CASES = (
     Case("unknown stage", "C050", TC, arguments=("explain", "--stage", "nonsense")),
     Case("a program that is not there", "C030", "", arguments=("no.dl",)),
     Case("not yet", "C051", ".decl p(x: number)\np(1).\n.output p\n"),
+    # SQL
+    Case("sql syntax", "C001", "WITH recursive tc(A, min(B) AS C) AS (SELECT 1, 2) SELECT 1"),
+    Case("sql unterminated", "C002", "SELECT 'abc FROM arc"),
+    Case("sql unknown type", "C004", "CREATE TABLE arc(A integr, B integer); SELECT * FROM arc"),
+    Case("sql unknown table", "C010", _closure("SELECT tc.A, ark.B FROM tc, ark WHERE tc.B = ark.A"), _arc(EDGES), _DATA),
+    Case("sql other number of columns", "C011", _closure("SELECT tc.A FROM tc"), _arc(EDGES), _DATA),
+    Case("sql type conflict", "C012", _closure("SELECT tc.A, 'x' FROM tc"), _arc(EDGES), _DATA),
+    Case("sql negation in recursion", "C014", _closure("SELECT arc.B, arc.A FROM arc WHERE NOT EXISTS (SELECT 1 FROM tc WHERE tc.A = arc.B)"), _arc(EDGES), _DATA),
+    Case("sql parameter", "C020", TABLE + "SELECT * FROM arc WHERE A = {start}", _arc(EDGES), (*_DATA, "--param", "strat=1")),
+    Case("sql no data", "C034", TABLE + "SELECT * FROM arc"),
+    Case("sql division by zero", "C040", TABLE + "SELECT A / (B - 3) FROM arc", _arc(EDGES), _DATA, every_engine=True),
+    Case("union all", "C060", _closure("SELECT tc.A, arc.B FROM tc, arc WHERE tc.B = arc.A").replace("UNION", "UNION ALL"), _arc(EDGES), _DATA),
+    Case("group by in recursion", "C060", _closure("SELECT tc.A, max(arc.B) FROM tc, arc WHERE tc.B = arc.A GROUP BY tc.A"), _arc(EDGES), _DATA),
+    Case("outer join in recursion", "C060", _closure("SELECT tc.A, arc.B FROM tc LEFT JOIN arc ON tc.B = arc.A"), _arc(EDGES), _DATA),
+    Case("like in recursion", "C060", _closure("SELECT tc.A, tc.B FROM tc WHERE tc.A LIKE 'x%'"), _arc(EDGES), _DATA),
+    Case("order in recursion", "C060", _closure("SELECT tc.A, arc.B FROM tc, arc WHERE tc.B = arc.A ORDER BY 1"), _arc(EDGES), _DATA),
+    Case("window in recursion", "C060", _closure("SELECT tc.A, row_number() OVER (ORDER BY tc.B) FROM tc"), _arc(EDGES), _DATA),
+    Case("not in with a subquery", "C060", _closure("SELECT tc.A, tc.B FROM tc WHERE tc.A NOT IN (SELECT A FROM arc)"), _arc(EDGES), _DATA),
+    Case("null literal in recursion", "C060", _closure("SELECT tc.A, NULL FROM tc"), _arc(EDGES), _DATA),
+    Case("case without else", "C060", _closure("SELECT tc.A, CASE WHEN tc.B > 1 THEN 1 END FROM tc"), _arc(EDGES), _DATA),
+    Case("no statement", "C060", "INSERT INTO arc VALUES (1, 2)"),
+    Case("sql engine refuses", "C062", TABLE + "SELECT A, C FROM arc", _arc(EDGES), _DATA),
+    Case("unknown column", "C063", _closure("SELECT tc.A, arc.C FROM tc, arc WHERE tc.B = arc.A"), _arc(EDGES), _DATA),
+    Case("ambiguous column", "C063", _closure("SELECT A, arc.B FROM tc, arc WHERE tc.B = arc.A"), _arc(EDGES), _DATA),
+    Case("null in recursion", "C064", TABLE + "CREATE VIEW v AS SELECT A, nullif(B, 3) AS B FROM arc;\nWITH recursive tc(A, B) AS\n  (SELECT A, B FROM v) UNION\n  (SELECT tc.B, tc.A FROM tc)\nSELECT * FROM tc\n", _arc(EDGES), _DATA),
+    Case("array in an answer", "C065", TABLE + "SELECT array(A, B) AS pair FROM arc", _arc(EDGES), _DATA),
     # warnings
     Case("may not terminate", "W101", "n(1).\nn(Y) <- n(X), Y = X + 1.\nquery n(X).", arguments=("check",)),
     Case("may not be monotone", "W102", ARC + "d(1, 0).\nd(Y, mmin<E>) <- d(X, D), arc(X, Y), E = D + 1, D > 9.", arguments=("check",)),
+    Case("aggregate at every step", "W104", _closure("SELECT arc.B, 9 - tc.B FROM tc, arc WHERE tc.A = arc.A", head="tc(A, min() AS B)"), arguments=("check",)),
     Case("never has facts", "W103", ARC + "p(X) <- p(X), arc(X, _).", arguments=("check",)),
 )  # fmt: skip

@@ -333,3 +333,28 @@ WITH RECURSIVE tc(Src, Dst) AS (
   UNION
   SELECT tc.Src, edge.Dst FROM tc, edge WHERE tc.Dst = edge.Src
 ) SELECT * FROM tc;
+
+-- case: text made by the recursion
+WITH RECURSIVE p(Dst, Path) AS (
+  SELECT 1, 'p'
+  UNION
+  SELECT e.Dst, p.Path || '>' || upper(n.Label) FROM p, edge e, node n
+  WHERE p.Dst = e.Src AND n.Id = e.Dst AND length(p.Path) < 9
+) SELECT * FROM p;
+
+-- case: functions of text made by the recursion
+WITH RECURSIVE p(Dst, Path, Start) AS (
+  SELECT Id, Label, lower(Label) FROM node
+  UNION
+  SELECT e.Dst, substring(concat(p.Path, e.Kind), 2, 3), replace(trim(p.Path), 'b', 'BB')
+  FROM p, edge e
+  WHERE p.Dst = e.Src AND length(p.Start) < 4 AND p.Path <> e.Kind AND upper(p.Path) < 'CC'
+) SELECT * FROM p;
+
+-- case: text chosen by the recursion
+WITH RECURSIVE p(Dst, Path) AS (
+  SELECT Id, Label FROM node
+  UNION
+  SELECT e.Dst, CASE WHEN p.Path > 'b' THEN upper(p.Path) ELSE e.Kind END FROM p, edge e
+  WHERE p.Dst = e.Src
+) SELECT * FROM p;

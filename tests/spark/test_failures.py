@@ -71,7 +71,7 @@ def test_a_failure_of_the_users_own_frame(spark: SparkSession) -> None:
 
 
 def test_the_first_line_that_means_something() -> None:
-    text = "An error occurred while calling o1.count.\n: org.apache.spark.SparkException: no room\n\tat x"
-    assert first_line(text) == "no room"
+    text = "An error occurred while calling o1.count.\n: org.spark.SparkException: full\n\tat x"
+    assert first_line(text) == "full"
     assert first_line("java.io.IOException: disk full\n\tat y") == "disk full"
     assert first_line("") == "no reason given"

@@ -14,11 +14,6 @@ from caladan.result import Stopped
 COUNTING = """database({zero(A: integer)}).
 n(A) <- zero(A). n(B) <- n(A), B = A + 1, B < 1000000. query n(A)."""
 
-SLOW = """database({zero(A: integer)}).
-d(A) <- zero(A). d(B) <- d(A), B = A + 1, B < 300.
-big(A, B, C) <- d(A), d(B), d(C), A + B * C < 0.
-query big(A, B, C)."""
-
 
 @pytest.fixture
 def db(spark: SparkSession) -> caladan.Session:

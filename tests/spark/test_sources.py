@@ -63,7 +63,7 @@ FILES = {
     "latin.csv": b"1,a,1,1,2024-01-31\n2,caf\xe9,1,1,2024-01-31\n",
     "replaced.csv": "1,a\ufffd,1,1,2024-01-31\n",
     "many.csv": "".join(f"{i},a,x,1,2024-01-31\n" for i in range(9)),
-    "objects.jsonl": '{"Id": 1, "Name": "a", "Score": 1, "Ok": true, "Born": "2024-01-31", "X": 0}\n',
+    "objects.jsonl": '{"Id": 1, "Name": "a", "Score": 1, "Ok": true, "Born": "2024-01-31"}\n',
     "array.json": '[{"Id": 1, "Name": "a", "Score": 1.5, "Ok": true, "Born": "2024-01-31"}]',
     "lists.json": '[1, "a", 2.5e3, false, "2024-01-31"]\n',
     "wrong.json": '{"Id": "1", "Name": "a", "Score": 1, "Ok": true, "Born": "2024-01-31"}\n',
@@ -139,9 +139,7 @@ def test_frames_of_spark(spark: SparkSession) -> None:
         sf.col("id").alias("number"), sf.col("id").cast("string").alias("text")
     )
     assert outcome(spark, PAIRS, frame) == [(0, "0"), (1, "1"), (2, "2")]
-    assert "has 1 column" in outcome(spark, PAIRS, spark.range(1)) or "C031" in outcome(
-        spark, PAIRS, spark.range(1)
-    )
+    assert "1 column (id) where p has 2 (A, B)" in outcome(spark, PAIRS, spark.range(1))
 
 
 def test_missing_values_of_a_frame(spark: SparkSession) -> None:
@@ -152,11 +150,7 @@ def test_missing_values_of_a_frame(spark: SparkSession) -> None:
     assert "error[C036]: a value is missing (column A of p)" in shown
     wide = frame.select(sf.lit(2**40).alias("A"), "B")
     assert "does not fit in integer" in outcome(spark, program, wide)
-    assert outcome(spark, PAIRS, frame) == outcome(
-        "reference",
-        PAIRS,
-        pa.table({"A": pa.array([1], pa.int32()), "B": pa.array([2], pa.int32())}),
-    )
+    assert "column B of p is string, but the data has integer" in outcome(spark, PAIRS, frame)
 
 
 def test_instants_of_a_frame_are_read_as_utc(spark: SparkSession) -> None:

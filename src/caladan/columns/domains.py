@@ -8,6 +8,7 @@ dictionary.
     SortedDomain    word = place among the distinct values, in order
     InternedDomain  word = order of appearance: computed doubles; grows
     StringDomain    word = place in a sorted dictionary of texts
+    TextDomain      word = order of appearance: texts that rules compute; grows
 
 `closed_domain` picks the cheapest for values that are known in full and encodes them on the way.
 """
@@ -135,7 +136,7 @@ class StringDomain:
     grows = False
 
     def __init__(self, texts: pa.Array) -> None:
-        self._texts = texts
+        self.texts = texts
         self.size = max(len(texts), 1)
 
     def words(self, ranks: Ranks) -> Words:
@@ -146,19 +147,56 @@ class StringDomain:
         return words.astype(np.int64)
 
     def find(self, text: str) -> int | None:
-        at = int(pc.index(self._texts, pa.scalar(text, self._texts.type)).as_py())
+        at = int(pc.index(self.texts, pa.scalar(text, self.texts.type)).as_py())
         return None if at < 0 else at
 
     def arrow(self, words: Words, type: pa.DataType) -> pa.Array:
-        return self._texts.take(pa.array(words)).cast(type)
+        return self.texts.take(pa.array(words)).cast(type)
 
 
-Domain: TypeAlias = OffsetDomain | SortedDomain | InternedDomain | StringDomain
+class TextDomain:
+    """Texts in order of appearance, for those that rules compute. Ranks only tell them apart."""
+
+    kind = Kind.STRING
+    grows = True
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = list(texts)
+        self._known = {text: word for word, text in enumerate(self._texts)}
+
+    @property
+    def size(self) -> int:
+        return max(len(self._texts), 1)
+
+    def take(self, texts: Sequence[str]) -> Words:
+        """The words of texts; those that are new get one."""
+        words = np.empty(len(texts), np.uint32)
+        for i, text in enumerate(texts):
+            word = self._known.setdefault(text, len(self._texts))
+            if word == len(self._texts):
+                self._texts.append(text)
+            words[i] = word
+        return words
+
+    def words(self, ranks: Ranks) -> Words:
+        return ranks.astype(np.uint32)
+
+    def ranks(self, words: Words) -> Ranks:
+        return words.astype(np.int64)
+
+    def find(self, text: str) -> int | None:
+        return self._known.get(text)
+
+    def arrow(self, words: Words, type: pa.DataType) -> pa.Array:
+        return pa.array([self._texts[word] for word in words.tolist()], type)
+
+
+Domain: TypeAlias = OffsetDomain | SortedDomain | InternedDomain | StringDomain | TextDomain
 
 
 def word_of(value: Value, domain: Domain) -> int | None:
     """The word of a Python value, None if the domain does not have it."""
-    if isinstance(domain, StringDomain):
+    if isinstance(domain, StringDomain | TextDomain):
         return domain.find(str(value))
     if domain.kind is Kind.FLOAT and isinstance(value, int):
         value = float(value)
@@ -208,6 +246,12 @@ def string_domain(columns: Sequence[pa.ChunkedArray]) -> tuple[StringDomain, lis
     words = place[encoded.indices.to_numpy()]
     ends = np.cumsum([len(column) for column in columns])
     return StringDomain(encoded.dictionary.take(order)), np.split(words, ends[:-1])
+
+
+def text_domain(columns: Sequence[pa.ChunkedArray]) -> tuple[TextDomain, list[Words]]:
+    """A domain that takes in texts that rules compute, and the columns in its words."""
+    known, words = string_domain(columns)
+    return TextDomain(known.texts.to_pylist()), words
 
 
 def _clamped(rank: int) -> int:

@@ -68,6 +68,13 @@ class Matches:
                 self._found.append((run, starts, counts))
                 self.total += total
 
+    def counts(self) -> Counts:
+        """How many facts agree with each row."""
+        total: Counts = np.zeros(self._rows, np.int64)
+        for _, _, counts in self._found:
+            total += counts
+        return total
+
     def chunks(self, room: int) -> Iterator[tuple[Words, Keys]]:
         """Rows and the keys found for them, about `room` at a time; a row's are never split."""
         if not self._found:

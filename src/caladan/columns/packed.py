@@ -13,14 +13,14 @@ from typing import Final
 import numpy as np
 
 from caladan.columns.index import present
-from caladan.columns.kernels import sorted as kernels
 from caladan.columns.layout import BLOCK, Keys, Mask, Words, first_rows
 from caladan.columns.packing import Packing
 from caladan.columns.runs import Arrangement, Run, distinct, subtracted
+from caladan.columns.seen import Bitmap, Seen, WordSet
 from caladan.operators.tree import Version
 
 _BITMAP_BITS: Final = 31  # of a key, for which a bitmap of all possible facts is made: 256 MB
-_WORTH_BITMAP: Final = 1 << 18  # facts derived again and again before that
+_WORTH_A_SET: Final = 1 << 18  # facts derived again before a set of them is kept
 _COMPACT: Final = 1 << 23  # pending keys that are made distinct before more are taken
 
 
@@ -58,7 +58,7 @@ class PackedRelation:
         self._pending: list[Keys] = []
         self._pending_keys = 0
         self._compact_at = _COMPACT
-        self._seen: Keys | None = None
+        self._seen: Seen | None = None
         self._tried = 0
 
     @property
@@ -93,8 +93,8 @@ class PackedRelation:
         """Facts as keys of the base packing. The array is taken over."""
         self._tried += len(keys)
         if self._seen is not None:
-            count = kernels.unseen(keys, self._seen, keys)
-            keys = keys[:count] if 2 * count > len(keys) else keys[:count].copy()
+            new = self._seen.unseen(keys)
+            keys = new if 2 * len(new) > len(keys) else new.copy()
         if not len(keys):
             return
         self._pending.append(keys)
@@ -132,7 +132,7 @@ class PackedRelation:
             arrangement.delta = None
         if self._seen is not None:
             for keys in (old, delta):
-                kernels.unseen(keys, self._seen, np.empty_like(keys))
+                self._seen.unseen(keys.copy())
         if len(old):
             run = Run(old, self.base.packing)
             for behind in self._behind.values():
@@ -151,24 +151,24 @@ class PackedRelation:
             keys.sort()
             return keys
         new = subtracted(distinct(keys), self.base.runs)
-        self._consider_bitmap(new)
+        self._consider_seen(new)
         return new
 
-    def _consider_bitmap(self, new: Keys) -> None:
-        """Mark all facts in a bitmap, if most that is derived turns out to be known.
+    def _consider_seen(self, new: Keys) -> None:
+        """Keep a set of all facts, if most that is derived turns out to be known.
 
         From then on what is derived is sorted only if it is new.
         """
-        bits = sum(self.widths)
-        if bits <= _BITMAP_BITS and self.is_worth_bitmap(self.count() + len(new)):
-            self._seen = np.zeros(max(1, (1 << bits) >> 6), np.uint64)
+        if self.is_worth_a_set(self.count() + len(new)):
+            bits = sum(self.widths)
+            self._seen = Bitmap(bits) if bits <= _BITMAP_BITS else WordSet()
             for keys in (*(run.keys for run in self.base.all_runs), new):
-                kernels.unseen(keys, self._seen, np.empty_like(keys))
+                self._seen.unseen(keys.copy())
 
-    def is_worth_bitmap(self, known: int) -> bool:
-        """Whether facts were derived again so often that setting up a bitmap pays."""
-        again = self._tried - known
-        return again > max(_WORTH_BITMAP, (1 << sum(self.widths)) >> 7, 2 * known)
+    def is_worth_a_set(self, known: int) -> bool:
+        """Whether facts were derived again so often that setting up a set of them pays."""
+        bits = min(sum(self.widths), _BITMAP_BITS)
+        return self._tried - known > max(_WORTH_A_SET, (1 << bits) >> 7, 2 * known)
 
     @property
     def pending(self) -> Sequence[Keys]:

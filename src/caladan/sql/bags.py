@@ -54,7 +54,7 @@ def _with_nulls(name: str, source: Source, columns: Sequence[Column]) -> pa.Tabl
     for column, values in zip(columns, _columns(name, data, columns), strict=True):
         type = ARROW[column.type]
         if isinstance(values, pa.ChunkedArray):
-            arrays.append(cast("Any", values).cast(type, safe=not column.type.is_floating))
+            arrays.append(values.cast(type, safe=not column.type.is_floating))
         else:
             arrays.append(pa.chunked_array([pa.array(values, type)]))
     return pa.table(arrays, names=[column.name for column in columns])
@@ -63,9 +63,8 @@ def _with_nulls(name: str, source: Source, columns: Sequence[Column]) -> pa.Tabl
 def _columns(name: str, data: Any, columns: Sequence[Column]) -> list[Any]:
     """The columns of what was given, in the order of the relation's."""
     if isinstance(data, pa.Table):
-        table = cast("Any", data)
-        places = match_columns(name, None, table.column_names, columns)
-        return [table.column(i) for i in places]
+        places = match_columns(name, None, data.column_names, columns)
+        return [data.column(i) for i in places]
     if isinstance(data, dict):
         by_name = cast("dict[str, Any]", data)
         places = match_columns(name, None, list(by_name), columns)
@@ -84,5 +83,5 @@ def _cell(row: Any, i: int, name: str) -> Any:
 
 def _has_null(values: Any) -> bool:
     if isinstance(values, pa.ChunkedArray):
-        return cast("Any", values).null_count > 0
+        return values.null_count > 0
     return any(value is None for value in values)

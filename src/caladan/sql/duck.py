@@ -17,12 +17,12 @@ from caladan.data.schema import ARROW
 from caladan.data.source import Source, source
 from caladan.data.table import ArrowTable
 from caladan.engines.interface import Table
-from caladan.errors import Source as Written, error
+from caladan.errors import Source as Written
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type
-from caladan.sql.engine import Frame, FrameColumn, apart, key_of
+from caladan.sql.engine import Frame, FrameColumn, apart, key_of, written
 from caladan.sql.generate import generate
-from caladan.sql.problems import refused
+from caladan.sql.problems import no_type, refused
 
 _TYPES: Final[dict[str, Type]] = {
     "TINYINT": Type.BYTE,
@@ -72,7 +72,7 @@ class DuckDB:
         text = generate(tree, lambda table: frames[key_of(table)].handle, "duckdb").sql
         name = self._name()
         try:
-            columns = apart(self._connection.sql(text).columns)
+            columns = apart(written(tree, self._connection.sql(text).columns))
             listed = ", ".join(_quoted(column) for column in columns)
             self._connection.execute(f"CREATE TEMP VIEW {name}({listed}) AS {text}")
             return self._frame(name, tree=tree)
@@ -106,7 +106,7 @@ class DuckDB:
     def _fetch(self, frame: Frame) -> pa.Table:
         for column in frame.columns:
             if column.type is None:
-                raise _no_type(column)
+                raise no_type(column.name, column.spelled, frame.tree, self._written)
         try:
             found = self._connection.table(frame.handle).to_arrow_table()
         except duckdb.Error as problem:
@@ -147,14 +147,6 @@ def _cast(column: Any, type: pa.DataType) -> Any:
     if pa.types.is_timestamp(column.type) and column.type.tz is not None:
         return column.cast(pa.timestamp("us", column.type.tz)).cast(type)
     return column.cast(type, safe=not pa.types.is_floating(type))
-
-
-def _no_type(column: FrameColumn) -> Exception:
-    return error(
-        "C065",
-        f"column {column.name} is {column.spelled.lower()}, which no column of a relation holds",
-        help="cast it, or take it apart in the query",
-    )
 
 
 def _quoted(name: str) -> str:

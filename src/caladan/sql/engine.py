@@ -83,16 +83,22 @@ def named(tree: exp.Query) -> exp.Query:
         select = select.this
     if not isinstance(select, exp.Select):
         return copy
-    select.set(
-        "expressions",
-        [
-            node
-            if isinstance(node, exp.Alias | exp.Column | exp.Star) or node.is_star
-            else exp.alias_(node, node.sql(normalize_functions="lower"), quoted=True)
-            for node in select.expressions
-        ],
-    )
+    select.set("expressions", [_named(node) for node in select.expressions])
     return copy
+
+
+def _named(node: exp.Expr) -> exp.Expr:
+    if isinstance(node, exp.Alias | exp.Column) or node.is_star:
+        return node
+    return exp.alias_(node, node.sql(normalize_functions="lower"), quoted=True)
+
+
+def written(tree: exp.Query, found: list[str]) -> list[str]:
+    """The names of a query's columns as its text has them, where an engine has its own spelling."""
+    selected = tree.selects
+    if any(node.is_star for node in selected) or len(selected) != len(found):
+        return found
+    return [node.alias_or_name or name for node, name in zip(selected, found, strict=True)]
 
 
 def apart(names: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ quotes. What the engines understand differently is said so that they agree:
 
 - a number with a point is a double, as in rules, not a decimal;
 - a division by zero is an error;
-- a cast to whole numbers cuts fractions off;
+- a cast to whole numbers cuts fractions off, and `floor` and `ceil` give whole numbers;
 - on Spark, text that needs escapes travels beside the query, as a parameter.
 """
 
@@ -42,13 +42,16 @@ def generate(tree: exp.Query, name: Callable[[exp.Table], str], dialect: Dialect
         if isinstance(table.this, exp.Identifier) and (table.db or table.name.lower() in outside):
             table.replace(_renamed(table, name(table)))
     values: dict[str, Any] = {}
-    copy = copy.transform(lambda node: _adapted(node, dialect, values), copy=False)
+    for node in reversed(list(copy.walk())):  # from the inside out, so that parts come first
+        adapted = _adapted(node, dialect, values)
+        if adapted is not node:
+            node.replace(adapted)
     for column in copy.find_all(exp.Identifier):
         column.set("quoted", True)
     return Text(copy.sql(dialect=dialect, comments=False), values)
 
 
-def _renamed(table: exp.Table, name: str) -> exp.Expression:
+def _renamed(table: exp.Table, name: str) -> exp.Expr:
     alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name))
     renamed = exp.Table(this=exp.to_identifier(name, quoted=True))
     if table.meta.get(AS_SET):
@@ -62,7 +65,7 @@ def _renamed(table: exp.Table, name: str) -> exp.Expression:
     return copy
 
 
-def _adapted(node: exp.Expression, dialect: Dialect, values: dict[str, Any]) -> exp.Expression:
+def _adapted(node: exp.Expr, dialect: Dialect, values: dict[str, Any]) -> exp.Expr:
     match node:
         case exp.Literal() if not node.is_string and not str(node.this).isdigit():
             if isinstance(node.parent, exp.Cast):
@@ -80,6 +83,8 @@ def _adapted(node: exp.Expression, dialect: Dialect, values: dict[str, Any]) -> 
         case exp.Div():
             node.set("safe", True)
             return node
+        case exp.Floor() | exp.Ceil() if dialect == "duckdb" and not node.args.get("decimals"):
+            return exp.Cast(this=node.copy(), to=exp.DataType.build("bigint"))
         case exp.Cast() if dialect == "duckdb" and _rounds(node):
             return _toward_zero(node)
         case _:
@@ -90,30 +95,27 @@ def _rounds(node: exp.Cast) -> bool:
     """Whether a cast makes whole numbers, perhaps of fractions."""
     literal = node.this if isinstance(node.this, exp.Literal) else None
     is_whole = literal is not None and (literal.is_string or str(literal.this).isdigit())
-    is_integer = node.to.is_type(*exp.DataType.INTEGER_TYPES)
-    return is_integer and not is_whole and not node.meta.get("toward_zero")
+    return node.to.is_type(*exp.DataType.INTEGER_TYPES) and not is_whole
 
 
-def _toward_zero(node: exp.Cast) -> exp.Expression:
+def _toward_zero(node: exp.Cast) -> exp.Expr:
     """A cast that cuts fractions off, where DuckDB would round; text stays as it is."""
     kind = exp.func("typeof", node.this.copy())
     is_fraction = exp.func("regexp_matches", kind, exp.Literal.string("^(DOUBLE|FLOAT|DECIMAL)"))
     number = exp.TryCast(this=node.this.copy(), to=exp.DataType.build("double"))
-    cut, plain = exp.Cast(this=exp.func("trunc", number), to=node.to.copy()), node.copy()
-    for done in (cut, plain):
-        done.meta["toward_zero"] = True
-    return exp.Paren(this=exp.Case().when(is_fraction, cut).else_(plain))
+    cut = exp.Cast(this=exp.func("trunc", number), to=node.to.copy())
+    return exp.Paren(this=exp.Case().when(is_fraction, cut).else_(node.copy()))
 
 
 def _needs_escapes(text: str) -> bool:
     return any(c in "\\'\"" or not c.isprintable() for c in text)
 
 
-def _is_nonzero(node: exp.Expression) -> bool:
+def _is_nonzero(node: exp.Expr) -> bool:
     return isinstance(node, exp.Literal) and float(node.this) != 0
 
 
-def _or_error(divisor: exp.Expression) -> exp.Expression:
+def _or_error(divisor: exp.Expr) -> exp.Expr:
     """The divisor, or an error where it is zero: DuckDB would divide by it."""
     is_zero = exp.EQ(this=divisor.copy(), expression=exp.Literal.number(0))
     failing = exp.func("error", exp.Literal.string("division by zero"))

@@ -78,7 +78,7 @@ class Names:
         inner._given = self._given
         return inner
 
-    def frames(self, tree: exp.Expression) -> dict[str, Frame]:
+    def frames(self, tree: exp.Expr) -> dict[str, Frame]:
         """A frame for every table that a query reads."""
         defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
         return {
@@ -180,11 +180,11 @@ class Inputs:
         columns = _known(frame, may_be_null=True)
         return Known(relation_name(table.name), columns, is_relation=False)
 
-    def reads_recursion(self, node: exp.Expression) -> bool:
+    def reads_recursion(self, node: exp.Expr) -> bool:
         """No table out here is recursive."""
         return False
 
-    def describe(self, node: exp.Expression, span: Span | None) -> Known:
+    def describe(self, node: exp.Expr, span: Span | None) -> Known:
         """The columns of a subquery in a FROM."""
         tree = exp.select("*").from_(node.copy())
         frame = self._engine.query(tree, self._names.frames(tree))

@@ -28,7 +28,7 @@ def bind(script: Script, values: Mapping[str, Value]) -> Script:
 
 
 def _bound(statement: Statement, values: Mapping[str, Value], found: Diagnostics) -> exp.Query:
-    def change(node: exp.Expression) -> exp.Expression:
+    def change(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Placeholder | exp.Parameter):
             return node
         name = node.name
@@ -46,11 +46,11 @@ def _bound(statement: Statement, values: Mapping[str, Value], found: Diagnostics
     return cast("exp.Query", statement.query.transform(change))
 
 
-def _literal(value: Value, node: exp.Expression) -> exp.Expression:
+def _literal(value: Value, node: exp.Expr) -> exp.Expr:
     """A value as a literal that stands where the parameter stood."""
     match value:
         case bool():
-            literal: exp.Expression = exp.Boolean(this=value)
+            literal: exp.Expr = exp.Boolean(this=value)
         case int():
             literal = exp.Literal.number(abs(value))
             literal = exp.Neg(this=literal) if value < 0 else literal

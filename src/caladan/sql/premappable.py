@@ -127,10 +127,9 @@ def _holds_on(comparison: Comparison, name: str, function: str) -> bool:
     if left == right == "steady":
         return True
     improving: Direction = "falls" if function == "mmin" else "rises"
-    sides = {"<": (left, right), "<=": (left, right), ">": (right, left), ">=": (right, left)}
-    if comparison.operator not in sides:
+    if comparison.operator in ("=", "~="):
         return False
-    small, large = sides[comparison.operator]
+    small, large = (left, right) if comparison.operator in ("<", "<=") else (right, left)
     # The smaller side may only fall, and the larger only rise, as the value improves.
     return _moves(small, improving) in ("steady", "falls") and _moves(large, improving) in (
         "steady",

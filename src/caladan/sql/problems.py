@@ -30,6 +30,17 @@ def refused(message: str, tree: exp.Query | None, source: Source) -> CaladanErro
     return error(code, f"the SQL engine says: {said}", _place(said, tree, source))
 
 
+def no_type(name: str, spelled: str, tree: exp.Query | None, source: Source) -> CaladanError:
+    """C065 for a column of a type that relations do not have."""
+    selected = [] if tree is None else [s for s in tree.selects if s.alias_or_name == name]
+    return error(
+        "C065",
+        f"column {name} is {spelled.lower()}, which no column of a relation holds",
+        span_of(selected[0] if selected else tree, source),
+        help="cast it, or take it apart in the query",
+    )
+
+
 def _place(said: str, tree: exp.Query | None, source: Source) -> Span | None:
     if tree is None:
         return None

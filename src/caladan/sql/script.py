@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlglot import exp
 
@@ -126,7 +126,7 @@ class _Runner:
             tree = statement.query.copy()
             if clause := tree.args.get("with_"):
                 clause.set("recursive", None)
-            return self._query(what, cast("exp.Query", tree), statement.columns, names)
+            return self._query(what, tree, statement.columns, names)
         local = names.within()
         for group in found:
             if group.is_recursive:

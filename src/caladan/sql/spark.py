@@ -20,12 +20,12 @@ from caladan.data.source import Source, source
 from caladan.engines.interface import Table
 from caladan.engines.spark.failures import first_line
 from caladan.engines.spark.session import moved
-from caladan.errors import Source as Written, error
+from caladan.errors import Source as Written
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type
 from caladan.sql.engine import Frame, FrameColumn, apart, key_of
 from caladan.sql.generate import generate
-from caladan.sql.problems import refused
+from caladan.sql.problems import no_type, refused
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -139,12 +139,7 @@ class SparkSQL:
         columns: list[Any] = []
         for i, column in enumerate(frame.columns):
             if column.type is None:
-                raise error(
-                    "C065",
-                    f"column {column.name} is {column.spelled}, which no column of a relation "
-                    "holds",
-                    help="cast it, or take it apart in the query",
-                )
+                raise no_type(column.name, column.spelled, frame.tree, self._written)
             wanted = _HANDED_OUT.get(column.spelled)
             if column.spelled.startswith("decimal"):
                 wanted = "double"

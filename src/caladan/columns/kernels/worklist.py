@@ -300,8 +300,8 @@ def work(
 ) -> Scalar:  # fmt: skip
     """Empty the worklist, round by round.
 
-    Ends early when a round's delta is above `most`, or when stop[0] is set. `members` are the relations of the clique;
-    the rules that relation members[m] seeds are rules[rule_bounds[m]:rule_bounds[m + 1]].
+    Ends early when a round's delta is above `most`, or when stop[0] is set. `members` are the
+    relations of the clique; members[m] seeds rules[rule_bounds[m]:rule_bounds[m + 1]].
     counters: 0 derivations, 1 rounds, 2 facts taken.
     """
     while True:

@@ -31,6 +31,7 @@ from caladan.operators.tree import (
 from caladan.program import (
     Aggregate,
     Arithmetic,
+    Call,
     Comparison,
     Conditional,
     Constant,
@@ -75,6 +76,11 @@ class Body:
     cut: Cut | None
     kinds: Mapping[str, Kind]
     counting: bool
+
+    @property
+    def has_widenings(self) -> bool:
+        """Whether an integer column meets a variable of doubles, or the other way round."""
+        return any("#" in name for name in self.kinds)
 
     @property
     def needed(self) -> frozenset[str]:
@@ -184,6 +190,8 @@ def kind_of_expression(expression: Expression, kinds: Mapping[str, Kind]) -> Kin
         case Arithmetic(operator=operator, left=left, right=right):
             sides = [kind_of_expression(side, kinds) for side in (left, right)]
             return Kind.FLOAT if operator == "/" or Kind.FLOAT in sides else Kind.INTEGER
+        case Call(function=function):
+            return Kind.INTEGER if function == "length" else Kind.STRING
         case Conditional(then=then, otherwise=otherwise):
             branches = [kind_of_expression(branch, kinds) for branch in (then, otherwise)]
             return Kind.FLOAT if Kind.FLOAT in branches else branches[0]

@@ -9,16 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from caladan.columns.domains import Domain, closed_domain, computed_domain, string_domain
+from caladan.columns.domains import (
+    Domain,
+    closed_domain,
+    computed_domain,
+    string_domain,
+    text_domain,
+)
 from caladan.columns.layout import Words
 from caladan.columns.ranks import Kind, Ranks, arrow_ranks, kind_of, rank_of
 from caladan.delta.program import DeltaProgram, DeltaRule
 from caladan.engines.embedded.body import Body, kind_of_expression
+from caladan.errors import error
 from caladan.operators.tree import Scan
 from caladan.program import (
     Aggregate,
@@ -29,6 +36,8 @@ from caladan.program import (
     Value,
     Variable,
 )
+
+_BEST: Final = ("min", "max", "mmin", "mmax")
 
 Node: TypeAlias = tuple[str, int] | tuple[int, str]  # a column of a relation, a variable of a rule
 
@@ -197,6 +206,7 @@ class Classes:
 
     def encode(self, tables: Mapping[str, pa.Table]) -> dict[str, list[Words]]:
         """Make the domains from the data and the constants; the data's columns as words."""
+        self._check_texts()
         members: dict[Node, list[tuple[str, int]]] = {root: [] for root in self._classes}
         for name, table in tables.items():
             for i in range(table.num_columns):
@@ -210,6 +220,20 @@ class Classes:
             for (name, i), column in zip(nodes, encoded, strict=False):
                 words[name][i] = column
         return words
+
+    def _check_texts(self) -> None:
+        """C051 where the best of texts is asked for that rules compute: they have no order yet."""
+        for name, info in self._relations.items():
+            for i, function in enumerate(info.aggregates):
+                known = self._class((name, i)) if function in _BEST else None
+                if known is not None and known.kind is Kind.STRING and known.computed:
+                    raise error(
+                        "C051",
+                        f"column {i + 1} of `{name}` keeps the best of texts that rules make, "
+                        "which the embedded engine cannot do yet",
+                        info.span,
+                        help="use the spark engine",
+                    )
 
     def keys(self, rule: DeltaRule, body: Body) -> tuple[Domain, ...]:
         """The domains of the contributors' keys of a rule."""
@@ -229,7 +253,7 @@ def key_nodes(rule: DeltaRule, body: Body) -> Iterator[tuple[Node, Expression]]:
 def _domain(known: Class, columns: Sequence[pa.ChunkedArray]) -> tuple[Domain, list[Words]]:
     if known.kind is Kind.STRING:
         constants = pa.chunked_array([sorted(known.constants, key=str)], pa.string())
-        return string_domain([*columns, constants])
+        return (text_domain if known.computed else string_domain)([*columns, constants])
     constant_ranks: Ranks = np.array([rank_of(value) for value in known.constants], np.int64)
     ranks = [*(arrow_ranks(column, known.kind) for column in columns), constant_ranks]
     make = computed_domain if known.computed else closed_domain

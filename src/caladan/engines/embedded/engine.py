@@ -14,7 +14,6 @@ from caladan.data.schema import arrow_schema
 from caladan.delta.program import DeltaProgram
 from caladan.engines.embedded.body import body_of
 from caladan.engines.embedded.classes import Classes
-from caladan.engines.embedded.factor import factored
 from caladan.engines.embedded.fixpoint import Evaluation
 from caladan.engines.embedded.limits import LimitReached, Limits
 from caladan.engines.embedded.tables import DerivedTable, LoadedTable
@@ -51,7 +50,6 @@ class EmbeddedEngine:
         started = time.perf_counter()
         events.run_started(self.name, len(program.cliques))
         limits = Limits(options)
-        asked, program = program, factored(program)
         rules = [r for c in program.cliques for r in (*c.exit_rules, *c.delta_rules)]
         bodies = [(rule, body_of(rule, program.relations)) for rule in rules]
         classes = Classes(program, bodies)
@@ -69,11 +67,11 @@ class EmbeddedEngine:
                 relations = clique.relations
                 evaluation.clique(clique)
         except LimitReached as reached:
-            raise Stopped(reached.diagnostics[0], _tables(asked, evaluation, classes)) from None
+            raise Stopped(reached.diagnostics[0], _tables(program, evaluation, classes)) from None
         except KeyboardInterrupt:
-            raise Stopped(interrupted(relations), _tables(asked, evaluation, classes)) from None
+            raise Stopped(interrupted(relations), _tables(program, evaluation, classes)) from None
         events.run_done(time.perf_counter() - started)
-        return _tables(asked, evaluation, classes)
+        return _tables(program, evaluation, classes)
 
     def answer(self, goal: CoreGoal, table: Table) -> Table:
         """The rows that match a goal's constants and its repeated variables."""

@@ -7,20 +7,24 @@ Comparisons go by rank, so NaN equals itself and is greater than every number.
 
 from __future__ import annotations
 
+import operator as operators
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from caladan.columns.domains import Domain, StringDomain, word_of
+from caladan.columns.domains import Domain, StringDomain, TextDomain, word_of
 from caladan.columns.layout import Mask, Words
 from caladan.columns.ranks import Kind, Ranks, float_ranks, rank_floats, rank_of
 from caladan.engines.embedded.frontier import Frontier
+from caladan.functions import call
 from caladan.program import (
     Arithmetic,
     ArithmeticOperator,
+    Call,
     Comparison,
     Conditional,
     Constant,
@@ -103,6 +107,12 @@ class Evaluator:
                 return _arithmetic(expression.operator, left, right)
             case Conditional():
                 return self._choose(expression, frontier, text)
+            case Call(function="length"):
+                return Values(Kind.INTEGER, np.array(self.python(expression, frontier), np.int64))
+            case Call():
+                assert isinstance(text, TextDomain), f"{expression} has no dictionary"
+                words = text.take(self.python(expression, frontier))
+                return Values(Kind.STRING, words.astype(np.int64))
             case _:
                 raise TypeError(f"not an expression of a body: {expression}")
 
@@ -114,6 +124,8 @@ class Evaluator:
             if domain is self._domains[right.name] and comparison.operator in ("=", "~="):
                 one, other = frontier.columns[left.name], frontier.columns[right.name]
                 return one == other if comparison.operator == "=" else one != other
+        if self._has_no_order(comparison):
+            return self._hold_in_python(comparison, frontier)
         text = self._text(comparison)
         if text is None and isinstance(left, Constant) and isinstance(right, Constant):
             return np.full(frontier.rows, _constants_hold(comparison.operator, left, right))
@@ -122,6 +134,43 @@ class Evaluator:
             self.values(left, frontier, text),
             self.values(right, frontier, text),
         )
+
+    def python(self, expression: Expression, frontier: Frontier) -> list[Any]:
+        """The value of an expression in every row, as Python has it: for functions of text."""
+        match expression:
+            case Variable() if self._domains[expression.name].kind is Kind.STRING:
+                words = frontier.columns[expression.name]
+                return self._domains[expression.name].arrow(words, pa.string()).to_pylist()
+            case Constant():
+                return [expression.value] * frontier.rows
+            case Call():
+                columns = [self.python(each, frontier) for each in expression.arguments]
+                rows = zip(*columns, strict=True)
+                return [call(expression.function, list(row)) for row in rows]
+            case Conditional():
+                chosen = np.ones(frontier.rows, np.bool_)
+                for comparison in expression.condition:
+                    chosen[chosen] = self.holds(comparison, frontier.where(chosen))
+                data = np.empty(frontier.rows, object)
+                data[chosen] = self.python(expression.then, frontier.where(chosen))
+                data[~chosen] = self.python(expression.otherwise, frontier.where(~chosen))
+                return data.tolist()
+            case _:
+                return self.values(expression, frontier, None).data.tolist()
+
+    def _has_no_order(self, comparison: Comparison) -> bool:
+        """Whether texts are compared that rules make: their words are in no order."""
+        sides = (comparison.left, comparison.right)
+        if any(_makes_text(side) for side in sides):
+            return True
+        domains = [self._domains[name] for side in sides for name in _gives(side)]
+        return any(isinstance(domain, TextDomain) for domain in domains)
+
+    def _hold_in_python(self, comparison: Comparison, frontier: Frontier) -> Mask:
+        left, right = (self.python(s, frontier) for s in (comparison.left, comparison.right))
+        compare = _PYTHON[comparison.operator]
+        rows = zip(left, right, strict=True)
+        return np.fromiter((compare(a, b) for a, b in rows), np.bool_, frontier.rows)
 
     def _text(self, comparison: Comparison) -> Domain | None:
         for side in (comparison.left, comparison.right):
@@ -163,6 +212,26 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], Mask]]] = {
 }
 
 
+_PYTHON: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "=": operators.eq,
+    "~=": operators.ne,
+    "<": operators.lt,
+    "<=": operators.le,
+    ">": operators.gt,
+    ">=": operators.ge,
+}
+
+
+def _makes_text(expression: Expression) -> bool:
+    match expression:
+        case Call(function=function):
+            return function != "length"
+        case Conditional(then=then, otherwise=otherwise):
+            return _makes_text(then) or _makes_text(otherwise)
+        case _:
+            return False
+
+
 def _constants_hold(operator: str, left: Constant, right: Constant) -> bool:
     one, other = left.value, right.value
     if isinstance(one, str) or isinstance(other, str):
@@ -184,7 +253,7 @@ def _gives(expression: Expression) -> Sequence[str]:
 
 def _constant(value: Value, rows: int, text: Domain | None) -> Values:
     if isinstance(value, str):
-        assert isinstance(text, StringDomain), f"{value!r} has no dictionary"
+        assert isinstance(text, StringDomain | TextDomain), f"{value!r} has no dictionary"
         word = text.find(value)
         assert word is not None, f"{value!r} is not in its dictionary"
         return Values(Kind.STRING, np.full(rows, word, np.int64))

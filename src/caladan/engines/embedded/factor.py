@@ -1,24 +1,25 @@
 """Factoring: a rule whose recursive atoms meet through a lookup gets a relation in between.
 
-In `pt(Y, W) <- load(Y, X), pt(X, Z), pt(Z, W)` the new facts of the last atom meet all of `pt(X, Z)`
-before `load` throws most of them out. The part that is on its own behind Z becomes a relation:
+In `pt(Y, W) <- load(Y, X), pt(X, Z), pt(Z, W)` the new facts of the last atom meet all of `pt(X,
+Z)` before `load` throws most of them out. The part that is on its own behind Z becomes a relation:
 
     pt~1(Y, Z) <- load(Y, X), pt(X, Z).
     pt(Y, W) <- pt~1(Y, Z), pt(Z, W).
 
-It holds what the rule seeded by `pt(X, Z)` goes through anyway, without repetitions. So this is done
-where a rule has several recursive atoms, and one of them shares with an atom from outside the
-clique a variable that nothing else reads. Rules with aggregates count solutions, and stay as they
-are.
+It holds what the rule seeded by `pt(X, Z)` goes through anyway, without repetitions. So this is
+done where a rule has several recursive atoms, and one of them shares with an atom from outside the
+clique a variable that nothing else reads; the relation in between must not be wider than the
+recursive atom, and the other atom must be selective: fewer facts than the variable has values.
+Rules with aggregates count solutions, and stay as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from caladan.analysis.core import Clique, CoreAtom, CoreRule, RelationInfo
-from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
+from caladan.delta.program import DeltaClique, DeltaRule
 from caladan.operators.build import rule_plan
 from caladan.operators.tree import Version
 from caladan.program import Column, Expression, Variable, variables
@@ -32,36 +33,19 @@ class Split:
     inner: CoreRule
     outer: CoreRule
 
-
-def factored(program: DeltaProgram) -> DeltaProgram:
-    """The program with such rules split."""
-    relations = dict(program.relations)
-    cliques = tuple(_clique(clique, relations) for clique in program.cliques)
-    return replace(program, relations=relations, cliques=cliques)
+    @property
+    def names(self) -> tuple[Column, ...]:
+        """The columns of the relation in between, named by the rule's variables."""
+        return self.relation.columns
 
 
-def _clique(clique: DeltaClique, relations: dict[str, RelationInfo]) -> DeltaClique:
-    rules = list({id(d.rule): d.rule for d in clique.delta_rules}.values())
-    splits = {id(rule): s for rule in rules if (s := _split(rule, clique, relations)) is not None}
-    if not splits:
-        return clique
-    relations.update({split.relation.name: split.relation for split in splits.values()})
-    names = (*clique.relations, *(split.relation.name for split in splits.values()))
-    whole = Clique(names, True, clique.stratum, ())
-    delta_rules: list[DeltaRule] = []
-    for rule in rules:
-        split = splits.get(id(rule))
-        if split is None:
-            delta_rules += [d for d in clique.delta_rules if d.rule is rule]
-        else:
-            delta_rules += _seeded(split.inner, whole, relations)
-            delta_rules += _seeded(split.outer, whole, relations)
-    return replace(clique, relations=names, delta_rules=tuple(delta_rules), pivot=None)
-
-
-def _split(
-    rule: CoreRule, clique: DeltaClique, relations: Mapping[str, RelationInfo]
+def split(
+    rule: CoreRule,
+    clique: DeltaClique,
+    relations: Mapping[str, RelationInfo],
+    is_selective: Callable[[CoreAtom, str], bool],
 ) -> Split | None:
+    """A rule in two, if that pays; `is_selective` tells of an atom and a variable."""
     inside = [a for a in rule.positive if a.relation in clique.relations]
     outside = [a for a in rule.positive if a.relation not in clique.relations]
     plain = not relations[rule.head].has_aggregates and not rule.order and rule.limit is None
@@ -75,9 +59,11 @@ def _split(
             rest = [a for a in rule.atoms if all(a is not one for one in pair)]
             read = _read(rule, rest)
             mine = dict.fromkeys((*other.variables, *recursive.variables))
-            shared = set(other.variables) & set(recursive.variables)
-            if shared - read and len(inside) + len(outside) > 2:
-                return _made(rule, (other, recursive), [n for n in mine if n in read], rest)
+            own = (set(other.variables) & set(recursive.variables)) - read
+            kept = [name for name in mine if name in read]
+            narrow = len(kept) <= len(recursive.arguments) and len(inside) + len(outside) > 2
+            if narrow and any(is_selective(other, name) for name in own):
+                return _made(rule, (other, recursive), kept, rest)
     return None
 
 
@@ -109,10 +95,11 @@ def _made(
     return Split(info, inner, outer)
 
 
-def _seeded(
-    rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo]
+def seeded(
+    rule: CoreRule, members: Sequence[str], relations: Mapping[str, RelationInfo]
 ) -> Iterator[DeltaRule]:
     """A delta rule for each atom of the clique that a rule mentions."""
+    clique = Clique(tuple(members), True, 0, ())
     for seed, atom in enumerate(rule.atoms):
         if atom.relation not in clique.relations or atom.negated:
             continue

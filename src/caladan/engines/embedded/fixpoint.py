@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from caladan.analysis.core import Clique, CoreRule
+from caladan.analysis.core import Clique, CoreAtom, CoreRule, RelationInfo
 from caladan.columns.domains import Domain
 from caladan.columns.layout import Counts, Layout, Words, concatenated
 from caladan.columns.relation import StoredRelation, stored
@@ -23,6 +23,7 @@ from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
 from caladan.engines.embedded.body import Body, body_of, mismatched
 from caladan.engines.embedded.classes import Classes
 from caladan.engines.embedded.expressions import DivisionByZero, Overflow
+from caladan.engines.embedded.factor import Split, seeded, split
 from caladan.engines.embedded.heads import Head, PlainHead
 from caladan.engines.embedded.limits import Limits
 from caladan.engines.embedded.memory import budget
@@ -67,6 +68,7 @@ class Evaluation:
         self._events = events
         self._layouts: dict[str, Layout] = {}
         self._heads: dict[str, Head] = {}
+        self._parts: list[DeltaRule] = []  # keeps them alive, for they are known by their id
 
     def layouts(self) -> dict[str, Layout]:
         """What is known of every relation."""
@@ -120,18 +122,18 @@ class Evaluation:
 
     def _first_round(self, clique: DeltaClique) -> int:
         """What the exit rules derived is the first delta."""
-        self._round_done(clique, 1, time.perf_counter())
+        self._round_done(clique, 1, time.perf_counter(), clique.relations)
         return 1
 
     def _rounds(self, clique: DeltaClique, rounds: int) -> int:
         """Go on until nothing is new; how many rounds it took in all."""
-        plans = [(rule, self._plan(rule)) for rule in clique.delta_rules]
+        members, plans = self._ready(clique)
         tiny = TinyRounds(
-            [self._heads[name].relation for name in clique.relations],
+            [self._heads[name].relation for name in members],
             [(self._heads[rule.rule.head].relation, plan) for rule, plan in plans],
             self._limits,
         )
-        while plans and any(self._heads[n].relation.delta_count() for n in clique.relations):
+        while plans and any(self._heads[name].relation.delta_count() for name in members):
             self._limits.rounds(rounds)
             started = time.perf_counter()
             if more := tiny.run():
@@ -142,14 +144,55 @@ class Evaluation:
                 continue
             for rule, plan in plans:
                 self._evaluate(rule, plan)
-            self._commit(clique)
+            self._commit(members)
             rounds += 1
-            self._round_done(clique, rounds, started)
-        self._commit(clique)
+            self._round_done(clique, rounds, started, members)
+        self._commit(members)
+        for name in members[len(clique.relations) :]:
+            del self._heads[name]
         return rounds
 
-    def _round_done(self, clique: DeltaClique, number: int, started: float) -> None:
+    def _ready(
+        self, clique: DeltaClique
+    ) -> tuple[tuple[str, ...], list[tuple[DeltaRule, RulePlan]]]:
+        """The relations to go round, some of them in between (factor.py), and the rules' plans."""
+        splits: dict[int, Split] = {}
+        done: set[int] = set()
+        for rule in clique.delta_rules:
+            number, body = self._bodies[id(rule)]
+            if id(rule.rule) not in splits and not body.has_widenings:
+                found = split(
+                    rule.rule, clique, self._program.relations,
+                    lambda atom, name, number=number: self._is_selective(atom, name, number),
+                )  # fmt: skip
+                if found is not None:
+                    splits[id(rule.rule)] = found
+                    domains = [self._classes.variable(number, c.name) for c in found.names]
+                    self._heads[found.relation.name] = PlainHead(domains)
+        between = {each.relation.name: each.relation for each in splits.values()}
+        members = (*clique.relations, *between)
+        relations = {**self._program.relations, **between}
+        plans: list[tuple[DeltaRule, RulePlan]] = []
+        for rule in clique.delta_rules:
+            number, _ = self._bodies[id(rule)]
+            parts = splits.pop(id(rule.rule), None)
+            if parts is not None:
+                for part in (parts.inner, parts.outer):
+                    plans += [
+                        (each, self._part(each, number, relations))
+                        for each in seeded(part, members, relations)
+                    ]
+                done.add(id(rule.rule))
+            elif id(rule.rule) not in done:
+                plans.append((rule, self._plan(rule)))
+        return members, plans
+
+    def _round_done(
+        self, clique: DeltaClique, number: int, started: float, members: Sequence[str]
+    ) -> None:
         new = self._flip(clique)
+        for name in members[len(clique.relations) :]:
+            self._heads[name].flip()
         total = sum(self._heads[name].relation.count() for name in clique.relations)
         self._events.round_done(number, new, total, time.perf_counter() - started)
         self._limits.facts(self._derived())
@@ -236,15 +279,35 @@ class Evaluation:
                 new += self._heads[name].flip()
         return new
 
-    def _commit(self, clique: DeltaClique) -> None:
-        for name in clique.relations:
+    def _commit(self, members: Sequence[str]) -> None:
+        for name in members:
             self._heads[name].relation.commit()
+
+    def _is_selective(self, atom: CoreAtom, name: str, number: int) -> bool:
+        """Whether an atom has facts for at most half of the values of a variable."""
+        values = self._classes.variable(number, name).size
+        return 2 * self._relation(atom.relation).count() <= values
+
+    def _part(
+        self, rule: DeltaRule, number: int, relations: Mapping[str, RelationInfo]
+    ) -> RulePlan:
+        """The plan of a part of a split rule; its variables are those of the whole."""
+        body = body_of(rule, relations)
+        domains = {name: self._classes.variable(number, name) for name in body.kinds}
+        head = rule.rule.head
+        known = head in self._program.relations
+        own = self._classes.columns(head) if known else [
+            domains[a.name] for a in rule.rule.arguments if isinstance(a, Variable)
+        ]  # fmt: skip
+        self._bodies[id(rule)] = (number, body)
+        self._parts.append(rule)
+        return self._made(body, domains, own)
 
     def _derived(self) -> int:
         return sum(
             layout.count()
             for name, layout in self.layouts().items()
-            if self._program.relations[name].is_derived
+            if name in self._program.relations and self._program.relations[name].is_derived
         )
 
     # ── Rules ────────────────────────────────────────────────────────────────────────────────────

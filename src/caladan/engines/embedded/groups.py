@@ -21,7 +21,8 @@ from caladan.delta.program import DeltaRule
 from caladan.engines.embedded.accumulators import TOTALS, accumulator
 from caladan.engines.embedded.expressions import Evaluator, Values
 from caladan.engines.embedded.frontier import Frontier
-from caladan.engines.embedded.plans import RulePlan, Sink
+from caladan.engines.embedded.plans import RulePlan
+from caladan.engines.embedded.walk import Sink
 from caladan.program import Aggregate, Expression
 
 

@@ -17,7 +17,8 @@ from caladan.delta.program import DeltaRule
 from caladan.engines.embedded.cut import CutRows
 from caladan.engines.embedded.direct import DirectHead
 from caladan.engines.embedded.frontier import Frontier
-from caladan.engines.embedded.plans import RulePlan, Sink
+from caladan.engines.embedded.plans import RulePlan
+from caladan.engines.embedded.walk import Sink
 
 
 class Head(Protocol):

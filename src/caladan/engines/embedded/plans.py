@@ -5,9 +5,6 @@ hands every batch of solutions to a sink. Tests, bindings and negated atoms stan
 can. The order of the other atoms is chosen by trying: a sample of solutions is looked up in each
 atom that could come next, the one with the smallest fan-out is taken, the sample is extended by
 it, and so on. An order is kept until the relations have doubled.
-
-Arithmetic that fails is put off behind the steps that do not need its result: those may yet throw
-out the solutions it fails for. If none is left, the failure is the rule's.
 """
 
 from __future__ import annotations
@@ -16,14 +13,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from caladan.columns.domains import Domain
+from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.engines.embedded.body import Body, names
 from caladan.engines.embedded.expressions import Evaluator
 from caladan.engines.embedded.frontier import Frontier
-from caladan.engines.embedded.steps import Absent, Bind, Lookup, Step, Test
+from caladan.engines.embedded.steps import Absent, Bind, Lookup, Propose, Step, Test
+from caladan.engines.embedded.walk import Sink, Walk
 from caladan.operators.tree import Scan, Version
 from caladan.program import (
     Arithmetic,
+    Call,
     Comparison,
     Conditional,
     Constant,
@@ -34,40 +34,6 @@ from caladan.program import (
 
 SAMPLE: Final = 64
 WORTH_SAMPLING: Final = 256  # facts to start from
-
-
-class Sink:
-    """Takes a rule's solutions; `count` of them so far.
-
-    `direct`, if there is one, may take the last lookup itself, with the solutions before it; it
-    returns whether it did.
-    """
-
-    def __init__(
-        self,
-        take: Callable[[Frontier], None],
-        finish: Callable[[], None] | None = None,
-        direct: Callable[[Lookup, Frontier, Callable[[], None]], int | None] | None = None,
-    ) -> None:
-        self._take = take
-        self._finish = finish
-        self._direct = direct
-        self.count = 0
-
-    def __call__(self, frontier: Frontier) -> None:
-        self.count += frontier.rows
-        self._take(frontier)
-
-    def direct(self, lookup: Lookup, frontier: Frontier, check: Callable[[], None]) -> bool:
-        """Take the last lookup, if that can be done without listing its solutions."""
-        found = None if self._direct is None else self._direct(lookup, frontier, check)
-        self.count += found or 0
-        return found is not None
-
-    def finish(self) -> None:
-        """There are no more solutions."""
-        if self._finish is not None:
-            self._finish()
 
 
 class RulePlan:
@@ -95,7 +61,7 @@ class RulePlan:
 
     def run(self, sink: Sink, check: Callable[[], None]) -> None:
         """Hand all solutions to the sink; `check` is called now and then and may raise."""
-        _Walk(sink, check, self.body.needed).walk(self.steps(), Frontier(1, {}))
+        Walk(sink, check, self.body.needed).walk(self.steps(), Frontier(1, {}))
 
     def steps(self) -> Sequence[Step]:
         """The steps in the order that suits the relations as they are."""
@@ -165,7 +131,7 @@ class RulePlan:
         """A sample pushed through some steps; arithmetic that fails leaves it as it is."""
         everything = frozenset(self._domains)
         for step in steps:
-            if isinstance(step, Lookup):
+            if isinstance(step, Lookup | Propose):
                 found = step.run(frontier, everything)
                 frontier = next((f for f in found if f.rows), Frontier(0, {})).sample(SAMPLE)
             else:
@@ -204,11 +170,23 @@ class RulePlan:
         """The atoms in an order, each followed by what can be settled then."""
         settling = _Settling(self.body, self.evaluator, self._domains, self._absent)
         steps = settling.ready(frozenset())
-        for atom in order:
+        left = list(order)
+        while left:
             bound = frozenset[str]().union(*(s.binds for s in steps))
-            steps.append(self._lookup(self.body.atoms[atom], bound))
-            steps += settling.ready(bound | steps[-1].binds)
+            lookup = self._lookup(self.body.atoms[left.pop(0)], bound)
+            steps.append(self._met(lookup, bound, left) or lookup)
+            steps += settling.ready(bound | lookup.binds)
         return steps
+
+    def _met(self, lookup: Lookup, bound: frozenset[str], left: list[int]) -> Propose | None:
+        """The lookup together with those of later atoms that bind the same one variable."""
+        together = [lookup]
+        for atom in list(left):
+            other = self._lookup(self.body.atoms[atom], bound)
+            if _proposes(other) and _proposes(lookup) and other.binds == lookup.binds:
+                together.append(other)
+                left.remove(atom)
+        return Propose(tuple(together), *lookup.binds) if len(together) > 1 else None
 
     def _lookup(self, scan: Scan, known: frozenset[str]) -> Lookup:
         relation = self._relations[scan.relation]
@@ -300,51 +278,15 @@ class _Settling:
         return None
 
 
-class _Walk:
-    """Goes through the steps depth first, chunk by chunk."""
-
-    def __init__(self, sink: Sink, check: Callable[[], None], needed: frozenset[str]) -> None:
-        self._sink = sink
-        self._check = check
-        self._needed = needed
-
-    def walk(self, steps: Sequence[Step], frontier: Frontier) -> None:
-        """Push a frontier through some steps and whatever comes out into the sink."""
-        for i, step in enumerate(steps):
-            if isinstance(step, Lookup):
-                rest = steps[i + 1 :]
-                if not rest and self._sink.direct(step, frontier, self._check):
-                    return
-                keep = self._needed.union(*(s.reads for s in rest))
-                for longer in step.run(frontier, keep):
-                    self._check()
-                    if longer.rows:
-                        self.walk(rest, longer)
-                return
-            try:
-                frontier = step.apply(frontier)
-            except ArithmeticError:
-                if (later := _put_off(steps[i:])) is None:
-                    raise
-                self.walk(later, frontier)
-                return
-            if not frontier.rows:
-                return
-        self._sink(frontier)
-
-
-def _put_off(steps: Sequence[Step]) -> list[Step] | None:
-    """The steps with the first one behind all that do not need it; None if all do."""
-    first, *others = steps
-    waiting = set(first.binds)
-    before: list[Step] = []
-    after: list[Step] = []
-    for step in others:
-        needs = not waiting.isdisjoint(step.reads) or not waiting.isdisjoint(step.binds)
-        if needs:
-            waiting |= step.binds
-        (after if needs else before).append(step)
-    return [*before, first, *after] if before else None
+def _proposes(lookup: Lookup) -> bool:
+    """Whether a lookup with something bound binds one variable, and any index of it is exact."""
+    if len(lookup.new) != 1 or not lookup.bound or lookup.checked:
+        return False
+    if isinstance(lookup.relation.body, PackedRelation):
+        return True
+    return lookup.version in (Version.FULL, Version.NEW) and all(
+        lookup.relation.can_bind(column) for column in lookup.new
+    )
 
 
 def _grown(before: Sequence[int], now: Sequence[int]) -> bool:
@@ -353,4 +295,4 @@ def _grown(before: Sequence[int], now: Sequence[int]) -> bool:
 
 
 def _computes(expression: Expression) -> bool:
-    return isinstance(expression, Arithmetic | Negative | Conditional)
+    return isinstance(expression, Arithmetic | Call | Negative | Conditional)

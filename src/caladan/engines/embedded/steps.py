@@ -2,6 +2,8 @@
 
     Lookup   extend the solutions by the facts of an atom that agree with them; where it binds
              nothing that is read later, keep the solutions that have such a fact
+    Propose  several atoms that would each bind the same variable: for every solution the one with
+             the fewest facts proposes values, and the others confirm them
     Absent   keep the solutions for which a negated atom has no fact
     Bind     a variable equals an expression: bind it
     Test     keep the solutions for which a comparison holds
@@ -11,8 +13,8 @@ Frontiers stay below about `ROOM` rows: a lookup that finds more hands them on i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -123,6 +125,54 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
+class Propose:
+    """Atoms that meet in one variable, which none of the others binds.
+
+    No solution costs more than its smallest proposal. That is what keeps cyclic bodies, such as
+    triangles, from going through far more pairs than there can be answers.
+    """
+
+    lookups: tuple[Lookup, ...]
+    variable: str
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The variables it needs."""
+        return frozenset[str]().union(*(lookup.reads for lookup in self.lookups))
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """The variable that is proposed."""
+        return frozenset((self.variable,))
+
+    def confirming(self, lookup: Lookup) -> Lookup:
+        """A lookup that tests the variable instead of binding it."""
+        bound = {**lookup.bound, **lookup.new}
+        return replace(lookup, bound=bound, new={})
+
+    def run(self, frontier: Frontier, keep: frozenset[str]) -> Iterator[Frontier]:
+        """The longer solutions, with the variables to keep."""
+        counts = np.stack([lookup.matches(frontier).counts() for lookup in self.lookups])
+        least = np.argmin(counts, axis=0)
+        some = counts[least, np.arange(frontier.rows)] > 0
+        for number, lookup in enumerate(self.lookups):
+            part = frontier.where(some & (least == number))
+            if part.rows:
+                others = [self.confirming(x) for x in self.lookups if x is not lookup]
+                yield from self._confirmed(lookup.run(part, keep | self.reads | self.binds), others)
+
+    def _confirmed(
+        self, proposed: Iterator[Frontier], others: Sequence[Lookup]
+    ) -> Iterator[Frontier]:
+        for frontier in proposed:
+            for other in others:
+                index = other.index()
+                found = present(index, *index.key(other.words(frontier), frontier.rows))
+                frontier = frontier.where(found)
+            yield frontier
+
+
+@dataclass(frozen=True, slots=True)
 class Absent:
     """A negated atom; columns that match anything are not among the bound ones."""
 
@@ -212,7 +262,7 @@ class Test:
         return frontier.where(self.evaluator.holds(self.comparison, frontier))
 
 
-Step: TypeAlias = Lookup | Absent | Bind | Test
+Step: TypeAlias = Lookup | Propose | Absent | Bind | Test
 
 
 def _kept(frontier: Frontier, keep: frozenset[str]) -> Frontier:

@@ -58,7 +58,8 @@ class TinyRounds:
         return True
 
     def _ready(self) -> bool:
-        from caladan.engines.embedded.worklist import Unsuitable, Worklist
+        from caladan.engines.embedded.worklist import Worklist
+        from caladan.engines.embedded.worklist_rules import Unsuitable
 
         if self._worklist is None or not self._worklist.still_fits():
             try:

@@ -17,7 +17,7 @@ from caladan.data.problems import BadRow
 from caladan.data.schema import match_columns
 from caladan.data.source import Source
 from caladan.engines.spark.checked import CheckedRows
-from caladan.engines.spark.fields import REPLACEMENT, from_text
+from caladan.engines.spark.fields import from_text
 from caladan.errors import CaladanError
 from caladan.program import Column
 
@@ -71,7 +71,7 @@ def parsed(
         from_text(sf.get("fields", sf.lit(place)), column.type)
         for place, column in zip(layout.places, columns, strict=True)
     ]
-    ok = (sf.size("fields") == layout.width) & sf.col("closed") & ~value.contains(REPLACEMENT)
+    ok = (sf.size("fields") == layout.width) & sf.col("closed") & sf.is_valid_utf8(value)
     return CheckedRows.of(rows, made, ok)
 
 

@@ -28,9 +28,6 @@ from caladan.values import (
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
 
-REPLACEMENT: Final = "\ufffd"
-"""What Spark puts in the place of bytes that are not UTF-8."""
-
 _ZONE: Final = r"(?:Z|[+-][0-9]{2}:[0-9]{2})\z"
 _FIRST, _AFTER_LAST = "0001-01-01 00:00:00", "+10000-01-01 00:00:00"
 

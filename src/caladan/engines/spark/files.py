@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os.path
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
@@ -114,6 +114,7 @@ class _Reader:
         """The table of files, given how each starts; `odd` ones are not for Spark."""
         parts: list[CheckedRows] = []
         wrong = list(odd)
+        spelled: list[str] = []  # files with wrong rows, as Spark names them
         try:
             if starts:
                 parts = self._parts(starts, base)
@@ -126,11 +127,12 @@ class _Reader:
             wrong, parts = [*starts, *odd], []
         except (PySparkException, Py4JError) as problem:
             if is_bad_row(problem):
-                wrong += [_decoded(file) for part in parts for file in part.wrong_files()]
+                spelled = [file for part in parts for file in part.wrong_files()]
+                wrong += [_known_as(file, starts) for file in spelled]
             else:  # Spark cannot read these files at all; the closer look says why
                 wrong, parts = [*starts, *odd], []
         taken, rejected = closer_look(wrong)
-        facts = [part.good(but_of=_spellings(wrong)) for part in parts]
+        facts = [part.good(but_of=spelled) for part in parts]
         facts.append(from_arrow(taken, self.columns, self.workspace))
         return table(union(facts), self.columns, self.workspace, rows), rejected
 
@@ -211,11 +213,7 @@ def _escaped(path: str) -> str:
     return path if "://" in path else _GLOB.sub(r"\\\1", path)
 
 
-def _decoded(uri: str) -> str:
-    """The path of a file as it was given to Spark, from how Spark names it."""
-    return unquote(uri.removeprefix("file://")) if uri.startswith("file:") else uri
-
-
-def _spellings(files: Sequence[str]) -> list[str]:
-    """How Spark names files."""
-    return [file if "://" in file else Path(file).as_uri() for file in files]
+def _known_as(spelled: str, files: Iterable[str]) -> str:
+    """The file that Spark names so, be it as a URI or not quite."""
+    path = re.sub(r"^file:(//)?", "", spelled)
+    return next(file for file in files if file in (spelled, path, unquote(path)))

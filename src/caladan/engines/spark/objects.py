@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as sf
 
 from caladan.engines.spark.checked import CheckedRows
-from caladan.engines.spark.fields import REPLACEMENT, Field, from_number, from_text
+from caladan.engines.spark.fields import Field, from_number, from_text
 from caladan.program import Column, Type
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def parsed(lines: DataFrame, columns: Sequence[Column]) -> CheckedRows:
     lines = lines.where(sf.trim(text) != "")
     rows = lines.select(sf.try_parse_json(text).alias("row"), text, "file")
     made = [_field(sf.col("row"), f"$.{column.name}", column.type) for column in columns]
-    return CheckedRows.of(rows, made, ~text.contains(REPLACEMENT))
+    return CheckedRows.of(rows, made, sf.is_valid_utf8(text))
 
 
 def _field(row: SparkColumn, path: str, type: Type) -> Field:

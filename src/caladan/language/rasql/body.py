@@ -38,8 +38,8 @@ class Body:
         self._roles: dict[Place, set[Role]] = {}
         self._names: dict[Place, str] = {}
         self._taken: set[str] = set()
-        self._pushed: dict[Item, list[exp.Expression]] = {}
-        self._computed: dict[Item, list[tuple[exp.Expression, Variable]]] = {}
+        self._pushed: dict[Item, list[exp.Expr]] = {}
+        self._computed: dict[Item, list[tuple[exp.Expr, Variable]]] = {}
         self._computed_roles: set[tuple[str, Role]] = set()
         self._role: Role = "decides"  # of the columns in what is being translated
         self.literals: list[Literal] = []
@@ -111,7 +111,7 @@ class Body:
         node = leaf.node.copy()
         self._pushed.setdefault(item, []).append(exp.not_(node) if leaf.negated else node)
 
-    def owner(self, node: exp.Expression) -> Item | None:
+    def owner(self, node: exp.Expr) -> Item | None:
         """The one table that a node is about, if SQL can read it before the recursion."""
         if node.find(exp.Query, exp.AggFunc, exp.Window):
             return None
@@ -123,7 +123,7 @@ class Body:
 
     # ── Values ───────────────────────────────────────────────────────────────────────────────────
 
-    def carried(self, node: exp.Expression) -> Expression:
+    def carried(self, node: exp.Expr) -> Expression:
         """A value that goes into the head, or to a subquery."""
         self._role = "carried"
         return self.values.value(node)
@@ -147,7 +147,7 @@ class Body:
         found = self.variable(self.scope.place(node), self._role)
         return Variable(found.name, span_of(node, self.scope.source))
 
-    def _compute(self, node: exp.Expression) -> Expression | None:
+    def _compute(self, node: exp.Expr) -> Expression | None:
         """Have SQL compute a value of one table, as a column of its own."""
         item = self.owner(node)
         if item is None:
@@ -188,9 +188,9 @@ class Body:
 
     def _prepared(self, item: Item) -> tuple[exp.Query, list[Variable]]:
         """The query that reads an item for this rule, and the variables of its columns."""
-        columns: list[exp.Expression] = []
+        columns: list[exp.Expr] = []
         arguments: list[Variable] = []
-        present: list[exp.Expression] = []
+        present: list[exp.Expr] = []
         for i, column in enumerate(item.known.columns):
             place = Place(item, i)
             node = exp.column(column.name, table=item.alias, quoted=True)
@@ -247,7 +247,7 @@ def _joinable(one: Type | None, other: Type | None) -> bool:
     return (one.is_integral and other.is_integral) or (one.is_floating and other.is_floating)
 
 
-def _identity(node: exp.Expression, nullable: bool, i: int) -> Sequence[exp.Expression]:
+def _identity(node: exp.Expr, nullable: bool, i: int) -> Sequence[exp.Expr]:
     if not nullable:
         return [exp.alias_(node, f"other_{i + 1}", quoted=True)]
     text = exp.cast(node.copy(), "text")

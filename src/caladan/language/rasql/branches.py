@@ -42,7 +42,7 @@ _REFUSED: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-MakeHead: TypeAlias = Callable[[Sequence[exp.Expression], list[Expression], Scope], Head]
+MakeHead: TypeAlias = Callable[[Sequence[exp.Expr], list[Expression], Scope], Head]
 
 
 class Translation:
@@ -67,7 +67,7 @@ class Translation:
         condition = _both(joined, select.args.get("where"))
         yield from self.rules(scope, self._selected(select, items), condition, head, sums=sums)
 
-    def selection(self, query: exp.Query, *, sums: bool) -> tuple[list[exp.Expression], Scope]:
+    def selection(self, query: exp.Query, *, sums: bool) -> tuple[list[exp.Expr], Scope]:
         """What a query selects, and from where."""
         if isinstance(query, exp.Values):
             return list(query.expressions[0].expressions), Scope((), self._source)
@@ -78,8 +78,8 @@ class Translation:
     def rules(
         self,
         scope: Scope,
-        selected: Sequence[exp.Expression],
-        condition: exp.Expression | None,
+        selected: Sequence[exp.Expr],
+        condition: exp.Expr | None,
         head: MakeHead,
         *,
         sums: bool,
@@ -97,7 +97,7 @@ class Translation:
 
     # ── FROM and SELECT ──────────────────────────────────────────────────────────────────────────
 
-    def _select(self, query: exp.Expression, *, sums: bool) -> exp.Select:
+    def _select(self, query: exp.Expr, *, sums: bool) -> exp.Select:
         span = span_of(query, self._source)
         if isinstance(query, exp.Subquery):
             return self._select(query.this, sums=sums)
@@ -107,7 +107,7 @@ class Translation:
             )
         for part, (what, instead) in _REFUSED.items():
             if found := query.args.get(part):
-                place = span_of(found, self._source) if isinstance(found, exp.Expression) else None
+                place = span_of(found, self._source) if isinstance(found, exp.Expr) else None
                 unsupported(what, place or span, instead)
         if query.args.get("distinct") and sums:
             unsupported(
@@ -117,13 +117,13 @@ class Translation:
             )
         return query
 
-    def _from(self, select: exp.Select) -> tuple[list[Item], exp.Expression | None]:
+    def _from(self, select: exp.Select) -> tuple[list[Item], exp.Expr | None]:
         """The items of a FROM, and the conditions of its joins."""
         clause = select.args.get("from_")
         if clause is None:
             return [], None
         items = [self._item(clause.this)]
-        condition: exp.Expression | None = None
+        condition: exp.Expr | None = None
         for table in (clause.this, *(join.this for join in select.args.get("joins") or [])):
             for nested in table.args.get("joins") or []:
                 unsupported(
@@ -151,13 +151,13 @@ class Translation:
                 "or into the query after it, an anti join is NOT EXISTS",
             )
 
-    def _using(self, name: exp.Expression, before: Sequence[Item], item: Item) -> exp.Expression:
+    def _using(self, name: exp.Expr, before: Sequence[Item], item: Item) -> exp.Expr:
         column = exp.Column(this=name.copy())
         left = Scope(before, self._source).place(column)
         right = Scope([item], self._source).place(column)
         return exp.EQ(this=_bound(name, left), expression=_bound(name, right))
 
-    def _item(self, node: exp.Expression) -> Item:
+    def _item(self, node: exp.Expr) -> Item:
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             known = self._tables.find(node)
             return Item(node.alias or node.name, known, node)
@@ -174,9 +174,9 @@ class Translation:
             )
         return Item(node.alias, self._tables.describe(node, span), node)
 
-    def _selected(self, select: exp.Select, items: Sequence[Item]) -> list[exp.Expression]:
+    def _selected(self, select: exp.Select, items: Sequence[Item]) -> list[exp.Expr]:
         """What is selected, with `*` and `t.*` written out."""
-        found: list[exp.Expression] = []
+        found: list[exp.Expr] = []
         for node in select.expressions:
             if isinstance(node, exp.Star):
                 found += [star for item in items for star in _stars(item)]
@@ -196,9 +196,9 @@ class Translation:
     # ── WHERE ────────────────────────────────────────────────────────────────────────────────────
 
     def _ways(
-        self, scope: Scope, condition: exp.Expression | None, *, disjoint: bool
+        self, scope: Scope, condition: exp.Expr | None, *, disjoint: bool
     ) -> list[list[Leaf]]:
-        def whole(node: exp.Expression) -> bool:
+        def whole(node: exp.Expr) -> bool:
             return any(place.column.nullable for place in scope.places(node))
 
         span = span_of(condition, self._source)
@@ -255,9 +255,9 @@ class Translation:
     def _exists(
         self,
         outer: Body,
-        query: exp.Expression,
+        query: exp.Expr,
         negated: bool,
-        equal: tuple[exp.Expression, exp.Expression] | None = None,
+        equal: tuple[exp.Expr, exp.Expr] | None = None,
     ) -> None:
         """A relation with the outer values for which a subquery has rows, and an atom of it."""
         span = span_of(query, self._source)
@@ -309,20 +309,20 @@ def fresh_names(taken: set[str]) -> Callable[[str], str]:
     return fresh
 
 
-def _both(one: exp.Expression | None, other: exp.Expression | None) -> exp.Expression | None:
+def _both(one: exp.Expr | None, other: exp.Expr | None) -> exp.Expr | None:
     parts = [part.this if isinstance(part, exp.Where) else part for part in (one, other) if part]
     if len(parts) == 2:
         return exp.And(this=parts[0], expression=parts[1])
     return parts[0] if parts else None
 
 
-def _bound(name: exp.Expression, place: Place) -> exp.Column:
+def _bound(name: exp.Expr, place: Place) -> exp.Column:
     column = exp.Column(this=name.copy())
     column.meta[BOUND] = place
     return column
 
 
-def _stars(item: Item) -> list[exp.Expression]:
+def _stars(item: Item) -> list[exp.Expr]:
     """The columns that `t.*` stands for."""
     return [
         _bound(exp.to_identifier(column.name, quoted=True), Place(item, i))

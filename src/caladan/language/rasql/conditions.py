@@ -24,7 +24,7 @@ MOST: Final = 256  # alternatives; a condition with more is better said otherwis
 class Leaf:
     """A condition without AND, OR and NOT, or the opposite of one."""
 
-    node: exp.Expression
+    node: exp.Expr
     negated: bool = False
 
 
@@ -32,11 +32,11 @@ Alternatives = list[list[Leaf]]
 
 
 def alternatives(
-    node: exp.Expression | None,
+    node: exp.Expr | None,
     span: Span | None,
     *,
     disjoint: bool,
-    whole: Callable[[exp.Expression], bool],
+    whole: Callable[[exp.Expr], bool],
 ) -> Alternatives:
     """The alternatives of a condition; none at all if it can never hold.
 
@@ -55,9 +55,9 @@ def alternatives(
 @dataclass(frozen=True, slots=True)
 class _Expansion:
     disjoint: bool
-    whole: Callable[[exp.Expression], bool]
+    whole: Callable[[exp.Expr], bool]
 
-    def expand(self, node: exp.Expression, negated: bool) -> Alternatives:
+    def expand(self, node: exp.Expr, negated: bool) -> Alternatives:
         match node:
             case exp.Paren():
                 return self.expand(node.this, negated)
@@ -77,7 +77,7 @@ class _Expansion:
                 high = exp.LTE(this=node.this, expression=node.args["high"])
                 return self.expand(exp.And(this=low, expression=high), negated)
             case exp.In() if node.expressions and not all(map(_is_value, node.expressions)):
-                options: list[exp.Expression] = [
+                options: list[exp.Expr] = [
                     exp.EQ(this=node.this, expression=each) for each in node.expressions
                 ]
                 parts = [(option, negated) for option in options]
@@ -85,11 +85,11 @@ class _Expansion:
             case _:
                 return [[Leaf(node, negated)]]
 
-    def _all(self, parts: Sequence[tuple[exp.Expression, bool]]) -> Alternatives:
+    def _all(self, parts: Sequence[tuple[exp.Expr, bool]]) -> Alternatives:
         expanded = [self.expand(*part) for part in parts]
         return [[leaf for way in ways for leaf in way] for ways in product(*expanded)]
 
-    def _any(self, parts: Sequence[tuple[exp.Expression, bool]]) -> Alternatives:
+    def _any(self, parts: Sequence[tuple[exp.Expr, bool]]) -> Alternatives:
         if not self.disjoint:
             return [way for part in parts for way in self.expand(*part)]
         ways: Alternatives = []
@@ -99,7 +99,7 @@ class _Expansion:
         return ways
 
 
-def _is_value(node: exp.Expression) -> bool:
+def _is_value(node: exp.Expr) -> bool:
     return isinstance(node, exp.Literal) or (
         isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)
     )

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn, cast
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 AGGREGATES: Final = "aggregates"
 """The key of a CTE's meta under which the aggregates of its columns are kept."""
@@ -27,6 +27,8 @@ _AFTER_A_COLUMN: Final = frozenset({
     TokenType.COMMA, TokenType.FROM, TokenType.ALIAS, TokenType.R_PAREN, TokenType.EQ,
     TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.PLUS,
     TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.MOD, TokenType.AND, TokenType.OR,
+    TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT,
+    TokenType.UNION, TokenType.THEN, TokenType.ELSE, TokenType.END, TokenType.SEMICOLON,
     TokenType.IN, TokenType.BETWEEN, TokenType.IS, TokenType.DPIPE, TokenType.ASC, TokenType.DESC,
 })  # fmt: skip
 
@@ -35,7 +37,7 @@ class PlacedError(ParseError):
     """A syntax error that knows the stretch of text it is about."""
 
     def __init__(self, message: str, start: int, end: int) -> None:
-        super().__init__(message)
+        super().__init__(message, [{"description": message}])
         self.start = start
         self.end = end
 
@@ -70,8 +72,8 @@ class RaSQLParser(Spark.Parser):
             cte.meta[AGGREGATES] = tuple(aggregates)
         return cte
 
-    def _parse_view_head(self) -> tuple[list[exp.Expression], list[str | None]]:
-        columns: list[exp.Expression] = []
+    def _parse_view_head(self) -> tuple[list[exp.Expr], list[str | None]]:
+        columns: list[exp.Expr] = []
         aggregates: list[str | None] = []
         if self._match(TokenType.L_PAREN):
             while True:
@@ -79,7 +81,7 @@ class RaSQLParser(Spark.Parser):
                 column = self._parse_id_var()
                 if column is None:
                     self.raise_error("expected the name of a column")
-                columns.append(cast("exp.Expression", column))
+                columns.append(column)
                 aggregates.append(function)
                 if not self._match(TokenType.COMMA):
                     break
@@ -105,13 +107,13 @@ class RaSQLParser(Spark.Parser):
             self.raise_error(f"name the column: {function}() AS name")
         return function
 
-    def _parse_branch(self) -> exp.Expression:
+    def _parse_branch(self) -> exp.Expr:
         query = self._parse_wrapped(self._parse_statement)
         if not isinstance(query, exp.Query):
             self.raise_error("expected a query")
-        return cast("exp.Expression", query)
+        return cast("exp.Expr", query)
 
-    def _parse_next_branch(self, left: exp.Expression, token: Any) -> exp.Expression:
+    def _parse_next_branch(self, left: exp.Expr, token: Any) -> exp.Expr:
         kind = {
             TokenType.UNION: exp.Union,
             TokenType.EXCEPT: exp.Except,
@@ -124,12 +126,11 @@ class RaSQLParser(Spark.Parser):
 
     def _parse_field(
         self, any_token: bool = False, tokens: Any = None, anonymous_func: bool = False
-    ) -> exp.Expression | None:
-        following = self._next.token_type if self._next else None
+    ) -> exp.Expr | None:
         is_from = bool(self._curr) and self._curr.token_type == TokenType.FROM
-        if is_from and following in _AFTER_A_COLUMN:
+        if is_from and (not self._next or self._next.token_type in _AFTER_A_COLUMN):
             self._advance()
-            return cast("exp.Expression", self._identifier_expression(quoted=False))
+            return cast("exp.Expr", self._identifier_expression(quoted=False))
         return cast("Any", super())._parse_field(any_token, tokens, anonymous_func)
 
 

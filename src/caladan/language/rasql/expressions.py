@@ -23,6 +23,7 @@ from caladan.program import (
     Arithmetic,
     ArithmeticOperator,
     Call,
+    CallFunction,
     Comparison,
     ComparisonOperator,
     Conditional,
@@ -32,7 +33,7 @@ from caladan.program import (
     Value,
 )
 
-_ARITHMETIC: Final[dict[type[exp.Expression], ArithmeticOperator]] = {
+_ARITHMETIC: Final[dict[type[exp.Expr], ArithmeticOperator]] = {
     exp.Add: "+",
     exp.Sub: "-",
     exp.Mul: "*",
@@ -41,7 +42,7 @@ _ARITHMETIC: Final[dict[type[exp.Expression], ArithmeticOperator]] = {
     exp.Mod: "mod",
 }
 
-COMPARISONS: Final[dict[type[exp.Expression], ComparisonOperator]] = {
+COMPARISONS: Final[dict[type[exp.Expr], ComparisonOperator]] = {
     exp.EQ: "=",
     exp.NullSafeEQ: "=",
     exp.NEQ: "~=",
@@ -69,9 +70,9 @@ class Values:
 
     source: Source
     column: Callable[[exp.Column], Expression]
-    computed: Callable[[exp.Expression], Expression | None]
+    computed: Callable[[exp.Expr], Expression | None]
 
-    def value(self, node: exp.Expression) -> Expression:
+    def value(self, node: exp.Expr) -> Expression:
         """The expression of a node; `Unsupported` where there is none."""
         try:
             return self._value(node, span_of(node, self.source))
@@ -81,7 +82,7 @@ class Values:
                 raise
             return stand_in
 
-    def _value(self, node: exp.Expression, span: Span | None) -> Expression:
+    def _value(self, node: exp.Expr, span: Span | None) -> Expression:
         match node:
             case exp.Paren() | exp.Alias():
                 return self.value(node.this)
@@ -118,7 +119,7 @@ class Values:
         operator = OPPOSITE[operator] if leaf.negated else operator
         return Comparison(operator, left, right, span_of(leaf.node, self.source))
 
-    def _case(self, node: exp.Expression, span: Span | None) -> Expression:
+    def _case(self, node: exp.Expr, span: Span | None) -> Expression:
         subject = node.this if isinstance(node, exp.Case) else None
         default = node.args.get("default") if isinstance(node, exp.Case) else node.args.get("false")
         branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
@@ -152,7 +153,7 @@ class Values:
             found.append(comparison)
         return tuple(found)
 
-    def _extreme(self, node: exp.Expression, span: Span | None) -> Expression:
+    def _extreme(self, node: exp.Expr, span: Span | None) -> Expression:
         operator: ComparisonOperator = "<=" if isinstance(node, exp.Least) else ">="
         result, *others = (self.value(each) for each in (node.this, *node.expressions))
         for other in others:
@@ -177,7 +178,7 @@ class Values:
             "cast in a view before the recursion, or in the query after it",
         )
 
-    def _call(self, node: exp.Expression, span: Span | None) -> Expression:
+    def _call(self, node: exp.Expr, span: Span | None) -> Expression:
         if isinstance(node, exp.Window):
             unsupported(
                 "a window function in a recursive query", span, "use it in the query after it"
@@ -202,7 +203,7 @@ class Values:
         )
 
 
-def _function(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
+def _function(node: exp.Expr) -> tuple[CallFunction, list[exp.Expr]] | None:
     """A function that rules have too: its name there and its arguments."""
     match node:
         case exp.Upper():
@@ -227,13 +228,13 @@ def _function(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
             return None
 
 
-def _spelled(node: exp.Expression) -> str:
+def _spelled(node: exp.Expr) -> str:
     if isinstance(node, exp.Anonymous):
         return node.name.upper()
     return node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
 
 
-def _literal(node: exp.Expression, span: Span | None) -> Value:
+def _literal(node: exp.Expr, span: Span | None) -> Value:
     if isinstance(node, exp.Null):
         unsupported("NULL in a recursive query", span, "recursion has no NULL: use another value")
     if isinstance(node, exp.Boolean):

@@ -46,11 +46,11 @@ class Within:
             return self.views[table.name.lower()]
         return self.others.find(table)
 
-    def reads_recursion(self, node: exp.Expression) -> bool:
+    def reads_recursion(self, node: exp.Expr) -> bool:
         """Whether a query reads one of the views."""
         return bool(tables_of(node) & self.views.keys())
 
-    def describe(self, node: exp.Expression, span: Span | None) -> Known:
+    def describe(self, node: exp.Expr, span: Span | None) -> Known:
         """The columns of a subquery."""
         return self.others.describe(node, span)
 
@@ -80,7 +80,7 @@ class Outline:
         """Whether a `count()` column adds numbers up."""
         return (view.key, column) in self.adding
 
-    def is_number(self, node: exp.Expression, scope: Scope) -> bool:
+    def is_number(self, node: exp.Expr, scope: Scope) -> bool:
         """Whether a value of a `count()` column counts for itself: a total, or a literal."""
         value = node.unalias().unnest()
         if isinstance(value, exp.Neg):
@@ -98,11 +98,11 @@ class Outline:
         view: View,
         branch: exp.Query,
         column: int,
-        value: exp.Expression,
-        times: exp.Expression,
-    ) -> exp.Expression:
+        value: exp.Expr,
+        times: exp.Expr,
+    ) -> exp.Expr:
         """What rows that SQL found several times contribute."""
-        selected = branch.unnest().selects[column]
+        selected = selects(branch)[column]
         is_number = bool(selected.find(exp.AggFunc)) or (
             isinstance(selected.unalias(), exp.Literal) and not selected.unalias().is_string
         )
@@ -133,7 +133,7 @@ def outline(views: Sequence[View], tables: Tables, names: Mapping[str, str]) -> 
     return found
 
 
-def _learn(view: View, selected: Sequence[exp.Expression], scope: Scope, found: Outline) -> None:
+def _learn(view: View, selected: Sequence[exp.Expr], scope: Scope, found: Outline) -> None:
     known = found.known(view)
     columns = list(known.columns)
     for i, node in enumerate(selected[: len(columns)]):
@@ -148,7 +148,7 @@ def _learn(view: View, selected: Sequence[exp.Expression], scope: Scope, found: 
     found.tables.views[view.key] = Known(known.relation, tuple(columns), is_recursive=True)
 
 
-def _selections(view: View, tables: Tables) -> Iterator[tuple[Sequence[exp.Expression], Scope]]:
+def _selections(view: View, tables: Tables) -> Iterator[tuple[Sequence[exp.Expr], Scope]]:
     """What each branch selects, and from where; a branch that SQL must evaluate tells nothing."""
     for branch in branches(view):
         try:
@@ -161,8 +161,7 @@ def column_names(view: View) -> tuple[str, ...]:
     """The names of a recursive view's columns: those in its head, or what its base selects."""
     if view.columns:
         return view.columns
-    first = branches(view)[0].unnest()
-    names = [node.alias_or_name for node in first.selects]
+    names = [node.alias_or_name for node in selects(branches(view)[0])]
     if not all(names) or "*" in names:
         raise error(
             "C063",
@@ -173,7 +172,13 @@ def column_names(view: View) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _type(node: exp.Expression, scope: Scope) -> Type | None:
+def selects(query: exp.Query) -> list[exp.Expr]:
+    """What a query selects, perhaps inside parentheses."""
+    inner = query.unnest()
+    return inner.selects if isinstance(inner, exp.Query) else []
+
+
+def _type(node: exp.Expr, scope: Scope) -> Type | None:
     match node:
         case exp.Paren() | exp.Alias() | exp.Neg():
             return _type(node.this, scope)

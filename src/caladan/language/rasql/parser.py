@@ -37,6 +37,9 @@ _TYPES: Final[dict[str, Type]] = {
 }
 
 
+_HINTS: Final[dict[str, Hint]] = {hint: hint for hint in HINTS}
+
+
 def parse(source: Source) -> Script:
     """The statements of a text; C001 and C002 where it is not RaSQL."""
     dialect = RaSQL()
@@ -98,7 +101,7 @@ def _hints(tokens: list[Any], source: Source) -> dict[int, Hint]:
             word, colon, hint = comment.strip().partition(":")
             if word.strip().lower() != "hint" or not colon:
                 continue
-            chosen = next((h for h in HINTS if h == hint.strip().lower()), None)
+            chosen = _HINTS.get(hint.strip().lower())
             if chosen is None:
                 start = source.text.find(comment.strip())
                 raise error(
@@ -113,7 +116,7 @@ def _hints(tokens: list[Any], source: Source) -> dict[int, Hint]:
     return found
 
 
-def _statement(tree: exp.Expression, source: Source, hint: Hint | None) -> Declaration | Statement:
+def _statement(tree: exp.Expr, source: Source, hint: Hint | None) -> Declaration | Statement:
     span = span_of(tree, source)
     if isinstance(tree, exp.Query):
         return Statement(tree, source, hint=hint, span=span)
@@ -133,7 +136,7 @@ def _statement(tree: exp.Expression, source: Source, hint: Hint | None) -> Decla
     )
 
 
-def _named(node: exp.Expression) -> tuple[str, tuple[str, ...]]:
+def _named(node: exp.Expr) -> tuple[str, tuple[str, ...]]:
     """The name and the columns of a view."""
     if isinstance(node, exp.Schema):
         return node.this.name, tuple(column.name for column in node.expressions)

@@ -53,11 +53,11 @@ class Tables(Protocol):
         """The table or recursive view of a name; C010 if there is none."""
         ...
 
-    def reads_recursion(self, node: exp.Expression) -> bool:
+    def reads_recursion(self, node: exp.Expr) -> bool:
         """Whether a query reads one of the recursive views."""
         ...
 
-    def describe(self, node: exp.Expression, span: Span | None) -> Known:
+    def describe(self, node: exp.Expr, span: Span | None) -> Known:
         """The columns of a subquery in a FROM, which is not evaluated yet."""
         ...
 
@@ -72,7 +72,7 @@ class Item:
 
     alias: str
     known: Known
-    node: exp.Expression
+    node: exp.Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class Scope:
         """Whether a place belongs to one of the scope's own items."""
         return any(place.item is item for item in self.items)
 
-    def places(self, node: exp.Expression) -> Iterator[Place]:
+    def places(self, node: exp.Expr) -> Iterator[Place]:
         """The places of all columns in a node."""
         for column in node.find_all(exp.Column):
             yield self.place(column)

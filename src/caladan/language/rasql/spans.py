@@ -7,7 +7,7 @@ from sqlglot import exp
 from caladan.errors import Source, Span
 
 
-def span_of(node: exp.Expression | None, source: Source) -> Span | None:
+def span_of(node: exp.Expr | None, source: Source) -> Span | None:
     """From the first to the last character of the names and values in a node, if any has a place.
 
     Names and literals know their places; a node reaches from its first to its last.

@@ -12,6 +12,7 @@ evaluated by SQL, and read as a relation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from sqlglot import exp
@@ -81,14 +82,15 @@ def _branch(
     """The rules of a branch; what is not recursive and too much for rules is left to SQL."""
     span = span_of(branch, view.source)
 
-    def head(selected: Sequence[exp.Expression], values: list[Expression], scope: Scope) -> Head:
+    def head(selected: Sequence[exp.Expr], values: list[Expression], scope: Scope) -> Head:
         return _head(view, inside, selected, values, scope, span)
 
     try:
         rules = list(translation.branch(branch, head, sums=view.sums))
-    except Unsupported:
+    except Unsupported as refused:
         if tables_of(branch) & inside.names:
-            raise
+            found = refused.diagnostics[0]
+            raise Unsupported(replace(found, place=found.place or span)) from None
         rules = list(_from_sql(view, branch, translation, inside, head, span))
     for rule in rules:
         yield _as_fact(rule)
@@ -110,7 +112,7 @@ def _as_fact(rule: Rule) -> Rule:
 def _head(
     view: View,
     inside: Outline,
-    selected: Sequence[exp.Expression],
+    selected: Sequence[exp.Expr],
     values: list[Expression],
     scope: Scope,
     span: Span | None,
@@ -144,7 +146,7 @@ def _from_sql(
     branch: exp.Query,
     translation: Translation,
     inside: Outline,
-    head: Callable[[Sequence[exp.Expression], list[Expression], Scope], Head],
+    head: Callable[[Sequence[exp.Expr], list[Expression], Scope], Head],
     span: Span | None,
 ) -> Iterator[Rule]:
     """The rows of a query that SQL evaluates; where the view adds up, with how often each comes."""
@@ -155,7 +157,7 @@ def _from_sql(
     node = exp.Subquery(this=query.unnest(), alias=exp.TableAlias(this=exp.to_identifier("base")))
     columns = inside.tables.describe(node, span).columns
     names = [exp.column(column.name, table="base", quoted=True) for column in columns]
-    selected: list[exp.Expression] = list(names)
+    selected: list[exp.Expr] = list(names)
     if view.sums:
         times = exp.alias_(exp.Count(this=exp.Star()), "times")
         counted = exp.select(*names, times).from_(node).group_by(*(name.copy() for name in names))

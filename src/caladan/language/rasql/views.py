@@ -79,7 +79,7 @@ def views(statement: Statement) -> tuple[View, ...]:
     return tuple(found)
 
 
-def _check_nested(statement: Statement, clause: exp.Expression) -> None:
+def _check_nested(statement: Statement, clause: exp.Expr) -> None:
     for nested in statement.query.find_all(exp.With):
         if nested is not clause and nested.args.get("recursive"):
             raise error(
@@ -94,10 +94,10 @@ def body(statement: Statement) -> exp.Query:
     """The statement's query without its WITH."""
     copy = statement.query.copy()
     copy.set("with_", None)
-    return cast("exp.Query", copy)
+    return copy
 
 
-def tables_of(node: exp.Expression) -> frozenset[str]:
+def tables_of(node: exp.Expr) -> frozenset[str]:
     """The names of the tables that a query reads, in lower case, without those it defines."""
     defined = {cte.alias.lower() for cte in node.find_all(exp.CTE)}
     return frozenset(
@@ -147,7 +147,7 @@ def branches(view: View) -> list[exp.Query]:
     return list(_branches(view.query, view))
 
 
-def _branches(query: exp.Expression, view: View) -> Iterator[exp.Query]:
+def _branches(query: exp.Expr, view: View) -> Iterator[exp.Query]:
     if isinstance(query, exp.Subquery) and not query.alias and _is_bare(query):
         yield from _branches(query.this, view)
     elif isinstance(query, exp.Union) and _is_bare(query):
@@ -164,6 +164,6 @@ def _branches(query: exp.Expression, view: View) -> Iterator[exp.Query]:
         yield cast("exp.Query", query)
 
 
-def _is_bare(query: exp.Expression) -> bool:
+def _is_bare(query: exp.Expr) -> bool:
     """Whether no ORDER BY, LIMIT or WITH hangs on parentheses or a UNION."""
     return not any(query.args.get(part) for part in ("with_", "order", "limit", "offset"))
