@@ -102,7 +102,7 @@ def _joins() -> list[Case]:
             )
             for label, n in (("300k", 300_000), ("1M", 1_000_000), ("3M", 3_000_000))
         ),
-        Case("cliques4-email", "cliques4", email, {"clique": None}),
+        Case("cliques4-email", "cliques4", email, {"clique": 423_750}),
     ]
 
 
@@ -124,13 +124,13 @@ def _rounds() -> list[Case]:
             Made("chain", {"length": 10_000}),
             {"p0": 1_001, "p9": 1_000},
         ),
-        Case("list-order", "list_order", Made("document"), {"next_visible": None}),
+        Case("list-order", "list_order", Made("document"), {"next_visible": 125_667}),
     ]
 
 
 def _paths() -> list[Case]:
     return [
-        Case("sssp-40k", "sssp", Made("weighted"), {"path": None}, {"start": 0}),
+        Case("sssp-40k", "sssp", Made("weighted"), {"path": 39_719}, {"start": 0}),
         Case("apsp-OL", "apsp", graph("OL.cedge.tsv"), {"path": 146_120}),
         Case("apsp-cal", "apsp", graph("cal.cedge.tsv"), {"path": 501_755}),
     ]
@@ -138,8 +138,8 @@ def _paths() -> list[Case]:
 
 def _bound() -> list[Case]:
     return [
-        Case("bound-grid150", "bound", graph("grid150.csv"), {"answer": None}, {"start": 0}),
-        Case("bound-SF", "bound", graph("SF.cedge.tsv"), {"answer": None}, {"start": 0}),
+        Case("bound-grid150", "bound", graph("grid150.csv"), {"answer": 2_699}, {"start": 0}),
+        Case("bound-SF", "bound", graph("SF.cedge.tsv"), {"answer": 1_253}, {"start": 0}),
     ]
 
 

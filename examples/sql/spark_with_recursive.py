@@ -55,7 +55,8 @@ def by_spark(spark: Any, query: str) -> object:
     try:
         return spark.sql(query).collect()[0][0]
     except Exception as problem:
-        return str(problem).splitlines()[0][:100]
+        said = [line for line in str(problem).splitlines() if "[" in line]
+        return "no answer: " + (said[0] if said else "it failed")[:120]
 
 
 if __name__ == "__main__":

@@ -29,7 +29,8 @@ ROWS = (
     ("sql",),  # what of a RaSQL script is SQL, and who runs it
     ("ticks",),  # time
     ("explain",),
-    ("result",),
+    ("result", "display", "stats", "progress"),  # what users hold, and what they see of a run
+    ("inputs", "link", "store", "wrap", "scripts"),  # the parts of a session
     ("session",),
     ("cli",),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 from typing import Any
 
 import duckdb
@@ -62,7 +63,7 @@ def selects(draw: st.DrawFn, *, recursive: bool) -> str:
         sources.append(f"{draw(known)} AS x{i}")
     joins = [
         f"{draw(columns([one]))} = {draw(columns([other]))}"
-        for one, other in zip(tables, tables[1:], strict=False)
+        for one, other in pairwise(tables)
     ]
     where = [*joins, *draw(st.lists(conditions(tables), max_size=2))]
     values = [

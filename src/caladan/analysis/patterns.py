@@ -3,12 +3,13 @@
 A goal with constants demands a part of a relation; so does an atom with constants. `Patterns` says,
 for an occurrence, which columns of it may be bound: not those of an aggregate, and none of a
 relation in `whole` (needed whole anyway), of one that is cut by a limit, or of one that has data of
-its own beside rules. `explore` lists all (relation, pattern) pairs that the goals lead to.
+its own beside rules. `explore` lists all (relation, pattern) pairs that the goals lead to; `settle`
+finds patterns with one for each relation: what several occurrences all bind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from caladan.analysis.binding import body_patterns, free
@@ -18,10 +19,10 @@ from caladan.program import Constant
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """The patterns of a program, given the relations that are needed whole."""
+    """The patterns of a program; a mask says which columns of a relation may be bound at all."""
 
     checked: Checked
-    whole: frozenset[str]
+    masks: Mapping[str, str]
 
     def of(self, relation: str, occurrence: str) -> str:
         """The pattern a relation is evaluated under, for an occurrence with these bindings."""
@@ -29,14 +30,11 @@ class Patterns:
         if (
             not info.is_derived
             or info.takes_data
-            or relation in self.whole
             or any(r.limit is not None for r in self.rules(relation))
         ):
             return free(info.arity)
-        return "".join(
-            "f" if function is not None else letter
-            for letter, function in zip(occurrence, info.aggregates, strict=True)
-        )
+        usable = "".join("b" if function is None else "f" for function in info.aggregates)
+        return _meet(_meet(occurrence, usable), self.masks.get(relation, usable))
 
     def rules(self, relation: str) -> tuple[CoreRule, ...]:
         """The rules of a relation."""
@@ -79,13 +77,25 @@ def explore(patterns: Patterns, wanted: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def settle(checked: Checked, wanted: Iterable[str], whole: Iterable[str]) -> Patterns:
-    """Patterns in which no relation is needed both whole and in part."""
+    """Patterns in which every relation is evaluated under one: the columns all its uses bind.
+
+    A relation under two patterns would be derived twice, with two sets of rules for the demand.
+    """
     wanted = tuple(wanted)
-    patterns = Patterns(checked, frozenset(whole) | frozenset(wanted))
+    relations = checked.relations
+    masks = {name: free(relations[name].arity) for name in (*whole, *wanted)}
     while True:
+        patterns = Patterns(checked, masks)
         reached = explore(patterns, wanted)
-        partly = {r for r, p in reached if "b" in p}
-        both = {r for r, p in reached if "b" not in p and r in partly}
-        if not both:
+        common: dict[str, str] = {}
+        for relation, pattern in reached:
+            common[relation] = _meet(common.get(relation, pattern), pattern)
+        several = {r: common[r] for r, pattern in reached if pattern != common[r]}
+        if not several:
             return patterns
-        patterns = Patterns(checked, patterns.whole | both)
+        masks = {**masks, **several}
+
+
+def _meet(one: str, other: str) -> str:
+    """The columns that both patterns bind."""
+    return "".join("b" if a == b == "b" else "f" for a, b in zip(one, other, strict=True))

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from caladan.columns.interner import ABSENT, Interner
 from caladan.columns.layout import Words
-from caladan.columns.ranks import Kind, Ranks, rank_arrow, rank_of
+from caladan.columns.ranks import Kind, Ranks, arrow_of, numpy_of, rank_arrow, rank_of
 from caladan.program import Value
 
 _FAR: Final = 1 << 31  # words from here on are the numbers of interned values
@@ -151,7 +151,7 @@ class StringDomain:
         return None if at < 0 else at
 
     def arrow(self, words: Words, type: pa.DataType) -> pa.Array:
-        return self.texts.take(pa.array(words)).cast(type)
+        return self.texts.take(arrow_of(words)).cast(type)
 
 
 class TextDomain:
@@ -242,8 +242,8 @@ def string_domain(columns: Sequence[pa.ChunkedArray]) -> tuple[StringDomain, lis
         return StringDomain(pa.array([], pa.string())), [np.empty(0, np.uint32) for _ in columns]
     order = pc.call_function("array_sort_indices", [encoded.dictionary])
     place: Words = np.empty(len(order), np.uint32)
-    place[order.to_numpy()] = np.arange(len(order), dtype=np.uint32)
-    words = place[encoded.indices.to_numpy()]
+    place[numpy_of(order)] = np.arange(len(order), dtype=np.uint32)
+    words = place[numpy_of(encoded.indices)]
     ends = np.cumsum([len(column) for column in columns])
     return StringDomain(encoded.dictionary.take(order)), np.split(words, ends[:-1])
 

@@ -25,6 +25,7 @@ Numbers: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
+_NUMPY: Final = {"float": "float32", "double": "float64", "halffloat": "float16"}
 _MAGNITUDE: Final = 0x7FFFFFFFFFFFFFFF
 
 
@@ -90,29 +91,44 @@ def rank_of(value: Value) -> int:
 def arrow_ranks(column: pa.ChunkedArray | pa.Array, kind: Kind) -> Ranks:
     """The ranks of an Arrow column without nulls; a new array."""
     if kind is Kind.FLOAT:
-        return float_ranks(_numpy(column.cast(pa.float64())))
+        return float_ranks(numpy_of(column.cast(pa.float64())))
     if kind is Kind.BOOLEAN:
-        return _numpy(column.cast(pa.uint8())).astype(np.int64)
+        return numpy_of(column.cast(pa.uint8())).astype(np.int64)
     if kind is Kind.DATETIME:
-        return _numpy(column.cast(pa.timestamp("us")).cast(pa.int64())).copy()
-    ranks = _numpy(column)
+        return numpy_of(column.cast(pa.timestamp("us")).cast(pa.int64())).copy()
+    ranks = numpy_of(column)
     return ranks.astype(np.int64)
 
 
 def rank_arrow(ranks: Ranks, kind: Kind, type: pa.DataType) -> pa.Array:
     """Ranks as an Arrow array; the values must fit its type."""
     if kind is Kind.FLOAT:
-        floats = pa.array(rank_floats(ranks))
+        floats = arrow_of(rank_floats(ranks))
         return floats if type == pa.float64() else floats.cast(type, safe=False)
     if kind is Kind.BOOLEAN:
-        return pa.array(ranks != 0)
-    integers = pa.array(ranks)
+        return arrow_of((ranks != 0).view(np.uint8)).cast(pa.bool_())
+    integers = arrow_of(ranks)
     if kind is Kind.DATETIME:
         return integers.cast(pa.timestamp("us"))
     return integers if type == pa.int64() else pc.cast(integers, type)
 
 
-def _numpy(column: Any) -> Any:
+def numpy_of(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
+    """Numbers without nulls as a numpy array. Arrow's own way would load pandas first."""
     if isinstance(column, pa.ChunkedArray):
-        return column.to_numpy()
-    return column.to_numpy(zero_copy_only=False)
+        if column.num_chunks != 1:
+            parts = [numpy_of(chunk) for chunk in column.chunks]
+            return np.concatenate(parts) if parts else np.empty(0, np.int64)
+        column = column.chunk(0)
+    values = column.buffers()[1]
+    dtype = np.dtype(_NUMPY.get(str(column.type), str(column.type)))
+    if values is None or not len(column):
+        return np.empty(0, dtype)
+    return np.frombuffer(values, dtype)[column.offset : column.offset + len(column)]
+
+
+def arrow_of(numbers: NDArray[Any]) -> pa.Array:
+    """A numpy array of numbers as an Arrow array of the same type, without a copy."""
+    numbers = np.ascontiguousarray(numbers)
+    type = pa.from_numpy_dtype(numbers.dtype)
+    return pa.Array.from_buffers(type, len(numbers), [None, pa.py_buffer(numbers)])
