@@ -21,7 +21,7 @@ def main(name: str, who: str, threads: int, repeats: int, seconds: int) -> None:
     """Run, several times if it is quick, and report the run with the least CPU time."""
     limit = seconds * threads
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
-    for variable in ("POLARS_MAX_THREADS", "CALADAN_THREADS", "OMP_NUM_THREADS"):
+    for variable in ("POLARS_MAX_THREADS", "OMP_NUM_THREADS"):
         os.environ[variable] = str(threads)
     from bench.cases import find
     from bench.contestants import Measured, contestant

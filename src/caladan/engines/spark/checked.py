@@ -91,7 +91,7 @@ def table(
 
 def empty(columns: tuple[Column, ...], workspace: Workspace) -> SparkTable:
     """A table without facts."""
-    frame = workspace.session.createDataFrame([], schema(columns))
+    frame = workspace.empty(schema(columns))
     return SparkTable(columns, frame, count=0)
 
 

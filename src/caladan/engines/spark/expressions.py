@@ -58,9 +58,14 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Expressions:
-    """Translates what a rule computes; `bound` has the columns of its variables."""
+    """Translates what a rule computes; `bound` has the columns of its variables.
+
+    A `solved` expression is not as the user wrote it (`Y = X - 1` for `X = Y + 1`): where it leaves
+    64 bits there is no solution, and it is null there.
+    """
 
     rule: CoreRule
+    solved: bool = False
 
     def compute(self, expression: Expression, bound: Mapping[str, Computed]) -> Computed:
         """An expression as a column."""
@@ -154,6 +159,8 @@ class Expressions:
 
     def _checked(self, tried: Column, code: str, type: Type = Type.LONG) -> Computed:
         """What a `try_` function gives, or an error where it gives none."""
+        if self.solved and code == "C041":
+            return Computed(tried, type)
         return Computed(sf.coalesce(tried, self._raised(code)), type, may_fail=True)
 
     def _raised(self, code: str) -> Column:

@@ -296,7 +296,7 @@ class Evaluation:
         return self._workspace.local(table, schema(info.columns)).distinct()
 
     def _empty(self, info: RelationInfo) -> SparkTable:
-        frame = self._workspace.session.createDataFrame([], schema(info.columns))
+        frame = self._workspace.empty(schema(info.columns))
         return SparkTable(info.columns, frame, count=0)
 
     # ── Limits ───────────────────────────────────────────────────────────────────────────────────

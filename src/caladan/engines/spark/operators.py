@@ -35,7 +35,7 @@ from caladan.operators.tree import (
     Unit,
     Version,
 )
-from caladan.program import Comparison, Constant, Expression, Type
+from caladan.program import Comparison, Constant, Expression, Type, Variable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -215,9 +215,19 @@ class _Rule:
 
     def _extend(self, extend: Extend) -> _Node:
         node = self._node(extend.input)
-        computed = self._compute(extend.expression, node)
+        solved = self._is_solved(extend)
+        computed = Expressions(self.rule, solved).compute(extend.expression, node.all)
         computed = computed.as_type(self._type(extend.variable, computed.type))
+        if solved:
+            exists = computed.column.isNotNull()
+            node = node.then(lambda frame: frame.where(exists))
         return replace(node, waiting={**node.waiting, extend.variable: computed})
+
+    def _is_solved(self, extend: Extend) -> bool:
+        """Whether the compiler turned an equality round to bind the variable."""
+        written = {(Variable(extend.variable), extend.expression)}
+        written.update((other, one) for one, other in tuple(written))
+        return not any((c.left, c.right) in written for c in self.rule.comparisons)
 
     # ── Variables ────────────────────────────────────────────────────────────────────────────────
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
 from caladan.engines.spark.operators import Read, Rows, compiled
 from caladan.engines.spark.runs import Workspace
+from caladan.engines.spark.session import created
 from caladan.engines.spark.table import SparkTable
 from caladan.engines.spark.types import schema
 from caladan.operators.tree import Version
@@ -53,8 +54,6 @@ def _reader(program: DeltaProgram, store: Mapping[str, SparkTable], workspace: W
             return store[name].rows
         # A frame of an RDD is never optimised away, though this one is empty.
         empty = context.parallelize(cast("list[Any]", []), workspace.parallelism)
-        return Rows(
-            workspace.session.createDataFrame(empty, schema(info.columns)), None, lone=False
-        )
+        return Rows(created(workspace.session, empty, schema(info.columns)), None, lone=False)
 
     return read

@@ -11,6 +11,7 @@ not open (it is no public interface), counting takes a job of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -22,6 +23,7 @@ from pyspark.sql.types import StructType
 
 from caladan.engines.spark.layout import SMALL
 from caladan.engines.spark.operators import Rows
+from caladan.engines.spark.session import created
 
 _HELD: Final = StorageLevel.MEMORY_AND_DISK
 _OBSERVED: Final = "caladan"
@@ -79,7 +81,9 @@ class Workspace:
             frame = frame.observe(_OBSERVED, *sums)
         held = frame.localCheckpoint(eager=False, storageLevel=_HELD)
         try:
-            handle = cast("Any", held)._jdf.queryExecution().logical().rdd()
+            plan = cast("Any", held)._jdf.queryExecution().logical()
+            _forget_estimates(plan)
+            handle = plan.rdd()
             count, partitions = int(handle.count()), int(handle.getNumPartitions())
             counted = observed(frame, _OBSERVED, len(flags)) if flags else ()
         except (AttributeError, Py4JError) as problem:
@@ -114,11 +118,30 @@ class Workspace:
 
     def local(self, table: pa.Table, schema: StructType) -> DataFrame:
         """An Arrow table as a frame."""
-        return cast("Any", self.session).createDataFrame(table, schema)
+        return created(self.session, table, schema)
+
+    def empty(self, schema: StructType) -> DataFrame:
+        """A frame without rows."""
+        return created(self.session, [], schema)
 
     def one_row(self) -> DataFrame:
         """One row without columns."""
         return self.session.range(0, 1, 1, 1).select()
+
+
+def _forget_estimates(plan: Any) -> None:
+    """Drop what a checkpointed plan remembers of the plan it came from, where Spark lets us.
+
+    Spark guesses the size of a join as the product of its inputs' sizes. A recursion that joins a
+    relation with itself squares that guess in every round; after twenty, the guess is a number of a
+    million digits, and planning a round is spent multiplying it.
+    """
+    nothing = plan.getClass().getClassLoader().loadClass("scala.None$").getField("MODULE$")
+    for name in ("originStats", "originConstraints"):
+        with suppress(Py4JError):  # no such field in this version of Spark
+            field = plan.getClass().getDeclaredField(name)
+            field.setAccessible(True)
+            field.set(plan, nothing.get(None))
 
 
 def release(run: Run) -> None:

@@ -20,6 +20,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from caladan.engines.spark.failures import cannot_start
 from caladan.engines.spark.java import java_home
@@ -102,6 +103,21 @@ def child(session: SparkSession) -> SparkSession:
     return made
 
 
+def created(session: SparkSession, data: object, schema: StructType) -> DataFrame:
+    """A frame of data. PySpark makes the session that does this the active one; here none is."""
+    of_all = cast("Any", SparkSession)
+    of_jvm = of_all._get_j_spark_session_class(cast("Any", session)._jvm)
+    before, active = of_all._activeSession, of_jvm.getActiveSession()
+    try:
+        return cast("Any", session).createDataFrame(data, schema)
+    finally:
+        of_all._activeSession = before
+        if active.isDefined():
+            of_jvm.setActiveSession(active.get())
+        else:
+            of_jvm.clearActiveSession()
+
+
 def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
     """A frame of another session as one of this session, whose settings then govern it.
 
@@ -109,7 +125,7 @@ def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
     """
     if frame.sparkSession is session:
         return frame
-    return session.createDataFrame([], frame.schema).union(frame)
+    return created(session, [], frame.schema).union(frame)
 
 
 def _active() -> SparkSession | None:
