@@ -74,10 +74,11 @@ def _outcome(case: Case, who: str, options: argparse.Namespace) -> Outcome:
         )
     except subprocess.TimeoutExpired:
         return late
-    if done.returncode == -signal.SIGXCPU:
-        return late
     lines = [each for each in done.stdout.splitlines() if each.startswith("{")]
-    if done.returncode or not lines:
+    was_late = done.returncode == -signal.SIGXCPU
+    if was_late and not lines:
+        return late
+    if (done.returncode and not was_late) or not lines:
         return Outcome(case, who, failure=_reason(done))
     return Outcome(case, who, json.loads(lines[-1]))
 

@@ -99,8 +99,9 @@ def _preface(names: Sequence[str], threads: int) -> list[str]:
     return [
         "# Benchmark results",
         "",
-        f"Measured {dt.date.today().isoformat()} with `{command}`, {threads} thread(s) for peers, on",
-        f"{_processor()}, {os.cpu_count()} cores, {_memory()}, {platform.system()}.",
+        f"Measured {dt.date.today().isoformat()} with `{command}`,",
+        f"{threads} thread(s) for peers, on {_processor()}, {os.cpu_count()} cores, {_memory()}, "
+        f"{platform.system()}.",
         f"Python {platform.python_version()}, {versions}. Load average when written: "
         + ", ".join(f"{load:.1f}" for load in os.getloadavg())
         + ".",
@@ -108,7 +109,8 @@ def _preface(names: Sequence[str], threads: int) -> list[str]:
         "Every case runs in a process of its own with its data in the contestant's own tables; the",
         "best of a few runs counts if they are quick. A ratio says how many times the CPU time of",
         "the first contestant a peer took, or at least took before its time was over. Time limits",
-        "are of CPU time. The embedded engine takes its threads from the machine. On a busy machine CPU times are too high and wall times mean little.",
+        "are of CPU time, for each run. The embedded engine takes its threads from the machine. On",
+        "a busy machine CPU times are too high and wall times mean little.",
     ]
 
 

@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from caladan import inputs
 from caladan.analysis.parameters import parameters
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from caladan.data.source import Source
     from caladan.explain import ScriptParts
     from caladan.language.rasql import Script
-    from caladan.data.source import Source
     from caladan.scripts import Scripts
     from caladan.search import Found, Library
     from caladan.sql.script import Outcome
@@ -193,9 +193,8 @@ class Session:
         from caladan.search import find
 
         self._check_open()
-        return find(
-            self._library(body), variables, body, *constraints, search=search, **by_variable
-        )
+        library, given = self._library(body), cast("dict[str, Any]", by_variable)
+        return find(library, variables, body, *constraints, search=search, **given)
 
     search = find
 

@@ -38,6 +38,7 @@ TABLE = "CREATE TABLE arc(A integer, B integer);\n"
 def _closure(step: str, base: str = "SELECT A, B FROM arc", head: str = "tc(A, B)") -> str:
     return f"{TABLE}WITH recursive {head} AS\n  ({base}) UNION\n  ({step})\nSELECT * FROM tc\n"
 
+
 CASES = (
     # the text
     Case("syntax", "C001", ARC + "tc(A, B) <- arc(A B).\nquery tc(A, B)."),

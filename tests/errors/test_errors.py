@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.errors.cases import CASES, Case
 
 from caladan.cli import main
 from caladan.errors import CODES, Diagnostic
-from tests.errors.cases import CASES, Case
 
 TOLD = Path(__file__).resolve().with_name("told.txt")
 RULE = "─" * 8

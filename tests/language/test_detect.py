@@ -72,8 +72,10 @@ def test_not_recognised(text: str, rendered: str) -> None:
         (
             "select 1",
             None,
-            "<program>: error[C050]: RaSQL becomes a Program only where the columns of its tables "
-            "are known\n  help: run it in a session: db.sql(text), or db.run(text)",
+            (
+                "<program>: error[C050]: RaSQL becomes a Program only where the columns of its "
+                "tables are known\n  help: run it in a session: db.sql(text), or db.run(text)"
+            ),
         ),
         (
             "p(1).",

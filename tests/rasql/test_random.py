@@ -62,8 +62,7 @@ def selects(draw: st.DrawFn, *, recursive: bool) -> str:
         tables.append(f"x{i}")
         sources.append(f"{draw(known)} AS x{i}")
     joins = [
-        f"{draw(columns([one]))} = {draw(columns([other]))}"
-        for one, other in pairwise(tables)
+        f"{draw(columns([one]))} = {draw(columns([other]))}" for one, other in pairwise(tables)
     ]
     where = [*joins, *draw(st.lists(conditions(tables), max_size=2))]
     values = [

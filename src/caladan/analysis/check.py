@@ -1,7 +1,7 @@
 """The analysis, pass after pass: a Program goes in, a Checked comes out.
 
-All errors that can be found are collected before giving up: rules that mention something unknown are
-left out of the passes after that, which look at the others.
+All errors that can be found are collected before giving up: rules that mention something unknown
+are left out of the passes after that, which look at the others.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The naive evaluation of a clique: all its rules, over everything known, until nothing changes.
 
-A round evaluates every rule over the facts at its start; the first starts from nothing, so that only
-what is given and the exit rules add to it. A plain relation then grows by what the rules derived. A relation with aggregates is combined from all solutions of the round: sums and
-counts are replaced by their new totals, `mmin` and `mmax` keep the best value they ever had. A
-clique that is not recursive has one round.
+A round evaluates every rule over the facts at its start; the first starts from nothing, so that
+only what is given and the exit rules add to it. A plain relation then grows by what the rules
+derived. A relation with aggregates is combined from all solutions of the round: sums and counts are
+replaced by their new totals, `mmin` and `mmax` keep the best value they ever had. A clique that is
+not recursive has one round.
 """
 
 from __future__ import annotations

@@ -225,8 +225,8 @@ class _Rule:
 
     def _is_solved(self, extend: Extend) -> bool:
         """Whether the compiler turned an equality round to bind the variable."""
-        written = {(Variable(extend.variable), extend.expression)}
-        written.update((other, one) for one, other in tuple(written))
+        variable, value = Variable(extend.variable), extend.expression
+        written = ((variable, value), (value, variable))
         return not any((c.left, c.right) in written for c in self.rule.comparisons)
 
     # ── Variables ────────────────────────────────────────────────────────────────────────────────
