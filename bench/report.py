@@ -100,7 +100,7 @@ def _preface(names: Sequence[str], threads: int) -> list[str]:
         "# Benchmark results",
         "",
         f"Measured {dt.date.today().isoformat()} with `{command}`,",
-        f"{threads} thread(s) for peers, on {_processor()}, {os.cpu_count()} cores, {_memory()}, "
+        f"{threads} thread(s) for peers, on {_processor()}, {os.cpu_count()} cores, {_memory()},",
         f"{platform.system()}.",
         f"Python {platform.python_version()}, {versions}. Load average when written: "
         + ", ".join(f"{load:.1f}" for load in os.getloadavg())

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from caladan.analysis.core import CoreAtom, CoreRule
+from caladan.analysis.expressions import joinable, partial_type
 from caladan.program import (
     Arithmetic,
     Comparison,
@@ -152,7 +153,10 @@ def solve(comparison: Comparison, bound: set[str], types: Mapping[str, Type]) ->
         (comparison.right, comparison.left),
     ):
         if isinstance(one, Variable) and one.name == name:
-            return Bind(name, other)
+            # A whole number that an atom will bind is not looked up by a fraction: it is tested.
+            own, value = types.get(name), partial_type(other, types)
+            differs = own is not None and value is not None and not joinable(own, value)
+            return None if differs else Bind(name, other)
         # Only whole numbers are solved for: on fractions `(A + B) - B` need not give A back.
         whole = all(types.get(v.name, Type.LONG).is_integral for v in variables(comparison))
         if whole and any(v.name == name for v in variables(one)):

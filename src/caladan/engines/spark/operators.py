@@ -105,8 +105,9 @@ class _Rule:
         order += [sf.asc(f"c{i}") for i in range(len(plan.input.columns))]
 
         def cut(frame: DataFrame) -> DataFrame:
-            first = frame.distinct().orderBy(*order).limit(limit)
-            return first.select(*_names(plan.width))
+            found = frame.distinct()
+            ordered = found.orderBy(*order) if order else found  # without columns: one row at most
+            return ordered.limit(limit).select(*_names(plan.width))
 
         return node.then(cut)
 
