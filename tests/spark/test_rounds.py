@@ -22,8 +22,10 @@ PROGRAMS = {
         p(A, B, mmin<D>) <- p(A, C, D1), p(C, B, D2), D = D1 + D2. query p(A, B, D).""",
     "longest label": """p(A, mmax<B>, mmin<B>) <- arc(A, B).
         p(A, mmax<M>, mmin<N>) <- arc(A, B), p(B, M, N). query p(A, M, N).""",
-    "counting": """p(A, B, mcount<(C, 1)>) <- arc(A, B), C = A.
-        p(A, B, mcount<(C, N)>) <- p(A, C, N), arc(C, B), N < 3. query p(A, B, N).""",
+    "paths": """p(A, B, mcount<(A, 1)>) <- arc(A, B), A < B.
+        p(A, B, mcount<(C, N)>) <- p(A, C, N), arc(C, B), C < B. query p(A, B, N).""",
+    "paths, each a solution": """p(A, B, msum<N>) <- arc(A, B), A < B, N = 1.
+        p(A, B, msum<N>) <- p(A, C, N), arc(C, B), C < B. query p(A, B, N).""",
 }  # fmt: skip
 
 

@@ -6,13 +6,26 @@ import re
 import shutil
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from caladan.data import output
 from caladan.data.source import suffix
 
 if TYPE_CHECKING:
-    from caladan.result import Relation
+    import pyarrow as pa
+
+
+class Relation(Protocol):
+    """What is written: facts that can leave as Arrow or as a DataFrame."""
+
+    def arrow(self) -> pa.Table:
+        """All facts."""
+        ...
+
+    def spark(self, session: Any) -> Any:
+        """All facts, for Spark."""
+        ...
+
 
 _PART: Final = re.compile(r"part-.*|_SUCCESS|_temporary|\.(part-.*|_SUCCESS)\.crc|\w+=.*")
 """What a folder of facts holds: parts, marks, checksums, partitions."""
@@ -49,7 +62,7 @@ def _with_spark(
 ) -> None:
     if "://" not in path:
         _check(path, mode)
-    writer = cast("Any", relation.spark(session)).write
+    writer = relation.spark(session).write
     writer = writer.mode(mode).format(_SPARK_FORMAT.get(format, format))
     if format in ("csv", "tsv"):
         writer = writer.option("sep", "\t" if format == "tsv" else ",").option("header", header)

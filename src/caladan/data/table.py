@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from caladan.data.schema import column_type, empty_table
 from caladan.program import Column, Type
-
-if TYPE_CHECKING:
-    from caladan.engines.interface import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +35,12 @@ class ArrowTable:
         """There is nothing to let go of."""
 
 
-def empty(columns: Sequence[Column]) -> Table:
+def empty(columns: Sequence[Column]) -> ArrowTable:
     """A relation without facts."""
     return ArrowTable(tuple(columns), empty_table(columns))
 
 
-def wrap(data: pa.Table) -> Table:
+def wrap(data: pa.Table) -> ArrowTable:
     """An Arrow table as it is."""
     columns = tuple(Column(f.name, column_type(f.type) or Type.STRING) for f in data.schema)
     return ArrowTable(columns, data)
