@@ -197,9 +197,10 @@ def _packed_levels(keys: Keys, lows: list[int], widths: list[int]) -> Levels:
     *upper, last = _places(widths)
     for level, (shift, mask) in enumerate(upper):
         # Columns that are all one word have no bits at all, and there is one node if any.
-        nodes = tries.count_starts(keys, shift) if any(widths) else min(len(keys), 1)
+        has_bits = any(widths[: level + 1])
+        nodes = tries.count_starts(keys, shift) if has_bits else min(len(keys), 1)
         first = np.empty(nodes + 1, np.int64)
-        if any(widths):
+        if has_bits:
             tries.list_starts(keys, shift, first)
         else:
             first[:1], first[-1] = 0, len(keys)
