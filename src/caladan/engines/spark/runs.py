@@ -80,19 +80,18 @@ class Workspace:
             sums = [sf.sum(sf.col(flag).cast("long")).alias(flag) for flag in flags]
             frame = frame.observe(_OBSERVED, *sums)
         held = frame.localCheckpoint(eager=False, storageLevel=_HELD)
-        try:
-            plan = cast("Any", held)._jdf.queryExecution().logical()
-            _forget_estimates(plan)
-            handle = plan.rdd()
-            count, partitions = int(handle.count()), int(handle.getNumPartitions())
-            counted = observed(frame, _OBSERVED, len(flags)) if flags else ()
-        except (AttributeError, Py4JError) as problem:
-            if hasattr(problem, "java_exception"):
-                raise
-            handle = None
-            count, partitions = held.count(), held.rdd.getNumPartitions()
+        handle = _handle(held)
+        if handle is None:
             counted = tuple(held.where(sf.col(flag)).count() for flag in flags)
-        run = Run(held, count, partitions, counted, handle)
+            run = Run(held, held.count(), held.rdd.getNumPartitions(), counted, None)
+        else:
+            try:
+                count = int(handle.count())
+            except BaseException:
+                handle.unpersist(False)  # parts of it may have been computed
+                raise
+            counted = observed(frame, _OBSERVED, len(flags)) if flags else ()
+            run = Run(held, count, int(handle.getNumPartitions()), counted, handle)
         self._alive.add(run)
         return run
 
@@ -127,6 +126,16 @@ class Workspace:
     def one_row(self) -> DataFrame:
         """One row without columns."""
         return self.session.range(0, 1, 1, 1).select()
+
+
+def _handle(held: DataFrame) -> Any:
+    """The RDD behind a checkpointed frame, None where Spark does not show it."""
+    try:
+        plan = cast("Any", held)._jdf.queryExecution().logical()
+        _forget_estimates(plan)
+        return plan.rdd()
+    except (AttributeError, Py4JError):
+        return None
 
 
 def _forget_estimates(plan: Any) -> None:
