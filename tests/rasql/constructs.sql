@@ -92,6 +92,14 @@ WITH RECURSIVE tc(Src, Dst) AS (
   SELECT tc.Src, edge.Dst FROM tc, edge WHERE tc.Dst = edge.Src
 ) SELECT * FROM tc;
 
+-- case: not in a query
+WITH RECURSIVE tc(Src, Dst) AS (
+  SELECT Src, Dst FROM edge WHERE Dst NOT IN (SELECT e.Src FROM edge AS e WHERE e.Cost > 4)
+  UNION
+  SELECT tc.Src, edge.Dst FROM tc, edge WHERE tc.Dst = edge.Src
+    AND tc.Src NOT IN (SELECT Dst FROM edge AS e WHERE e.Dst > edge.Dst)
+) SELECT * FROM tc;
+
 -- case: not in
 WITH RECURSIVE tc(Src, Dst) AS (
   SELECT Src, Dst FROM edge WHERE Kind NOT IN ('a', 'z')

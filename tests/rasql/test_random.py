@@ -8,7 +8,6 @@ from typing import Any
 
 import duckdb
 import pandas as pd
-import pytest
 from hypothesis import given, strategies as st
 from tests.programs.compare import difference
 
@@ -130,10 +129,6 @@ def sums(draw: st.DrawFn) -> tuple[str, str]:
     return view.format(rows.replace(" FROM", f", {value} FROM", 1)), counted
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="EXISTS under OR beside IS NOT NULL: C063 instead of an answer (rasql/scope.py)",
-)
 @given(ROWS, ROWS, HOLED, sums())
 def test_sums_agree(edge: Any, other: Any, holed: Any, queries: tuple[str, str]) -> None:
     data = {

@@ -198,11 +198,13 @@ class Translation:
     def _ways(
         self, scope: Scope, condition: exp.Expr | None, *, disjoint: bool
     ) -> list[list[Leaf]]:
-        def whole(node: exp.Expr) -> bool:
-            return any(place.column.nullable for place in scope.places(node))
+        def nullable(node: exp.Expr) -> bool:
+            # What a subquery selects may be NULL: whether it is, its own scope would tell.
+            is_query = node.find(exp.Query) is not None
+            return is_query or any(place.column.nullable for place in scope.places(node))
 
         span = span_of(condition, self._source)
-        return alternatives(condition, span, disjoint=disjoint, whole=whole)
+        return alternatives(condition, span, disjoint=disjoint, nullable=nullable)
 
     def _conditions(self, body: Body, way: Sequence[Leaf]) -> None:
         rest = [leaf for leaf in way if not body.equate(leaf)]
@@ -238,19 +240,13 @@ class Translation:
     def _in_query(self, body: Body, leaf: Leaf) -> None:
         node = leaf.node
         query = node.args["query"].unnest()
-        if leaf.negated:
-            unsupported(
-                "NOT IN with a subquery",
-                span_of(node, self._source),
-                "write NOT EXISTS (SELECT 1 FROM … WHERE … = …), which also says what NULL does",
-            )
         subject = node.this.copy()
         for column, original in zip(
             subject.find_all(exp.Column), node.this.find_all(exp.Column), strict=True
         ):
             column.meta[BOUND] = body.scope.place(original)
         selected = query.selects[0].unalias() if query.selects else None
-        self._exists(body, query, False, selected and (subject, selected))
+        self._exists(body, query, leaf.negated, selected and (subject, selected))
 
     def _exists(
         self,
@@ -267,6 +263,12 @@ class Translation:
         condition = _both(joined, select.args.get("where"))
         if equal is not None:
             subject, selected = equal
+            if negated and any(p.column.nullable for n in equal for p in scope.places(n)):
+                unsupported(
+                    "NOT IN where a value may be NULL",
+                    span,
+                    "write NOT EXISTS (SELECT 1 FROM … WHERE … = …), which says what NULL does",
+                )
             condition = _both(exp.EQ(this=subject, expression=selected), condition)
         bodies: list[Body] = []
         for way in self._ways(scope, condition, disjoint=False):

@@ -2,13 +2,14 @@
 
 AND and OR are multiplied out, NOT moves inwards. Where a view adds up, the alternatives exclude
 each other, for a row that two of them derive would count twice: `a OR b` becomes `a` and `not a and
-b`.
+b`. That is right only if `a` is never NULL; of two such conditions either may be the first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
 from typing import Final
 
@@ -36,13 +37,13 @@ def alternatives(
     span: Span | None,
     *,
     disjoint: bool,
-    whole: Callable[[exp.Expr], bool],
+    nullable: Callable[[exp.Expr], bool],
 ) -> Alternatives:
     """The alternatives of a condition; none at all if it can never hold.
 
-    `whole` tells of an OR that must not be taken apart.
+    `nullable` tells whether a condition without AND, OR and NOT may be NULL.
     """
-    found = [list[Leaf]()] if node is None else _Expansion(disjoint, whole).expand(node, False)
+    found = [list[Leaf]()] if node is None else _Expansion(disjoint, nullable).expand(node, False)
     if len(found) > MOST:
         unsupported(
             f"the condition has more than {MOST} alternatives once OR is multiplied out",
@@ -55,7 +56,7 @@ def alternatives(
 @dataclass(frozen=True, slots=True)
 class _Expansion:
     disjoint: bool
-    whole: Callable[[exp.Expr], bool]
+    nullable: Callable[[exp.Expr], bool]
 
     def expand(self, node: exp.Expr, negated: bool) -> Alternatives:
         match node:
@@ -69,8 +70,10 @@ class _Expansion:
                 sides = (node.this, node.expression)
                 if isinstance(node, exp.And) != negated:
                     return self._all([(side, negated) for side in sides])
-                if self.disjoint and self.whole(node):
-                    return [[Leaf(node, negated)]]
+                if self.disjoint:
+                    sides = tuple(sorted(sides, key=self._may_be_null))
+                    if self._may_be_null(sides[0]):
+                        return [[Leaf(node, negated)]]
                 return self._any([(side, negated) for side in sides])
             case exp.Between():
                 low = exp.GTE(this=node.this, expression=node.args["low"])
@@ -80,8 +83,7 @@ class _Expansion:
                 options: list[exp.Expr] = [
                     exp.EQ(this=node.this, expression=each) for each in node.expressions
                 ]
-                parts = [(option, negated) for option in options]
-                return self._all(parts) if negated else self._any(parts)
+                return self.expand(reduce(_or, options), negated)
             case _:
                 return [[Leaf(node, negated)]]
 
@@ -97,6 +99,21 @@ class _Expansion:
             before = [(node, not negated) for node, negated in parts[:i]]
             ways += self._all([*before, part])
         return ways
+
+    def _may_be_null(self, node: exp.Expr) -> bool:
+        match node:
+            case exp.Paren() | exp.Not():
+                return self._may_be_null(node.this)
+            case exp.And() | exp.Or():
+                return self._may_be_null(node.this) or self._may_be_null(node.expression)
+            case exp.Exists() | exp.Is() | exp.Boolean():
+                return False
+            case _:
+                return self.nullable(node)
+
+
+def _or(one: exp.Expr, other: exp.Expr) -> exp.Expr:
+    return exp.Or(this=one, expression=other)
 
 
 def _is_value(node: exp.Expr) -> bool:

@@ -131,7 +131,7 @@ class Values:
             if subject is not None:
                 condition = exp.EQ(this=subject, expression=condition)
             then = self.value(branch.args["true"])
-            ways = alternatives(condition, span, disjoint=False, whole=lambda _: False)
+            ways = alternatives(condition, span, disjoint=False, nullable=lambda _: False)
             for way in reversed(ways):
                 result = Conditional(self._tests(way, span), then, result, span)
         return result
