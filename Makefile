@@ -31,8 +31,9 @@ install: $(STAMPS)/dev  ## make .venv with all that running, testing and linting
 demo: $(STAMPS)/runtime  ## run the demonstration
 	$(BIN)/python examples/demo.py $(ARGS)
 
-test: $(STAMPS)/dev  ## run all tests, in random order
-	$(BIN)/python -m pytest $(ARGS)
+# Each worker that runs a test on Spark starts a JVM of 2 GB, hence no more than four.
+test: $(STAMPS)/dev  ## run all tests, in random order, on all cores
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
 
 lint: $(STAMPS)/dev  ## check style, formatting and types
 	$(BIN)/ruff check $(ARGS)

@@ -54,13 +54,13 @@ READS = [
     ("edges.tsv", b"1\t2\n2\t3\n", {}),
     ("edges.facts", b"1\t2\n2\t3\n", {}),
     ("edges.data", b"1\t2\n2\t3\n", {"format": "tsv"}),
-    ("edges.csv.gz", gzip.compress(b"1,2\n2,3\n"), {}),
+    ("edges.csv.gz", gzip.compress(b"1,2\n2,3\n", mtime=0), {}),
     ("edges.jsonl", b'{"A": 1, "B": 2}\n\n{"B": 3, "A": 2, "C": 4}\n', {}),
     ("edges.ndjson", b'{"a": 1, "b": 2}\n{"b": 3, "a": 2}\n', {}),
     ("edges.json", b'[{"A": 1, "B": 2},\n {"B": 3, "A": 2}]\n', {}),
     ("edges.json", b"[[1, 2], [2, 3]]", {}),
     ("edges.json", b"[1, 2]\n[2, 3]", {}),
-    ("edges.jsonl.gz", gzip.compress(b'{"A": 1, "B": 2}\n{"A": 2, "B": 3}\n'), {}),
+    ("edges.jsonl.gz", gzip.compress(b'{"A": 1, "B": 2}\n{"A": 2, "B": 3}\n', mtime=0), {}),
 ]
 
 
