@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as sf
 from caladan.data.schema import ARROW
 from caladan.data.source import Source, source
 from caladan.engines.interface import Table
-from caladan.engines.spark.failures import first_line
+from caladan.engines.spark.failures import first_line, quietly
 from caladan.engines.spark.session import moved
 from caladan.errors import Source as Written
 from caladan.language.rasql.script import Hint
@@ -95,8 +95,9 @@ class SparkSQL:
 
         text = generate(tree, name, "spark")
         try:
-            found = self._child.sql(text.sql, args=dict(text.values) or None)
-            return self._frame(found, tree)
+            with quietly():
+                found = self._child.sql(text.sql, args=dict(text.values) or None)
+                return self._frame(found, tree)
         except (PySparkException, Py4JError) as problem:
             raise refused(_message(problem), tree, self._written) from None
         finally:
@@ -112,7 +113,8 @@ class SparkSQL:
         numbered = handle.toDF(*(f"c{i}" for i in range(len(frame.columns))))
         tests = [sf.max(sf.col(f"c{i}").isNull()).alias(f"c{i}") for i in open_]
         try:
-            row = numbered.agg(*tests).collect()[0]
+            with quietly():
+                row = numbered.agg(*tests).collect()[0]
         except (PySparkException, Py4JError) as problem:
             raise refused(_message(problem), frame.tree, self._written) from None
         return [frame.columns[i].name for i in open_ if row[f"c{i}"]]
@@ -194,7 +196,8 @@ class SqlTable:
 
     def _attempt(self, work: Callable[[], T]) -> T:
         try:
-            return work()
+            with quietly():
+                return work()
         except (PySparkException, Py4JError) as problem:
             raise refused(_message(problem), self.tree, self.written) from None
 

@@ -15,6 +15,8 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from pyspark import InheritableThread, SparkContext
 
+from caladan.engines.spark.failures import quietly
+
 T = TypeVar("T")
 
 _PATIENCE: Final = 0.2  # seconds between two attempts to cancel
@@ -63,7 +65,8 @@ class Attended(Generic[T]):
     def _do(self) -> None:
         try:
             self._context.addJobTag(self._tag)
-            self._result.append(self._work(self._check))
+            with quietly():
+                self._result.append(self._work(self._check))
         except BaseException as problem:
             self._problem = problem
 

@@ -2,14 +2,20 @@
 
 Rules mark what they raise: `marked(code, number)` is the text of an error that a Spark expression
 raises, and `diagnosed` finds it again in the exception that comes out of Spark, however deep.
-Anything else is C044 with the first line that means something. Nobody sees a Java stack trace.
+Anything else is C044 with the first line that means something. Nobody sees a Java stack trace,
+also not in what PySpark logs of its own accord: `quietly` keeps it from that.
 """
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterable
+import threading
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from typing import Final
+
+from pyspark.logger import PySparkLogger
 
 from caladan.analysis.core import CoreRule
 from caladan.engines.problems import division_by_zero, overflow
@@ -56,6 +62,30 @@ def cannot_start(problem: BaseException, said: str) -> CaladanError:
         f"Spark did not start: {first_line(reason or str(problem))}",
         help="`caladan run` takes settings of Spark as `--conf spark.driver.memory=2g`",
     )
+
+
+class _Quiet(logging.Filter, threading.local):
+    """Drops what is logged on a thread while that thread is in `quietly`."""
+
+    depth = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not self.depth
+
+
+_QUIET: Final = _Quiet()
+for _name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+    PySparkLogger.getLogger(_name).addFilter(_QUIET)
+
+
+@contextmanager
+def quietly() -> Generator[None]:
+    """For calls whose exceptions become diagnostics: PySpark logs them with their stack traces."""
+    _QUIET.depth += 1
+    try:
+        yield
+    finally:
+        _QUIET.depth -= 1
 
 
 def first_line(text: str) -> str:

@@ -166,12 +166,18 @@ class _Rule:
                     found[argument.name] = column
         chosen = [column.alias(self._name(variable)) for variable, column in found.items()]
 
+        condition = _all(conditions) if conditions else None
+        last: list[tuple[DataFrame, Rows]] = []  # a finished relation is the same in every round
+
         def step(read: Read) -> Rows:
             rows = read(scan.relation, scan.version)
-            frame = rows.frame
-            if conditions:
-                frame = frame.where(_all(conditions))
-            return replace(rows, frame=frame.select(*chosen))
+            if last and last[0][0] is rows.frame:
+                return last[0][1]
+            frame = rows.frame if condition is None else rows.frame.where(condition)
+            made = replace(rows, frame=frame.select(*chosen))
+            if scan.version is Version.FULL:
+                last[:] = [(rows.frame, made)]
+            return made
 
         return _Node(step, {v: self._bound(v) for v in found}, {})
 

@@ -33,6 +33,11 @@ class PlainFacts:
         names = [f"c{i}" for i in range(max(width, 1))]
         keys = [f"c{i}" for i in key] or names
         self._names = names
+        # Columns are made once: each costs several calls into the JVM, and rounds are many.
+        self._columns = [sf.col(name) for name in names]
+        self._as_new = [*self._columns, sf.lit(True).alias(FRESH)]
+        self._as_old = [*self._columns, sf.lit(False).alias(FRESH)]
+        self._is_fresh = sf.bool_and(FRESH).alias(FRESH)
         self._log = Log(workspace, names, keys, lambda frame: frame, carried=carried)
         self.new = 0
 
@@ -70,14 +75,13 @@ class PlainFacts:
     def round(self, derived: Sequence[DataFrame]) -> DataFrame:
         """The frame that a round computes: the tail with what is new."""
         log = self._log
-        found = union([frame.select(*self._names) for frame in derived])
+        found = union(derived)
         if log.runs:
             found = self._unknown(found)
-        pool = found.select(*self._names, sf.lit(True).alias(FRESH))
+        pool = found.select(*self._as_new)
         if log.tail is not None:
-            known = log.tail.frame.select(*self._names, sf.lit(False).alias(FRESH))
-            pool = known.union(pool)
-        return log.placed(pool).groupBy(*self._names).agg(sf.bool_and(FRESH).alias(FRESH))
+            pool = log.tail.frame.select(*self._as_old).union(pool)
+        return log.placed(pool).groupBy(*self._columns).agg(self._is_fresh)
 
     def spread(self) -> None:
         """Bring the facts into another number of partitions."""

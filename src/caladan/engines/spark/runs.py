@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -27,6 +28,8 @@ from caladan.engines.spark.session import created
 
 _HELD: Final = StorageLevel.MEMORY_AND_DISK
 _OBSERVED: Final = "caladan"
+_FIELDS: Final[WeakKeyDictionary[Any, list[tuple[Any, Any]]]] = WeakKeyDictionary()
+"""Of each JVM, the fields to reset; looking them up takes longer than resetting them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,12 +148,24 @@ def _forget_estimates(plan: Any) -> None:
     relation with itself squares that guess in every round; after twenty, the guess is a number of a
     million digits, and planning a round is spent multiplying it.
     """
-    nothing = plan.getClass().getClassLoader().loadClass("scala.None$").getField("MODULE$")
-    for name in ("originStats", "originConstraints"):
-        with suppress(Py4JError):  # no such field in this version of Spark
-            field = plan.getClass().getDeclaredField(name)
-            field.setAccessible(True)
-            field.set(plan, nothing.get(None))
+    for field, nothing in _estimates(plan):
+        field.set(plan, nothing)
+
+
+def _estimates(plan: Any) -> list[tuple[Any, Any]]:
+    """The fields of a checkpointed plan that hold guesses, each with what stands for none."""
+    gateway = plan._gateway_client
+    if gateway not in _FIELDS:
+        loader = plan.getClass().getClassLoader()
+        nothing = loader.loadClass("scala.None$").getField("MODULE$").get(None)
+        found: list[tuple[Any, Any]] = []
+        for name in ("originStats", "originConstraints"):
+            with suppress(Py4JError):  # no such field in this version of Spark
+                field = plan.getClass().getDeclaredField(name)
+                field.setAccessible(True)
+                found.append((field, nothing))
+        _FIELDS[gateway] = found
+    return _FIELDS[gateway]
 
 
 def release(run: Run) -> None:
