@@ -2,7 +2,7 @@
 
 A case has the files it needs, the arguments of `caladan`, and the code it must end with. What is
 printed stands in told.txt, by the case's name. Cases run on the reference engine; those marked
-`engines` run on the others too and must say the same.
+`every_engine` run on the others too and must say the same.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ CASES = (
     Case("unsafe variable", "C013", ARC + "p(A, C) <- arc(A, B).\nquery p(A, B)."),
     Case("negative cycle", "C014", ARC + "win(X) <- arc(X, Y), ~win(Y).\nquery win(X)."),
     Case("aggregate in a cycle", "C014", ARC + "d(1, 0).\nd(Y, min<D>) <- d(X, E), arc(X, Y), D = E + 1."),
+    Case("aggregate in a fact", "C015", "best(1, mmin<0>).\nbest(Y, mmin<D>) <- best(X, C), D = C + 1, Y = X.\nquery best(X, D)."),
     Case("aggregate mixed", "C015", ARC + "p(A, count<B> + B) <- arc(A, B).\nquery p(A, N)."),
     Case("aggregates disagree", "C016", ARC + "p(A, mmin<B>) <- arc(A, B).\np(A, mmax<B>) <- arc(A, B)."),
     Case("declared twice", "C017", ARC + "database({arc(A: string)})."),

@@ -90,7 +90,12 @@ def _candidates(stem: str) -> Iterator[str]:
 def _fact(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
     for argument in rule.head.arguments:
         if any(isinstance(part, Aggregate) for part in _parts(argument)):
-            found.add("C015", "an aggregate needs a body to range over", argument.span)
+            found.add(
+                "C015",
+                "an aggregate needs a body to range over",
+                argument.span,
+                help="a fact has the value itself: `best(1, 0).`",
+            )
     return CoreRule(number, rule.head.relation, rule.head.arguments, (), (), {}, span=rule.span)
 
 
