@@ -24,21 +24,21 @@ def db(spark: SparkSession) -> caladan.Session:
 
 def test_max_rounds(db: caladan.Session) -> None:
     with pytest.raises(Stopped, match="5 rounds were not enough to finish `n`") as stopped:
-        db.run(COUNTING, max_rounds=5)
+        db.run(COUNTING, max_rounds=5, strategy="frame")
     assert stopped.value.exit_code == 3
     assert stopped.value.result["n"].rows() == [(i,) for i in range(5)]
 
 
 def test_max_facts(db: caladan.Session) -> None:
     with pytest.raises(Stopped, match="more than 7 facts were derived") as stopped:
-        db.run(COUNTING, max_facts=7)
+        db.run(COUNTING, max_facts=7, strategy="frame")
     assert stopped.value.result["n"].count() == 8
 
 
 def test_timeout_between_rounds(db: caladan.Session) -> None:
     started = time.monotonic()
     with pytest.raises(Stopped, match="2 seconds were not enough to finish `n`") as stopped:
-        db.run(COUNTING, timeout=2)
+        db.run(COUNTING, timeout=2, strategy="frame")
     assert time.monotonic() - started < 30
     rows = stopped.value.result["n"].rows()
     assert rows == [(i,) for i in range(len(rows))]
@@ -49,7 +49,7 @@ def test_interrupted_like_a_user_does(db: caladan.Session) -> None:
     timer = threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(Stopped, match="interrupted while evaluating `n`") as stopped:
-        db.run(COUNTING)
+        db.run(COUNTING, strategy="frame")
     timer.join()
     assert stopped.value.exit_code == 130
     rows = stopped.value.result["n"].rows()

@@ -27,7 +27,8 @@ BAD_ROW: Final = "caladan:bad row"
 _MARK: Final = re.compile(r"caladan:(C04[01]):(\d+):")
 _CLASS: Final = re.compile(r"^(?:[a-z_]+\.)+[A-Z][\w$]*(?:Exception|Error)?:?\s*")
 _TASK: Final = re.compile(r"^Job aborted .*?: Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): ")
-_TRACE: Final = re.compile(r"^(?:\s+at |\s*Caused by: |Driver stacktrace|An error occurred)")
+_TRACE: Final = re.compile(r"^(?:\s+at |\s*\.\.\. \d+ more|Driver stacktrace|An error occurred)")
+_WAITED: Final = "Exception thrown in awaitResult:"  # of no interest: its cause is
 _HELP: Final = "`--debug` shows what Spark said in full"
 
 
@@ -91,8 +92,8 @@ def quietly() -> Generator[None]:
 def first_line(text: str) -> str:
     """The first line of an exception's text that means something to a person."""
     for line in text.splitlines():
-        told = line.strip().removeprefix(":").strip()
-        if told and not _TRACE.match(line):
+        told = line.strip().removeprefix(":").removeprefix("Caused by:").strip()
+        if told and not _TRACE.match(line) and not told.endswith(_WAITED):
             for prefix in (_CLASS, _TASK, _CLASS):
                 told = prefix.sub("", told, count=1)
             return told or line.strip()
