@@ -22,6 +22,9 @@ class Events:
     def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
         """A clique begins."""
 
+    def strategy_declined(self, relations: Sequence[str], strategy: str, reason: str) -> None:
+        """A strategy cannot evaluate a clique; another is tried."""
+
     def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
         """A rule was evaluated; `facts` are those it derived, None where nobody counted."""
 
@@ -35,6 +38,12 @@ class Events:
         self, relations: Sequence[str], rounds: int, facts: int, seconds: float
     ) -> None:
         """A clique is finished."""
+
+    def shuffled(self, size: int) -> None:
+        """So many bytes went from one task to another."""
+
+    def relation_held(self, relation: str, facts: int, nbytes: int, spilled: int) -> None:
+        """At the end: how many facts a relation has, its bytes in memory, and those on disk."""
 
     def run_done(self, seconds: float) -> None:
         """The run is over."""
@@ -58,6 +67,10 @@ class Several(Events):
         for each in self._listeners:
             each.clique_started(relations, recursive, strategy)
 
+    def strategy_declined(self, relations: Sequence[str], strategy: str, reason: str) -> None:
+        for each in self._listeners:
+            each.strategy_declined(relations, strategy, reason)
+
     def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
         for each in self._listeners:
             each.rule_done(rule, seed, facts, seconds)
@@ -75,6 +88,14 @@ class Several(Events):
     ) -> None:
         for each in self._listeners:
             each.clique_done(relations, rounds, facts, seconds)
+
+    def shuffled(self, size: int) -> None:
+        for each in self._listeners:
+            each.shuffled(size)
+
+    def relation_held(self, relation: str, facts: int, nbytes: int, spilled: int) -> None:
+        for each in self._listeners:
+            each.relation_held(relation, facts, nbytes, spilled)
 
     def run_done(self, seconds: float) -> None:
         for each in self._listeners:

@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,11 +17,19 @@ from caladan.program import Program, Type, Value
 from caladan.values import fit
 
 if TYPE_CHECKING:
+    from caladan.data.source import Source as Data
+    from caladan.engines.interface import Engine
     from caladan.language.rasql import Script
 
 UNNAMED: Final = "<program>"
 """What diagnostics call a program that did not come from a file."""
 
+_SPECIAL: Final[tuple[tuple[type, Type], ...]] = (
+    (dt.datetime, Type.DATETIME),
+    (dt.date, Type.DATE),
+    (Decimal, Type.DECIMAL),
+    (bytes, Type.BINARY),
+)
 _LOOKS_LIKE_A_PATH: Final = re.compile(r"[^\s()<>{}%]+")
 
 
@@ -68,19 +77,43 @@ def values(params: Mapping[str, object] | None) -> dict[str, Value]:
     return {name: _value(name, given) for name, given in (params or {}).items()}
 
 
+def opened(relation: str, source: Data, engine: Engine) -> Data:
+    """A source as an engine takes it: a table elsewhere becomes a DataFrame, if there is Spark."""
+    if source.kind != "external":
+        return source
+    from caladan.data.problems import only_spark
+
+    session = getattr(engine, "session", None)
+    if session is None:
+        raise only_spark(relation, source.name)
+    from caladan.engines.spark import external
+
+    return external.opened(relation, source, session)
+
+
 def options(
     max_rounds: int | None,
     max_facts: int | None,
     timeout: float | None,
     permissive: bool,
     strategy: str | None,
+    memory: int | None = None,
+    search: str | None = None,
 ) -> Options:
     """Options with limits that make sense."""
-    limits = {"max_rounds": max_rounds, "max_facts": max_facts, "timeout": timeout}
+    limits = {
+        "max_rounds": max_rounds, "max_facts": max_facts, "timeout": timeout, "memory": memory
+    }  # fmt: skip
     for name, limit in limits.items():
         if limit is not None and limit <= 0:
             raise error("C050", f"{name} must be greater than 0, not {limit}")
-    return Options(max_rounds, max_facts, timeout, permissive, strategy)
+    if search is not None:
+        from caladan.search.grades import grade_named
+
+        grade_named(search)
+    return Options(
+        max_rounds, max_facts, timeout, permissive, strategy, memory=memory, search=search
+    )
 
 
 def _is_file(text: str) -> bool:
@@ -110,7 +143,8 @@ def _text(name: str) -> str:
 
 def _value(name: str, given: object) -> Value:
     kinds = (Type.BOOLEAN, Type.LONG, Type.DOUBLE, Type.STRING)
-    for kind in (*kinds, Type.DATETIME) if isinstance(given, dt.date) else kinds:
+    special = next((type for kind, type in _SPECIAL if isinstance(given, kind)), None)
+    for kind in kinds if special is None else (special,):
         try:
             return fit(given, kind)
         except ValueError:
@@ -118,5 +152,5 @@ def _value(name: str, given: object) -> Value:
     raise error(
         "C050",
         f"the parameter `{name}` is a {type(given).__name__}, which is no value",
-        help="give a number, a string, a boolean or a datetime",
+        help="give a number, a string, a boolean, a date or a datetime",
     )

@@ -11,8 +11,11 @@ class Options:
 
     `max_rounds` bounds the rounds of each clique, `max_facts` the facts derived by the whole run,
     `timeout` its seconds. A run that meets a limit ends with diagnostic C042; what was derived so
-    far stays readable. `permissive` sets bad rows of input files aside instead of failing.
-    `strategy` forces a way of running cliques on Spark; `demand` lets bound goals drive evaluation.
+    far stays readable. `memory` bounds the bytes of relations that the embedded engine holds in
+    memory: most of what the machine has, without it; runs beyond that go to disk. `permissive` sets
+    bad rows of input files aside instead of failing. `strategy` forces a way of running cliques on
+    Spark; `demand` lets bound goals drive evaluation. `search` sends cyclic bodies through the
+    guided search on the embedded engine, by a grade of estimate: jessica, paul, ghanima or leto.
     """
 
     max_rounds: int | None = None
@@ -21,3 +24,5 @@ class Options:
     permissive: bool = False
     strategy: str | None = None
     demand: bool = True
+    memory: int | None = None
+    search: str | None = None

@@ -49,11 +49,22 @@ class DataStats:
 
 
 @dataclass(slots=True)
+class HeldStats:
+    """What a relation takes at the end of a run: bytes in memory, and on disk."""
+
+    relation: str
+    facts: int
+    nbytes: int
+    spilled: int
+
+
+@dataclass(slots=True)
 class Stats(Events):
     """What a run did.
 
     `facts` counts those derived, `skipped` the scans that guards saved. `peak_memory` is the most
-    this process has held, in bytes; `bytes_shuffled` is None where the engine does not tell.
+    this process has held, in bytes; `bytes_shuffled` is None where the engine does not tell. `held`
+    has the bytes of each relation on engines that hold them in this process.
     """
 
     engine: str = ""
@@ -62,6 +73,7 @@ class Stats(Events):
     bytes_shuffled: int | None = None
     data: list[DataStats] = field(default_factory=list[DataStats])
     cliques: list[CliqueStats] = field(default_factory=list[CliqueStats])
+    held: list[HeldStats] = field(default_factory=list[HeldStats])
 
     @property
     def rounds(self) -> int:
@@ -105,6 +117,9 @@ class Stats(Events):
 
     # ── Listening ────────────────────────────────────────────────────────────────────────────────
 
+    def shuffled(self, size: int) -> None:
+        self.bytes_shuffled = (self.bytes_shuffled or 0) + size
+
     def run_started(self, engine: str, cliques: int) -> None:
         self.engine = engine
 
@@ -134,6 +149,9 @@ class Stats(Events):
     ) -> None:
         clique = self._clique()
         clique.rounds, clique.facts, clique.seconds = rounds, facts, seconds
+
+    def relation_held(self, relation: str, facts: int, nbytes: int, spilled: int) -> None:
+        self.held.append(HeldStats(relation, facts, nbytes, spilled))
 
     def run_done(self, seconds: float) -> None:
         self.seconds += seconds

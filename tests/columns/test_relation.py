@@ -11,8 +11,8 @@ from hypothesis import given, strategies as st
 from caladan.columns.domains import (
     OffsetDomain,
     closed_domain,
+    coded_domain,
     computed_domain,
-    string_domain,
     word_of,
 )
 from caladan.columns.index import Matches, present
@@ -72,7 +72,8 @@ def test_integers(given: list[list[int]], computed: bool) -> None:
 
 @given(st.lists(st.lists(st.text())))
 def test_texts(given: list[list[str]]) -> None:
-    domain, words = string_domain([pa.chunked_array([column], pa.string()) for column in given])
+    columns = [pa.chunked_array([column], pa.string()) for column in given]
+    domain, words = coded_domain(Kind.STRING, columns)
     texts = {
         text: int(word)
         for c, w in zip(given, words, strict=True)

@@ -153,5 +153,11 @@ def test_facts_of_sixteen_columns() -> None:
     assert found == {(row[0], row[15]) for row in rows if row[3] > 5}
 
 
-def test_warmup_loads_every_kernel() -> None:
+def test_warmup_compiles_every_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    from caladan.cli import main
+    from caladan.columns.kernels import Kernel, probe
+
     assert "caladan.columns.kernels.probe" in warmup()
+    assert not any(isinstance(each, Kernel) for each in vars(probe).values())
+    assert main(["warmup"]) == 0
+    assert "kernels are ready" in capsys.readouterr().out

@@ -1,13 +1,13 @@
 """Domains: the values of a class of columns as words, and back.
 
 Columns that can meet (in a join, or because a rule copies one into the other) share a domain, so
-equal values are equal words there. A domain knows its values by rank (see ranks.py), text by its
-dictionary.
+equal values are equal words there. A domain knows its values by rank (see ranks.py); texts,
+decimals and binary data by their dictionary.
 
     OffsetDomain    word = rank - base: integers that lie close together, or that rules compute
     SortedDomain    word = place among the distinct values, in order
     InternedDomain  word = order of appearance: computed doubles; grows
-    StringDomain    word = place in a sorted dictionary of texts
+    CodedDomain     word = place in a sorted dictionary of texts, decimals or binary data
     TextDomain      word = order of appearance: texts that rules compute; grows
 
 `closed_domain` picks the cheapest for values that are known in full and encodes them on the way.
@@ -24,10 +24,10 @@ import pyarrow.compute as pc
 
 from caladan.columns.interner import ABSENT, Interner
 from caladan.columns.layout import Words
-from caladan.columns.ranks import Kind, Ranks, arrow_of, numpy_of, rank_arrow, rank_of
+from caladan.columns.ranks import CODED, Kind, Ranks, arrow_of, numpy_of, rank_arrow, rank_of
 from caladan.program import Value
 
-_FAR: Final = 1 << 31  # words from here on are the numbers of interned values
+FAR: Final = 1 << 31  # words from here on are the numbers of interned values
 _ROOMY: Final = 4  # offsets may waste so many words for each value
 
 
@@ -41,38 +41,43 @@ class OffsetDomain:
         self.base = base
         self._far = Interner()
 
+    @property
+    def is_near(self) -> bool:
+        """Whether every word so far is a distance from the base."""
+        return self.size <= FAR
+
     def words(self, ranks: Ranks) -> Words:
         """The words of ranks; a closed domain has all of them."""
         if not len(ranks):
             return np.empty(0, np.uint32)
         low, high = int(ranks.min()), int(ranks.max())
-        if low >= self.base and high - self.base < _FAR:
+        if low >= self.base and high - self.base < FAR:
             self.size = max(self.size, high - self.base + 1)
             return (ranks - self.base).astype(np.uint32)
-        near = (ranks >= self.base) & (ranks < _clamped(self.base + _FAR))
+        near = (ranks >= self.base) & (ranks < _clamped(self.base + FAR))
         words: Words = np.empty(len(ranks), np.uint32)
         words[near] = (ranks[near] - self.base).astype(np.uint32)
         ids, _ = self._far.ids(ranks[~near].view(np.uint64))
-        words[~near] = ids + np.uint32(_FAR)
-        self.size = _FAR + len(self._far)
+        words[~near] = ids + np.uint32(FAR)
+        self.size = FAR + len(self._far)
         return words
 
     def ranks(self, words: Words) -> Ranks:
         """The ranks of words."""
-        if self.size <= _FAR:
+        if self.is_near:
             return words.astype(np.int64) + self.base
-        near = words < _FAR
+        near = words < FAR
         ranks: Ranks = np.empty(len(words), np.int64)
         ranks[near] = words[near].astype(np.int64) + self.base
-        ranks[~near] = self._far.keys.view(np.int64)[words[~near] - np.uint32(_FAR)]
+        ranks[~near] = self._far.keys.view(np.int64)[words[~near] - np.uint32(FAR)]
         return ranks
 
     def find(self, rank: int) -> int | None:
         """The word of a rank, None if no fact can have it."""
-        if self.base <= rank < self.base + _FAR:
+        if self.base <= rank < self.base + FAR:
             return rank - self.base if rank - self.base < self.size else None
         word = int(self._far.find(np.array([rank], np.int64).view(np.uint64))[0])
-        return None if word == ABSENT else word + _FAR
+        return None if word == ABSENT else word + FAR
 
     def arrow(self, words: Words, type: pa.DataType) -> pa.Array:
         return rank_arrow(self.ranks(words), self.kind, type)
@@ -87,6 +92,11 @@ class SortedDomain:
         self.kind = kind
         self.size = max(len(ranks), 1)
         self._ranks = ranks
+
+    @property
+    def address(self) -> int:
+        """Where the ranks stand, in the order of words."""
+        return self._ranks.ctypes.data
 
     def words(self, ranks: Ranks) -> Words:
         return np.searchsorted(self._ranks, ranks).astype(np.uint32)
@@ -129,15 +139,15 @@ class InternedDomain:
         return rank_arrow(self.ranks(words), self.kind, type)
 
 
-class StringDomain:
-    """Texts, in the order of their bytes, which is that of their characters."""
+class CodedDomain:
+    """Values of a dictionary, in order; that of texts is the order of their characters."""
 
-    kind = Kind.STRING
     grows = False
 
-    def __init__(self, texts: pa.Array) -> None:
-        self.texts = texts
-        self.size = max(len(texts), 1)
+    def __init__(self, kind: Kind, values: pa.Array) -> None:
+        self.kind = kind
+        self.values = values
+        self.size = max(len(values), 1)
 
     def words(self, ranks: Ranks) -> Words:
         return ranks.astype(np.uint32)
@@ -146,12 +156,12 @@ class StringDomain:
         """Words are in order, so they are ranks; only those of the same domain compare."""
         return words.astype(np.int64)
 
-    def find(self, text: str) -> int | None:
-        at = int(pc.index(self.texts, pa.scalar(text, self.texts.type)).as_py())
+    def find(self, value: Value) -> int | None:
+        at = int(pc.index(self.values, pa.scalar(value, self.values.type)).as_py())
         return None if at < 0 else at
 
     def arrow(self, words: Words, type: pa.DataType) -> pa.Array:
-        return self.texts.take(arrow_of(words)).cast(type)
+        return self.values.take(arrow_of(words)).cast(type)
 
 
 class TextDomain:
@@ -191,12 +201,14 @@ class TextDomain:
         return pa.array([self._texts[word] for word in words.tolist()], type)
 
 
-Domain: TypeAlias = OffsetDomain | SortedDomain | InternedDomain | StringDomain | TextDomain
+Domain: TypeAlias = OffsetDomain | SortedDomain | InternedDomain | CodedDomain | TextDomain
 
 
 def word_of(value: Value, domain: Domain) -> int | None:
     """The word of a Python value, None if the domain does not have it."""
-    if isinstance(domain, StringDomain | TextDomain):
+    if isinstance(domain, CodedDomain):
+        return domain.find(value)
+    if isinstance(domain, TextDomain):
         return domain.find(str(value))
     if domain.kind is Kind.FLOAT and isinstance(value, int):
         value = float(value)
@@ -209,7 +221,7 @@ def closed_domain(kind: Kind, columns: Sequence[Ranks]) -> tuple[Domain, list[Wo
     low = min((int(column.min()) for column in filled), default=0)
     high = max((int(column.max()) for column in filled), default=0)
     values = sum(map(len, filled))
-    if high - low < _FAR and high - low < max(_ROOMY * values, 1 << 16):
+    if high - low < FAR and high - low < max(_ROOMY * values, 1 << 16):
         near = OffsetDomain(kind, low, high - low + 1, grows=False)
         return near, [near.words(column) for column in columns]
     interner = Interner()
@@ -229,29 +241,30 @@ def computed_domain(kind: Kind, columns: Sequence[Ranks]) -> tuple[Domain, list[
         low = min((int(column.min()) for column in columns if len(column)), default=0)
         high = max((int(column.max()) for column in columns if len(column)), default=0)
         # Counting from 0 where it costs little: computed values may be smaller than given ones.
-        close = 0 <= low < 1 << 24 or high - low >= _FAR
+        close = 0 <= low < 1 << 24 or high - low >= FAR
         domain = OffsetDomain(kind, 0 if close else low, 1, grows=True)
     return domain, [domain.words(column) for column in columns]
 
 
-def string_domain(columns: Sequence[pa.ChunkedArray]) -> tuple[StringDomain, list[Words]]:
-    """A domain for all texts of some columns, and the columns in its words."""
-    whole = pa.chunked_array([c for column in columns for c in column.chunks], pa.string())
+def coded_domain(kind: Kind, columns: Sequence[pa.ChunkedArray]) -> tuple[CodedDomain, list[Words]]:
+    """A domain for all values of some columns, and the columns in its words."""
+    type = CODED[kind]
+    whole = pa.chunked_array([c for column in columns for c in column.chunks], type)
     encoded = pa.concat_arrays(whole.chunks).dictionary_encode() if whole.num_chunks else None
     if encoded is None:
-        return StringDomain(pa.array([], pa.string())), [np.empty(0, np.uint32) for _ in columns]
+        return CodedDomain(kind, pa.array([], type)), [np.empty(0, np.uint32) for _ in columns]
     order = pc.call_function("array_sort_indices", [encoded.dictionary])
     place: Words = np.empty(len(order), np.uint32)
     place[numpy_of(order)] = np.arange(len(order), dtype=np.uint32)
     words = place[numpy_of(encoded.indices)]
     ends = np.cumsum([len(column) for column in columns])
-    return StringDomain(encoded.dictionary.take(order)), np.split(words, ends[:-1])
+    return CodedDomain(kind, encoded.dictionary.take(order)), np.split(words, ends[:-1])
 
 
 def text_domain(columns: Sequence[pa.ChunkedArray]) -> tuple[TextDomain, list[Words]]:
     """A domain that takes in texts that rules compute, and the columns in its words."""
-    known, words = string_domain(columns)
-    return TextDomain(known.texts.to_pylist()), words
+    known, words = coded_domain(Kind.STRING, columns)
+    return TextDomain(known.values.to_pylist()), words
 
 
 def _clamped(rank: int) -> int:

@@ -8,6 +8,7 @@ relation has three versions: old (the runs), delta (found in the last round), ne
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from threading import Lock
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,7 @@ from caladan.columns.layout import BLOCK, Keys, Mask, Words, first_rows
 from caladan.columns.packing import Packing
 from caladan.columns.runs import Arrangement, Run, distinct, subtracted
 from caladan.columns.seen import Bitmap, Seen, WordSet
+from caladan.columns.spill import Space
 from caladan.operators.tree import Version
 
 _BITMAP_BITS: Final = 31  # of a key, for which a bitmap of all possible facts is made: 256 MB
@@ -59,7 +61,9 @@ class PackedRelation:
         self._pending_keys = 0
         self._compact_at = _COMPACT
         self._seen: Seen | None = None
+        self._may_see = True
         self._tried = 0
+        self._adding = Lock()
 
     @property
     def arity(self) -> int:
@@ -76,6 +80,26 @@ class PackedRelation:
         pending += 0 if self._seen is None else self._seen.nbytes
         return pending + sum(a.nbytes for a in (self.base, *self._others.values()))
 
+    @property
+    def spilled(self) -> int:
+        """The bytes on disk."""
+        return sum(a.spilled for a in (self.base, *self._others.values()))
+
+    @property
+    def pending_bytes(self) -> int:
+        """The bytes of what was added since the last flip."""
+        return 8 * self._pending_keys
+
+    def spill(self, space: Space) -> int:
+        """Move runs to disk, and do without a set of facts; how many bytes of memory that saves."""
+        before = self.nbytes
+        with self._adding:
+            self._seen = None
+            self._may_see = False
+        for arrangement in (self.base, *self._others.values()):
+            arrangement.spill(space)
+        return before - self.nbytes
+
     def count(self) -> int:
         return len(self.base)
 
@@ -90,7 +114,11 @@ class PackedRelation:
         self.add_keys(self.base.packing.keys(columns, rows))
 
     def add_keys(self, keys: Keys) -> None:
-        """Facts as keys of the base packing. The array is taken over."""
+        """Facts as keys of the base packing; any thread may add some. The array is taken over."""
+        with self._adding:
+            self._add_keys(keys)
+
+    def _add_keys(self, keys: Keys) -> None:
         self._tried += len(keys)
         if self._seen is not None:
             new = self._seen.unseen(keys)
@@ -159,7 +187,7 @@ class PackedRelation:
 
         From then on what is derived is sorted only if it is new.
         """
-        if self.is_worth_a_set(self.count() + len(new)):
+        if self._may_see and self.is_worth_a_set(self.count() + len(new)):
             bits = sum(self.widths)
             self._seen = Bitmap(bits) if bits <= _BITMAP_BITS else WordSet()
             for keys in (*(run.keys for run in self.base.all_runs), new):

@@ -1,8 +1,10 @@
-"""Ranks: every value that is not text as a signed 64-bit number, in the order of the values.
+"""Ranks: values as signed 64-bit numbers, in the order of the values.
 
-Integers, booleans and microseconds are their own rank. The rank of a double is its bits, with those
-of negative numbers turned round; -0.0 has the rank of 0.0, and every NaN the one above infinity. So
-equality, order, min and max of any type are those of 64-bit integers.
+Integers, booleans, days and microseconds are their own rank. The rank of a double is its bits, with
+those of negative numbers turned round; -0.0 has the rank of 0.0, and every NaN the one above
+infinity. Texts, decimals and binary data have none of their own: they go by their place in a sorted
+dictionary (see domains.py). So equality, order, min and max of any type are those of 64-bit
+integers.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import struct
+from decimal import Decimal
 from enum import Enum
 from typing import Any, Final, TypeAlias
 
@@ -18,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from caladan.notation import DECIMAL_DIGITS, DECIMAL_SCALE
 from caladan.program import Type, Value
 
 Ranks: TypeAlias = NDArray[np.int64]
@@ -37,6 +41,22 @@ class Kind(Enum):
     STRING = "string"
     BOOLEAN = "boolean"
     DATETIME = "datetime"
+    DATE = "date"
+    DECIMAL = "decimal"
+    BINARY = "binary"
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether values are known by their place in a dictionary."""
+        return self in CODED
+
+
+CODED: Final[dict[Kind, pa.DataType]] = {
+    Kind.STRING: pa.string(),
+    Kind.DECIMAL: pa.decimal128(DECIMAL_DIGITS, DECIMAL_SCALE),
+    Kind.BINARY: pa.binary(),
+}
+"""The kinds that have dictionaries, with the types of these."""
 
 
 def kind_of(type: Type) -> Kind:
@@ -56,7 +76,11 @@ def kind_of_value(value: Value) -> Kind:
         return Kind.INTEGER
     if isinstance(value, float):
         return Kind.FLOAT
-    return Kind.STRING if isinstance(value, str) else Kind.DATETIME
+    if isinstance(value, str):
+        return Kind.STRING
+    if isinstance(value, dt.date):
+        return Kind.DATETIME if isinstance(value, dt.datetime) else Kind.DATE
+    return Kind.DECIMAL if isinstance(value, Decimal) else Kind.BINARY
 
 
 def float_ranks(numbers: NDArray[np.float64]) -> Ranks:
@@ -73,7 +97,7 @@ def rank_floats(ranks: Ranks) -> NDArray[np.float64]:
 
 
 def rank_of(value: Value) -> int:
-    """The rank of a Python value that is not text.
+    """The rank of a Python value that has one.
 
     >>> rank_of(-1) < rank_of(0), rank_of(-1.5) < rank_of(-0.0) == rank_of(0.0) < rank_of(1e-300)
     (True, True)
@@ -84,6 +108,8 @@ def rank_of(value: Value) -> int:
         return bits ^ ((bits >> 63) & _MAGNITUDE)
     if isinstance(value, dt.datetime):
         return (value - _EPOCH) // _MICROSECOND
+    if isinstance(value, dt.date):
+        return (value - _EPOCH.date()).days
     assert isinstance(value, int), f"{value!r} has no rank"
     return int(value)
 
@@ -96,7 +122,7 @@ def arrow_ranks(column: pa.ChunkedArray | pa.Array, kind: Kind) -> Ranks:
         return numpy_of(column.cast(pa.uint8())).astype(np.int64)
     if kind is Kind.DATETIME:
         return numpy_of(column.cast(pa.timestamp("us")).cast(pa.int64())).copy()
-    ranks = numpy_of(column)
+    ranks = numpy_of(column.cast(pa.int32()) if kind is Kind.DATE else column)
     return ranks.astype(np.int64)
 
 
@@ -110,6 +136,8 @@ def rank_arrow(ranks: Ranks, kind: Kind, type: pa.DataType) -> pa.Array:
     integers = arrow_of(ranks)
     if kind is Kind.DATETIME:
         return integers.cast(pa.timestamp("us"))
+    if kind is Kind.DATE:
+        return integers.cast(pa.int32()).cast(pa.date32())
     return integers if type == pa.int64() else pc.cast(integers, type)
 
 

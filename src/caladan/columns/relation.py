@@ -6,7 +6,7 @@ when one grows past its width the relation is packed anew, or goes over to rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from caladan.columns.index import Index, Matches
@@ -38,8 +38,8 @@ class StoredRelation:
     """The facts of a relation, with their old, delta and new versions."""
 
     def __init__(self, domains: Sequence[Sized]) -> None:
-        self._domains = tuple(domains)
-        widths = widths_of(self._domains)
+        self.domains = tuple(domains)
+        widths = widths_of(self.domains)
         self.body: Body = RowRelation(self.arity) if widths is None else PackedRelation(widths)
 
     @classmethod
@@ -51,11 +51,21 @@ class StoredRelation:
 
     @property
     def arity(self) -> int:
-        return len(self._domains)
+        return len(self.domains)
 
     @property
     def nbytes(self) -> int:
         return self.body.nbytes
+
+    @property
+    def spilled(self) -> int:
+        """The bytes on disk."""
+        return self.body.spilled
+
+    @property
+    def pending_bytes(self) -> int:
+        """The bytes of what was added since the last flip."""
+        return self.body.pending_bytes
 
     def count(self) -> int:
         return self.body.count()
@@ -83,7 +93,8 @@ class StoredRelation:
         self.body.commit()
 
     def index(self, bound: Sequence[int], version: Version) -> Index:
-        """The relation by some bound columns."""
+        """The relation by some bound columns, wide enough for every word known so far."""
+        self._fit()
         return self.body.index(bound, version)
 
     def has_order(self, bound: Sequence[int]) -> bool:
@@ -105,10 +116,11 @@ class StoredRelation:
         return self.body.head(rows)
 
     def contains(self, columns: tuple[Words, ...]) -> Mask:
+        self._fit()
         return self.body.contains(columns)
 
     def select(self, bound: Mapping[int, int], rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
-        if any(word >= self._domains[c].size for c, word in bound.items()):
+        if any(word >= self.domains[c].size for c, word in bound.items()):
             return
         index = self.body.index(tuple(bound), Version.NEW)
         keys, lead = index.key(bound, 1)
@@ -121,21 +133,25 @@ class StoredRelation:
         """Make room for domains that have grown."""
         if not isinstance(self.body, PackedRelation):
             return
-        if all(d.size <= 1 << w for d, w in zip(self._domains, self.body.widths, strict=True)):
+        if all(d.size <= 1 << w for d, w in zip(self.domains, self.body.widths, strict=True)):
             return
-        widths = widths_of(self._domains)
+        widths = widths_of(self.domains)
         if widths is not None:
             self.body = self.body.repacked(widths)
         else:
             self.body = _by_rows(self.body)
 
 
-def stored(layout: Layout, domains: Sequence[Sized]) -> StoredRelation:
-    """A layout as a stored relation, so that it can be joined with."""
+def stored(
+    layout: Layout, domains: Sequence[Sized], check: Callable[[], None] | None = None
+) -> StoredRelation:
+    """A layout as a stored relation, so that it can be joined with; `check` may raise meanwhile."""
     if isinstance(layout, StoredRelation):
         return layout
     relation = StoredRelation(domains)
     for block in layout.blocks():
+        if check is not None:
+            check()
         relation.add(block, len(block[0]) if block else 1)
     if not domains and layout.count():
         relation.add((), 1)

@@ -80,6 +80,16 @@ class RowRelation:
         indexes = sum(t.nbytes + a.nbytes for t, a in self._indexes.values())
         return columns + self._tuples.nbytes + indexes
 
+    @property
+    def spilled(self) -> int:
+        """The bytes on disk: rows are looked up one by one, and stay in memory."""
+        return 0
+
+    @property
+    def pending_bytes(self) -> int:
+        """The bytes of what was added since the last flip."""
+        return 4 * self.arity * sum(self._pending_rows)
+
     def count(self) -> int:
         return self._rows
 
@@ -189,6 +199,13 @@ class GroupRelation(RowRelation):
 
     def delta_count(self) -> int:
         return len(self._changed_rows)
+
+    @property
+    def changed(self) -> Mask:
+        """By row, whether the group is in the delta."""
+        changed: Mask = np.zeros(self._rows, np.bool_)
+        changed[self._changed_rows] = True
+        return changed
 
     def extend(self, columns: Sequence[Words], rows: int) -> None:
         """New groups, by their key columns; their values are 0 until they are changed."""

@@ -14,10 +14,14 @@ from functools import cached_property
 
 import numpy as np
 
+from caladan.columns import pool
 from caladan.columns.kernels import probe, sorted as kernels
 from caladan.columns.layout import Counts, Keys
 from caladan.columns.packing import Packing
+from caladan.columns.spill import Space
 
+WORTH_SPILLING = 1 << 16  # keys of a run that may go to disk
+_WORTH_THREADS = 1 << 19  # keys to be sorted
 _NO_BOUNDS: Counts = np.empty(0, np.int64)
 _SMALL = 256  # keys below which a binary search is as quick as any filter
 _FILTER_BITS = 16  # bits of a filter for each key
@@ -38,11 +42,12 @@ _NO_FILTER = Filter(np.empty(0, np.uint64), 0)
 
 
 class Run:
-    """Sorted distinct keys in a packing."""
+    """Sorted distinct keys in a packing, in memory or in some space on disk."""
 
-    def __init__(self, keys: Keys, packing: Packing) -> None:
+    def __init__(self, keys: Keys, packing: Packing, space: Space | None = None) -> None:
         self.keys = keys
         self.packing = packing
+        self.space = space
         self._filters: dict[int, Filter] = {}
 
     def __len__(self) -> int:
@@ -50,10 +55,15 @@ class Run:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the keys, and of the bounds if there are any."""
+        """The bytes in memory: of the keys, and of bounds and filters if there are any."""
         bounds = self.__dict__.get("bounds", _NO_BOUNDS)
         filters = sum(each.bits.nbytes for each in self._filters.values())
-        return self.keys.nbytes + bounds.nbytes + filters
+        return bounds.nbytes + filters + (self.keys.nbytes if self.space is None else 0)
+
+    @property
+    def spilled(self) -> int:
+        """The bytes on disk."""
+        return 0 if self.space is None else self.keys.nbytes
 
     def filter(self, shift: int, lookups: int) -> Filter:
         """A filter for lookup keys of that shift, once there are enough lookups to pay for it."""
@@ -101,6 +111,24 @@ class Arrangement:
         return sum(run.nbytes for run in self.all_runs)
 
     @property
+    def spilled(self) -> int:
+        """The bytes of runs on disk."""
+        return sum(run.spilled for run in self.runs)
+
+    def spill(self, space: Space) -> int:
+        """Move the runs that are worth it to disk; how many bytes of memory that saves.
+
+        Whoever reads them goes on with the arrays they have.
+        """
+        before = self.nbytes
+        for i, run in enumerate(self.runs):
+            if run.space is None and len(run) >= WORTH_SPILLING:
+                keys = space.empty(len(run))
+                keys[:] = run.keys
+                self.runs[i] = Run(keys, self.packing, space)
+        return before - self.nbytes
+
+    @property
     def all_runs(self) -> list[Run]:
         """The runs and the delta."""
         return [*self.runs, self.delta] if self.delta is not None else self.runs
@@ -118,7 +146,9 @@ class Arrangement:
         self.runs.append(run)
         while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
             small, large = self.runs.pop(), self.runs.pop()
-            self.runs.append(Run(merged(large.keys, small.keys), self.packing))
+            space = large.space or small.space
+            keys = merged(large.keys, small.keys, space)
+            self.runs.append(Run(keys, self.packing, space))
 
     def repacked(self, packing: Packing) -> Arrangement:
         """The same facts in another packing; sorted again where the order of columns differs."""
@@ -136,15 +166,27 @@ def _repacked(run: Run, packing: Packing, resort: bool) -> Run:
     return Run(keys, packing)
 
 
-def merged(left: Keys, right: Keys) -> Keys:
-    """The union of two sorted distinct arrays."""
-    out: Keys = np.empty(len(left) + len(right), np.uint64)
+def merged(left: Keys, right: Keys, space: Space | None = None) -> Keys:
+    """The union of two sorted distinct arrays, in some space if it is given."""
+    size = len(left) + len(right)
+    out: Keys = np.empty(size, np.uint64) if space is None else space.empty(size)
     count = kernels.merge(left, right, out)
     return out[:count]
 
 
 def distinct(keys: Keys) -> Keys:
-    """Keys sorted, each once. The array is sorted in place."""
+    """Keys sorted, each once. The array is overwritten."""
+    if len(keys) < _WORTH_THREADS or pool.threads() < 2:
+        keys.sort()
+        return keys[: kernels.dedup(keys)]
+    parts = pool.in_parts(_distinct_part, np.array_split(keys, pool.threads()))
+    while len(parts) > 1:
+        twos = zip(parts[::2], parts[1::2], strict=False)
+        parts = [merged(one, other) for one, other in twos] + parts[len(parts) // 2 * 2 :]
+    return parts[0]
+
+
+def _distinct_part(keys: Keys) -> Keys:
     keys.sort()
     return keys[: kernels.dedup(keys)]
 

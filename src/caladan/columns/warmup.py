@@ -1,8 +1,7 @@
 """Warm-up: compile every kernel now, so that no run has to wait for it.
 
-Kernels have explicit signatures, so importing their modules compiles them, or loads them from
-numba's cache. `caladan.columns.warmup.warmup()` is what an installation, an image build or a worker
-calls once.
+`caladan.columns.warmup.warmup()` is what an installation (`caladan warmup`), an image build or a
+worker calls once: it fills numba's cache, and loads from there what is in it already.
 """
 
 from __future__ import annotations
@@ -14,10 +13,12 @@ from caladan.columns import kernels
 
 
 def warmup() -> tuple[str, ...]:
-    """Load every module of kernels, compiling what is not in the cache; their names."""
+    """Compile every kernel, or load it from the cache; the names of their modules."""
     names = tuple(
         f"{kernels.__name__}.{module.name}" for module in pkgutil.iter_modules(kernels.__path__)
     )
     for name in names:
-        importlib.import_module(name)
+        for each in list(vars(importlib.import_module(name)).values()):
+            if isinstance(each, kernels.Kernel):
+                each.compiled()
     return names

@@ -12,12 +12,13 @@ from typing import Final, Literal, TypeAlias
 from caladan.analysis.core import CoreRule
 from caladan.errors import Diagnostic
 
-LimitName: TypeAlias = Literal["max_rounds", "max_facts", "timeout"]
+LimitName: TypeAlias = Literal["max_rounds", "max_facts", "timeout", "memory"]
 
 _REACHED: Final[dict[LimitName, str]] = {
     "max_rounds": "{bound} rounds were not enough to finish {relations}",
     "max_facts": "more than {bound} facts were derived, while evaluating {relations}",
     "timeout": "{bound} seconds were not enough to finish {relations}",
+    "memory": "{bound} bytes of memory were not enough to finish {relations}",
 }
 
 

@@ -104,7 +104,7 @@ class Domain:
                 return words != 0
             case Kind.DATETIME:
                 return words.astype("datetime64[us]")
-            case Kind.STRING:
+            case _:  # texts: `_kind` gives no other
                 return self.texts.texts(words)
 
     def values(self, words: Words) -> list[Value]:

@@ -1,11 +1,18 @@
 """Kernels: the loops that numpy has no word for, compiled by numba, one theme a file.
 
-`kernel(signature)` is how each is declared: compiled for exactly that signature when its module is
-imported (from numba's cache when it can be), without the interpreter lock, so that threads run
-side by side. Arrays are C-contiguous and of few types: u64 keys, u32 words, i64 bounds, u64 bits.
+`kernel(signature)` is how each is declared: compiled for exactly that signature (from numba's cache
+when it can be), without the interpreter lock, so that threads run side by side. Arrays are
+C-contiguous and of few types: u64 keys, u32 words, i64 bounds, u64 bits.
+
+A kernel is compiled when it is first called, and not before numba is worth loading: that takes half
+a second, in which Python goes through a small program by itself. So kernels run as the plain Python
+that they are until they have been handed `_WORTH_NUMBA` array elements in all. They name their
+types by numpy (`from numpy import uint64 as u8`), which means the same either way; a file that
+needs more of numba imports it, and from then on everything is compiled.
 
 With CALADAN_CHECK=1 in the environment every index is checked against its bounds; those builds
-have a cache of their own, for numba does not tell them apart.
+have a cache of their own, for numba does not tell them apart. With CALADAN_INTERPRET=1 kernels
+stay plain Python for as long as nobody imports numba. Both are for tests.
 
 A kernel's cache is renewed when its own file changes. So kernels call only kernels of their own
 file, and every `helper` in it.
@@ -14,36 +21,85 @@ file, and every `helper` in it.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
-import numba
-from numba.core import config as numba_config
+import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 CHECKED: Final = os.environ.get("CALADAN_CHECK", "") not in ("", "0")
-
-if CHECKED:
-    _HOME = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    numba_config.CACHE_DIR = str(_HOME / "caladan" / "checked")  # pyright: ignore[reportAttributeAccessIssue]
+_INTERPRETED: Final = os.environ.get("CALADAN_INTERPRET", "") not in ("", "0")
+_WORTH_NUMBA: Final = 50_000
 
 
 def kernel(signature: str | list[str]) -> Callable[[F], F]:
-    """Compile a function for a signature such as `"i8(u8[::1], u8[::1])"`."""
-    return cast("Callable[[F], F]", numba.njit(signature, **_OPTIONS))
+    """Compile a function for a signature such as `"i8(u8[::1], u8[::1])"` when it is needed."""
+    return lambda function: cast("F", Kernel(function, signature))
 
 
 def helper(function: F) -> F:
     """A small function for kernels of the same file; it is compiled into its callers."""
-    return cast("F", numba.njit(**_OPTIONS)(function))
+    return cast("F", Kernel(function, None))
 
 
-_OPTIONS: Final[dict[str, Any]] = {
-    "nogil": True,
-    "cache": True,
-    "boundscheck": CHECKED,
-    # Division by zero gives inf or 0 instead of raising: no kernel divides by what data brings.
-    "error_model": "numpy",
-}
+def is_loaded() -> bool:
+    """Whether numba is there: then kernels are compiled at their first call."""
+    return "numba" in sys.modules
+
+
+class Kernel:
+    """A function that is compiled when that pays; until then it is what it says in Python."""
+
+    elements = 0  # that kernels were handed as plain Python, all together
+
+    def __init__(self, function: Callable[..., Any], signature: str | list[str] | None) -> None:
+        self.function = function
+        self._signature = signature
+        self._compiled: Callable[..., Any] | None = None
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self._compiled is None and self._is_small(arguments):
+            with np.errstate(over="ignore"):  # hashes overflow, as they should
+                return self.function(*arguments)
+        return self.compiled()(*arguments)
+
+    def compiled(self) -> Callable[..., Any]:
+        """The compiled function. It takes this one's place in its module, and so do its callees."""
+        if self._compiled is None:
+            import numba
+
+            names = self.function.__globals__
+            for name in self.function.__code__.co_names:
+                if isinstance(callee := names.get(name), Kernel):
+                    callee.compiled()
+            compiler = cast("Any", numba.njit)(self._signature, **_options())
+            self._compiled = cast("Callable[..., Any]", compiler(self.function))
+            names[self.function.__name__] = self._compiled
+        return self._compiled
+
+    def _is_small(self, arguments: tuple[Any, ...]) -> bool:
+        """Whether to go on without numba; who has loaded it already need not."""
+        if is_loaded() or CHECKED:
+            return False
+        if self._signature is not None:  # a helper is part of its caller
+            Kernel.elements += sum(a.size for a in arguments if isinstance(a, np.ndarray))
+        return _INTERPRETED or Kernel.elements < _WORTH_NUMBA
+
+
+def _options() -> dict[str, Any]:
+    if CHECKED:
+        from numba.core import config
+
+        home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+        config.CACHE_DIR = str(home / "caladan" / "checked")  # pyright: ignore[reportAttributeAccessIssue]
+    return {
+        "nogil": True,
+        "cache": True,
+        "boundscheck": CHECKED,
+        # Division by zero gives inf or 0 instead of raising: no kernel divides by what data brings.
+        "error_model": "numpy",
+    }

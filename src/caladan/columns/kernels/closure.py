@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import i8, u4, u8
+from numpy import int64 as i8, uint32 as u4, uint64 as u8
 
 from caladan.columns.kernels import helper, kernel
 from caladan.columns.kernels.intrinsics import lowest

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import u4
+from numpy import uint32 as u4
 
 from caladan.columns.kernels import kernel
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import i8, u8
+from numpy import int64 as i8, uint64 as u8
 
 from caladan.columns.kernels import helper, kernel
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import u4, u8
+from numpy import uint32 as u4, uint64 as u8
 
 from caladan.columns.kernels import kernel
 

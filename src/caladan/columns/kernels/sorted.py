@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import u8
+from numpy import uint64 as u8
 
 from caladan.columns.kernels import helper, kernel
 

@@ -10,14 +10,23 @@ new facts: keys in the base packing, a hash table to tell what is there, and for
 table of chains. A fact enters the indexes when it is taken from the worklist; so of two facts that
 meet in a rule, the later one finds the earlier.
 
+A relation of groups with a best value (mmin, mmax) has its value in the lowest bits of a key, and
+the hash table is one of groups. A better value of a group is a new fact; the one before stays in
+the worklist if its round has begun, and gives its place up otherwise.
+
 Tables, one row each (the columns are named below):
 
     relations   where the tail of a relation stands, and its runs
     indexes     a relation by some columns: its runs in that order, its chains in the tail
     fields      how the lookup key of an index is made from a fact: shift, mask, shift in the key
     runs        address and length of the keys, address and length of the bounds
-    steps       a rule: seed, then lookups, tests and a head, each with its terms
+    steps       a rule: seed, then lookups, tests, arithmetic and a head, each with its terms
     terms       a word: a register or a constant, and its places in keys
+
+Arithmetic goes by ranks: a computation reads ranks and leaves one in a register, `RANK` and
+`WORD` go from words to ranks and back. The machine does only what is sure: a number that leaves 64
+bits, a division by zero, a word that its domain or a key has no room for ends the work before the
+fact is taken, and the round is done by whole columns, which know what to make of it.
 """
 
 from __future__ import annotations
@@ -35,15 +44,14 @@ Array = Any
 Scalar = Any  # numba tells signed and unsigned apart, Python does not
 
 # Columns of `relations`.
-TAIL, CAPACITY, COUNT, TAKEN, SLOTS, SLOT_MASK, INDEX_0, INDEX_N, RUN_0, RUN_N, LEAD, END = range(
-    12
-)
+TAIL, CAPACITY, COUNT, TAKEN, SLOTS, SLOT_MASK, INDEX_0, INDEX_N, RUN_0, RUN_N = range(10)
+LEAD, END, VALUE_BITS, LARGER = range(10, 14)
 # Columns of `indexes`.
 OF, X_SLOTS, X_MASK, CHAIN, FIELD_0, FIELD_N, X_RUN_0, X_RUN_N, SHIFT, X_LEAD = range(10)
 # Columns of `steps`.
 KIND, WHAT, EXTRA, KEY_0, KEY_N, BIND_0, BIND_N, CHECK_0, CHECK_N = range(9)
 # Kinds of steps.
-SEED, LOOKUP, EXISTS, ABSENT, COMPARE, EMIT = range(6)
+SEED, LOOKUP, EXISTS, ABSENT, COMPARE, EMIT, COMPUTE = range(7)
 # Columns of `terms`.
 REGISTER, BASE_SHIFT, MASK, INDEX_SHIFT, CONSTANT = range(5)
 # Columns of `runs`.
@@ -51,9 +59,11 @@ KEYS, KEYS_N, BOUNDS, BOUNDS_N = range(4)
 # Columns of the state of a step.
 AT, STOP_AT, NEXT_RUN, ADDRESS, LINK, KEY = range(6)
 # What `work` returns, besides the number of a relation whose tail is full.
-DONE, LARGE, STOPPED = -1, -2, -3
+DONE, LARGE, STOPPED, BEYOND = -1, -2, -3, -4
 # Comparisons, by EXTRA.
 EQUAL, DIFFERENT, LESS, LESS_EQUAL = range(4)
+# Computations, by EXTRA. RANK reads a table of ranks; WORD leaves the distance from a base.
+ADD, SUBTRACT, MULTIPLY, DIVIDE, REMAINDER, RANK, WORD = range(7)
 
 
 def _load(_typing: Any, _address: Any, _index: Any) -> Any:
@@ -128,13 +138,44 @@ def slot_for(base: Scalar, mask: Scalar, key: Scalar, held: Array, owners: Array
 
 
 @helper
+def value(term: Scalar, terms: Array, registers: Array) -> Scalar:
+    """What a term stands for."""
+    register = terms[term, REGISTER]
+    return terms[term, CONSTANT] if register < 0 else registers[register]
+
+
+@helper
+def improves(key: Scalar, known: Scalar, bits: Scalar, larger: Scalar) -> bool:
+    """Whether a key has a better value than another one of its group."""
+    mask = (u8(1) << u8(bits)) - u8(1)
+    return (key & mask) > (known & mask) if larger != 0 else (key & mask) < (known & mask)
+
+
+@helper
+def improves_runs(
+    key: Scalar,
+    first: Scalar,
+    last: Scalar,
+    bits: Scalar,
+    larger: Scalar,
+    lead: Scalar,
+    runs: Array,
+) -> bool:
+    """Whether a key has a better value than its group has in the runs, if it is there."""
+    group = key >> u8(bits)
+    for run in range(first, last):
+        start, end = find_start(runs, run, group, bits, lead)
+        if start < end and (load(runs[run, KEYS], start) >> u8(bits)) == group:
+            return improves(key, load(runs[run, KEYS], start), bits, larger)
+    return True
+
+
+@helper
 def made_key(first: Scalar, count: Scalar, terms: Array, registers: Array) -> Scalar:
     """A key from its terms."""
     key = u8(0)
     for t in range(first, first + count):
-        register = terms[t, REGISTER]
-        word = terms[t, CONSTANT] if register < 0 else registers[register]
-        key |= u8(word) << u8(terms[t, BASE_SHIFT])
+        key |= u8(value(t, terms, registers)) << u8(terms[t, BASE_SHIFT])
     return key
 
 
@@ -148,20 +189,16 @@ def bound(
         registers[terms[t, REGISTER]] = i8((fact >> u8(terms[t, place])) & u8(terms[t, MASK]))
     first = steps[step, CHECK_0]
     for t in range(first, first + steps[step, CHECK_N]):
-        register = terms[t, REGISTER]
-        word = terms[t, CONSTANT] if register < 0 else registers[register]
-        if word != i8((fact >> u8(terms[t, place])) & u8(terms[t, MASK])):
+        if value(t, terms, registers) != i8((fact >> u8(terms[t, place])) & u8(terms[t, MASK])):
             return False
     return True
 
 
 @helper
 def holds(step: Scalar, steps: Array, terms: Array, registers: Array) -> bool:
-    """Whether a comparison of two words holds."""
-    t = steps[step, KEY_0]
-    left = terms[t, CONSTANT] if terms[t, REGISTER] < 0 else registers[terms[t, REGISTER]]
-    t += 1
-    right = terms[t, CONSTANT] if terms[t, REGISTER] < 0 else registers[terms[t, REGISTER]]
+    """Whether a comparison of two words or ranks holds."""
+    left = value(steps[step, KEY_0], terms, registers)
+    right = value(steps[step, KEY_0] + 1, terms, registers)
     comparison = steps[step, EXTRA]
     if comparison == EQUAL:
         return left == right
@@ -171,16 +208,63 @@ def holds(step: Scalar, steps: Array, terms: Array, registers: Array) -> bool:
 
 
 @helper
+def computed(step: Scalar, steps: Array, terms: Array, registers: Array, tops: Array) -> bool:
+    """Compute into a register; False if the result is beyond what the machine can hold."""
+    t = steps[step, KEY_0]
+    left = value(t, terms, registers)
+    right = value(t + 1, terms, registers)
+    operation = steps[step, EXTRA]
+    result = i8(0)
+    if operation == WORD:
+        result = left - right
+        if ((left ^ right) & (left ^ result)) < 0:
+            return False
+        if result < 0 or result >= terms[t + 2, CONSTANT]:
+            return False
+        top = terms[t + 2, REGISTER]
+        tops[top] = max(tops[top], result)
+    elif operation == RANK:
+        result = i8(load(right, left))
+    elif operation == ADD:
+        result = left + right
+        if ((left ^ result) & (right ^ result)) < 0:
+            return False
+    elif operation == SUBTRACT:
+        result = left - right
+        if ((left ^ right) & (left ^ result)) < 0:
+            return False
+    elif operation == MULTIPLY:
+        result = left * right
+        # The smallest number times -1 overflows, and so would the division that finds out.
+        if left == -1:
+            if right != 0 and right == result:
+                return False
+        elif left != 0 and result // left != right:
+            return False
+    else:
+        if right == 0 or right == -1:
+            return False
+        quotient = left // right
+        # Rounded down; toward zero is one more where signs differ and there is a remainder.
+        if quotient < 0 and quotient * right != left:
+            quotient += 1
+        result = quotient if operation == DIVIDE else left - quotient * right
+    registers[steps[step, WHAT]] = result
+    return True
+
+
+@helper
 def fire(
     first: Scalar, relation: Scalar, fact: Scalar, steps: Array, terms: Array, relations: Array,
     indexes: Array, runs: Array, facts: Array, held: Array, owners: Array, chain_held: Array,
     chain_owners: Array, links: Array, registers: Array, states: Array, counters: Array,
+    tops: Array,
 ) -> Scalar:  # fmt: skip
-    """Run a rule for one fact. -1, or the relation whose tail is full: then fire it again."""
+    """Run a rule for one fact. DONE, BEYOND, or the relation whose tail is full: fire again."""
     if not bound(
         facts[relations[relation, TAIL] + fact], first, BASE_SHIFT, steps, terms, registers
     ):
-        return -1
+        return DONE
     step = first + 1
     down = True  # whether we come from above, or back from below for the next match
     while step > first:
@@ -189,16 +273,36 @@ def fire(
             counters[0] += 1
             head = steps[step, WHAT]
             key = made_key(steps[step, KEY_0], steps[step, KEY_N], terms, registers)
-            slot = slot_for(relations[head, SLOTS], relations[head, SLOT_MASK], key, held, owners)
-            if owners[slot] == u4(0) and not in_runs(
-                relations[head, RUN_0], relations[head, RUN_N], key, 0, relations[head, LEAD], runs
-            ):
+            bits = relations[head, VALUE_BITS]
+            tail = relations[head, TAIL]
+            slot = slot_for(
+                relations[head, SLOTS], relations[head, SLOT_MASK], key >> u8(bits), held, owners
+            )
+            is_new = False
+            if owners[slot] == u4(0):
+                if bits == 0:
+                    is_new = not in_runs(
+                        relations[head, RUN_0], relations[head, RUN_N], key, 0,
+                        relations[head, LEAD], runs,
+                    )  # fmt: skip
+                else:
+                    is_new = improves_runs(
+                        key, relations[head, RUN_0], relations[head, RUN_N], bits,
+                        relations[head, LARGER], relations[head, LEAD], runs,
+                    )  # fmt: skip
+            elif bits != 0:
+                at = i8(owners[slot]) - 1
+                if improves(key, facts[tail + at], bits, relations[head, LARGER]):
+                    is_new = at < relations[head, END]
+                    if not is_new:
+                        facts[tail + at] = key
+            if is_new:
                 count = relations[head, COUNT]
                 if count >= relations[head, CAPACITY]:
                     return head
-                held[slot] = key
+                held[slot] = key >> u8(bits)
                 owners[slot] = u4(count + 1)
-                facts[relations[head, TAIL] + count] = key
+                facts[tail + count] = key
                 relations[head, COUNT] = count + 1
             step -= 1
             down = False
@@ -264,6 +368,10 @@ def fire(
             if down:
                 if kind == COMPARE:
                     passes = holds(step, steps, terms, registers)
+                elif kind == COMPUTE:
+                    if not computed(step, steps, terms, registers, tops):
+                        return BEYOND
+                    passes = True
                 else:
                     index = steps[step, WHAT]
                     key = made_key(steps[step, KEY_0], steps[step, KEY_N], terms, registers)
@@ -284,35 +392,38 @@ def fire(
             else:
                 step -= 1
                 down = False
-    return -1
+    return DONE
 
 
 @kernel(
-    "i8(i8, i8[::1], i8[::1], i8[::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], "
+    "i8(i8[::1], i8[::1], i8[::1], i8[::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], "
     "i8[:,::1], i8[:,::1], u8[::1], u8[::1], u4[::1], u8[::1], u4[::1], u4[::1], i8[::1], "
-    "i8[:,::1], i8[::1], i8[::1])"
+    "i8[:,::1], i8[::1], i8[::1], i8[::1])"
 )
 def work(
-    most: Scalar, members: Array, rules: Array, rule_bounds: Array,
+    most: Array, members: Array, rules: Array, rule_bounds: Array,
     steps: Array, terms: Array, relations: Array, indexes: Array, fields: Array, runs: Array,
     facts: Array, held: Array, owners: Array, chain_held: Array, chain_owners: Array, links: Array,
-    registers: Array, states: Array, counters: Array, stop: Array,
+    registers: Array, states: Array, counters: Array, tops: Array, stop: Array,
 ) -> Scalar:  # fmt: skip
     """Empty the worklist, round by round.
 
-    Ends early when a round's delta is above `most`, or when stop[0] is set. `members` are the
+    Ends early when a round's delta is above most[0], when counters[1] has reached most[1] rounds
+    or the tails most[2] facts after a round, or when stop[0] is set. `members` are the
     relations of the clique; members[m] seeds rules[rule_bounds[m]:rule_bounds[m + 1]].
     counters: 0 derivations, 1 rounds, 2 facts taken.
     """
     while True:
         left = 0
+        held_facts = 0
         for m in range(members.size):
             relation = members[m]
             relations[relation, END] = relations[relation, COUNT]
             left += relations[relation, COUNT] - relations[relation, TAKEN]
+            held_facts += relations[relation, COUNT]
         if left == 0:
             return DONE
-        if left > most:
+        if left > most[0] or counters[1] >= most[1] or held_facts >= most[2]:
             return LARGE
         for m in range(members.size):
             relation = members[m]
@@ -341,8 +452,9 @@ def work(
                     full = fire(
                         rules[r], relation, fact, steps, terms, relations, indexes, runs, facts,
                         held, owners, chain_held, chain_owners, links, registers, states, counters,
+                        tops,
                     )  # fmt: skip
-                    if full >= 0:
+                    if full != DONE:
                         return full
                 relations[relation, TAKEN] = fact + 1
         counters[1] += 1
@@ -353,11 +465,16 @@ def seed(
     relation: Scalar, keys: Array, relations: Array, facts: Array, held: Array, owners: Array
 ) -> None:
     """Start a relation's tail with a delta; the tail is empty, and has room."""
+    bits = u8(relations[relation, VALUE_BITS])
     for i in range(keys.size):
         slot = slot_for(
-            relations[relation, SLOTS], relations[relation, SLOT_MASK], keys[i], held, owners
+            relations[relation, SLOTS],
+            relations[relation, SLOT_MASK],
+            keys[i] >> bits,
+            held,
+            owners,
         )
-        held[slot] = keys[i]
+        held[slot] = keys[i] >> bits
         owners[slot] = u4(i + 1)
         facts[relations[relation, TAIL] + i] = keys[i]
     relations[relation, COUNT] = keys.size

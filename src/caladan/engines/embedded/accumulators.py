@@ -18,7 +18,7 @@ from caladan.columns.interner import Tuples
 from caladan.columns.kernels import groups as kernels
 from caladan.columns.layout import Counts, Mask, Words
 from caladan.columns.ranks import Kind, Ranks, float_ranks
-from caladan.engines.embedded.expressions import Overflow, Values
+from caladan.engines.embedded.arithmetic import Overflow, Values
 from caladan.program import AggregateFunction
 
 SMALLEST: Final = ("min", "mmin")

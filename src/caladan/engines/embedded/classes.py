@@ -17,12 +17,20 @@ import pyarrow as pa
 from caladan.columns.domains import (
     Domain,
     closed_domain,
+    coded_domain,
     computed_domain,
-    string_domain,
     text_domain,
 )
 from caladan.columns.layout import Words
-from caladan.columns.ranks import Kind, Ranks, arrow_ranks, kind_of, rank_of
+from caladan.columns.ranks import (
+    CODED,
+    Kind,
+    Ranks,
+    arrow_ranks,
+    kind_of,
+    kind_of_value,
+    rank_of,
+)
 from caladan.delta.program import DeltaProgram, DeltaRule
 from caladan.engines.embedded.body import Body, kind_of_expression
 from caladan.errors import error
@@ -135,7 +143,7 @@ class Classes:
                 self._class(to).computed = True
 
     def _compare(self, number: int, comparison: Comparison) -> None:
-        """Texts that are compared must be in one order, so they share a dictionary."""
+        """Values that have a dictionary share one where they are compared, for its order."""
         sides = (comparison.left, comparison.right)
         leaves = [leaf for side in sides for leaf in self._leaves(number, side)]
         nodes = [leaf for leaf in leaves if isinstance(leaf, tuple)]
@@ -143,18 +151,18 @@ class Classes:
             for node in nodes[1:]:
                 self._unite(nodes[0], node)
             for leaf in leaves:
-                if isinstance(leaf, str):
+                if not isinstance(leaf, tuple):
                     self._constant(nodes[0], leaf)
         self._compared(number, sides)
 
-    def _leaves(self, number: int, expression: Expression) -> Iterable[Node | str]:
-        """The variables and constants of text that an expression may give."""
+    def _leaves(self, number: int, expression: Expression) -> Iterable[Node | Value]:
+        """The variables and constants with dictionaries that an expression may give."""
         match expression:
             case Variable():
-                if self._class((number, expression.name)).kind is Kind.STRING:
+                if self._class((number, expression.name)).kind.is_coded:
                     yield (number, expression.name)
             case Constant():
-                if isinstance(expression.value, str):
+                if kind_of_value(expression.value).is_coded:
                     yield expression.value
             case Conditional():
                 yield from self._leaves(number, expression.then)
@@ -251,9 +259,10 @@ def key_nodes(rule: DeltaRule, body: Body) -> Iterator[tuple[Node, Expression]]:
 
 
 def _domain(known: Class, columns: Sequence[pa.ChunkedArray]) -> tuple[Domain, list[Words]]:
-    if known.kind is Kind.STRING:
-        constants = pa.chunked_array([sorted(known.constants, key=str)], pa.string())
-        return (text_domain if known.computed else string_domain)([*columns, constants])
+    if known.kind.is_coded:
+        constants = pa.chunked_array([sorted(known.constants, key=str)], CODED[known.kind])
+        given = [*columns, constants]
+        return text_domain(given) if known.computed else coded_domain(known.kind, given)
     constant_ranks: Ranks = np.array([rank_of(value) for value in known.constants], np.int64)
     ranks = [*(arrow_ranks(column, known.kind) for column in columns), constant_ranks]
     make = computed_domain if known.computed else closed_domain

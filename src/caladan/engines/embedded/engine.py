@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from caladan.analysis.core import CoreGoal
+from caladan.columns.relation import StoredRelation
 from caladan.data.load import load
 from caladan.data.schema import arrow_schema
 from caladan.delta.program import DeltaProgram
@@ -36,8 +37,9 @@ class EmbeddedEngine:
         self, name: str, source: Source, columns: tuple[Column, ...], options: Options
     ) -> tuple[Table, pa.Table | None]:
         """The facts of a source, and the rows set aside."""
+        started = time.perf_counter()
         data, rejected = load(name, source, columns, permissive=options.permissive)
-        return LoadedTable(columns, data), rejected
+        return LoadedTable(columns, data, time.perf_counter() - started), rejected
 
     def run(
         self,
@@ -53,23 +55,30 @@ class EmbeddedEngine:
         rules = [r for c in program.cliques for r in (*c.exit_rules, *c.delta_rules)]
         bodies = [(rule, body_of(rule, program.relations)) for rule in rules]
         classes = Classes(program, bodies)
-        given = _given(program, store)
+        given = given_facts(program, store)
         words = classes.encode(given)
         encoded = {name: [(columns, given[name].num_rows)] for name, columns in words.items()}
-        evaluation = Evaluation(program, bodies, classes, encoded, limits, events)
+        evaluation = Evaluation(program, bodies, classes, encoded, limits, events, options.search)
         derived = {name for clique in program.cliques for name in clique.relations}
         relations: tuple[str, ...] = ()
         try:
             for name in program.relations:
                 if name not in derived:
                     evaluation.load(name)
+            _tell_reading(store, evaluation, events)
             for clique in program.cliques:
                 relations = clique.relations
                 evaluation.clique(clique)
         except LimitReached as reached:
             raise Stopped(reached.diagnostics[0], _tables(program, evaluation, classes)) from None
+        except MemoryError:
+            reached = limits.out_of_memory()
+            raise Stopped(reached.diagnostics[0], _tables(program, evaluation, classes)) from None
         except KeyboardInterrupt:
             raise Stopped(interrupted(relations), _tables(program, evaluation, classes)) from None
+        for name, layout in evaluation.layouts().items():
+            spilled = layout.spilled if isinstance(layout, StoredRelation) else 0
+            events.relation_held(name, layout.count(), layout.nbytes, spilled)
         events.run_done(time.perf_counter() - started)
         return _tables(program, evaluation, classes)
 
@@ -84,7 +93,7 @@ class EmbeddedEngine:
         """Nothing was started."""
 
 
-def _given(program: DeltaProgram, store: Mapping[str, Table]) -> dict[str, pa.Table]:
+def given_facts(program: DeltaProgram, store: Mapping[str, Table]) -> dict[str, pa.Table]:
     """The facts of every relation from data and from the program's text."""
     given: dict[str, pa.Table] = {}
     for name, info in program.relations.items():
@@ -103,6 +112,16 @@ def _given(program: DeltaProgram, store: Mapping[str, Table]) -> dict[str, pa.Ta
         if parts:
             given[name] = pa.concat_tables(parts) if len(parts) > 1 else parts[0]
     return given
+
+
+def _tell_reading(store: Mapping[str, Table], evaluation: Evaluation, events: Events) -> None:
+    """Tell of data that was read since the last run. What is stored has been counted already."""
+    layouts = evaluation.layouts()
+    for name, table in store.items():
+        if isinstance(table, LoadedTable) and table.reading is not None:
+            facts = layouts[name].count() if name in layouts else table.count()
+            events.data_read(name, facts, table.reading)
+            table.reading = None
 
 
 def _tables(program: DeltaProgram, evaluation: Evaluation, classes: Classes) -> dict[str, Table]:

@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import operator as operators
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from caladan.columns.domains import Domain, StringDomain, TextDomain, word_of
+from caladan.columns.domains import CodedDomain, Domain, TextDomain, word_of
 from caladan.columns.layout import Mask, Words
-from caladan.columns.ranks import Kind, Ranks, float_ranks, rank_floats, rank_of
+from caladan.columns.ranks import Kind, kind_of_value, rank_floats, rank_of
+from caladan.engines.embedded.arithmetic import (
+    Values,
+    arithmetic,
+    negative,
+)
 from caladan.engines.embedded.frontier import Frontier
 from caladan.functions import call
 from caladan.program import (
     Arithmetic,
-    ArithmeticOperator,
     Call,
     Comparison,
     Conditional,
@@ -33,35 +35,6 @@ from caladan.program import (
     Value,
     Variable,
 )
-
-LONG_MIN: Final = -(2**63)
-
-
-class DivisionByZero(ArithmeticError):
-    """A rule divided by zero."""
-
-
-class Overflow(ArithmeticError):
-    """A whole number left the range of 64 bits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Values:
-    """A column of values: doubles for kind FLOAT, else ranks (integers are their own)."""
-
-    kind: Kind
-    data: NDArray[Any]
-
-    @property
-    def ranks(self) -> Ranks:
-        """The ranks of the values."""
-        return float_ranks(self.data) if self.kind is Kind.FLOAT else self.data
-
-    def widened(self, kind: Kind) -> Values:
-        """The values as another kind holds them: integers become doubles."""
-        if self.kind is Kind.INTEGER and kind is Kind.FLOAT:
-            return Values(kind, self.data.astype(np.float64))
-        return self
 
 
 class Evaluator:
@@ -100,11 +73,11 @@ class Evaluator:
             case Constant():
                 return _constant(expression.value, frontier.rows, text)
             case Negative():
-                return _negative(self.values(expression.operand, frontier, text))
+                return negative(self.values(expression.operand, frontier, text))
             case Arithmetic():
                 left = self.values(expression.left, frontier, text)
                 right = self.values(expression.right, frontier, text)
-                return _arithmetic(expression.operator, left, right)
+                return arithmetic(expression.operator, left, right)
             case Conditional():
                 return self._choose(expression, frontier, text)
             case Call(function="length"):
@@ -175,7 +148,7 @@ class Evaluator:
     def _text(self, comparison: Comparison) -> Domain | None:
         for side in (comparison.left, comparison.right):
             for name in _gives(side):
-                if isinstance(self._domains[name], StringDomain):
+                if isinstance(self._domains[name], CodedDomain):
                     return self._domains[name]
         return None
 
@@ -234,8 +207,8 @@ def _makes_text(expression: Expression) -> bool:
 
 def _constants_hold(operator: str, left: Constant, right: Constant) -> bool:
     one, other = left.value, right.value
-    if isinstance(one, str) or isinstance(other, str):
-        return bool(_COMPARISONS[operator](one, other))
+    if kind_of_value(one).is_coded or kind_of_value(other).is_coded:
+        return bool(_PYTHON[operator](one, other))
     values = [_constant(value, 1, None) for value in (one, other)]
     return bool(compared(operator, *values)[0])
 
@@ -252,97 +225,16 @@ def _gives(expression: Expression) -> Sequence[str]:
 
 
 def _constant(value: Value, rows: int, text: Domain | None) -> Values:
-    if isinstance(value, str):
-        assert isinstance(text, StringDomain | TextDomain), f"{value!r} has no dictionary"
-        word = text.find(value)
+    kind = kind_of_value(value)
+    if kind.is_coded:
+        assert isinstance(text, CodedDomain | TextDomain), f"{value!r} has no dictionary"
+        word = word_of(value, text)
         assert word is not None, f"{value!r} is not in its dictionary"
-        return Values(Kind.STRING, np.full(rows, word, np.int64))
+        return Values(kind, np.full(rows, word, np.int64))
     if isinstance(value, float):
         return Values(Kind.FLOAT, np.full(rows, value, np.float64))
     if isinstance(value, bool):
         return Values(Kind.BOOLEAN, np.full(rows, int(value), np.int64))
     if isinstance(value, int):
         return Values(Kind.INTEGER, np.full(rows, value, np.int64))
-    return Values(Kind.DATETIME, np.full(rows, rank_of(value), np.int64))
-
-
-def _negative(operand: Values) -> Values:
-    if operand.kind is Kind.FLOAT:
-        return Values(Kind.FLOAT, -operand.data)
-    if np.any(operand.data == LONG_MIN):
-        raise Overflow
-    return Values(Kind.INTEGER, -operand.data)
-
-
-def _arithmetic(operator: ArithmeticOperator, left: Values, right: Values) -> Values:
-    if operator == "/" or Kind.FLOAT in (left.kind, right.kind):
-        return Values(Kind.FLOAT, _float(operator, left, right))
-    return Values(Kind.INTEGER, _INTEGERS[operator](left.data, right.data))
-
-
-def _float(operator: ArithmeticOperator, left: Values, right: Values) -> NDArray[np.float64]:
-    one, other = left.widened(Kind.FLOAT).data, right.widened(Kind.FLOAT).data
-    with np.errstate(all="ignore"):
-        match operator:
-            case "+":
-                return one + other
-            case "-":
-                return one - other
-            case "*":
-                return one * other
-            case "/":
-                if np.any(other == 0):
-                    raise DivisionByZero
-                return one / other
-            case _:
-                raise TypeError(f"{operator} is for whole numbers")
-
-
-def _add(left: Ranks, right: Ranks) -> Ranks:
-    total = left + right
-    if np.any(((left ^ total) & (right ^ total)) < 0):
-        raise Overflow
-    return total
-
-
-def _subtract(left: Ranks, right: Ranks) -> Ranks:
-    rest = left - right
-    if np.any(((left ^ right) & (left ^ rest)) < 0):
-        raise Overflow
-    return rest
-
-
-def _multiply(left: Ranks, right: Ranks) -> Ranks:
-    product = left * right
-    # A double is close enough to tell all but the largest products apart; those are done exactly.
-    near = np.abs(left.astype(np.float64) * right.astype(np.float64)) > 2.0**62
-    if np.any(near):
-        for one, other in zip(left[near].tolist(), right[near].tolist(), strict=True):
-            if not LONG_MIN <= one * other < -LONG_MIN:
-                raise Overflow
-    return product
-
-
-def _divide(left: Ranks, right: Ranks) -> Ranks:
-    if np.any(right == 0):
-        raise DivisionByZero
-    if np.any((left == LONG_MIN) & (right == -1)):
-        raise Overflow
-    quotient = left // right
-    # numpy rounds down; toward zero is one more where signs differ and there is a remainder.
-    return quotient + ((quotient < 0) & (quotient * right != left))
-
-
-def _remainder(left: Ranks, right: Ranks) -> Ranks:
-    if np.any(right == 0):
-        raise DivisionByZero
-    return np.fmod(left, np.where(right == -1, 1, right))
-
-
-_INTEGERS: Final[dict[str, Callable[[Ranks, Ranks], Ranks]]] = {
-    "+": _add,
-    "-": _subtract,
-    "*": _multiply,
-    "div": _divide,
-    "mod": _remainder,
-}
+    return Values(kind, np.full(rows, rank_of(value), np.int64))

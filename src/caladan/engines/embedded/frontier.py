@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,12 @@ class Frontier:
             packs.gather(self.columns[name], rows, out)
             columns[name] = out
         return columns
+
+    def parts(self, rows: int) -> Iterator[Frontier]:
+        """The solutions, so many at a time."""
+        for start in range(0, self.rows, rows):
+            end = min(start + rows, self.rows)
+            yield Frontier(end - start, {n: c[start:end] for n, c in self.columns.items()})
 
     def sample(self, rows: int) -> Frontier:
         """About so many solutions, evenly spread."""

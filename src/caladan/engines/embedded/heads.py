@@ -69,7 +69,9 @@ class PlainHead:
             self.relation.add(columns, frontier.rows)
 
         direct = DirectHead(body.columns, self._domains, self.relation, evaluator)
-        return Sink(take, direct=direct.take if direct.is_plain else None)
+        if not direct.is_plain:
+            return Sink(take)
+        return Sink(take, direct=direct.take, shared=self.relation.packed() is not None)
 
     def flip(self) -> int:
         """Make what is new the delta."""

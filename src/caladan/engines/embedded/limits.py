@@ -1,10 +1,11 @@
-"""Where a run must stop: rounds, facts and seconds, looked at between small pieces of work."""
+"""Where a run must stop: rounds, facts, seconds and memory, looked at between pieces of work."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 
+from caladan.engines.embedded.memory import Memory
 from caladan.engines.problems import LimitName, limit
 from caladan.errors import CaladanError
 from caladan.options import Options
@@ -21,6 +22,7 @@ class Limits:
         self._options = options
         self._started = time.monotonic()
         self._relations: Sequence[str] = ()
+        self.memory = Memory(options.memory)
 
     def enter(self, relations: Sequence[str]) -> None:
         """Relations that are derived from now on, to be named if a limit is reached."""
@@ -54,11 +56,25 @@ class Limits:
         if most is not None and derived > most:
             self._stop("max_facts", most)
 
+    def rounds_left(self, done: int) -> int | None:
+        """How many more rounds a clique may take."""
+        most = self._options.max_rounds
+        return None if most is None else most - done
+
+    def facts_left(self, derived: int) -> int | None:
+        """How many more facts are too many."""
+        most = self._options.max_facts
+        return None if most is None else most - derived + 1
+
     def rounds(self, done: int) -> None:
         """Stop if another round is needed and none is left."""
         most = self._options.max_rounds
         if most is not None and done >= most:
             self._stop("max_rounds", most)
+
+    def out_of_memory(self) -> LimitReached:
+        """The relations do not fit into the memory they may use."""
+        return LimitReached(limit("memory", self.memory.most, self._relations))
 
     def _stop(self, name: LimitName, bound: float) -> None:
         raise LimitReached(limit(name, bound, self._relations))

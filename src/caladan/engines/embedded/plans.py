@@ -10,27 +10,25 @@ it, and so on. An order is kept until the relations have doubled.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from caladan.columns.domains import Domain
 from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
-from caladan.engines.embedded.body import Body, names
+from caladan.engines.embedded.body import Body
 from caladan.engines.embedded.expressions import Evaluator
 from caladan.engines.embedded.frontier import Frontier
+from caladan.engines.embedded.settling import Settling
 from caladan.engines.embedded.steps import Absent, Bind, Lookup, Propose, Step, Test
 from caladan.engines.embedded.walk import Sink, Walk
 from caladan.operators.tree import Scan, Version
 from caladan.program import (
-    Arithmetic,
-    Call,
-    Comparison,
-    Conditional,
     Constant,
-    Expression,
-    Negative,
     Variable,
 )
+
+if TYPE_CHECKING:
+    from caladan.search.stored import StoredAtom
 
 SAMPLE: Final = 64
 WORTH_SAMPLING: Final = 256  # facts to start from
@@ -47,8 +45,10 @@ class RulePlan:
         domains: Mapping[str, Domain],
         columns: Callable[[str, int], Domain],
         head_domains: Sequence[Domain] = (),
+        search: str | None = None,
     ) -> None:
         self.body = body
+        self._search = search if search is not None and _is_cyclic(body) else None
         self.head_domains = head_domains
         self.evaluator = Evaluator(domains)
         self._domains = domains
@@ -61,13 +61,14 @@ class RulePlan:
 
     def run(self, sink: Sink, check: Callable[[], None]) -> None:
         """Hand all solutions to the sink; `check` is called now and then and may raise."""
-        Walk(sink, check, self.body.needed).walk(self.steps(), Frontier(1, {}))
+        Walk(sink, check, self.body.needed).run(self.steps())
 
     def steps(self) -> Sequence[Step]:
         """The steps in the order that suits the relations as they are."""
-        order = self._chosen_order()
+        order = () if self._search is not None else self._chosen_order()
         if order not in self._made:
-            self._made[order] = self._steps(order)
+            searching = self._search is not None
+            self._made[order] = self._searching() if searching else self._steps(order)
         return self._made[order]
 
     # ── The order of atoms ───────────────────────────────────────────────────────────────────────
@@ -131,7 +132,7 @@ class RulePlan:
         """A sample pushed through some steps; arithmetic that fails leaves it as it is."""
         everything = frozenset(self._domains)
         for step in steps:
-            if isinstance(step, Lookup | Propose):
+            if not isinstance(step, Absent | Bind | Test):
                 found = step.run(frontier, everything)
                 frontier = next((f for f in found if f.rows), Frontier(0, {})).sample(SAMPLE)
             else:
@@ -168,7 +169,7 @@ class RulePlan:
 
     def _steps(self, order: Iterable[int]) -> list[Step]:
         """The atoms in an order, each followed by what can be settled then."""
-        settling = _Settling(self.body, self.evaluator, self._domains, self._absent)
+        settling = Settling(self.body, self.evaluator, self._domains, self._absent)
         steps = settling.ready(frozenset())
         left = list(order)
         while left:
@@ -177,6 +178,35 @@ class RulePlan:
             steps.append(self._met(lookup, bound, left) or lookup)
             steps += settling.ready(bound | lookup.binds)
         return steps
+
+    def _searching(self) -> list[Step]:
+        """The delta, if there is one, and a search through all other atoms."""
+        from caladan.engines.embedded.searching import Search
+
+        assert self._search is not None
+        settling = Settling(self.body, self.evaluator, self._domains, self._absent)
+        steps = settling.ready(frozenset())
+        bound = frozenset[str]().union(*(s.binds for s in steps))
+        left = list(self.body.atoms)
+        first = next((scan for scan in left if scan.version is Version.DELTA), None)
+        if first is not None:
+            left.remove(first)
+            steps.append(self._lookup(first, bound))
+            steps += settling.ready(bound | steps[-1].binds)
+            bound = frozenset[str]().union(*(s.binds for s in steps))
+        steps.append(Search(tuple(map(self._searched, left)), bound, self._search))
+        return [*steps, *settling.ready(bound | steps[-1].binds)]
+
+    def _searched(self, scan: Scan) -> StoredAtom:
+        from caladan.search.stored import StoredAtom
+
+        arguments = tuple(
+            argument.name
+            if isinstance(argument, Variable)
+            else self._word(argument, scan.relation, column)
+            for column, argument in enumerate(scan.arguments)
+        )
+        return StoredAtom(self._relations[scan.relation], scan.version, arguments)
 
     def _met(self, lookup: Lookup, bound: frozenset[str], left: list[int]) -> Propose | None:
         """The lookup together with those of later atoms that bind the same one variable."""
@@ -225,57 +255,10 @@ class RulePlan:
         )
 
 
-class _Settling:
-    """What of a body still waits for variables to be bound."""
+def _is_cyclic(body: Body) -> bool:
+    from caladan.search.acyclic import is_cyclic
 
-    def __init__(
-        self,
-        body: Body,
-        evaluator: Evaluator,
-        domains: Mapping[str, Domain],
-        absent: Callable[[Scan], Absent],
-    ) -> None:
-        self._evaluator = evaluator
-        self._domains = domains
-        self._bindings = list(body.bindings)
-        # Tests that cannot fail come first: they may keep a division from failing.
-        self._tests = sorted(body.conditions, key=lambda c: _computes(c.left) or _computes(c.right))
-        self._absents = list(body.absents)
-        self._absent = absent
-
-    def ready(self, known: frozenset[str]) -> list[Step]:
-        """The steps that can be taken now that some variables are known."""
-        bound = set(known)
-        steps: list[Step] = []
-        while step := self._next(bound):
-            steps.append(step)
-            bound |= step.binds
-        return steps
-
-    def _next(self, bound: set[str]) -> Step | None:
-        for test in self._tests:
-            if not _computes(test.left) and not _computes(test.right) and names(test) <= bound:
-                self._tests.remove(test)
-                return Test(self._evaluator, test)
-        for scan in self._absents:
-            if set(scan.variables) <= bound:
-                self._absents.remove(scan)
-                return self._absent(scan)
-        for binding in self._bindings:
-            if names(binding.expression) <= bound:
-                self._bindings.remove(binding)
-                if binding.variable in bound:
-                    same = Comparison("=", Variable(binding.variable), binding.expression)
-                    return Test(self._evaluator, same)
-                domain = self._domains[binding.variable]
-                return Bind(
-                    self._evaluator, binding.variable, binding.expression, domain, binding.solved
-                )
-        for test in self._tests:
-            if names(test) <= bound:
-                self._tests.remove(test)
-                return Test(self._evaluator, test)
-        return None
+    return is_cyclic([scan.variables for scan in body.atoms])
 
 
 def _proposes(lookup: Lookup) -> bool:
@@ -292,7 +275,3 @@ def _proposes(lookup: Lookup) -> bool:
 def _grown(before: Sequence[int], now: Sequence[int]) -> bool:
     """Whether a relation has doubled, or halved, since an order was chosen."""
     return any(n > 2 * b + 64 or 8 * n + 64 < b for b, n in zip(before, now, strict=True))
-
-
-def _computes(expression: Expression) -> bool:
-    return isinstance(expression, Arithmetic | Call | Negative | Conditional)

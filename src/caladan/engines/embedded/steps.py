@@ -4,6 +4,7 @@
              nothing that is read later, keep the solutions that have such a fact
     Propose  several atoms that would each bind the same variable: for every solution the one with
              the fewest facts proposes values, and the others confirm them
+    Search   all atoms that are left, by the guided search (searching.py), if a run asks for it
     Absent   keep the solutions for which a negated atom has no fact
     Bind     a variable equals an expression: bind it
     Test     keep the solutions for which a comparison holds
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -23,11 +24,15 @@ from caladan.columns.domains import Domain
 from caladan.columns.index import Index, Matches, present
 from caladan.columns.layout import Keys, Mask, Words
 from caladan.columns.relation import StoredRelation
+from caladan.engines.embedded.arithmetic import Overflow
 from caladan.engines.embedded.body import names
-from caladan.engines.embedded.expressions import Evaluator, Overflow
+from caladan.engines.embedded.expressions import Evaluator
 from caladan.engines.embedded.frontier import Frontier
 from caladan.operators.tree import Version
 from caladan.program import Comparison, Expression
+
+if TYPE_CHECKING:
+    from caladan.engines.embedded.searching import Search
 
 ROOM: Final = 1 << 18
 
@@ -189,11 +194,15 @@ class Absent:
         """None."""
         return frozenset()
 
+    def index(self) -> Index:
+        """The relation by the bound columns."""
+        return self.relation.index(tuple(self.bound), Version.FULL)
+
     def apply(self, frontier: Frontier) -> Frontier:
         """The solutions without a match."""
         if not self.bound:
             return frontier if not self.relation.count() else Frontier(0, {})
-        index = self.relation.index(tuple(self.bound), Version.FULL)
+        index = self.index()
         words = {c: frontier.columns[v] if isinstance(v, str) else v for c, v in self.bound.items()}
         return frontier.where(~present(index, *index.key(words, frontier.rows)))
 
@@ -262,7 +271,7 @@ class Test:
         return frontier.where(self.evaluator.holds(self.comparison, frontier))
 
 
-Step: TypeAlias = Lookup | Propose | Absent | Bind | Test
+Step: TypeAlias = "Lookup | Propose | Search | Absent | Bind | Test"
 
 
 def _kept(frontier: Frontier, keep: frozenset[str]) -> Frontier:

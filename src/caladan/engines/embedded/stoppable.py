@@ -23,23 +23,24 @@ def run_stoppable(work: Callable[[], T], stop: Counts, deadline: float | None) -
     """The result of some work; past the deadline the flag is raised, and the work should end."""
     results: list[T] = []
     failures: list[BaseException] = []
+    done = threading.Event()  # a thread whose `join` was interrupted may say it ended, and has not
 
     def target() -> None:
         try:
             results.append(work())
         except BaseException as failure:
             failures.append(failure)
+        finally:
+            done.set()
 
-    thread = threading.Thread(target=target, daemon=True)
-    thread.start()
+    threading.Thread(target=target, daemon=True).start()
     try:
-        while thread.is_alive():
-            thread.join(_GLANCE)
+        while not done.wait(_GLANCE):
             if deadline is not None and time.monotonic() > deadline:
                 stop[0] = 1
     except KeyboardInterrupt:
         stop[0] = 1
-        thread.join()
+        done.wait()
         raise
     if failures:
         raise failures[0]

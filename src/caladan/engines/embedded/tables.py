@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from caladan.analysis.core import CoreGoal
-from caladan.columns.domains import Domain, closed_domain, string_domain, word_of
+from caladan.columns.domains import Domain, closed_domain, coded_domain, word_of
 from caladan.columns.layout import Layout, Words, concatenated, first_rows
-from caladan.columns.ranks import Kind, arrow_ranks, kind_of
+from caladan.columns.ranks import CODED, arrow_ranks, kind_of
 from caladan.columns.relation import StoredRelation
 from caladan.data.schema import ARROW, arrow_schema
 from caladan.engines.embedded.cut import sorted_rows
@@ -26,11 +26,14 @@ from caladan.program import Column, Constant
 
 
 class LoadedTable:
-    """Data that was brought in."""
+    """Data that was brought in; `reading` is how long that took, until somebody has told."""
 
-    def __init__(self, columns: tuple[Column, ...], data: pa.Table) -> None:
+    def __init__(
+        self, columns: tuple[Column, ...], data: pa.Table, reading: float | None = None
+    ) -> None:
         self.columns = columns
         self.data = data
+        self.reading = reading
 
     def count(self) -> int:
         return self.distinct.count()
@@ -51,8 +54,8 @@ class LoadedTable:
         words: list[Words] = []
         for column, data in zip(self.columns, self.data.columns, strict=True):
             kind = kind_of(column.type)
-            if kind is Kind.STRING:
-                domain, encoded = string_domain([data])
+            if kind.is_coded:
+                domain, encoded = coded_domain(kind, [data])
             else:
                 domain, encoded = closed_domain(kind, [arrow_ranks(data, kind)])
             domains.append(domain)
@@ -137,9 +140,10 @@ class DerivedTable:
         left, right = self.domains[one], self.domains[other]
         if left is right:
             return block[one] == block[other]
-        if left.kind is Kind.STRING:
-            texts = [d.arrow(block[c], pa.string()) for d, c in ((left, one), (right, other))]
-            return np.array(pc.call_function("equal", texts))
+        if left.kind.is_coded:
+            type = CODED[left.kind]
+            values = [d.arrow(block[c], type) for d, c in ((left, one), (right, other))]
+            return np.array(pc.call_function("equal", values))
         return left.ranks(block[one]) == right.ranks(block[other])
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from caladan.columns.kernels import is_loaded
 from caladan.columns.layout import Counts
-from caladan.columns.relation import StoredRelation
+from caladan.engines.embedded.heads import Head
 from caladan.engines.embedded.limits import Limits
 from caladan.engines.embedded.plans import RulePlan
 from caladan.engines.embedded.stoppable import run_stoppable
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 SMALL: Final = 1000  # facts of a delta
 PATIENCE: Final = 8  # small rounds in a row before the machine is worth its start
+_COLD: Final = 100  # so many more where numba would have to be loaded for it
+_ENOUGH: Final = 1 << 62  # rounds or facts, where there is no limit
 
 
 class TinyRounds:
@@ -25,34 +28,46 @@ class TinyRounds:
 
     def __init__(
         self,
-        members: Sequence[StoredRelation],
-        rules: Sequence[tuple[StoredRelation, RulePlan]],
+        members: Sequence[Head],
+        rules: Sequence[tuple[Head, RulePlan]],
         limits: Limits,
     ) -> None:
         self._members = members
         self._rules = rules
         self._limits = limits
         self._in_a_row = 0
+        self._patience = PATIENCE
         self._worklist: Worklist | None = None
-        # Limits on rounds and facts are about rounds that are looked at one by one.
-        self._suits = limits.max_rounds is None and limits.max_facts is None
+        self._suits = True
 
-    def run(self) -> int:
-        """Run the machine if it is time; how many rounds it did, 0 if it did not run."""
+    def run(self, rounds: int | None, facts: int | None) -> tuple[int, int]:
+        """Run the machine if it is time: how many rounds it did, and how many facts were new.
+
+        It does no more than so many rounds, and none after it found so many facts.
+        """
         if not self._suits or not self._is_time() or not self._ready():
-            return 0
+            return 0, 0
         assert self._worklist is not None
         worklist = self._worklist
         stop: Counts = np.zeros(1, np.int64)
         counters: Counts = np.zeros(3, np.int64)
-        run_stoppable(lambda: worklist.run(stop, counters), stop, self._limits.deadline)
+        most_rounds = _ENOUGH if rounds is None else rounds
+        most_facts = _ENOUGH if facts is None else facts
+        new = run_stoppable(
+            lambda: worklist.run(most_rounds, most_facts, stop, counters),
+            stop,
+            self._limits.deadline,
+        )
         self._limits.seconds()
-        return max(1, int(counters[1]))
+        done = int(counters[1])
+        # What was beyond the machine at once may well be so again.
+        self._patience = PATIENCE if done > PATIENCE else 2 * self._patience
+        return done, new
 
     def _is_time(self) -> bool:
-        delta = sum(member.delta_count() for member in self._members)
+        delta = sum(member.relation.delta_count() for member in self._members)
         self._in_a_row = self._in_a_row + 1 if delta < SMALL else 0
-        if self._in_a_row < PATIENCE:
+        if self._in_a_row < self._patience + (0 if is_loaded() else _COLD):
             return False
         self._in_a_row = 0
         return True

@@ -3,6 +3,9 @@
 A lookup that finds much hands its solutions on in chunks; each goes through all later steps before
 the next is made, so memory is bounded by the size of a chunk times the number of steps.
 
+Where a rule only looks things up and its head is packed, a large batch goes on in parts, one for
+each thread: whatever order they come back in, the facts are sorted before anybody sees them.
+
 Arithmetic that fails is put off behind the steps that do not need its result: those may yet throw
 out the solutions it fails for. If none is left, the failure is the rule's.
 """
@@ -10,16 +13,21 @@ out the solutions it fails for. If none is left, the failure is the rule's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import RLock
+from typing import Final
 
+from caladan.columns import pool
 from caladan.engines.embedded.frontier import Frontier
-from caladan.engines.embedded.steps import Lookup, Propose, Step
+from caladan.engines.embedded.steps import Absent, Bind, Lookup, Propose, Step, Test
+
+WORTH_THREADS: Final = 1 << 16  # solutions of a batch
 
 
 class Sink:
     """Takes a rule's solutions; `count` of them so far.
 
     `direct`, if there is one, may take the last lookup itself, with the solutions before it; it
-    returns whether it did.
+    returns whether it did. A `shared` sink may be called from several threads.
     """
 
     def __init__(
@@ -27,21 +35,29 @@ class Sink:
         take: Callable[[Frontier], None],
         finish: Callable[[], None] | None = None,
         direct: Callable[[Lookup, Frontier, Callable[[], None]], int | None] | None = None,
+        *,
+        shared: bool = False,
     ) -> None:
         self._take = take
         self._finish = finish
         self._direct = direct
+        self._lock = RLock()
+        self.shared = shared
         self.count = 0
 
     def __call__(self, frontier: Frontier) -> None:
-        self.count += frontier.rows
+        self._add(frontier.rows)
         self._take(frontier)
 
     def direct(self, lookup: Lookup, frontier: Frontier, check: Callable[[], None]) -> bool:
         """Take the last lookup, if that can be done without listing its solutions."""
         found = None if self._direct is None else self._direct(lookup, frontier, check)
-        self.count += found or 0
+        self._add(found or 0)
         return found is not None
+
+    def _add(self, rows: int) -> None:
+        with self._lock:
+            self.count += rows
 
     def finish(self) -> None:
         """There are no more solutions."""
@@ -54,13 +70,43 @@ class Walk:
 
     def __init__(self, sink: Sink, check: Callable[[], None], needed: frozenset[str]) -> None:
         self._sink = sink
-        self._check = check
         self._needed = needed
+        self._looking = check
+        self._lock = RLock()
+        self._stopped = False
+
+    def run(self, steps: Sequence[Step]) -> None:
+        """Push everything through the steps."""
+        everything = Frontier(1, {})
+        if not self._sink.shared or not _can_be_shared(steps) or pool.threads() < 2:
+            self.walk(steps, everything)
+            return
+        first, *rest = steps
+        assert isinstance(first, Lookup)
+        for batch in first.run(everything, self._needed.union(*(s.reads for s in rest))):
+            self._check()
+            if batch.rows >= WORTH_THREADS:
+                for step in rest:
+                    _prepare(step)
+                size = -(-batch.rows // (2 * pool.threads()))
+                pool.in_parts(lambda part: self.walk(rest, part), batch.parts(size), self._stop)
+            elif batch.rows:
+                self.walk(rest, batch)
+
+    def _stop(self) -> None:
+        """Let no thread go on: Python tells only the main one that the user has had enough."""
+        self._stopped = True
+
+    def _check(self) -> None:
+        if self._stopped:
+            raise KeyboardInterrupt
+        with self._lock:
+            self._looking()
 
     def walk(self, steps: Sequence[Step], frontier: Frontier) -> None:
         """Push a frontier through some steps and whatever comes out into the sink."""
         for i, step in enumerate(steps):
-            if isinstance(step, Lookup | Propose):
+            if not isinstance(step, Absent | Bind | Test):
                 rest = steps[i + 1 :]
                 if (
                     not rest
@@ -84,6 +130,31 @@ class Walk:
             if not frontier.rows:
                 return
         self._sink(frontier)
+
+
+def _can_be_shared(steps: Sequence[Step]) -> bool:
+    """Whether there is a scan, and what follows changes nothing: binding may make new words."""
+    follow = (Lookup, Propose, Absent, Test)
+    return (
+        len(steps) > 1
+        and isinstance(steps[0], Lookup)
+        and all(isinstance(s, follow) for s in steps)
+    )
+
+
+def _prepare(step: Step) -> None:
+    """Make the indexes that a step reads, before several threads want them at once."""
+    match step:
+        case Lookup():
+            step.index()
+        case Propose():
+            for lookup in step.lookups:
+                lookup.index()
+                step.confirming(lookup).index()
+        case Absent():
+            step.index()
+        case _:
+            pass
 
 
 def _put_off(steps: Sequence[Step]) -> list[Step] | None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from caladan.columns.domains import Domain, StringDomain, TextDomain
+from caladan.columns.domains import CodedDomain, Domain, TextDomain
 from caladan.columns.layout import Words
 from caladan.columns.ranks import Kind, float_ranks, rank_floats
 from caladan.columns.relation import StoredRelation
@@ -48,7 +48,7 @@ def _converted(words: Words, source: Domain, to: Domain) -> tuple[Words, np.ndar
         ranks = whole
     if to.grows:
         return to.words(ranks), fits
-    assert not isinstance(to, StringDomain | TextDomain)
+    assert not isinstance(to, CodedDomain | TextDomain)
     found = [to.find(int(rank)) for rank in ranks]
     fits &= np.array([word is not None for word in found], np.bool_)
     return np.array([word or 0 for word in found], np.uint32), fits

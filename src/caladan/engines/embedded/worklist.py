@@ -1,9 +1,10 @@
 """Handing a clique over to the tiny-delta machine, and taking it back.
 
 A `Worklist` turns the rules of a clique into the machine's tables, if they are made of what it
-knows: plain heads, lookups with something bound, negated atoms, comparisons of words. `run` gives
-it the deltas, and takes over what it found when it is done, or when deltas have grown and whole
-columns are quicker again.
+knows: plain heads, groups with a best value that nobody looks up, lookups with something bound,
+negated atoms, comparisons, arithmetic of integers. `run` gives it the deltas, and takes over what
+it found when it is done, when deltas have grown and whole columns are quicker again, or when a
+number is beyond the machine.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ from typing import Final
 
 import numpy as np
 
+from caladan.columns.domains import FAR
 from caladan.columns.kernels import worklist as machine
 from caladan.columns.layout import Counts, Keys, Words
 from caladan.columns.packed import PackedRelation
-from caladan.columns.relation import StoredRelation
 from caladan.columns.runs import Run
+from caladan.engines.embedded.groups import AggregateHead
+from caladan.engines.embedded.heads import Head
 from caladan.engines.embedded.plans import RulePlan
+from caladan.engines.embedded.worklist_groups import PackedGroups
+from caladan.engines.embedded.worklist_numbers import REGISTERS
 from caladan.engines.embedded.worklist_rules import MachineIndex, Tables, add_rule
 from caladan.operators.tree import Version
 
@@ -30,14 +35,16 @@ _LARGEST_TAIL: Final = 1 << 20
 class Worklist:
     """A clique in the machine's hands."""
 
-    def __init__(
-        self, members: Sequence[StoredRelation], rules: Sequence[tuple[StoredRelation, RulePlan]]
-    ) -> None:
+    def __init__(self, members: Sequence[Head], rules: Sequence[tuple[Head, RulePlan]]) -> None:
         tables = Tables()
-        self._members = [tables.relation(member) for member in members]
+        for member in members:
+            if isinstance(member, AggregateHead):
+                tables.groups[member.relation] = PackedGroups(member)
+        self._groups = tables.groups
+        self._members = [tables.relation(member.relation) for member in members]
         seeded: dict[int, list[int]] = {member: [] for member in self._members}
         for head, plan in rules:
-            source, start = add_rule(tables, head, plan)
+            source, start = add_rule(tables, head.relation, plan)
             seeded[source].append(start)
         # The indexes of a relation stand together.
         order = sorted(range(len(tables.indexes)), key=lambda i: tables.indexes[i].relation)
@@ -51,6 +58,9 @@ class Worklist:
         ]
         self._steps = np.array(steps, np.int64)
         self._terms = np.array(tables.terms or [(0,) * 5], np.int64)
+        self._domains = tables.domains
+        self._tops: Counts = np.zeros(max(1, len(self._domains)), np.int64)
+        self._limit_words()
         self._rules = np.array([r for m in self._members for r in seeded[m]], np.int64)
         self._rule_bounds = np.cumsum([0, *(len(seeded[m]) for m in self._members)])
         self._widths = [body.widths for body in self._packed()]
@@ -59,27 +69,52 @@ class Worklist:
 
     def still_fits(self) -> bool:
         """Whether the relations are packed as they were when the tables were made."""
-        return all(isinstance(r.body, PackedRelation) for r in self._relations) and (
-            self._widths == [body.widths for body in self._packed()]
+        return (
+            all(r in self._groups or r.packed() is not None for r in self._relations)
+            and self._widths == [body.widths for body in self._packed()]
+            and all(domain.is_near for domain in self._domains)
+            and all(groups.still_fits for groups in self._groups.values())
         )
 
-    def run(self, stop: Counts, counters: Counts) -> int:
-        """Work until nothing is new or deltas are large; returns how large the delta is now."""
+    def run(self, rounds: int, facts: int, stop: Counts, counters: Counts) -> int:
+        """Work until nothing is new, deltas are large, or so many rounds or new facts are done.
+
+        Returns how many facts were new, a better value of a group among them.
+        """
+        new = 0
         while True:
-            code = self._enter(stop, counters)
+            code, found = self._enter(rounds, facts - new, stop, counters)
             left = self._leave()
+            new += found
             if code < 0 or left > SMALL:
-                return left
+                return new
             if self._tail < _LARGEST_TAIL:
                 self._tail *= 4
                 self._make_tails()
 
-    def _packed(self) -> list[PackedRelation]:
-        return [r.body for r in self._relations if isinstance(r.body, PackedRelation)]
+    def _limit_words(self) -> None:
+        """Fill in how large the words that are computed may be: every key must have room."""
+        widths = [
+            each
+            for relation, body in zip(self._relations, self._packed(), strict=True)
+            for each in zip(relation.domains, body.widths, strict=True)
+        ]
+        rooms = [
+            min([FAR, *(1 << width for own, width in widths if own is domain)])
+            for domain in self._domains
+        ]
+        for step in self._steps:
+            if step[machine.KIND] == machine.COMPUTE and step[machine.EXTRA] == machine.WORD:
+                term = self._terms[step[machine.KEY_0] + 2]
+                term[machine.CONSTANT] = rooms[term[machine.REGISTER]]
+
+    def _packed(self) -> list[PackedRelation | PackedGroups]:
+        bodies = (self._groups.get(r) or r.packed() for r in self._relations)
+        return [body for body in bodies if body is not None]
 
     def _make_tails(self) -> None:
         """The tables of relations and indexes, and the memory of the tails they point into."""
-        relations = np.zeros((len(self._relations), 12), np.int64)
+        relations = np.zeros((len(self._relations), 14), np.int64)
         indexes = np.zeros((max(1, len(self._indexes)), 10), np.int64)
         fields: list[tuple[int, int, int]] = []
         slots = 4 * self._tail
@@ -115,6 +150,10 @@ class Worklist:
             member = number in self._members
             relations[number, machine.INDEX_N] = max(own, default=-1) + 1 if member else 0
             relations[number, machine.LEAD] = body.base.packing.leading_shift
+            if isinstance(body, PackedGroups):
+                relations[number, machine.LEAD] -= body.value_bits
+                relations[number, machine.VALUE_BITS] = body.value_bits
+                relations[number, machine.LARGER] = int(body.larger)
         self._relation_rows, self._index_rows = relations, indexes
         self._fields = np.array(fields or [(0, 0, 0)], np.int64)
         count = len(self._members)
@@ -124,10 +163,11 @@ class Worklist:
         self._chain_held: Keys = np.empty(max(1, chains * slots), np.uint64)
         self._chain_owners: Words = np.zeros(max(1, chains * slots), np.uint32)
         self._links: Words = np.zeros(max(1, chains * self._tail), np.uint32)
-        self._registers = np.zeros(64, np.int64)
+        self._registers = np.zeros(REGISTERS, np.int64)
         self._states = np.zeros((len(self._steps) + 1, 6), np.int64)
 
-    def _enter(self, stop: Counts, counters: Counts) -> int:
+    def _enter(self, rounds: int, facts: int, stop: Counts, counters: Counts) -> tuple[int, int]:
+        """What the machine ended with, and how many facts it found."""
         runs: list[tuple[int, int, int, int]] = []
         held: list[Run] = []  # keeps the arrays alive whose addresses the machine has
 
@@ -142,6 +182,8 @@ class Worklist:
                 ))  # fmt: skip
             return first, len(runs)
 
+        for groups in self._groups.values():
+            groups.refresh()
         self._owners[:] = 0
         self._chain_owners[:] = 0
         for i, index in enumerate(self._indexes):
@@ -157,13 +199,22 @@ class Worklist:
                 machine.seed(
                     number, keys, self._relation_rows, self._facts, self._held, self._owners
                 )
-        return machine.work(
-            4 * SMALL, np.array(self._members, np.int64), self._rules,
+        given = self._held_facts()
+        most = np.array([4 * SMALL, rounds, facts + given], np.int64)
+        self._tops[:] = 0
+        code = machine.work(
+            most, np.array(self._members, np.int64), self._rules,
             self._rule_bounds, self._steps, self._terms, self._relation_rows, self._index_rows,
             self._fields, np.array(runs or [(0, 0, 0, 0)], np.int64), self._facts, self._held,
             self._owners, self._chain_held, self._chain_owners, self._links, self._registers,
-            self._states, counters, stop,
+            self._states, counters, self._tops, stop,
         )  # fmt: skip
+        for domain, top in zip(self._domains, self._tops.tolist(), strict=False):
+            domain.size = max(domain.size, top + 1)
+        return code, self._held_facts() - given
+
+    def _held_facts(self) -> int:
+        return int(self._relation_rows[self._members, machine.COUNT].sum())
 
     def _version(self, index: MachineIndex) -> Version:
         return Version.OLD if index.relation in self._members else Version.FULL
@@ -177,8 +228,6 @@ class Worklist:
             delta = tail[row[machine.TAKEN] : row[machine.COUNT]].copy()
             old.sort()
             delta.sort()
-            body = self._relations[number].body
-            assert isinstance(body, PackedRelation)
-            body.absorb(old, delta)
+            self._packed()[number].absorb(old, delta)
             left += len(delta)
         return left

@@ -1,4 +1,8 @@
-"""Rules as rows of integers, for the tiny-delta machine: variables become registers."""
+"""Rules as rows of integers, for the tiny-delta machine: variables become registers.
+
+A register holds a variable's word. Arithmetic and comparisons across domains go by ranks, which
+are put into registers of their own (worklist_numbers.py).
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from caladan.columns.domains import Domain, OffsetDomain, SortedDomain, StringDomain
+from caladan.columns.domains import CodedDomain, Domain, OffsetDomain, SortedDomain
 from caladan.columns.kernels import worklist as machine
 from caladan.columns.packed import PackedIndex, PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.engines.embedded.expressions import Evaluator
 from caladan.engines.embedded.plans import RulePlan
 from caladan.engines.embedded.steps import Absent, Bind, Lookup, Propose, Step, Test
+from caladan.engines.embedded.worklist_groups import PackedGroups
+from caladan.engines.embedded.worklist_numbers import Numbers, Term, Unsuitable
 from caladan.operators.tree import Version
 from caladan.program import Comparison, Constant, Expression, Variable
 
@@ -24,10 +30,6 @@ _COMPARISONS: Final = {
     ">": (machine.LESS, True),
     ">=": (machine.LESS_EQUAL, True),
 }
-
-
-class Unsuitable(Exception):
-    """The rules have something that the machine does not know."""
 
 
 @dataclass
@@ -46,13 +48,23 @@ class Tables:
     relations: list[StoredRelation] = field(default_factory=list[StoredRelation])
     indexes: list[MachineIndex] = field(default_factory=list[MachineIndex])
     steps: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
-    terms: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
+    terms: list[Term] = field(default_factory=list[Term])
+    domains: list[OffsetDomain] = field(default_factory=list[OffsetDomain])  # that rules add to
+    groups: dict[StoredRelation, PackedGroups] = field(
+        default_factory=dict[StoredRelation, PackedGroups]
+    )
+
+    def body(self, relation: StoredRelation) -> PackedRelation | PackedGroups:
+        """What the machine reads of a relation."""
+        body = self.groups.get(relation) or relation.packed()
+        if body is None:
+            raise Unsuitable
+        return body
 
     def relation(self, relation: StoredRelation) -> int:
         """The number of a relation."""
         if relation not in self.relations:
-            if not isinstance(relation.body, PackedRelation):
-                raise Unsuitable
+            self.body(relation)
             self.relations.append(relation)
         return self.relations.index(relation)
 
@@ -91,11 +103,9 @@ class _RuleBuilder:
         self._tables = tables
         self._evaluator = evaluator
         self._registers: dict[str, int] = {}
+        self._numbers = Numbers(evaluator, self._registers, tables.domains, self._add)
 
     def seed(self, lookup: Lookup) -> None:
-        body = lookup.relation.body
-        if not isinstance(body, PackedRelation):
-            raise Unsuitable
         self._add(machine.SEED, self._tables.relation(lookup.relation), 0, [], *self._found(lookup))
 
     def step(self, step: Step) -> None:
@@ -115,22 +125,20 @@ class _RuleBuilder:
             case Test():
                 self._test(step.comparison)
             case Bind():
-                expression = step.expression
-                if not isinstance(expression, Variable) or not self._shares(
-                    expression, step.domain
-                ):
-                    raise Unsuitable
-                self._registers[step.variable] = self._registers[expression.name]
+                self._registers[step.variable] = self._register(step.expression, step.domain)
+            case _:
+                raise Unsuitable
 
     def emit(self, head: StoredRelation, plan: RulePlan) -> None:
-        body = head.body
-        if not isinstance(body, PackedRelation):
+        if plan.body.cut is not None:
             raise Unsuitable
-        key: list[tuple[int, ...]] = []
-        for column, shift, domain in zip(
-            plan.body.columns, body.base.packing.shifts, plan.head_domains, strict=True
-        ):
-            key.append(self._word(column, domain, shift))
+        shifts = self._tables.body(head).base.packing.shifts
+        key = [
+            self._word(column, domain, shift)
+            for column, shift, domain in zip(
+                plan.body.columns, shifts, plan.head_domains, strict=True
+            )
+        ]
         self._add(machine.EMIT, self._tables.relation(head), 0, key)
 
     def _lookup(self, lookup: Lookup) -> None:
@@ -145,30 +153,44 @@ class _RuleBuilder:
     def _test(self, comparison: Comparison) -> None:
         operator, swapped = _COMPARISONS[comparison.operator]
         sides = (comparison.left, comparison.right)
-        domains = [self._evaluator.domain(s.name) for s in sides if isinstance(s, Variable)]
-        if not domains or any(d is not domains[0] for d in domains):
-            raise Unsuitable
-        if operator in (machine.LESS, machine.LESS_EQUAL) and not _is_ordered(domains[0]):
-            raise Unsuitable
-        terms = [self._word(side, domains[0], 0) for side in sides]
+        if (domain := self._common_domain(sides, operator)) is not None:
+            terms = [self._word(side, domain, 0) for side in sides]
+        else:
+            terms = [self._numbers.rank(side) for side in sides]
         self._add(machine.COMPARE, 0, operator, terms[::-1] if swapped else terms)
 
-    def _word(self, expression: Expression, domain: Domain, shift: int) -> tuple[int, ...]:
-        if isinstance(expression, Variable):
-            if not self._shares(expression, domain):
-                raise Unsuitable
-            return (self._registers[expression.name], shift, 0, 0, 0)
-        if not isinstance(expression, Constant):
-            raise Unsuitable
-        word = self._evaluator.word(expression, domain)
-        if word is None:
-            raise Unsuitable
-        return (-1, shift, 0, 0, word)
+    def _common_domain(self, sides: Sequence[Expression], operator: int) -> Domain | None:
+        """The domain by whose words two sides can be compared."""
+        domains: list[Domain] = []
+        for side in sides:
+            if isinstance(side, Variable):
+                domains.append(self._evaluator.domain(side.name))
+            elif not isinstance(side, Constant):
+                return None
+        if not domains or any(d is not domains[0] for d in domains):
+            return None
+        if operator in (machine.LESS, machine.LESS_EQUAL) and not _is_ordered(domains[0]):
+            return None
+        words = [self._evaluator.word(s, domains[0]) for s in sides if isinstance(s, Constant)]
+        return None if None in words else domains[0]
+
+    def _word(self, expression: Expression, domain: Domain, shift: int) -> Term:
+        if isinstance(expression, Constant):
+            word = self._evaluator.word(expression, domain)
+            if word is not None:
+                return (-1, shift, 0, 0, word)
+        return (self._register(expression, domain), shift, 0, 0, 0)
+
+    def _register(self, expression: Expression, domain: Domain) -> int:
+        """A register with the word of an expression."""
+        if isinstance(expression, Variable) and self._shares(expression, domain):
+            return self._registers[expression.name]
+        return self._numbers.word(expression, domain)
 
     def _shares(self, variable: Variable, domain: Domain) -> bool:
         return self._evaluator.domain(variable.name) is domain
 
-    def _key(self, index: int, bound: Mapping[int, str | int]) -> list[tuple[int, ...]]:
+    def _key(self, index: int, bound: Mapping[int, str | int]) -> list[Term]:
         made = self._tables.indexes[index]
         shift = made.packing.prefix_shift(len(made.columns))
         return [
@@ -180,22 +202,16 @@ class _RuleBuilder:
     def _given(self, value: str | int) -> tuple[int, int]:
         return (self._registers[value], 0) if isinstance(value, str) else (-1, value)
 
-    def _found(
-        self, lookup: Lookup, packing: Any = None
-    ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    def _found(self, lookup: Lookup, packing: Any = None) -> tuple[list[Term], list[Term]]:
         """What a fact found binds, and what of it is checked."""
-        body = lookup.relation.body
-        assert isinstance(body, PackedRelation)
-        base = body.base.packing
+        base = self._tables.body(lookup.relation).base.packing
         packing = packing or base
-        binds: list[tuple[int, ...]] = []
+        binds: list[Term] = []
         for c, name in lookup.new.items():
-            self._registers[name] = len(self._registers)
-            if self._registers[name] >= 64:
-                raise Unsuitable
+            self._registers[name] = self._numbers.register()
             place = (base.shifts[c], base.masks[c], packing.shifts[c])
             binds.append((self._registers[name], *place, 0))
-        checks: list[tuple[int, ...]] = []
+        checks: list[Term] = []
         for c, value in lookup.checked.items():
             register, constant = self._given(value)
             checks.append((register, base.shifts[c], base.masks[c], packing.shifts[c], constant))
@@ -206,9 +222,9 @@ class _RuleBuilder:
         kind: int,
         what: int,
         extra: int,
-        key: Sequence[tuple[int, ...]],
-        binds: Sequence[tuple[int, ...]] = (),
-        checks: Sequence[tuple[int, ...]] = (),
+        key: Sequence[Term],
+        binds: Sequence[Term] = (),
+        checks: Sequence[Term] = (),
     ) -> None:
         terms = self._tables.terms
         places: list[int] = []
@@ -222,4 +238,4 @@ def _is_ordered(domain: Domain) -> bool:
     """Whether words are in the order of their values."""
     if isinstance(domain, OffsetDomain):
         return not domain.grows
-    return isinstance(domain, SortedDomain | StringDomain)
+    return isinstance(domain, SortedDomain | CodedDomain)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from caladan.columns.folded import NONE, Fold
+from caladan.columns.fold import NONE, Fold
 from caladan.columns.kernels.graph import components, condense, reach
 from caladan.columns.layout import Mask
 from caladan.engines.embedded.shapes.pairs import Graph, Pairs, contains, distinct, extent

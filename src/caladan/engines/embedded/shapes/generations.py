@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from caladan.columns.folded import NONE, BitRows, Fold
+from caladan.columns.fold import NONE, Fold
+from caladan.columns.folded import BitRows
 from caladan.columns.kernels.generations import equal_sets, seed_generations, step_generations
 from caladan.columns.kernels.graph import components
 from caladan.columns.layout import Mask, Words

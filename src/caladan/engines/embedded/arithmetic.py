@@ -1,0 +1,130 @@
+"""Arithmetic over columns of values.
+
+Integers are computed with 64 bits, and checked: what leaves them raises `Overflow`, a division by
+zero `DivisionByZero`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caladan.columns.ranks import Kind, Ranks, float_ranks
+from caladan.program import ArithmeticOperator
+
+LONG_MIN: Final = -(2**63)
+
+
+class DivisionByZero(ArithmeticError):
+    """A rule divided by zero."""
+
+
+class Overflow(ArithmeticError):
+    """A whole number left the range of 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A column of values: doubles for kind FLOAT, else ranks (integers are their own)."""
+
+    kind: Kind
+    data: NDArray[Any]
+
+    @property
+    def ranks(self) -> Ranks:
+        """The ranks of the values."""
+        return float_ranks(self.data) if self.kind is Kind.FLOAT else self.data
+
+    def widened(self, kind: Kind) -> Values:
+        """The values as another kind holds them: integers become doubles."""
+        if self.kind is Kind.INTEGER and kind is Kind.FLOAT:
+            return Values(kind, self.data.astype(np.float64))
+        return self
+
+
+def negative(operand: Values) -> Values:
+    """Minus a column."""
+    if operand.kind is Kind.FLOAT:
+        return Values(Kind.FLOAT, -operand.data)
+    if np.any(operand.data == LONG_MIN):
+        raise Overflow
+    return Values(Kind.INTEGER, -operand.data)
+
+
+def arithmetic(operator: ArithmeticOperator, left: Values, right: Values) -> Values:
+    """Two columns added, subtracted and so on; a double on either side makes doubles."""
+    if operator == "/" or Kind.FLOAT in (left.kind, right.kind):
+        return Values(Kind.FLOAT, _float(operator, left, right))
+    return Values(Kind.INTEGER, _INTEGERS[operator](left.data, right.data))
+
+
+def _float(operator: ArithmeticOperator, left: Values, right: Values) -> NDArray[np.float64]:
+    one, other = left.widened(Kind.FLOAT).data, right.widened(Kind.FLOAT).data
+    with np.errstate(all="ignore"):
+        match operator:
+            case "+":
+                return one + other
+            case "-":
+                return one - other
+            case "*":
+                return one * other
+            case "/":
+                if np.any(other == 0):
+                    raise DivisionByZero
+                return one / other
+            case _:
+                raise TypeError(f"{operator} is for whole numbers")
+
+
+def _add(left: Ranks, right: Ranks) -> Ranks:
+    total = left + right
+    if np.any(((left ^ total) & (right ^ total)) < 0):
+        raise Overflow
+    return total
+
+
+def _subtract(left: Ranks, right: Ranks) -> Ranks:
+    rest = left - right
+    if np.any(((left ^ right) & (left ^ rest)) < 0):
+        raise Overflow
+    return rest
+
+
+def _multiply(left: Ranks, right: Ranks) -> Ranks:
+    product = left * right
+    # A double is close enough to tell all but the largest products apart; those are done exactly.
+    near = np.abs(left.astype(np.float64) * right.astype(np.float64)) > 2.0**62
+    if np.any(near):
+        for one, other in zip(left[near].tolist(), right[near].tolist(), strict=True):
+            if not LONG_MIN <= one * other < -LONG_MIN:
+                raise Overflow
+    return product
+
+
+def _divide(left: Ranks, right: Ranks) -> Ranks:
+    if np.any(right == 0):
+        raise DivisionByZero
+    if np.any((left == LONG_MIN) & (right == -1)):
+        raise Overflow
+    quotient = left // right
+    # numpy rounds down; toward zero is one more where signs differ and there is a remainder.
+    return quotient + ((quotient < 0) & (quotient * right != left))
+
+
+def _remainder(left: Ranks, right: Ranks) -> Ranks:
+    if np.any(right == 0):
+        raise DivisionByZero
+    return np.fmod(left, np.where(right == -1, 1, right))
+
+
+_INTEGERS: Final[dict[str, Callable[[Ranks, Ranks], Ranks]]] = {
+    "+": _add,
+    "-": _subtract,
+    "*": _multiply,
+    "div": _divide,
+    "mod": _remainder,
+}

@@ -1,0 +1,108 @@
+"""Handing a clique to a shape (shapes/), if it has one, with what shapes ask of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from caladan.analysis.core import Clique, CoreRule
+from caladan.columns import pool
+from caladan.columns.domains import Domain
+from caladan.columns.layout import Counts, Layout, Words, concatenated
+from caladan.delta.program import DeltaClique, DeltaRule
+from caladan.engines.embedded.blame import blamed
+from caladan.engines.embedded.body import Body, body_of
+from caladan.engines.embedded.heads import PlainHead
+from caladan.engines.embedded.planning import Planner
+from caladan.engines.embedded.plans import RulePlan
+from caladan.engines.embedded.state import State
+from caladan.engines.embedded.stoppable import run_stoppable
+from caladan.operators.build import rule_plan
+from caladan.operators.tree import Project, Unit
+from caladan.program import Expression, Variable
+
+if TYPE_CHECKING:
+    from caladan.engines.embedded.shapes import Shape
+
+WORTH_A_SHAPE: Final = 1000  # facts, below which rounds are done before a shape has started
+
+
+class Shaping:
+    """Finds shapes and evaluates them."""
+
+    def __init__(self, state: State, planner: Planner) -> None:
+        self._state = state
+        self._planner = planner
+
+    def shape(self, clique: DeltaClique) -> Shape | None:
+        """The shape of a clique; limits on rounds and facts are about rounds."""
+        limits = self._state.limits
+        if limits.max_rounds is not None or limits.max_facts is not None:
+            return None
+        if not clique.is_recursive or self._facts_read(clique) < WORTH_A_SHAPE:
+            return None
+        from caladan.engines.embedded.shapes import recognise
+
+        # Words of different domains would be taken for the same node.
+        domains = {id(d) for name in clique.relations for d in self._state.classes.columns(name)}
+        return recognise(clique, self._state.program.relations) if len(domains) == 1 else None
+
+    def _facts_read(self, clique: DeltaClique) -> int:
+        """How many facts the rules of a clique read from elsewhere."""
+        rules = (*clique.exit_rules, *clique.delta_rules)
+        read = {scan.relation for rule in rules for scan in self._planner.body(rule).atoms}
+        given = [rows for name in clique.relations for _, rows in self._state.given.get(name, ())]
+        return sum(given) + self._state.total(n for n in read if n in self._state.finished)
+
+    def evaluate(self, clique: DeltaClique) -> dict[str, Layout] | None:
+        """The relations of a clique whose exit rules are done, None if the shape declines."""
+        from caladan.engines.embedded import shapes
+
+        stop: Counts = np.zeros(1, np.int64)
+        limits = shapes.Limits(self._state.limits.memory.most, pool.threads(), stop)
+
+        def work() -> dict[str, Layout] | None:
+            return shapes.evaluate_shape(clique, self._state.program, self, limits)
+
+        try:
+            return run_stoppable(work, stop, self._state.limits.deadline)
+        except shapes.Interrupted:
+            self._state.limits.seconds()
+            raise
+
+    # ── What shapes ask for ──────────────────────────────────────────────────────────────────────
+
+    def exit(self, relation: str) -> tuple[Words, ...]:
+        """The distinct facts of a relation before its recursive rules."""
+        arity = self._state.program.relations[relation].arity
+        return concatenated(self._state.heads[relation].relation.blocks(), arity)
+
+    def solve(self, rule: CoreRule) -> tuple[Words, ...]:
+        """The distinct head rows of a rule over finished relations."""
+        plan = self._plan(rule)
+        domains = [self._domain_of(rule, a, plan.body) for a in rule.arguments]
+        head = PlainHead(domains)
+        delta_rule = DeltaRule(rule, None, Project(Unit(), ()), (), ())
+        with blamed(rule):
+            plan.run(head.sink(delta_rule, plan, ()), self._state.limits.seconds)
+        head.flip()
+        return concatenated(head.relation.blocks(), len(domains))
+
+    def _plan(self, rule: CoreRule) -> RulePlan:
+        relations = self._state.program.relations
+        built = rule_plan(rule, Clique((), False, 0, ()), relations)
+        body = body_of(DeltaRule(rule, None, built, (), ()), relations)
+        domains = {name: self._domain_of(rule, Variable(name), body) for name in body.kinds}
+        return self._planner.made(body, domains)
+
+    def _domain_of(self, rule: CoreRule, argument: Expression, body: Body) -> Domain:
+        """The domain of a variable of a rule that the shapes made of another one."""
+        assert isinstance(argument, Variable)
+        for scan in body.atoms:
+            for column, each in enumerate(scan.arguments):
+                if each == argument:
+                    return self._state.classes.column(scan.relation, column)
+        domain = self._planner.variable(rule.number, argument.name)
+        assert domain is not None, f"{argument.name} of rule {rule.number} has no domain"
+        return domain

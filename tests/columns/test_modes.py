@@ -1,0 +1,51 @@
+"""Kernels in their other modes: as the plain Python they are, and with every index checked.
+
+The tests of kernels run once more in a process of their own, a few of them for each mode.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+SMALL = """
+import sys
+from caladan.cli import main
+assert main(["run", "steps.dl", "--engine", "embedded"]) == 0
+assert {wanted} == ("numba" in sys.modules)
+"""
+
+
+def run(*command: str, cwd: Path = ROOT, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("mode", "tests"),
+    [("CALADAN_INTERPRET", "intern or sums or merge"), ("CALADAN_CHECK", "lookups")],
+)
+def test_kernels_keep_their_promises(mode: str, tests: str) -> None:
+    options = ("-q", "-p", "no:cacheprovider", "-k", tests)
+    out = run("-m", "pytest", *options, "tests/columns/test_kernels.py", **{mode: "1"})
+    assert " passed" in out
+
+
+@pytest.mark.parametrize(("numbers", "wanted"), [(20, False), (3_000, True)])
+def test_numba_is_loaded_when_it_pays(numbers: int, wanted: bool, tmp_path: Path) -> None:
+    text = f"n(1). n(Y) <- n(X), Y = X + 1, Y <= {numbers}. query n(X)."
+    (tmp_path / "steps.dl").write_text(text)
+    assert f"{numbers:,} facts" in run("-c", SMALL.format(wanted=wanted), cwd=tmp_path)

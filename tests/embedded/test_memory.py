@@ -1,0 +1,134 @@
+"""The memory of a run: what goes to disk, what ends the run, and what stats tell of it."""
+
+import errno
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import caladan
+from caladan.columns import runs
+from caladan.engines.embedded import shaping
+
+ARC = "database({arc(A: integer, B: integer)}).\n"
+CLOSURE = ARC + "tc(X, Y) <- arc(X, Y). tc(X, Z) <- tc(X, Y), arc(Y, Z).\n"
+
+
+@pytest.fixture
+def by_rounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Closures go round by round, and short runs may go to disk; the folder they go to."""
+    monkeypatch.setattr(shaping.Shaping, "shape", lambda *_: None)
+    monkeypatch.setattr(runs, "WORTH_SPILLING", 64)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def grid(side: int) -> list[tuple[int, int]]:
+    right = [(r * side + c, r * side + c + 1) for r in range(side) for c in range(side - 1)]
+    down = [(r * side + c, r * side + c + side) for r in range(side - 1) for c in range(side)]
+    return right + down
+
+
+def run(text: str, arcs: Any, **options: Any) -> Any:
+    db = caladan.connect("embedded")
+    db.add("arc", arcs)
+    return db.run(text, **options)
+
+
+def reached(side: int) -> int:
+    return (side * (side + 1) // 2) ** 2 - side * side
+
+
+def test_runs_beyond_the_budget_go_to_disk(by_rounds: Path) -> None:
+    text = CLOSURE + "far(X, Z) <- arc(X, Y), tc(Y, Z), Z > 390. query far(X, Y)."
+    plain = run(text, grid(20))
+    spilling = run(text, grid(20), memory=300_000)
+    assert spilling["tc"].count() == plain["tc"].count() == reached(20)
+    assert sorted(spilling["far"].rows()) == sorted(plain["far"].rows())
+    assert sum(each.spilled for each in plain.stats.held) == 0
+    assert sum(each.spilled for each in spilling.stats.held) > 8 * reached(20) // 2
+    assert not list(by_rounds.iterdir())  # the files have no names
+
+
+def test_what_cannot_go_to_disk_ends_the_run(by_rounds: Path) -> None:
+    with pytest.raises(caladan.CaladanError, match="10000 bytes of memory were not enough") as end:
+        run(CLOSURE + "query tc(X, Y).", grid(20), memory=10_000)
+    assert end.value.exit_code == 3
+    assert "raise `memory`" in str(end.value)
+    assert 0 < end.value.result["tc"].count() < reached(20)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_full_disk_ends_the_run(by_rounds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(caladan.CaladanError, match="bytes of memory were not enough"):
+        run(CLOSURE + "query tc(X, Y).", grid(16), memory=100_000)
+
+
+def test_listing_a_folded_relation_takes_memory_too() -> None:
+    """The closure itself is a few ranges; a join would have to list its 200 million facts."""
+    nodes = np.arange(20_000, dtype=np.int32)
+    arcs = pa.table({"A": nodes, "B": nodes + 1})
+    text = CLOSURE + "p(X, Z) <- tc(X, Y), tc(Y, Z), arc(Z, X). query p(X, Y)."
+    with pytest.raises(caladan.CaladanError, match="bytes of memory were not enough") as end:
+        run(text, arcs, memory=1 << 28)
+    assert end.value.result["tc"].count() == 20_000 * 20_001 // 2  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_listing_a_folded_relation_can_time_out() -> None:
+    nodes = np.arange(20_000, dtype=np.int32)
+    text = CLOSURE + "p(X, Z) <- tc(X, Y), tc(Y, Z), arc(Z, X). query p(X, Y)."
+    started = time.monotonic()
+    with pytest.raises(caladan.CaladanError, match="seconds were not enough"):
+        run(text, pa.table({"A": nodes, "B": nodes + 1}), timeout=1.0)
+    assert time.monotonic() - started < 20
+
+
+def test_stats_have_the_bytes_of_relations() -> None:
+    out = run(CLOSURE + "query tc(X, Y).", grid(30))
+    held = {each.relation: each for each in out.stats.held}
+    assert held["arc"].facts == len(grid(30))
+    assert held["arc"].nbytes >= 8 * len(grid(30))
+    assert 0 < held["tc"].nbytes < 8 * held["tc"].facts  # a folded layout
+    assert out.stats.to_dict()["held"][0]["nbytes"] > 0
+
+
+@pytest.mark.parametrize("memory", [0, -1])
+def test_a_budget_is_positive(memory: int) -> None:
+    with pytest.raises(caladan.CaladanError, match="memory must be greater than 0"):
+        run(CLOSURE, [(1, 2)], memory=memory)
+
+
+def test_data_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from caladan.engines.embedded import tables
+
+    def never(*_: Any) -> None:
+        raise AssertionError("encoded for its count alone")
+
+    monkeypatch.setattr(tables, "closed_domain", never)
+    db = caladan.connect("embedded")
+    db.add("arc", [(1, 2), (2, 3), (2, 3)])
+    out = db.run(CLOSURE + "query tc(X, Y).")
+    assert out.stats.data[0].facts == 2
+    assert not db.run(CLOSURE + "query tc(X, Y).").stats.data  # read before
+
+
+@pytest.mark.parametrize(("size", "code"), [("64m", 0), ("1k", 3), ("1t", 2), ("much", 2), ("", 2)])
+def test_a_size_can_be_typed(size: str, code: int, by_rounds: Path) -> None:
+    from caladan.cli import main
+
+    (by_rounds / "tc.dl").write_text(CLOSURE + "query tc(X, Y).")
+    (by_rounds / "arc.csv").write_text("".join(f"{a},{b}\n" for a, b in grid(9)))
+    command = ["run", str(by_rounds / "tc.dl"), "--engine", "embedded", "--memory", size]
+    try:
+        ended = main([*command, "--data", f"arc={by_rounds / 'arc.csv'}"])
+    except SystemExit as usage:
+        ended = usage.code
+    assert ended == code

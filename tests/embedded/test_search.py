@@ -1,0 +1,42 @@
+"""`search=`: cyclic bodies by the guided search instead of the propose step."""
+
+import pytest
+
+import caladan
+from caladan.engines.embedded.searching import Search
+from caladan.search.grades import GRADES
+
+ARCS = [(x, (x * x + k) % 23) for x in range(23) for k in (1, 4, 9)] + [(7, 7)]
+CYCLES = """
+database({arc(A: integer, B: integer)}).
+cycle(X, Y, Z) <- arc(X, Y), arc(Y, Z), arc(Z, X), X ~= 3, ~arc(Y, X).
+long(X, Y, Z) <- cycle(X, Y, Z).
+long(X, Y, W) <- long(X, Y, Z), arc(Y, Z), arc(Z, W), arc(W, Y), N = Z + 1, N > 2.
+ways(X, count<Z>) <- arc(X, Y), arc(Y, Z), arc(Z, X).
+query long(X, Y, Z).
+query ways(X, N).
+"""
+
+
+@pytest.mark.parametrize("grade", GRADES)
+def test_every_grade_gives_the_same(grade: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    searches: list[str] = []
+    run = Search.run
+
+    def noted(self: Search, *arguments: object) -> object:
+        searches.append(self.grade)
+        return run(self, *arguments)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(Search, "run", noted)
+    db = caladan.connect("embedded")
+    db.add("arc", ARCS)
+    plain = [sorted(answer.rows()) for answer in db.run(CYCLES).answers]
+    assert not searches
+    assert [sorted(a.rows()) for a in db.run(CYCLES, search=grade).answers] == plain
+    assert set(searches) == {grade}
+    assert len(plain[0]) > 20
+
+
+def test_an_unknown_grade_is_refused() -> None:
+    with pytest.raises(caladan.CaladanError, match="no search grade `duncan`"):
+        caladan.connect("embedded").run("p(1). query p(X).", search="duncan")

@@ -1,0 +1,241 @@
+"""The tiny-delta machine: arithmetic, where it hands back, and what a run tells of its rounds."""
+
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import caladan
+from caladan.columns.kernels import worklist as machine
+from caladan.engines.embedded import shaping, tiny
+from caladan.engines.embedded.worklist import Worklist
+from caladan.events import Events
+
+COUNT_STEPS = """
+database({arc(A: integer, B: integer), start(A: integer)}).
+far(X, N) <- start(X), N = 0.
+far(Y, N) <- far(X, M), arc(X, Y), N = M + 1.
+query far(X, N).
+"""
+
+
+def run(engine: str, text: str, listener: Events | None = None, **given: Any) -> Any:
+    options = given.pop("options", {})
+    db = caladan.connect(engine, listeners=[listener] if listener else [])
+    for name, facts in given.items():
+        db.add(name, facts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", caladan.CaladanWarning)
+        return db.run(text, **options)
+
+
+def chain(length: int) -> pa.Table:
+    nodes = np.arange(length, dtype=np.int32)
+    return pa.table({"A": nodes, "B": nodes + 1})
+
+
+@pytest.fixture
+def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Every clique goes to the machine at once; what it ended with, each time."""
+    codes: list[int] = []
+    enter = Worklist._enter
+
+    def entered(self: Worklist, *limits: Any) -> tuple[int, int]:
+        code, found = enter(self, *limits)
+        codes.append(code)
+        return code, found
+
+    monkeypatch.setattr(Worklist, "_enter", entered)
+    monkeypatch.setattr(tiny, "PATIENCE", 0)
+    monkeypatch.setattr(shaping.Shaping, "shape", lambda *_: None)
+    yield codes
+
+
+class Rounds(Events):
+    """Remembers the rounds."""
+
+    def __init__(self) -> None:
+        self.new = 0
+        self.total = 0
+        self.number = 0
+
+    def clique_started(self, *_: Any) -> None:
+        self.new = 0
+
+    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
+        self.new += new
+        self.number, self.total = number, total
+
+
+# ── Arithmetic ───────────────────────────────────────────────────────────────────────────────────
+
+LARGEST = 2**63 - 1
+numbers = st.one_of(st.integers(-9, 9), st.integers(-LARGEST, LARGEST))
+EXPRESSIONS = ["V + D", "V - D", "V * D", "V div D", "V mod D", "-V + D * 2", "(V - 3) * (D + V)"]
+
+
+def outcome(engine: str, text: str, **given: Any) -> Any:
+    """The answer, or the code of the failure."""
+    try:
+        return sorted(run(engine, text, **given).answer.rows())
+    except caladan.CaladanError as failure:
+        return failure.diagnostics[0].code
+
+
+@given(
+    expression=st.sampled_from(EXPRESSIONS),
+    comparison=st.sampled_from(["<", "<=", ">", ">=", "~=", "="]),
+    bound=numbers,
+    start=st.lists(numbers, min_size=1, max_size=3),
+    steps=st.lists(st.tuples(st.integers(0, 4), numbers), max_size=6),
+)
+@settings(max_examples=150)
+def test_arithmetic_is_that_of_the_reference(
+    expression: str, comparison: str, bound: int, start: list[int], steps: list[tuple[int, int]]
+) -> None:
+    text = f"""
+    database({{start(V: long), step(A: integer, D: long)}}).
+    n(0, V) <- start(V).
+    n(B, W) <- n(A, V), step(A, D), W = {expression}, W {comparison} {bound}, B = A + 1.
+    query n(A, V).
+    """
+    given = {"start": [(value,) for value in start], "step": steps}
+    wanted = outcome("reference", text, **given)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tiny, "PATIENCE", 0)
+        assert outcome("embedded", text, **given) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("n(1). n(Y) <- n(X), Y = X * 2. query n(X).", "C041"),
+        ("n(9000000000000000000). n(Y) <- n(X), Y = X + 100000000000000. query n(X).", "C041"),
+        ("n(50). n(Y) <- n(X), Y = X - 1, Z = 7 div X, Z >= 0. query n(X).", "C040"),
+    ],
+)
+def test_failures_name_their_rule(ended: list[int], text: str, code: str) -> None:
+    with pytest.raises(caladan.CaladanError) as failed:
+        run("embedded", text)
+    (diagnostic,) = failed.value.diagnostics
+    assert diagnostic.code == code
+    assert "Y" in str(failed.value)
+    assert machine.BEYOND in ended
+
+
+def test_numbers_beyond_the_machine_are_left_to_columns(ended: list[int]) -> None:
+    """Below the base of a domain: those are interned, which the machine does not do."""
+    out = run("embedded", "n(5). n(Y) <- n(X), Y = X - 1, Y > -100. query n(X).")
+    assert sorted(out.answer.rows()) == [(n,) for n in range(-99, 6)]
+    assert machine.BEYOND in ended
+
+
+def test_domains_far_apart_are_compared_by_rank(ended: list[int]) -> None:
+    text = """
+    database({most(A: integer, L: long)}).
+    n(0). n(Y) <- n(X), most(X, L), Y = X + 1, Y * 1000000000 < L.
+    query n(X).
+    """
+    most = [(n, (8 if n < 7 else -n) * 10**9) for n in range(12)]
+    out = run("embedded", text, most=most)
+    assert sorted(out.answer.rows()) == [(n,) for n in range(8)]
+    assert ended[-1] == machine.DONE
+
+
+# ── The best value of a group ────────────────────────────────────────────────────────────────────
+
+PATHS = """
+database({arc(A: integer, B: integer, C: integer), from(A: integer)}).
+far(X, mmin<N>) <- from(X), N = 0.
+far(Y, mmin<N>) <- far(X, M), arc(X, Y, C), N = M + C.
+query far(X, N).
+"""
+WIDEST = """
+database({arc(A: integer, B: integer, C: integer), from(A: integer)}).
+best(X, X, mmax<C>) <- from(X), arc(X, _, C).
+best(X, Z, mmax<C>) <- best(X, Y, D), arc(Y, Z, E), C = if(D < E then D else E).
+seen(X, Z, mmax<C>) <- from(X), C = 0, Z = X.
+seen(X, Z, mmax<C>) <- seen(X, Y, D), arc(Y, Z, E), C = D + E, C <= 40.
+query seen(X, Y, C).
+"""
+nodes = st.integers(0, 12)
+arcs = st.lists(st.tuples(nodes, nodes, st.integers(0, 9)), min_size=1, max_size=40)
+
+
+@pytest.mark.parametrize("text", [PATHS, WIDEST])
+@given(arcs=arcs, starts=st.sets(nodes, min_size=1, max_size=3))
+def test_best_values_are_those_of_the_reference(
+    text: str, arcs: list[tuple[int, int, int]], starts: set[int]
+) -> None:
+    given = {"arc": arcs, "from": [(s,) for s in starts]}
+    wanted = run("reference", text, **given)
+    told = Rounds()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tiny, "PATIENCE", 0)
+        got = run("embedded", text, told, **given)
+    assert sorted(got.answer.rows()) == sorted(wanted.answer.rows())
+    assert got.stats.rounds == wanted.stats.rounds
+
+
+def test_long_ways_with_costs_are_quick(ended: list[int]) -> None:
+    """A ladder: every rung can be reached late and dearly first, then better."""
+    length = 20_000
+    arcs = [(n, n + 1, 2) for n in range(length)] + [(n, n + 2, 3) for n in range(0, length, 2)]
+    started = time.process_time()
+    out = run("embedded", PATHS, arc=arcs, **{"from": [(0,)]})
+    assert time.process_time() - started < 5  # rounds alone take 10
+    assert dict(out.answer.rows())[length] == 3 * length // 2
+    assert ended[-1] == machine.DONE
+
+
+# ── Rounds ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_many_tiny_rounds_with_arithmetic_are_quick() -> None:
+    told = Rounds()
+    run("embedded", COUNT_STEPS, arc=chain(100), start=[(0,)])  # loads the kernels
+    started = time.process_time()
+    out = run("embedded", COUNT_STEPS, told, arc=chain(100_000), start=[(0,)])
+    assert out.answer.count() == 100_001
+    assert time.process_time() - started < 3  # 0.1 where nothing else runs; rounds alone take 20
+    assert told.number == 100_002
+    assert told.new == told.total == 100_001
+
+
+@pytest.mark.parametrize("way", ["machine", "columns"])
+@pytest.mark.parametrize(
+    ("options", "facts"), [({"max_rounds": 40}, 40), ({"max_facts": 37}, 38), ({}, 101)]
+)
+def test_limits_stop_at_the_same_round(
+    way: str, options: dict[str, int], facts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "columns":
+        monkeypatch.setattr(tiny.TinyRounds, "run", lambda *_: (0, 0))
+    given = {"arc": chain(100), "start": [(0,)], "options": options}
+    try:
+        out = run("embedded", COUNT_STEPS, **given)
+    except caladan.CaladanError as stopped:
+        assert options
+        out = stopped.result  # pyright: ignore[reportAttributeAccessIssue]
+    assert out["far"].count() == facts
+
+
+def test_words_that_outgrow_a_relation_find_nothing_in_it() -> None:
+    """Three columns of computed numbers have 21 bits each; the fourth number needs 22."""
+    text = """
+    database({t(A: integer, B: integer, C: integer), s(A: integer)}).
+    n(X) <- s(X).
+    n(Y) <- n(X), Y = X + 2097157, Y < 3000000.
+    q(X, Y) <- n(X), n(Y).
+    q(X, Z) <- q(X, Y), t(X, Y, Z).
+    query q(X, Y).
+    """
+    t = [*((5000 + i, i, 7) for i in range(100)), (1, 5, 77), (0, 0, 0)]
+    out = run("embedded", text, t=t, s=[(0,)])
+    # (1, 5) and (0, 2097157) would be the same key, were there no room made for the latter.
+    assert sorted(out.answer.rows()) == [(x, y) for x in (0, 2097157) for y in (0, 2097157)]
