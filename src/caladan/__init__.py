@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from caladan.data.external import jdbc, table
     from caladan.errors import CaladanError, Diagnostic
     from caladan.program import Program
     from caladan.result import CaladanWarning, Relation, Result, Stopped
@@ -33,8 +34,10 @@ __all__ = [
     "Stopped",
     "between",
     "connect",
+    "jdbc",
     "one_of",
     "predicate",
+    "table",
 ]
 
 _HOMES = {
@@ -48,8 +51,10 @@ _HOMES = {
     "Stopped": "result",
     "between": "search.specs",
     "connect": "session",
+    "jdbc": "data.external",
     "one_of": "search.specs",
     "predicate": "search.specs",
+    "table": "data.external",
 }
 
 

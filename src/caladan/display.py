@@ -5,14 +5,18 @@ from __future__ import annotations
 import datetime as dt
 import html
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
 
-from caladan.values import iso
+from caladan.values import iso, written
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from caladan.result import Relation
+
+
+_TO_THE_LEFT: Final = ("string", "boolean", "datetime", "date", "binary")
 
 
 def cell(value: object) -> str:
@@ -22,6 +26,8 @@ def cell(value: object) -> str:
             return "true" if value else "false"
         case dt.datetime():
             return iso(value)
+        case Decimal() | bytes():
+            return written(value)
         case None:
             return "NULL"
         case _:
@@ -36,7 +42,7 @@ def terminal(relation: Relation, rows: Sequence[tuple[object, ...]]) -> Table:
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name, type in zip(relation.columns, relation.types, strict=True):
-        justify = "left" if type in ("string", "boolean", "datetime") else "right"
+        justify = "left" if type in _TO_THE_LEFT else "right"
         table.add_column(Text(name), justify=justify, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell(value)) for value in row))

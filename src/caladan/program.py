@@ -18,6 +18,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import Enum
 from typing import Final, Literal as OneOf, TypeAlias
 
@@ -25,7 +26,10 @@ from caladan.errors import Span
 
 
 class Type(Enum):
-    """The scalar types of columns; the value is the word users write."""
+    """The scalar types of columns; the value is the word users write.
+
+    A decimal has up to 20 digits before the point and 18 after it, and is never rounded.
+    """
 
     BYTE = "byte"
     SHORT = "short"
@@ -36,6 +40,9 @@ class Type(Enum):
     STRING = "string"
     BOOLEAN = "boolean"
     DATETIME = "datetime"
+    DATE = "date"
+    DECIMAL = "decimal"
+    BINARY = "binary"
 
     @property
     def is_integral(self) -> bool:
@@ -49,7 +56,7 @@ class Type(Enum):
 
     @property
     def is_numeric(self) -> bool:
-        """What arithmetic takes."""
+        """What arithmetic takes; decimals are only compared."""
         return self.is_integral or self.is_floating
 
     def __str__(self) -> str:
@@ -58,7 +65,7 @@ class Type(Enum):
 
 _INTEGRAL: Final = (Type.BYTE, Type.SHORT, Type.INTEGER, Type.LONG)
 
-Value: TypeAlias = bool | int | float | str | dt.datetime
+Value: TypeAlias = bool | int | float | str | dt.datetime | dt.date | Decimal | bytes
 
 
 @dataclass(frozen=True, slots=True)

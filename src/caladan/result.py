@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from caladan.data.external import External
     from caladan.engines.interface import Table
 
 REJECTED: Final = "_rejected"
@@ -140,25 +141,41 @@ class Relation:
 
     def write(
         self,
-        path: str | Path,
+        path: str | Path | External,
         format: str | None = None,
         mode: str = "error",
         *,
         header: bool = False,
     ) -> None:
-        """Write the facts to a file: parquet, csv, tsv, json or jsonl, by its suffix or `format`.
+        """Write the facts to a file: parquet, orc, csv, tsv, json or jsonl, by suffix or `format`.
 
         A folder (a name without a suffix, or a URI) gets a file inside it; on the spark engine
-        Spark writes it, in as many files as it likes. `mode` is error, overwrite or append.
+        Spark writes it, in as many files as it likes, and also writes to `jdbc(…)`, to `table(…)`,
+        and folders of Delta. `mode` is error, overwrite or append.
         """
         from caladan.data import folder, output
 
+        place = output.elsewhere(path, format)
+        if place is not None:
+            self._write_elsewhere(place, format if place is path else None, mode)
+            return
         given = str(path)
         if folder.is_folder(given):
             folder.write(self, given, format or "parquet", mode, self._session, header=header)
             return
         kind = output.format_of(given, format)
         output.write(self.ordered(), Path(given).expanduser(), kind, mode, header=header)
+
+    def _write_elsewhere(self, place: External, format: str | None, mode: str) -> None:
+        from caladan.data import output
+
+        if self._session is None:
+            raise output.cannot_write(
+                place.shown, "only the spark engine writes tables of databases and catalogs"
+            )
+        from caladan.engines.spark import external
+
+        external.write(self, place, format, mode, self._session)
 
     def close(self) -> None:
         """Let go of what the engine holds for this relation."""

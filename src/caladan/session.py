@@ -90,12 +90,14 @@ class Session:
         """Give a relation its data, in place of any it had.
 
         `data` is a list of tuples, a dict of columns, a pandas or Polars data frame, anything of
-        Arrow, a Spark DataFrame, or a path: csv, tsv, facts, json, parquet; a pattern, a folder.
+        Arrow, a Spark DataFrame, or a path: csv, tsv, facts, json, parquet, orc; a pattern, a
+        folder. On spark also a table elsewhere: `jdbc(…)`, `table(…)`, a folder of Delta.
         """
         from caladan.data.source import source
 
         self._check_open()
         given = source(name, data, format=format, delimiter=delimiter, header=header)
+        given = inputs.opened(name, given, self._engine)
         if name not in self._store:
             self._definitions.forget_rules(
                 name
@@ -113,9 +115,13 @@ class Session:
         timeout: float | None = None,
         permissive: bool = False,
         strategy: str | None = None,
+        memory: int | None = None,
+        search: str | None = None,
     ) -> Result:
         """Run a program, given as text or as the path of a file, and hand out its relations."""
-        options = inputs.options(max_rounds, max_facts, timeout, permissive, strategy)
+        options = inputs.options(
+            max_rounds, max_facts, timeout, permissive, strategy, memory, search
+        )
         read, values = inputs.program(program, language), inputs.values(params)
         if isinstance(read, Program):
             return self._run(read, values, options)

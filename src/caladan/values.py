@@ -1,12 +1,11 @@
 """Values: from Python and from text to the types of columns, strictly.
 
 `fit` converts a Python value, `parse` a field of a text file, `guess` a parameter typed at a
-shell; `iso` writes a datetime. What does not fit raises ValueError with a reason that completes a
-diagnostic ("300 does not fit in byte (-128 to 127)"); what is not there at all raises `Missing`.
+shell; `iso` writes a datetime, `written` any value, as text that `parse` reads back. What does not
+fit raises ValueError with a reason that completes a diagnostic ("300 does not fit in byte (-128 to
+127)"); what is not there at all raises `Missing`.
 
-The patterns are those of text that is a value; they mean the same to Python's `re` and to Java, so
-that every reader takes and refuses the same text. Blanks around a number, a boolean or a datetime
-are ignored; a string is taken as it stands.
+notation.py has the patterns of text that is a value, which every reader shares.
 """
 
 from __future__ import annotations
@@ -15,33 +14,31 @@ import datetime as dt
 import math
 import re
 import struct
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final, cast
 
+from caladan.notation import (
+    BINARY_PATTERN,
+    BLANKS,
+    DATE_PATTERN,
+    DATETIME_PATTERN,
+    DECIMAL_DIGITS,
+    DECIMAL_PATTERN,
+    DECIMAL_SCALE,
+    FLOAT_PATTERN,
+    INTEGER_PATTERN,
+    RANGES,
+)
 from caladan.program import Type, Value
-
-RANGES: Final[dict[Type, tuple[int, int]]] = {
-    Type.BYTE: (-(2**7), 2**7 - 1),
-    Type.SHORT: (-(2**15), 2**15 - 1),
-    Type.INTEGER: (-(2**31), 2**31 - 1),
-    Type.LONG: (-(2**63), 2**63 - 1),
-}
-
-BLANKS: Final = " \t"
-INTEGER_PATTERN: Final = r"[+-]?[0-9]+"
-FLOAT_PATTERN: Final = (
-    r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-    r"|[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)"
-)
-BOOLEAN_PATTERN: Final = r"(?:[tT][rR][uU][eE]|[fF][aA][lL][sS][eE]|[01])"
-DATETIME_PATTERN: Final = (
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-    r"(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|[+-][0-9]{2}:[0-9]{2})?)?"
-)
 
 _INTEGER: Final = re.compile(INTEGER_PATTERN)
 _FLOAT: Final = re.compile(FLOAT_PATTERN)
 _DATETIME: Final = re.compile(DATETIME_PATTERN)
+_DATE: Final = re.compile(DATE_PATTERN)
+_DECIMAL: Final = re.compile(DECIMAL_PATTERN)
+_BINARY: Final = re.compile(BINARY_PATTERN)
+_UNIT: Final = Decimal(1).scaleb(-DECIMAL_SCALE)
+_EXACTLY: Final = Context(prec=DECIMAL_DIGITS, traps=[Inexact, InvalidOperation])
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 _WANTED: Final[dict[Type, str]] = {
@@ -50,6 +47,9 @@ _WANTED: Final[dict[Type, str]] = {
     Type.STRING: "a string",
     Type.BOOLEAN: "a boolean (true or false)",
     Type.DATETIME: "a datetime (such as 2024-01-31 or 2024-01-31T12:30:00)",
+    Type.DATE: "a date (such as 2024-01-31)",
+    Type.DECIMAL: "a decimal number",
+    Type.BINARY: "binary data (bytes, or pairs of hexadecimal digits)",
 }
 
 
@@ -82,6 +82,12 @@ def fit(value: object, type: Type) -> Value:
         return value
     if type is Type.STRING and isinstance(value, str):
         return _fit_string(value)
+    if type is Type.DATE:
+        return _fit_date(value)
+    if type is Type.DECIMAL:
+        return _fit_decimal(value)
+    if type is Type.BINARY:
+        return _fit_binary(value)
     raise _not_a(value, type)
 
 
@@ -105,6 +111,12 @@ def parse(text: str, type: Type) -> Value:
         return _BOOLEANS[trimmed.lower()]
     if type is Type.DATETIME and _DATETIME.fullmatch(trimmed):
         return _parse_datetime(trimmed)
+    if type is Type.DATE and _DATE.fullmatch(trimmed):
+        return _parse_date(trimmed)
+    if type is Type.DECIMAL and _DECIMAL.fullmatch(trimmed):
+        return _exact(Decimal(trimmed))
+    if type is Type.BINARY and _BINARY.fullmatch(trimmed):
+        return bytes.fromhex(trimmed)
     raise _not_a(text, type)
 
 
@@ -130,6 +142,30 @@ def iso(value: dt.datetime) -> str:
     ('2024-01-31', '2024-01-31T12:30:00')
     """
     return value.date().isoformat() if value.time() == dt.time.min else value.isoformat()
+
+
+def written(value: Value) -> str:
+    """A value as text that `parse` reads back.
+
+    >>> written(True), written(Decimal("1.500")), written(b"\\xca\\xfe"), written(math.inf)
+    ('true', '1.5', 'cafe', 'Infinity')
+    """
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float():
+            if math.isinf(value):
+                return "Infinity" if value > 0 else "-Infinity"
+            return "NaN" if math.isnan(value) else repr(value)
+        case dt.datetime():
+            return iso(value)
+        case Decimal():
+            text = f"{value:f}"
+            return text.rstrip("0").rstrip(".") if "." in text else text
+        case bytes():
+            return value.hex()
+        case _:
+            return str(value)
 
 
 def _python(value: object) -> object:
@@ -179,6 +215,50 @@ def _fit_datetime(value: object) -> dt.datetime:
     raise _not_a(value, Type.DATETIME)
 
 
+def _fit_date(value: object) -> dt.date:
+    if isinstance(value, str):
+        return cast("dt.date", parse(value, Type.DATE))
+    if isinstance(value, dt.datetime):
+        moment = _without_zone(value)
+        if moment.time() != dt.time.min:
+            raise ValueError(f"{iso(moment)} has a time of day, so it is not a date")
+        return moment.date()
+    if isinstance(value, dt.date):
+        return value
+    raise _not_a(value, Type.DATE)
+
+
+def _fit_decimal(value: object) -> Decimal:
+    if isinstance(value, str):
+        return cast("Decimal", parse(value, Type.DECIMAL))
+    if isinstance(value, float) and math.isfinite(value):
+        return _exact(Decimal(repr(value)))  # the number as it was written
+    if isinstance(value, Decimal) and value.is_finite():
+        return _exact(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _exact(Decimal(value))
+    raise _not_a(value, Type.DECIMAL)
+
+
+def _fit_binary(value: object) -> bytes:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(cast("bytes", value))
+    if isinstance(value, str):
+        return cast("bytes", parse(value, Type.BINARY))
+    raise _not_a(value, Type.BINARY)
+
+
+def _exact(number: Decimal) -> Decimal:
+    """A number with as many digits after the point as every decimal has."""
+    try:
+        return _EXACTLY.add(number.quantize(_UNIT, context=_EXACTLY), Decimal(0))  # -0 + 0 is 0
+    except (Inexact, InvalidOperation):
+        raise ValueError(
+            f"{_shortened(str(number))} does not fit in decimal "
+            f"({DECIMAL_DIGITS - DECIMAL_SCALE} digits before the point, {DECIMAL_SCALE} after it)"
+        ) from None
+
+
 def _fit_string(value: str) -> str:
     try:
         value.encode()
@@ -192,6 +272,13 @@ def _parse_datetime(text: str) -> dt.datetime:
         return _without_zone(dt.datetime.fromisoformat(text))
     except (ValueError, OverflowError) as problem:
         raise ValueError(f"{_quoted(text)} is not a datetime ({problem})") from None
+
+
+def _parse_date(text: str) -> dt.date:
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError as problem:
+        raise ValueError(f"{_quoted(text)} is not a date ({problem})") from None
 
 
 def _without_zone(value: dt.datetime) -> dt.datetime:
@@ -230,5 +317,8 @@ def _not_a(value: object, type: Type) -> ValueError:
 
 def _quoted(value: object) -> str:
     """A value for a message: short, and on one line."""
-    text = repr(value)
+    return _shortened(repr(value))
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:50]}…{text[-1]}"

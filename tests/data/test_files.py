@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 import json
 import math
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -117,11 +119,13 @@ def test_tabs_have_no_quotes() -> None:
 
 def test_every_type() -> None:
     columns = tuple(Column(t.value, t) for t in Type)
-    Path("all.csv").write_text("1,2,3,4,0.1,NaN,,TRUE,2024-01-31\n")
+    Path("all.csv").write_text("1,2,3,4,0.1,NaN,,TRUE,2024-01-31,2024-01-31,1.50,cafe\n")
     (row,) = rows("all.csv", columns)
     assert row[:5] == (1, 2, 3, 4, pytest.approx(0.1))
     assert math.isnan(row[5])  # type: ignore[arg-type]
-    assert [str(v) for v in row[6:]] == ["", "True", "2024-01-31 00:00:00"]
+    assert row[6:] == (
+        "", True, dt.datetime(2024, 1, 31), dt.date(2024, 1, 31), Decimal("1.5"), b"\xca\xfe"
+    )  # fmt: skip
 
 
 COMPLAINTS = [

@@ -198,7 +198,7 @@ INFERRED = [
     (["a"], "c1 string"),
     ({"x": [1], "t": pa.array([dt.datetime(2024, 1, 1)])}, "x long, t datetime"),
     (pd.DataFrame({"x": np.array([1], "int32"), "y": ["a"]}), "x integer, y string"),
-    (pl.DataFrame({"x": [1.5], "y": [dt.date(2024, 1, 1)]}), "x double, y datetime"),
+    (pl.DataFrame({"x": [1.5], "y": [dt.date(2024, 1, 1)]}), "x double, y date"),
     (pa.table({"x": pa.array([1], pa.uint8())}), "x integer"),
 ]
 
@@ -240,6 +240,6 @@ def test_what_cannot_be_inferred(data: object, expected: str) -> None:
 
 def test_columns_of_spark_frames() -> None:
     found = from_spark("r", [("a", "int"), ("b", "decimal(10,2)"), ("c", "timestamp_ntz")])
-    assert [c.type for c in found] == [Type.INTEGER, Type.DOUBLE, Type.DATETIME]
+    assert [c.type for c in found] == [Type.INTEGER, Type.DECIMAL, Type.DATETIME]
     with pytest.raises(CaladanError, match="array<int>"):
         from_spark("r", [("a", "array<int>")])

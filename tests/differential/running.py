@@ -15,14 +15,16 @@ FEW = settings(max_examples=max(3, settings().max_examples // 16))
 """For Spark, where one example takes seconds; CALADAN_HYPOTHESIS=thorough still tries many."""
 
 
-def run(engine: Any, text: str, facts: Facts) -> Answers:
+def run(engine: Any, text: str, facts: Facts, strategy: str | None = None) -> Answers:
     """The answer of each goal; a run that does not end is a failure."""
+    if strategy is None and not isinstance(engine, str):
+        strategy = "frame"  # facts are few here; left to itself, Spark would not be asked
     db = caladan.connect(engine)
     for name, rows in facts.items():
         db.add(name, rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", caladan.CaladanWarning)
-        out = db.run(text, max_rounds=500)
+        out = db.run(text, max_rounds=500, strategy=strategy)
     return [answer.rows() for answer in out.answers]
 
 

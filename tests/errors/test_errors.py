@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,29 @@ def test_told(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert text == expected()[case.name]
     assert f"[{case.code}]" in text
     assert "Traceback" not in text
+
+
+EVERYWHERE = [case for case in CASES if case.every_engine]
+
+
+@pytest.mark.parametrize("case", EVERYWHERE, ids=lambda c: c.name)
+def test_embedded_says_the_same(
+    case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert told(case, "embedded", tmp_path, capsys) == expected()[case.name]
+
+
+@pytest.mark.parametrize("strategy", ["frame", "single"])
+@pytest.mark.parametrize("case", EVERYWHERE, ids=lambda c: c.name)
+def test_spark_says_the_same(
+    case: Case,
+    strategy: str,
+    spark: object,  # adopted by the command
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    on_spark = replace(case, arguments=(*case.arguments, "--strategy", strategy))
+    assert told(on_spark, "spark", tmp_path, capsys) == expected()[case.name]
 
 
 def test_every_code_has_a_case() -> None:

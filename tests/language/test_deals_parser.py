@@ -257,7 +257,8 @@ def test_statement(text: str, expected: Program) -> None:
         ("varchar", Type.STRING),
         ("bool", Type.BOOLEAN),
         ("timestamp", Type.DATETIME),
-        ("date", Type.DATETIME),
+        ("numeric", Type.DECIMAL),
+        ("bytes", Type.BINARY),
     ],
 )
 def test_type(word: str, kind: Type) -> None:

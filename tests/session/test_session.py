@@ -77,7 +77,7 @@ def test_undeclared_data_tells_its_own_columns() -> None:
     db.add("born", {"who": ["paul", "alia"], "when": [dt.date(1975, 1, 1)] * 2})
     out = db.run("year(W) <- born(W, D), D < '1980-01-01'. query year(W).")
     assert out.answer.rows() == [("alia",), ("paul",)]
-    assert db.query("born(X, Y)").types == ("string", "datetime")
+    assert db.query("born(X, Y)").types == ("string", "date")
 
 
 # ── Names that outlive a run ─────────────────────────────────────────────────────────────────────

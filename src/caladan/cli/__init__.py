@@ -1,4 +1,4 @@
-"""The command line: `caladan run`, `explain`, `check`.
+"""The command line: `caladan run`, `explain`, `check`, `warmup`.
 
     arguments.py  what can be typed
     run.py        run a program and show or write what it asks for

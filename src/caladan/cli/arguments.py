@@ -36,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
         _command(commands, "explain", _explain, "show what the compiler makes of a program")
     )
     _add_program(_command(commands, "check", _check, "look for mistakes without running"))
+    _command(commands, "warmup", _warmup, "compile the kernels, so that no run waits for it")
     _command(commands, "repl", _later("repl"), "ask questions interactively (a later version)")
     bench = _command(commands, "bench", _later("bench"), "measure (a later version)")
     bench.add_argument("names", nargs="*", metavar="NAME")
@@ -63,7 +64,8 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--data", action="append", default=[], type=_pair, metavar="NAME=PATH",
-        help="the data of a relation: csv, tsv, facts, json, parquet; a pattern, a folder",
+        help="the data of a relation: csv, tsv, facts, json, parquet, orc; a pattern, a folder; "
+        "on spark also jdbc:URL#TABLE and table:NAME",
     )  # fmt: skip
     parser.add_argument(
         "--facts", metavar="DIR", help="a folder with a file for each relation: NAME.csv and so on"
@@ -104,6 +106,10 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-rounds", type=int, metavar="N", help="rounds of a recursion")
     parser.add_argument("--max-facts", type=int, metavar="N", help="facts to derive at most")
     parser.add_argument("--timeout", type=float, metavar="S", help="seconds to run at most")
+    parser.add_argument(
+        "--memory", type=_size, metavar="SIZE",
+        help="bytes of relations to hold in memory (embedded), such as 500m or 4g",
+    )  # fmt: skip
     parser.add_argument("--strategy", metavar="NAME", help="force a way of running on Spark")
     rows = parser.add_mutually_exclusive_group()
     rows.add_argument(
@@ -132,6 +138,14 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
+def _size(text: str) -> int:
+    """Bytes; k, m and g are powers of 1024."""
+    number, unit = text.rstrip("kmgKMG"), text[len(text.rstrip("kmgKMG")) :].lower()
+    if not number.isdecimal() or unit not in ("", "k", "m", "g"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 500m or 4g")
+    return int(number) << {"": 0, "k": 10, "m": 20, "g": 30}[unit]
+
+
 def _run(arguments: argparse.Namespace) -> int:
     from caladan.cli.run import run
 
@@ -148,6 +162,13 @@ def _check(arguments: argparse.Namespace) -> int:
     from caladan.cli.check import check
 
     return check(arguments)
+
+
+def _warmup(_: argparse.Namespace) -> int:
+    from caladan.columns.warmup import warmup
+
+    print(f"{len(warmup())} modules of kernels are ready")
+    return 0
 
 
 def _later(name: str) -> Callable[[argparse.Namespace], NoReturn]:

@@ -52,6 +52,7 @@ def _run(program: Program | Script, arguments: argparse.Namespace, live: Progres
                 max_rounds=arguments.max_rounds,
                 max_facts=arguments.max_facts,
                 timeout=arguments.timeout,
+                memory=arguments.memory,
                 permissive=arguments.permissive,
                 strategy=arguments.strategy,
             )

@@ -16,6 +16,12 @@ import pyarrow as pa
 
 from caladan.data.problems import BadRow, bad_value, missing_value, wrong_type
 from caladan.data.schema import ARROW, arrow_schema, column_type, compute as pc
+from caladan.notation import (
+    DECIMAL_DIGITS,
+    DECIMAL_LIMIT,
+    DECIMAL_SCALE,
+    FITTING_DECIMAL_PATTERN,
+)
 from caladan.program import Column, Type, Value
 from caladan.values import Missing, fit
 
@@ -25,6 +31,7 @@ if TYPE_CHECKING:
 
 _FIRST: Final = dt.datetime(1, 1, 1)
 _LAST: Final = dt.datetime(9999, 12, 31, 23, 59, 59, 999999)
+_WRITTEN: Final = (Type.DATETIME, Type.DATE, Type.DECIMAL, Type.BINARY)  # text will do for these
 
 # What Python values of one type alone, known to be exact, a column takes without a closer look.
 _EXACT: Final[dict[Type, frozenset[type]]] = {
@@ -32,7 +39,8 @@ _EXACT: Final[dict[Type, frozenset[type]]] = {
     **{t: frozenset({int, float}) for t in Type if t.is_floating},
     Type.STRING: frozenset({str}),
     Type.BOOLEAN: frozenset({bool}),
-    Type.DATETIME: frozenset(),
+    Type.BINARY: frozenset({bytes}),
+    **dict.fromkeys((Type.DATETIME, Type.DATE, Type.DECIMAL), frozenset[type]()),
 }
 
 
@@ -90,8 +98,10 @@ def _check_kind(relation: str, file: str | None, column: Column, found: pa.DataT
     fits = kind is not None and (
         kind is wanted
         or (wanted.is_integral and (kind.is_integral or _is_whole(found)))
-        or (wanted.is_floating and kind.is_numeric)
-        or (wanted is Type.DATETIME and kind is Type.STRING)
+        or (wanted.is_floating and (kind.is_numeric or kind is Type.DECIMAL))
+        or (wanted in _WRITTEN and kind is Type.STRING)
+        or {wanted, kind} == {Type.DATETIME, Type.DATE}
+        or (wanted is Type.DECIMAL and kind.is_integral)
     )
     if not fits:
         raise wrong_type(relation, file, column, str(found) if kind is None else str(kind))
@@ -111,6 +121,12 @@ def _cast(values: Chunked, type: Type) -> Chunked | None:
         return _cast_floats(values, target)
     if type is Type.DATETIME:
         return _cast_datetimes(values, target)
+    if type is Type.DATE:
+        return _cast_dates(values, target)
+    if type is Type.DECIMAL:
+        return _cast_decimals(values, target)
+    if type is Type.BINARY and column_type(values.type) is Type.STRING:
+        return None
     return values if values.type == target else values.cast(target)
 
 
@@ -131,6 +147,32 @@ def _cast_datetimes(values: Chunked, target: pa.DataType) -> Chunked | None:
     low, high = (pa.scalar(limit, target) for limit in (_FIRST, _LAST))
     in_range = pc.and_(pc.greater_equal(result, low), pc.less_equal(result, high))
     return result if pc.all(in_range, min_count=0).as_py() else None
+
+
+def _cast_dates(values: Chunked, target: pa.DataType) -> Chunked | None:
+    """Whole days; None if one has a time of day, or is text."""
+    if not (pa.types.is_timestamp(values.type) or pa.types.is_date(values.type)):
+        return None
+    moments = _cast_datetimes(values, ARROW[Type.DATETIME])
+    if moments is None:
+        return None
+    result = moments.cast(target)
+    same = pc.equal(result.cast(moments.type), moments)
+    return result if pc.all(same, min_count=0).as_py() else None
+
+
+def _cast_decimals(values: Chunked, target: pa.DataType) -> Chunked | None:
+    """All digits; None if there are too many: Arrow checks only those after the point."""
+    if column_type(values.type) is Type.STRING:
+        plain = pc.match_substring_regex(values, f"^(?:{FITTING_DECIMAL_PATTERN})$")
+    elif pa.types.is_decimal(values.type):
+        if values.type.precision - values.type.scale <= DECIMAL_DIGITS - DECIMAL_SCALE:
+            return values.cast(target)
+        limit = pa.scalar(DECIMAL_LIMIT, values.type)
+        plain = pc.less(pc.abs(values), limit)
+    else:
+        return values.cast(target) if pa.types.is_integer(values.type) else None
+    return values.cast(target) if pc.all(plain, min_count=0).as_py() else None
 
 
 def _one_by_one(

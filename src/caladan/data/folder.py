@@ -27,10 +27,23 @@ class Relation(Protocol):
         ...
 
 
+_UNWRITABLE: Final = "caladan: a text that a file without quotes cannot hold"
+
 _PART: Final = re.compile(r"part-.*|_SUCCESS|_temporary|\.(part-.*|_SUCCESS)\.crc|\w+=.*")
 """What a folder of facts holds: parts, marks, checksums, partitions."""
 
 _SPARK_FORMAT: Final = {"tsv": "csv", "jsonl": "json"}
+
+_AS_WE_WRITE: Final = {
+    # Left to itself, Spark drops microseconds and blanks, and escapes quotes with backslashes.
+    "csv": {
+        "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
+        "ignoreLeadingWhiteSpace": False,
+        "ignoreTrailingWhiteSpace": False,
+        "escape": '"',
+    },
+    "json": {"timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]"},
+}
 
 
 def is_folder(path: str) -> bool:
@@ -62,15 +75,44 @@ def _with_spark(
 ) -> None:
     if "://" not in path:
         _check(path, mode)
-    writer = relation.spark(session).write
-    writer = writer.mode(mode).format(_SPARK_FORMAT.get(format, format))
-    if format in ("csv", "tsv"):
-        writer = writer.option("sep", "\t" if format == "tsv" else ",").option("header", header)
+    else:
+        output.check_mode(path, mode, exists=False)
+    kind = _SPARK_FORMAT.get(format, format)
+    frame = relation.spark(session)
+    if kind in _AS_WE_WRITE:
+        frame = _as_text(frame, tabbed=format == "tsv")
+    writer = frame.write.mode(mode).format(kind).options(**_AS_WE_WRITE.get(kind, {}))
+    if kind == "csv":
+        writer = writer.options(sep="\t" if format == "tsv" else ",", header=header)
+    if format == "tsv":
+        writer = writer.options(quote="", emptyValue="")
     try:
         writer.save(path)
     except Exception as problem:
+        if _UNWRITABLE in str(problem):
+            raise output.unwritable() from None
+        if mode == "error" and "ALREADY_EXISTS" in str(problem):
+            output.check_mode(path, mode, exists=True)
         first = str(problem).partition("\n")[0]
         raise output.cannot_write(path, first) from problem
+
+
+def _as_text(frame: Any, *, tabbed: bool) -> Any:
+    """Bytes as hexadecimal digits; where tabs part columns, an error for texts that would break."""
+    from pyspark.sql import functions as sf
+
+    columns: list[Any] = []
+    for i, field in enumerate(frame.schema):
+        column, kind = sf.col(f"c{i}"), field.dataType.simpleString()
+        if kind == "binary":
+            column = sf.lower(sf.hex(column))
+        if kind in ("string", "binary") and tabbed:
+            broken = column.rlike("[\t\n\r]" if len(frame.columns) > 1 else "[\t\n\r]|^$")
+            column = sf.when(broken, sf.raise_error(sf.lit(_UNWRITABLE))).otherwise(column)
+        columns.append(column.alias(field.name))
+    # Positions for names: users' may need quoting, or be equal.
+    numbered = frame.toDF(*(f"c{i}" for i in range(len(columns))))
+    return numbered.select(*columns) if columns else frame
 
 
 def _check(path: str, mode: str) -> None:

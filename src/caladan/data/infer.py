@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from caladan.data import json_rows, text, utf8
 from caladan.data.files import columnar
-from caladan.data.problems import cannot_read
+from caladan.data.problems import cannot_read, only_spark
 from caladan.data.schema import column_type
 from caladan.data.source import Source, files
 from caladan.program import Column, Type
@@ -32,7 +32,8 @@ _SPARK: Final[dict[str, Type]] = {
     "double": Type.DOUBLE,
     "string": Type.STRING,
     "boolean": Type.BOOLEAN,
-    "date": Type.DATETIME,
+    "date": Type.DATE,
+    "binary": Type.BINARY,
     "timestamp": Type.DATETIME,
     "timestamp_ntz": Type.DATETIME,
 }
@@ -42,6 +43,8 @@ def infer(relation: str, source: Source) -> tuple[Column, ...]:
     """The columns of a source on this machine or in memory, or of a Spark DataFrame."""
     if source.kind == "spark":
         return from_spark(relation, cast("Any", source.data).dtypes)
+    if source.kind == "external":
+        raise only_spark(relation, source.name)
     if isinstance(source.data, pa.Table):
         return _from_arrow(relation, None, cast("Any", source.data).schema)
     if isinstance(source.data, dict):
@@ -60,7 +63,7 @@ def from_spark(relation: str, dtypes: Sequence[tuple[str, str]]) -> tuple[Column
     """The columns of a Spark DataFrame, from its names and types as Spark spells them."""
     columns: list[Column] = []
     for name, spelled in dtypes:
-        type = Type.DOUBLE if spelled.startswith("decimal") else _SPARK.get(spelled)
+        type = Type.DECIMAL if spelled.startswith("decimal") else _SPARK.get(spelled)
         if type is None:
             raise _no_type(relation, None, name, spelled)
         columns.append(Column(name, type))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any, Final, cast
 
 import pyarrow as pa
@@ -23,6 +24,8 @@ from caladan.data.schema import ARROW
 from caladan.program import Column, Type, Value
 from caladan.values import Missing, fit
 
+_AS_TEXT: Final = (Type.DATETIME, Type.DATE, Type.BINARY)
+_NOT_NUMBERS: Final = ("NaN", "Infinity", "-Infinity")  # as Spark writes them
 _BLANK: Final = " \t\r\n"
 
 
@@ -34,7 +37,8 @@ def read(
     if table is not None:
         return table
     good: list[list[Value]] = [[] for _ in columns]
-    for line, item in rows(relation, file, raw, bad):
+    exact = any(column.type is Type.DECIMAL for column in columns)
+    for line, item in rows(relation, file, raw, bad, exact=exact):
         row = _values(relation, file, line, item, columns)
         if isinstance(row, BadRow):
             bad.append(row)
@@ -44,17 +48,20 @@ def read(
     return assemble(relation, columns, good, bad, file=file)
 
 
-def rows(relation: str, file: str, raw: bytes, bad: list[BadRow]) -> Iterator[tuple[int, object]]:
-    """Line number and value of each row."""
+def rows(
+    relation: str, file: str, raw: bytes, bad: list[BadRow], *, exact: bool = False
+) -> Iterator[tuple[int, object]]:
+    """Line number and value of each row; if exact, fractions are decimals with all their digits."""
+    decoder = json.JSONDecoder(parse_float=Decimal if exact else None)
     if raw.lstrip(_BLANK.encode())[:1] == b"[" and _is_array_of_rows(raw):
         lines = [text for _, text in utf8.lines(relation, file, raw, bad)]
-        yield from _array(relation, file, "\n".join(lines))
+        yield from _array(relation, file, "\n".join(lines), decoder)
         return
     for line, text in utf8.lines(relation, file, raw, bad):
         if not text.strip(_BLANK):
             continue
         try:
-            yield line, json.loads(text)
+            yield line, decoder.decode(text)
         except json.JSONDecodeError as problem:
             reason = f"not JSON: {problem.msg[:1].lower()}{problem.msg[1:]}"
             bad.append(not_json(relation, file, line, problem.colno, text, reason))
@@ -63,9 +70,9 @@ def rows(relation: str, file: str, raw: bytes, bad: list[BadRow]) -> Iterator[tu
 def _read_at_once(raw: bytes, columns: Sequence[Column]) -> pa.Table | None:
     """Lines of objects as Arrow reads them, or None where it refuses or finds values missing."""
     names = [column.name for column in columns]
-    if len(set(names)) < len(names):
-        return None
-    types = [pa.string() if c.type is Type.DATETIME else ARROW[c.type] for c in columns]
+    if len(set(names)) < len(names) or any(c.type is Type.DECIMAL for c in columns):
+        return None  # Arrow takes decimals that are too large
+    types = [pa.string() if c.type in _AS_TEXT else ARROW[c.type] for c in columns]
     try:
         table = pyarrow.json.read_json(
             pa.BufferReader(raw),
@@ -87,9 +94,10 @@ def _is_array_of_rows(raw: bytes) -> bool:
     return inside[:1] in (b"{", b"[", b"]")
 
 
-def _array(relation: str, file: str, text: str) -> Iterator[tuple[int, object]]:
+def _array(
+    relation: str, file: str, text: str, decoder: json.JSONDecoder
+) -> Iterator[tuple[int, object]]:
     """The elements of one array, each with the line it starts in."""
-    decoder = json.JSONDecoder()
     offset, line, counted = text.index("[") + 1, 1, 0
     try:
         while True:
@@ -125,15 +133,21 @@ def _values(
     elif isinstance(item, list):
         cells = cast("list[object]", item)
     else:
-        return not_json(relation, file, line, 1, json.dumps(item), "neither an object nor an array")
+        return not_json(
+            relation, file, line, 1, json.dumps(item, default=str), "neither an object nor an array"
+        )
     if len(cells) != len(columns):
-        return wrong_width(relation, file, line, json.dumps(item), len(cells), columns)
+        return wrong_width(relation, file, line, json.dumps(item, default=str), len(cells), columns)
     row: list[Value] = []
     for column, cell in zip(columns, cells, strict=True):
+        if column.type.is_floating and cell in _NOT_NUMBERS:
+            cell = float(cast("str", cell))
         try:
             row.append(fit(cell, column.type))
         except Missing:
             return missing_value(relation, file, line, None, column)
         except ValueError as problem:
-            return bad_value(relation, file, line, None, column, json.dumps(cell), str(problem))
+            return bad_value(
+                relation, file, line, None, column, json.dumps(cell, default=str), str(problem)
+            )
     return row

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from caladan.data import files, memory
-from caladan.data.problems import BadRow, cannot_read, rejected_table, report
+from caladan.data.problems import BadRow, cannot_read, only_spark, rejected_table, report
 from caladan.data.source import Source
 from caladan.program import Column
 
@@ -26,6 +26,8 @@ def load(
         table = memory.read(relation, frame.toArrow(), columns, bad)
     elif source.kind == "arrow":
         table = memory.read(relation, cast("memory.Snapshot", source.data), columns, bad)
+    elif source.kind == "external":
+        raise only_spark(relation, source.name)
     elif source.is_remote:
         raise cannot_read(
             relation, source.name, "only the spark engine reads remote files",

@@ -3,7 +3,7 @@
     csv      comma separated, quoted where need be, without a header line unless asked for
     tsv      tab separated, never quoted (also .facts)
     json     one array of objects; .jsonl and .ndjson one object in each line
-    parquet
+    parquet, orc
 
 A name that ends in .gz is compressed (csv, tsv, json). Files appear whole or not at all.
 """
@@ -15,17 +15,19 @@ import datetime as dt
 import gzip
 import io
 import json
-import math
 import os
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final, TextIO, cast
 
 import pyarrow as pa
 
+from caladan.data.external import CatalogTable, Delta, External, Jdbc
 from caladan.data.source import suffix
 from caladan.errors import CaladanError, Place, error
-from caladan.values import iso
+from caladan.program import Value
+from caladan.values import written
 
 FORMATS: Final[dict[str, str]] = {
     ".csv": "csv",
@@ -36,6 +38,7 @@ FORMATS: Final[dict[str, str]] = {
     ".ndjson": "jsonl",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".orc": "orc",
 }
 
 
@@ -46,20 +49,27 @@ def format_of(path: str, asked: str | None) -> str:
         if known is None:
             raise cannot_write(
                 path, "its name does not tell the format",
-                "end it in .parquet, .csv, .tsv, .json or .jsonl, or name the format",
+                "end it in .parquet, .orc, .csv, .tsv, .json or .jsonl, or name the format",
             )  # fmt: skip
         return known
     if asked not in FORMATS.values():
         known_formats = ", ".join(dict.fromkeys(FORMATS.values()))
-        raise error("C050", f"unknown format {asked!r}; known are {known_formats}")
+        raise error("C050", f"unknown format {asked!r}; known are {known_formats} and delta")
     return asked
+
+
+def elsewhere(path: object, format: str | None) -> External | None:
+    """The table elsewhere that is meant, None if it is a file or a folder."""
+    if isinstance(path, Jdbc | CatalogTable | Delta):
+        return path
+    return Delta(str(path)) if format == "delta" else None
 
 
 def write(table: pa.Table, path: Path, format: str, mode: str, *, header: bool = False) -> None:
     """Write a table to a file."""
     check_mode(str(path), mode, exists=path.exists())
     if mode == "append" and path.exists():
-        if format in ("parquet", "json"):
+        if format in ("parquet", "orc", "json"):
             raise cannot_write(
                 str(path), f"a {format} file cannot be appended to",
                 "append to a folder, or to a .csv, .tsv or .jsonl file",
@@ -112,6 +122,8 @@ def to_text(table: pa.Table, stream: TextIO, format: str, *, header: bool = Fals
         lines = ([names] if header else []), ([field(v) for v in row] for row in rows(table))
         for part in lines:
             for fields in part:
+                if fields == [""]:  # readers skip empty lines
+                    raise unwritable()
                 stream.write("\t".join(_plain(text) for text in fields) + "\n")
     elif format == "jsonl":
         stream.writelines(as_json(names, row) + "\n" for row in rows(table))
@@ -133,30 +145,24 @@ def rows(table: pa.Table) -> Iterator[tuple[object, ...]]:
 
 def field(value: object) -> str:
     """A value as text that `values.parse` reads back."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case float():
-            if math.isinf(value):
-                return "Infinity" if value > 0 else "-Infinity"
-            return "NaN" if math.isnan(value) else repr(value)
-        case dt.datetime():
-            return iso(value)
-        case None:  # only answers of SQL have it
-            return ""
-        case _:
-            return str(value)
+    return "" if value is None else written(cast("Value", value))  # only answers of SQL have None
 
 
 def as_json(names: Sequence[str], row: Sequence[object]) -> str:
-    """A row as a JSON object."""
-    return json.dumps(
-        {
-            name: iso(value) if isinstance(value, dt.datetime) else value
-            for name, value in zip(names, row, strict=True)
-        },
-        ensure_ascii=False,
-    )
+    """A row as a JSON object; decimals are numbers with all their digits."""
+    named = dict(zip(names, row, strict=True))  # of columns with the same name, the last
+    cells = (f"{json.dumps(n, ensure_ascii=False)}: {_json(v)}" for n, v in named.items())
+    return f"{{{', '.join(cells)}}}"
+
+
+def _json(value: object) -> str:
+    match value:
+        case Decimal():
+            return written(value)
+        case dt.date() | bytes():
+            return json.dumps(written(value))
+        case _:
+            return json.dumps(value, ensure_ascii=False)
 
 
 def _to_file(table: pa.Table, path: Path, format: str, *, append: bool, header: bool) -> None:
@@ -164,6 +170,11 @@ def _to_file(table: pa.Table, path: Path, format: str, *, append: bool, header: 
         import pyarrow.parquet as pq
 
         pq.write_table(table, path)
+        return
+    if format == "orc":
+        from pyarrow import orc
+
+        orc.write_table(table, str(path))
         return
     mode = "ab" if append else "wb"
     with path.open(mode) as raw:
@@ -174,11 +185,17 @@ def _to_file(table: pa.Table, path: Path, format: str, *, append: bool, header: 
             to_text(table, stream, format, header=header)
 
 
+def unwritable(text: str | None = None) -> CaladanError:
+    """C037: a text that would break or lose the columns or lines of a file without quotes."""
+    what = "a text that is alone and empty, or" if text is None else f"{text!r}"
+    return error(
+        "C037",
+        f"cannot write: {what} has a tab or a line end, which a .tsv file cannot hold",
+        help="write .csv instead",
+    )
+
+
 def _plain(text: str) -> str:
     if any(character in text for character in "\t\n\r"):
-        raise error(
-            "C037",
-            f"cannot write: {text!r} has a tab or a line end, which a .tsv file cannot hold",
-            help="write .csv instead",
-        )
+        raise unwritable(text)
     return text

@@ -132,9 +132,11 @@ def not_json(relation: str, file: str, line: int, position: int, text: str, reas
 # ── Sources ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def not_found(relation: str, path: str, *, is_pattern: bool = False) -> CaladanError:
-    """C030: a file that is not there."""
-    what = "no file matches this pattern" if is_pattern else "no such file or folder"
+def not_found(
+    relation: str, path: str, *, is_pattern: bool = False, what: str = "no such file or folder"
+) -> CaladanError:
+    """C030: a file or table that is not there."""
+    what = "no file matches this pattern" if is_pattern else what
     return error("C030", f"{what} (data of {relation})", Place(path))
 
 
@@ -144,6 +146,14 @@ def cannot_read(
     """C035: a source that is there but cannot be read."""
     place = None if path is None else Place(path)
     return error("C035", f"{reason} (data of {relation})", place, help=help)
+
+
+def only_spark(relation: str, place: str) -> CaladanError:
+    """C035: a table that no engine in this process reads."""
+    return cannot_read(
+        relation, place, "only the spark engine reads tables of databases and catalogs",
+        "use the spark engine, or save the table to a file",
+    )  # fmt: skip
 
 
 def other_columns(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute
 
 from caladan.data.problems import other_columns
+from caladan.notation import DECIMAL_DIGITS, DECIMAL_SCALE
 from caladan.program import Column, Type
 
 compute: Any = pyarrow.compute  # its functions are made at import, which type checkers cannot see
@@ -23,7 +25,23 @@ ARROW: dict[Type, pa.DataType] = {
     Type.STRING: pa.string(),
     Type.BOOLEAN: pa.bool_(),
     Type.DATETIME: pa.timestamp("us"),
+    Type.DATE: pa.date32(),
+    Type.DECIMAL: pa.decimal128(DECIMAL_DIGITS, DECIMAL_SCALE),
+    Type.BINARY: pa.binary(),
 }
+
+DECIMAL: Final = f"decimal({DECIMAL_DIGITS},{DECIMAL_SCALE})"
+"""The type of decimals as SQL spells it."""
+
+_DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)", re.IGNORECASE)
+
+
+_BINARIES: Final[tuple[Any, ...]] = (
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+    pa.types.is_binary_view,
+)
 
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
@@ -36,6 +54,19 @@ def empty_table(columns: Sequence[Column]) -> pa.Table:
     return pa.Table.from_batches([], schema=arrow_schema(columns))
 
 
+def decimal_type(spelled: str) -> Type | None:
+    """The column type for decimals that SQL computes, None if SQL does not spell a decimal so.
+
+    Those that may have more digits than a column keeps, such as a mean, leave SQL as doubles.
+    """
+    found = _DECIMAL.fullmatch(spelled)
+    if found is None:
+        return None
+    digits, scale = int(found[1]), int(found[2])
+    fits = scale <= DECIMAL_SCALE and digits - scale <= DECIMAL_DIGITS - DECIMAL_SCALE
+    return Type.DECIMAL if fits else Type.DOUBLE
+
+
 def column_type(type: pa.DataType) -> Type | None:
     """The column type for data of an Arrow type, None if it has none."""
     if pa.types.is_dictionary(type):
@@ -45,12 +76,16 @@ def column_type(type: pa.DataType) -> Type | None:
             return column
     if pa.types.is_integer(type):  # unsigned ones; the values are checked when they are read
         return Type.LONG if type.bit_width >= 32 else Type.INTEGER
-    if pa.types.is_floating(type) or pa.types.is_decimal(type):
+    if pa.types.is_floating(type):
         return Type.DOUBLE
+    if pa.types.is_decimal(type):  # likewise
+        return Type.DECIMAL
     if pa.types.is_large_string(type) or pa.types.is_string_view(type) or pa.types.is_null(type):
         return Type.STRING
-    if pa.types.is_temporal(type) and (pa.types.is_timestamp(type) or pa.types.is_date(type)):
+    if pa.types.is_timestamp(type) or pa.types.is_date64(type):
         return Type.DATETIME
+    if any(is_of(type) for is_of in _BINARIES):
+        return Type.BINARY
     return None
 
 

@@ -2,9 +2,10 @@
 
 `source(data)` recognises the data by what it can do, without importing the library it comes from:
 
-    path    files, folders, patterns (on this machine), or URIs, which only Spark can read
-    arrow   anything in memory, copied: `load` makes an Arrow table of it, given the columns
-    spark   a DataFrame of Spark
+    path      files, folders, patterns (on this machine), or URIs, which only Spark can read
+    arrow     anything in memory, copied: `load` makes an Arrow table of it, given the columns
+    spark     a DataFrame of Spark
+    external  a table elsewhere, which Spark makes a DataFrame of
 
 `files(source)` lists the files behind a local path. Its format follows from the file's name.
 """
@@ -19,10 +20,11 @@ from pathlib import Path, PurePath
 from typing import Final, Literal, TypeAlias, cast
 
 from caladan.data import memory, problems
+from caladan.data.external import CatalogTable, Delta, External, Jdbc, named
 from caladan.errors import error
 
 Format: TypeAlias = Literal["csv", "json", "parquet", "orc"]
-Kind: TypeAlias = Literal["path", "arrow", "spark"]
+Kind: TypeAlias = Literal["path", "arrow", "spark", "external"]
 
 FORMATS: Final[dict[str, Format]] = {
     ".csv": "csv",
@@ -48,7 +50,7 @@ class Source:
     `paths` are as the user wrote them: a file, a folder, a pattern, or a URI. `header` None means
     that a first line which is exactly the declared column names is one. `data` is what was given
     if it is not a path: a Spark DataFrame, an Arrow table, a dict of columns, or a list of rows,
-    which stay Python values until the columns are known.
+    which stay Python values until the columns are known. `place` is the table elsewhere.
     """
 
     kind: Kind
@@ -58,6 +60,7 @@ class Source:
     delimiter: str = ","
     header: bool | None = None
     data: object = None
+    place: External | None = None
 
     @property
     def quote(self) -> str | None:
@@ -79,6 +82,9 @@ def source(
     header: bool | None = None,
 ) -> Source:
     """Recognise what was given for a relation; C030 if it is not there, C050 if it is no data."""
+    place = _elsewhere(relation, data, format)
+    if place is not None:
+        return Source("external", place.shown, place=place)
     if isinstance(data, str | os.PathLike):
         return _from_paths(relation, [data], format, delimiter, header)
     if _is_list_of_paths(data):
@@ -138,7 +144,7 @@ def _from_paths(
     endings = [_ending(relation, path) for path in given]
     if format is not None:
         if format not in ("tsv", *FORMATS.values()):
-            known_formats = "csv, tsv, json, parquet and orc"
+            known_formats = "csv, tsv, json, parquet, orc and delta"
             raise error("C050", f"unknown format {format!r}; known are {known_formats}")
         known = "csv" if format == "tsv" else format
     else:
@@ -158,6 +164,18 @@ def _from_paths(
         delimiter if delimiter is not None else "\t" if tabbed else ",",
         header,
     )
+
+
+def _elsewhere(relation: str, data: object, format: str | None) -> External | None:
+    """The table elsewhere that was given, None if it is something else."""
+    if isinstance(data, Jdbc | CatalogTable | Delta):
+        return data
+    if format == "delta" and isinstance(data, str | os.PathLike):
+        path = os.fspath(cast("str | os.PathLike[str]", data))
+        if not _is_uri(path):
+            _check_there(relation, path)
+        return Delta(path)
+    return named(data, relation, os.environ) if isinstance(data, str) else None
 
 
 def _ending(relation: str, path: str) -> str:

@@ -148,8 +148,9 @@ def _read_at_once(
 
 
 def _read_as(type: Type) -> pa.DataType:
-    """Datetimes are read as text, for Arrow takes more notations than we do."""
-    return pa.string() if type is Type.DATETIME else ARROW[type]
+    """Some are read as text, for Arrow takes more notations than we do, or numbers too large."""
+    as_text = (Type.DATETIME, Type.DECIMAL, Type.BINARY)
+    return pa.string() if type in as_text else ARROW[type]
 
 
 def _has_hexadecimal(raw: bytes, columns: Sequence[Column]) -> bool:

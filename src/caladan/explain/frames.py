@@ -1,9 +1,10 @@
-"""The physical plan of the spark engine, strategy frame.
+"""The physical plan of the spark engine.
 
 A relation is drawn in full where it is first needed and only named after that. A clique is a
-`Recursion` that the driver runs round by round: `ExitExchange` brings its first facts to where
-they belong, `RecExchange` what each round derives. Joins, unions and aggregates are the DataFrame
-operations that Spark is handed; which join algorithm it takes, Spark decides when it sees sizes.
+`Recursion`, with the strategy it would have if its inputs were large, and why: `ExitExchange`
+brings its first facts to where they belong, `RecExchange` what each round derives. Outside of
+recursion, joins, unions and aggregates are the DataFrame operations that Spark is handed; which
+join algorithm it takes, Spark decides when it sees sizes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 
 from caladan.analysis.core import CoreGoal, RelationInfo, Term
 from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
+from caladan.engines.spark.choice import SMALL_INPUTS, choices
 from caladan.engines.spark.layout import partitioning
 from caladan.explain.labels import Labels, labels
 from caladan.explain.operators import cut, is_identity, join_columns, projected
@@ -33,9 +35,12 @@ from caladan.operators.tree import (
 )
 from caladan.program import Constant
 
+_SMALL: Final = (
+    f"Inputs of at most {SMALL_INPUTS:,} facts in all are evaluated by one task (strategy: single)."
+)
 _JOINS: Final = (
-    "Which side of a join is broadcast, or that both are exchanged, is decided in each round from "
-    "the\nnumbers of facts; so is n, the number of partitions."
+    "Which side of a join outside of recursion is broadcast, or that both are exchanged, is\n"
+    "decided from the numbers of facts."
 )
 
 
@@ -44,8 +49,10 @@ def frames(program: DeltaProgram, wanted: Iterable[str], partitions: int | None)
     drawing = _Drawing(program, partitions)
     trees = [Tree(_goal(g), (drawing.goal(g),)) for g in program.goals]
     trees += [Tree(f"Relation {name}", (drawing.relation(name),)) for name in wanted]
-    notes = [_JOINS] if drawing.has_joins else []
-    return "\n\n".join([*map(draw, trees), *notes]) or "(nothing to evaluate)"
+    if not trees:
+        return "(nothing to evaluate)"
+    notes = [_SMALL, *([_JOINS] if drawing.has_joins else [])]
+    return "\n\n".join([*map(draw, trees), "\n".join(notes)])
 
 
 def _goal(goal: CoreGoal) -> str:
@@ -58,6 +65,8 @@ class _Drawing:
         self._partitions = "n" if partitions is None else str(partitions)
         self._home = {name: c for c in program.cliques for name in c.relations}
         self._drawn: set[str] = set()
+        self._is_in_recursion = False
+        self._broadcasts = False
         self.has_joins = False
 
     def goal(self, goal: CoreGoal) -> Tree:
@@ -76,7 +85,10 @@ class _Drawing:
         if name in self._drawn:
             return Tree(f"Relation {_shown(info)}, see above")
         self._drawn.update(clique.relations)
-        return self._recursion(clique) if clique.is_recursive else self._derived(clique, info)
+        outer, self._is_in_recursion = self._is_in_recursion, clique.is_recursive
+        tree = self._recursion(clique) if clique.is_recursive else self._derived(clique, info)
+        self._is_in_recursion = outer
+        return tree
 
     # ── Relations outside recursion ──────────────────────────────────────────────────────────────
 
@@ -106,6 +118,7 @@ class _Drawing:
     def _recursion(self, clique: DeltaClique) -> Tree:
         infos = [self._program.relations[name] for name in clique.relations]
         outputs = " ".join(f"[{_columns(info)}]" for info in infos)
+        chosen = choices(clique, None)[0]
         children: list[Tree] = []
         for info in infos:
             exits = [
@@ -114,10 +127,15 @@ class _Drawing:
             ]
             if exits:
                 children.append(self._exchange("ExitExchange", clique, info, exits))
+            self._broadcasts = True  # tasks have all that is finished
             rules = [self._rule(r) for r in clique.delta_rules if r.rule.head == info.name]
-            children.append(self._exchange("RecExchange", clique, info, rules))
-        names = commas(clique.relations)
-        return Tree(f"Recursion {outputs} (Driver) [{names}] strategy: frame", tuple(children))
+            self._broadcasts = False
+            tree = self._exchange("RecExchange", clique, info, rules)
+            if chosen.strategy == "pivoted":
+                tree = Tree(f"{tree.line}: nothing has to move", tree.children)
+            children.append(tree)
+        names, how = commas(clique.relations), f"{chosen.strategy} ({chosen.reason})"
+        return Tree(f"Recursion {outputs} (Driver) [{names}] strategy: {how}", tuple(children))
 
     def _exchange(
         self, kind: str, clique: DeltaClique, info: RelationInfo, inputs: list[Tree]
@@ -168,7 +186,7 @@ class _Drawing:
         return Tree(line, (self._operator(node.input, names),))
 
     def _two(self, line: str, left: Operator, right: Operator, names: Labels) -> Tree:
-        self.has_joins = True
+        self.has_joins |= not self._is_in_recursion
         return Tree(line, (self._operator(left, names), self._operator(right, names)))
 
     def _scan(self, node: Scan, names: Labels) -> Tree:
@@ -176,7 +194,11 @@ class _Drawing:
             shown = {Version.DELTA: "δ{}", Version.OLD: "{}", Version.NEW: "{}'"}[node.version]
             name = shown.format(node.relation)
             return Tree(f"RecursiveRelation [{expressions(node.arguments)}] ({name})")
+        broadcasts, self._broadcasts = self._broadcasts, False
         tree = self.relation(node.relation)
+        self._broadcasts = broadcasts
+        if broadcasts:
+            tree = Tree("BroadcastExchange", (tree,))
         conditions = list(_selections(node.arguments, node.columns))
         if conditions:
             tree = Tree(f"Filter ({' and '.join(conditions)})", (tree,))

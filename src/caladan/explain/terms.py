@@ -27,6 +27,7 @@ from caladan.program import (
     Value,
     Variable,
 )
+from caladan.values import written
 
 Names = Mapping[str, str]
 
@@ -102,6 +103,8 @@ def value(constant: Value) -> str:
             )
         case dt.datetime():
             return f"'{constant.isoformat(sep=' ')}'"
+        case _:
+            return f"'{written(constant)}'"
 
 
 def columns(info: RelationInfo) -> str:

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from caladan.data.schema import ARROW
+from caladan.data.schema import ARROW, decimal_type
 from caladan.data.source import Source, source
 from caladan.data.table import ArrowTable
 from caladan.engines.interface import Table
@@ -43,7 +43,8 @@ _TYPES: Final[dict[str, Type]] = {
     "TIMESTAMP_MS": Type.DATETIME,
     "TIMESTAMP_NS": Type.DATETIME,
     "TIMESTAMP WITH TIME ZONE": Type.DATETIME,
-    "DATE": Type.DATETIME,
+    "DATE": Type.DATE,
+    "BLOB": Type.BINARY,
     '"NULL"': Type.STRING,
 }
 
@@ -136,9 +137,7 @@ class DuckDB:
 
 
 def _type(spelled: str) -> Type | None:
-    if spelled.startswith("DECIMAL"):
-        return Type.DOUBLE
-    return _TYPES.get(spelled)
+    return decimal_type(spelled) or _TYPES.get(spelled)
 
 
 def _cast(column: Any, type: pa.DataType) -> Any:

@@ -6,14 +6,17 @@ import datetime as dt
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 from typing import cast
 
 from sqlglot import exp
 
+from caladan.data.schema import DECIMAL
 from caladan.errors import Diagnostics, did_you_mean
 from caladan.language.rasql.script import Script, Statement
 from caladan.language.rasql.spans import span_of
 from caladan.program import Value
+from caladan.values import written
 
 
 def bind(script: Script, values: Mapping[str, Value]) -> Script:
@@ -63,6 +66,12 @@ def _literal(value: Value, node: exp.Expr) -> exp.Expr:
         case dt.datetime():
             text = exp.Literal.string(value.isoformat(sep=" "))
             literal = exp.Cast(this=text, to=exp.DataType.build("timestampntz"))
+        case dt.date():
+            literal = exp.cast(exp.Literal.string(value.isoformat()), "date")
+        case Decimal():
+            literal = exp.cast(exp.Literal.string(written(value)), DECIMAL)
+        case bytes():
+            literal = exp.func("unhex", exp.Literal.string(value.hex()))
         case str():
             literal = exp.Literal.string(value)
     place = next((part.meta for part in node.walk() if "start" in part.meta), None)

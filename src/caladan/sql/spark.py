@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions as sf
 
-from caladan.data.schema import ARROW
+from caladan.data.schema import ARROW, DECIMAL, decimal_type
 from caladan.data.source import Source, source
 from caladan.engines.interface import Table
 from caladan.engines.spark.failures import first_line, quietly
@@ -42,14 +42,14 @@ _TYPES: Final[dict[str, Type]] = {
     "double": Type.DOUBLE,
     "string": Type.STRING,
     "boolean": Type.BOOLEAN,
-    "date": Type.DATETIME,
+    "date": Type.DATE,
+    "binary": Type.BINARY,
     "timestamp": Type.DATETIME,
     "timestamp_ntz": Type.DATETIME,
     "void": Type.STRING,
 }
 
 _HANDED_OUT: Final[dict[str, str]] = {
-    "date": "timestamp_ntz",
     "timestamp": "timestamp_ntz",
     "void": "string",
 }
@@ -144,7 +144,7 @@ class SparkSQL:
                 raise no_type(column.name, column.spelled, frame.tree, self._written)
             wanted = _HANDED_OUT.get(column.spelled)
             if column.spelled.startswith("decimal"):
-                wanted = "double"
+                wanted = DECIMAL if column.type is Type.DECIMAL else "double"
             value = sf.col(f"c{i}")
             columns.append(value.cast(wanted) if wanted else value)
         chosen = numbered.select(*columns) if columns else numbered
@@ -207,4 +207,4 @@ def _message(problem: BaseException) -> str:
 
 
 def _type(spelled: str) -> Type | None:
-    return Type.DOUBLE if spelled.startswith("decimal") else _TYPES.get(spelled)
+    return decimal_type(spelled) or _TYPES.get(spelled)

@@ -28,7 +28,8 @@ TYPES: Final[dict[str, Type]] = {
     "char": Type.STRING,
     "bool": Type.BOOLEAN,
     "timestamp": Type.DATETIME,
-    "date": Type.DATETIME,
+    "numeric": Type.DECIMAL,
+    "bytes": Type.BINARY,
 }
 """The words for the types, in lower case; case does not matter to users."""
 

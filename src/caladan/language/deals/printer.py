@@ -45,6 +45,7 @@ from caladan.program import (
     Value,
     Variable,
 )
+from caladan.values import written
 
 _ATOMIC: Final = 3
 """Above the precedence of every operator."""
@@ -179,6 +180,8 @@ def _value(value: Value) -> str:
             return value if _is_plain_word(value) else quote(value)
         case dt.datetime():
             return quote(value.isoformat(sep=" "))
+        case _:
+            return quote(written(value))
 
 
 def _is_plain_word(text: str) -> bool:

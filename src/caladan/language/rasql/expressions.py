@@ -30,8 +30,10 @@ from caladan.program import (
     Constant,
     Expression,
     Negative,
+    Type,
     Value,
 )
+from caladan.values import parse
 
 _ARITHMETIC: Final[dict[type[exp.Expr], ArithmeticOperator]] = {
     exp.Add: "+",
@@ -53,7 +55,7 @@ COMPARISONS: Final[dict[type[exp.Expr], ComparisonOperator]] = {
 }
 
 _WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-_FRACTIONS: Final = ("FLOAT", "DOUBLE", "DECIMAL")
+_FRACTIONS: Final = ("FLOAT", "DOUBLE")
 
 _AGGREGATES_HELP: Final = (
     "aggregate in the view's head, v(…, sum() AS total), or in a query after the recursion"
@@ -164,8 +166,12 @@ class Values:
         kind = node.to.this.name
         operand = self.value(node.this)
         if isinstance(operand, Constant) and isinstance(operand.value, str):
-            if kind in ("DATE", "TIMESTAMPNTZ", "TIMESTAMP", "DATETIME"):
+            if kind == "DATE":
+                return Constant(_datetime(operand.value, span).date(), span)
+            if kind in ("TIMESTAMPNTZ", "TIMESTAMP", "DATETIME"):
                 return Constant(_datetime(operand.value, span), span)
+            if kind == "DECIMAL":
+                return Constant(_decimal(operand.value, span), span)
             if kind in ("TEXT", "VARCHAR"):
                 return operand
         if kind in _FRACTIONS:
@@ -254,6 +260,13 @@ def _datetime(text: str, span: Span | None) -> dt.datetime:
         return dt.datetime.fromisoformat(text)
     except ValueError:
         raise error("C018", f"'{text}' is not a date", span) from None
+
+
+def _decimal(text: str, span: Span | None) -> Value:
+    try:
+        return parse(text, Type.DECIMAL)
+    except ValueError as reason:
+        raise error("C018", str(reason), span) from None
 
 
 def _negative(operand: Expression, span: Span | None) -> Expression:

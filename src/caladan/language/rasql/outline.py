@@ -26,7 +26,7 @@ _CASTS: Final[dict[str, Type]] = {
     "BIGINT": Type.LONG,
     "FLOAT": Type.DOUBLE,
     "DOUBLE": Type.DOUBLE,
-    "DECIMAL": Type.DOUBLE,
+    "DECIMAL": Type.DECIMAL,
     "TEXT": Type.STRING,
 }
 
