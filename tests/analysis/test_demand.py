@@ -115,3 +115,14 @@ def test_final_values_are_not_read_while_they_still_change() -> None:
 def test_names_are_kept_apart_from_the_users() -> None:
     rules = demanded(LEFT + "tc_bf(X) <- arc(X, _). query tc(1, B). query tc_bf(X).")
     assert "tc_bf_2(A, B) <- demand_tc_bf(A), arc(A, B)." in rules
+
+
+def test_demand_that_would_go_on_for_ever_is_not_passed_on() -> None:
+    """9 would ask for 8, 0 for -1, and so on; while the facts themselves end."""
+    counting = "n(0). n(Y) <- n(X), Y = X + 1, Y <= 9. query n(9)."
+    assert demanded(counting) == ["n(Y) <- n(X), Y = X + 1, Y <= 9.", "n(0,)"]
+
+
+def test_demand_may_end_where_the_facts_do_not() -> None:
+    rules = demanded("f(0, 1). f(N, F) <- f(M, G), N = M + 1, F = G * N. query f(5, F).")
+    assert any(rule.startswith("demand_f_bf(M) <- demand_f_bf(N)") for rule in rules)

@@ -9,7 +9,9 @@ are needed only for certain bindings (the magic-set transformation). For `query 
 
 and where a body passes bindings on, a rule for the demand: `demand_tc_bf(C) <- demand_tc_bf(A),
 arc(A, C)` for the right-linear closure. A rewriting must not draw a relation into the recursion of
-a relation whose final values it needs; where it would, that relation is evaluated whole.
+a relation whose final values it needs; where it would, that relation is evaluated whole. So is one
+whose demand would go on for ever although its facts end: `n(Y) <- n(X), Y = X + 1, Y <= 9` has ten
+facts, but 9 asks for 8, 0 for -1, and so on.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from caladan.analysis.core import (
     RelationInfo,
     Term,
 )
+from caladan.analysis.monotone import computes, may_not_end
 from caladan.analysis.patterns import Patterns, explore, settle
 from caladan.analysis.schedule import schedule
 from caladan.analysis.strata import strata
@@ -58,7 +61,7 @@ def demand(checked: Checked, wanted: Iterable[str] | None = None, enabled: bool 
     while True:
         patterns = settle(checked, wanted, whole)
         demanded = _Rewriting(patterns, explore(patterns, wanted)).result()
-        clash = _clashes(checked, demanded)
+        clash = _clashes(checked, demanded) | _growing(checked, demanded)
         if not clash:
             return Demanded(demanded, patterns, wanted)
         whole |= clash
@@ -86,6 +89,24 @@ def _clashes(before: Checked, after: Checked) -> set[str]:
                 ):
                     clash.add(read.origin)
     return clash
+
+
+def _growing(before: Checked, after: Checked) -> set[str]:
+    """Relations whose demand computes values from itself, while their own rules do not grow."""
+    endless = {
+        rule.head
+        for clique in before.cliques
+        for rule in clique.recursive_rules
+        if may_not_end(rule, clique)
+    }
+    return {
+        origin
+        for clique in after.cliques
+        for rule in clique.recursive_rules
+        if after.relations[rule.head].is_internal and rule.head.startswith(_PREFIX)
+        for origin in [after.relations[rule.head].origin]
+        if origin not in endless and computes(rule, clique) is not None
+    }
 
 
 class _Rewriting:

@@ -7,9 +7,14 @@ head column; variables of two atoms must agree without widening, for a join comp
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Final
 
+from caladan.errors import Span
+from caladan.notation import DECIMAL_PATTERN
 from caladan.program import (
     Aggregate,
     Arithmetic,
@@ -23,6 +28,8 @@ from caladan.program import (
     Value,
     Variable,
 )
+
+_NUMBER: Final = re.compile(DECIMAL_PATTERN)
 
 _WIDTH: Final = {
     Type.BYTE: 1,
@@ -106,8 +113,14 @@ def constant_type(value: Value) -> Type:
             return Type.DOUBLE
         case str():
             return Type.STRING
-        case _:
+        case dt.datetime():
             return Type.DATETIME
+        case dt.date():
+            return Type.DATE
+        case Decimal():
+            return Type.DECIMAL
+        case bytes():
+            return Type.BINARY
 
 
 def widened(one: Type, other: Type) -> Type | None:
@@ -121,6 +134,25 @@ def widened(one: Type, other: Type) -> Type | None:
             Type.DOUBLE if wider is Type.FLOAT and one.is_integral != other.is_integral else wider
         )
     return None
+
+
+def stands_for(literal: Type, type: Type) -> bool:
+    """Whether a literal may be written where a value of another type is meant.
+
+    So a date is written as text, and a decimal as a number.
+    """
+    if literal is Type.STRING:
+        return type in (Type.DATETIME, Type.DATE, Type.DECIMAL, Type.BINARY)
+    if literal is Type.DATE:
+        return type is Type.DATETIME
+    if literal is Type.DECIMAL:
+        return type.is_numeric
+    return literal.is_numeric and type is Type.DECIMAL
+
+
+def as_written(value: Value, span: Span | None) -> Value:
+    """A number with all its digits, of which a double has no more than 17."""
+    return span.text if span is not None and _NUMBER.fullmatch(span.text) else value
 
 
 def joinable(one: Type, other: Type) -> bool:

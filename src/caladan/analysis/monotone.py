@@ -66,27 +66,36 @@ def _started(
 
 
 def _terminates(rule: CoreRule, clique: Clique, found: Diagnostics) -> None:
-    growing = _computed(rule, clique)
+    argument = computes(rule, clique) if may_not_end(rule, clique) else None
+    if argument is not None:
+        found.add(
+            "W101",
+            f"rule {rule.number} computes new values of `{rule.head}` from its own facts "
+            "and may not terminate",
+            argument.span or rule.span,
+            help="bound the value with a comparison, aggregate it with mmin or mmax, "
+            "or run with a limit on rounds",
+        )
+
+
+def may_not_end(rule: CoreRule, clique: Clique) -> bool:
+    """Whether a recursive rule computes values from its own, with no comparison to stop it."""
     compared = {
         v.name for c in rule.comparisons if c.operator not in ("=", "~=") for v in variables(c)
     }
-    sources = _recursive_variables(rule, clique)
-    if compared & (growing | sources):
-        return
+    values = _computed(rule, clique) | _recursive_variables(rule, clique)
+    return not compared & values and computes(rule, clique) is not None
+
+
+def computes(rule: CoreRule, clique: Clique) -> Expression | None:
+    """The first head column that arithmetic makes out of the recursion's own values, if any."""
+    growing, sources = _computed(rule, clique), _recursive_variables(rule, clique)
     for argument in rule.arguments:
-        if isinstance(argument, Aggregate):
-            continue
-        used = {v.name for v in variables(argument)}
-        if used & growing or (_is_computed(argument) and used & sources):
-            found.add(
-                "W101",
-                f"rule {rule.number} computes new values of `{rule.head}` from its own facts "
-                "and may not terminate",
-                argument.span or rule.span,
-                help="bound the value with a comparison, aggregate it with mmin or mmax, "
-                "or run with a limit on rounds",
-            )
-            return
+        if not isinstance(argument, Aggregate):
+            used = {v.name for v in variables(argument)}
+            if used & growing or (_is_computed(argument) and used & sources):
+                return argument
+    return None
 
 
 def _recursive_variables(rule: CoreRule, clique: Clique) -> set[str]:
@@ -105,21 +114,13 @@ def _computed(rule: CoreRule, clique: Clique) -> set[str]:
     growing: set[str] = set()
     for _ in rule.comparisons:
         for comparison in rule.comparisons:
-            for one, other in _sides(comparison):
-                used = {v.name for v in variables(other)}
-                if (
-                    isinstance(one, Variable)
-                    and one.name not in bound
-                    and ((_is_computed(other) and used & sources) or used & growing)
-                ):
-                    growing.add(one.name)
+            names = {v.name for v in variables(comparison)}
+            is_computed = _is_computed(comparison.left) or _is_computed(comparison.right)
+            if comparison.operator == "=" and (
+                (is_computed and names & sources) or names & growing
+            ):
+                growing |= names - bound  # an equation is solved for whatever is not known
     return growing
-
-
-def _sides(comparison: Comparison) -> Iterator[tuple[Expression, Expression]]:
-    if comparison.operator == "=":
-        yield comparison.left, comparison.right
-        yield comparison.right, comparison.left
 
 
 def _is_computed(node: Expression) -> bool:

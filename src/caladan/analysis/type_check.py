@@ -6,7 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from caladan.analysis.core import CoreAtom, CoreRule
-from caladan.analysis.expressions import constant_type, joinable, partial_type, widened
+from caladan.analysis.expressions import (
+    constant_type,
+    joinable,
+    partial_type,
+    stands_for,
+    widened,
+)
 from caladan.errors import Diagnostics, Related, Span
 from caladan.program import (
     Aggregate,
@@ -75,7 +81,9 @@ class _Checker:
                         f"but {known.type} elsewhere in the rule",
                         argument.span or atom.span,
                         [known, column],
-                        _WIDEN if known.type.is_numeric and column.type.is_numeric else None,
+                        _WIDEN
+                        if known.type.is_numeric and column.type.is_numeric
+                        else _declare(known.type, column.type),
                     )
 
     def _constant(self, argument: Constant, column: Origin, atom: CoreAtom) -> None:
@@ -84,7 +92,7 @@ class _Checker:
             own == column.type
             or (own.is_integral and column.type.is_numeric)
             or (own.is_floating and column.type.is_floating)
-            or (own is Type.STRING and column.type is Type.DATETIME)
+            or stands_for(own, column.type)
         )
         if not fits:
             self._conflict(
@@ -97,26 +105,27 @@ class _Checker:
         left, right = self.expression(node.left), self.expression(node.right)
         if left is None or right is None or widened(left, right) is not None:
             return
-        if {left, right} == {Type.DATETIME, Type.STRING} and any(
-            isinstance(side, Constant) for side in (node.left, node.right)
-        ):
-            return
+        for side, own, other in ((node.left, left, right), (node.right, right, left)):
+            if isinstance(side, Constant) and stands_for(own, other):
+                return
         self._conflict(
             f"{article(left)} cannot be compared with {article(right)}",
             node.span or self._rule.span,
             [*self._origins(node.left), *self._origins(node.right)],
+            _declare(left, right),
         )
 
     def head(self, argument: Expression, column: Origin | None) -> None:
         type = self.expression(argument)
         if type is None or column is None or widened(type, column.type) is not None:
             return
-        if column.type is Type.DATETIME and isinstance(argument, Constant) and type is Type.STRING:
+        if isinstance(argument, Constant) and stands_for(type, column.type):
             return
         self._conflict(
             f"`{self._rule.head}` gets {article(type)} here, but the column is {column.type}",
             argument.span or self._rule.span,
             [*self._origins(argument), column],
+            _declare(type, column.type),
         )
 
     def expression(self, node: Expression) -> Type | None:
@@ -159,7 +168,7 @@ class _Checker:
             f"`{operator}` needs {wanted}, not {article(type)}",
             node.span or self._rule.span,
             self._origins(node),
-            "`/` divides fractions" if whole and type.is_floating else None,
+            "`/` divides fractions" if whole and type.is_floating else _declare(type),
         )
 
     def _call_argument(self, node: Call, position: int, argument: Expression) -> None:
@@ -188,3 +197,12 @@ class _Checker:
 
 
 _WIDEN = "a join compares exactly; make it a double first: `D = N * 1.0`"
+
+
+def _declare(*types: Type) -> str | None:
+    """What to do about types that are kept and compared, but not computed with or widened."""
+    if Type.DECIMAL in types:
+        return "decimals only meet decimals; to compute, declare the column as double"
+    if {Type.DATE, Type.DATETIME} == set(types):
+        return "declare the column of dates as datetime: its data may stay as it is"
+    return None

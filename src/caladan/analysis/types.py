@@ -13,7 +13,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from caladan.analysis.core import CoreAtom, CoreRule, Term
-from caladan.analysis.expressions import constant_type, joinable, partial_type, widened
+from caladan.analysis.expressions import (
+    as_written,
+    constant_type,
+    joinable,
+    partial_type,
+    stands_for,
+    widened,
+)
 from caladan.analysis.resolve import Known
 from caladan.analysis.rewrite import replace_in
 from caladan.analysis.type_check import Origin, article, check_rule
@@ -102,7 +109,7 @@ class _Inference:
         changed = False
         for i, argument in enumerate(rule.arguments[: len(columns)]):
             type = partial_type(argument, known)
-            if type is None or _takes_text(columns[i], argument):
+            if type is None or _stands_for(argument, columns[i]):
                 continue
             current = columns[i]
             wider = type if current is None else widened(current.type, type)
@@ -143,13 +150,12 @@ class _Inference:
         }
 
 
-def _takes_text(column: Origin | None, argument: Expression) -> bool:
-    """A datetime column takes text written in the program."""
+def _stands_for(argument: Expression, column: Origin | None) -> bool:
+    """Whether this is a literal that stands for a value of the column."""
     return (
         column is not None
-        and column.type is Type.DATETIME
         and isinstance(argument, Constant)
-        and isinstance(argument.value, str)
+        and stands_for(constant_type(argument.value), column.type)
     )
 
 
@@ -183,7 +189,7 @@ def _check_fact(
 ) -> None:
     for argument, column in zip(rule.arguments, columns[rule.head], strict=False):
         assert isinstance(argument, Constant)
-        if column is None or _takes_text(column, argument):
+        if column is None or _stands_for(argument, column):
             continue
         type = constant_type(argument.value)
         if widened(column.type, type) != column.type and not (
@@ -266,11 +272,11 @@ class _Fitter:
         )
 
     def _beside(self, node: Expression, other: Expression, known: Mapping[str, Type]) -> Expression:
-        """A literal beside a datetime or a 32-bit float is one of its kind."""
+        """A literal beside a datetime, a decimal or a 32-bit float is one of its kind."""
         if isinstance(node, Constant) and not isinstance(other, Constant):
-            type = partial_type(other, known)
-            if type is Type.DATETIME or (
-                type is Type.FLOAT and constant_type(node.value).is_numeric
+            type, own = partial_type(other, known), constant_type(node.value)
+            if type is not None and (
+                stands_for(own, type) or (type is Type.FLOAT and own.is_numeric)
             ):
                 return self._constant(node, type)
         return node
@@ -280,8 +286,10 @@ class _Fitter:
 
     def _value(self, value: Value, type: Type, span: Span | None) -> Value:
         own = constant_type(value)
-        if widened(type, own) is None and not (type is Type.DATETIME and own is Type.STRING):
+        if widened(type, own) is None and not stands_for(own, type):
             return value  # a conflict that the check has reported
+        if type is Type.DECIMAL and own.is_floating:
+            value = as_written(value, span)
         if own.is_floating and type.is_integral:
             return value  # likewise
         try:
