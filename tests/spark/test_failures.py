@@ -10,12 +10,15 @@ from caladan.errors import CaladanError
 NUMBERS = "database({n(A: long, B: long)}).\n"
 
 
-def run(spark: SparkSession, text: str, rows: list[tuple[int, int]]) -> list[tuple[object, ...]]:
+def run(
+    spark: SparkSession, text: str, rows: list[tuple[int, int]], strategy: str = "frame"
+) -> list[tuple[object, ...]]:
     with caladan.connect(spark) as db:
         db.add("n", rows)
-        return db.run(NUMBERS + text).answer.rows()
+        return db.run(NUMBERS + text, strategy=strategy).answer.rows()
 
 
+@pytest.mark.parametrize("strategy", ["frame", "single"])
 @pytest.mark.parametrize(
     ("text", "rows", "code"),
     [
@@ -30,10 +33,10 @@ def run(spark: SparkSession, text: str, rows: list[tuple[int, int]]) -> list[tup
     ],
 )
 def test_arithmetic_names_the_rule(
-    spark: SparkSession, text: str, rows: list[tuple[int, int]], code: str
+    spark: SparkSession, text: str, rows: list[tuple[int, int]], code: str, strategy: str
 ) -> None:
     with pytest.raises(CaladanError) as raised:
-        run(spark, text, rows)
+        run(spark, text, rows, strategy)
     shown = str(raised.value)
     assert f"error[{code}]" in shown
     assert "in rule 1, which derives `p`" in shown

@@ -3,6 +3,8 @@
 import datetime as dt
 import gzip
 import json
+import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,11 @@ from pyspark.sql import SparkSession, functions as sf
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 import caladan
+from caladan.data.source import source
+from caladan.engines.spark import files, sources
+from caladan.engines.spark.runs import Workspace
 from caladan.errors import CaladanError
+from caladan.program import Column, Type
 
 PEOPLE = """database({p(Id: short, Name: string, Score: double, Ok: boolean, Born: datetime)}).
 out(I, N, S, O, B) <- p(I, N, S, O, B). query out(I, N, S, O, B)."""
@@ -21,6 +27,12 @@ out(I, N, S, O, B) <- p(I, N, S, O, B). query out(I, N, S, O, B)."""
 PAIRS = "database({p(A: integer, B: string)}). out(A, B) <- p(A, B). query out(A, B)."
 
 Rows = list[tuple[Any, ...]]
+
+
+@pytest.fixture(autouse=True)
+def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are small here; have Spark read them all the same."""
+    monkeypatch.setattr(files, "FEW_BYTES", 0)
 
 
 def outcome(engine: Any, program: str, data: object, **options: Any) -> Rows | str:
@@ -163,3 +175,90 @@ def test_data_in_memory(spark: SparkSession) -> None:
     assert outcome(spark, PAIRS, {"A": [1], "B": ["x"]}) == [(1, "x")]
     assert outcome(spark, PAIRS, []) == []
     assert json.dumps(outcome(spark, PAIRS, [(1, "x"), (2, None)])).count("C036") == 1
+
+
+TYPED = """database({p(Amount: decimal, Day: date, Key: binary)}).
+out(A, D, K) <- p(A, D, K). query out(A, D, K)."""
+
+TYPED_FILES = {
+    "exact.csv": "12345678901234567.123456789012345678,2024-02-29,cafe\n -.5 , 0001-01-01 ,\n",
+    "closer.csv": "1e3,2024-02-29,CAFE\n0.50000000000000000000,2024-02-29,00\n",
+    "large.csv": "1,2024-02-29,00\n100000000000000000000,2024-02-29,00\n",
+    "small.csv": "0.0000000000000000001,2024-02-29,00\n",
+    "february.csv": "1,2024-02-30,00\n",
+    "time.csv": "1,2024-02-29T00:00:00,00\n",
+    "half.csv": "1,2024-02-29,caf\n",
+    "exact.jsonl": '{"Amount": 12345678901234567.123456789012345678, "Day": "2024-02-29", '
+    '"Key": ""}\n{"Amount": "0.1", "Day": "2024-02-29", "Key": "ff"}\n'
+    '{"Amount": 7, "Day": "2024-02-29", "Key": "00"}\n'
+    '{"Amount": 1e3, "Day": "2024-02-29", "Key": "00"}\n',
+    "large.jsonl": '{"Amount": 123456789012345678901.5, "Day": "2024-02-29", "Key": ""}\n',
+    "small.jsonl": '{"Amount": 0.1234567890123456789, "Day": "2024-02-29", "Key": ""}\n',
+}
+
+
+@pytest.mark.parametrize("name", TYPED_FILES)
+def test_digits_days_and_bytes_are_kept(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    path = write(tmp_path, name, TYPED_FILES[name])
+    assert outcome(spark, TYPED, path) == outcome("reference", TYPED, path)
+
+
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+def test_types_of_columnar_files_are_kept(spark: SparkSession, tmp_path: Path, format: str) -> None:
+    frame = spark.sql(
+        "SELECT CAST('12345678901234567.12' AS decimal(30, 2)) AS Amount, DATE '2024-02-29' AS Day,"
+        " X'CAFE' AS Key"
+    )
+    frame.write.format(format).save(str(tmp_path / "p"))
+    row = (Decimal("12345678901234567.12"), dt.date(2024, 2, 29), b"\xca\xfe")
+    undeclared = "out(A, D, K) <- p(A, D, K). query out(A, D, K)."
+    assert outcome(spark, undeclared, tmp_path / "p") == [row]
+    assert outcome(spark, undeclared, frame) == [row]
+    assert outcome("reference", undeclared, tmp_path / "p") == [row]
+
+
+def test_decimals_of_a_frame_that_do_not_fit(spark: SparkSession) -> None:
+    program = "database({p(X: decimal)}). out(X) <- p(X). query out(X)."
+    for spelled, number, is_right in (
+        ("decimal(38, 20)", "1.50", True),
+        ("decimal(38, 20)", "0.00000000000000000001", False),
+        ("decimal(38, 0)", "99999999999999999999", True),
+        ("decimal(38, 0)", "123456789012345678901234567890", False),
+    ):
+        frame = spark.range(1).select(sf.lit(number).cast(spelled).alias("X"))
+        found = outcome(spark, program, frame)
+        assert found == [(Decimal(number),)] if is_right else "does not fit in decimal" in found
+
+
+BAD = [(1, "a"), (2**40, "b"), (3, None)]
+
+
+@pytest.mark.parametrize("format", ["json", "parquet", "orc", "frame"])
+def test_bad_rows_of_each_format(spark: SparkSession, tmp_path: Path, format: str) -> None:
+    frame = spark.createDataFrame(BAD, "A long, B string").coalesce(1)
+    if format != "frame":
+        frame.write.format(format).option("ignoreNullFields", False).save(str(tmp_path / "p"))
+    data = frame if format == "frame" else tmp_path / "p"
+    strict = outcome(spark, PAIRS, data)
+    assert "does not fit in integer" in strict
+    assert "C036" in strict
+    assert format == "frame" or re.search(rf"part-\S+\.{format}:2", strict)
+    with caladan.connect(spark) as db:
+        db.add("p", data)
+        out = db.run(PAIRS, permissive=True)
+        assert out.answer.rows() == [(1, "a")]
+        assert [row[0] for row in out["_rejected"].rows()] == ["p", "p"]
+
+
+@pytest.mark.parametrize("format", ["csv", "json", "parquet"])
+def test_reading_right_data_takes_one_job(spark: SparkSession, tmp_path: Path, format: str) -> None:
+    spark.sql("SELECT 1 AS A, 'a' AS B").write.format(format).save(str(tmp_path / "p"))
+    columns = (Column("A", Type.INTEGER), Column("B", Type.STRING))
+    given, workspace = source("p", tmp_path / "p"), Workspace(spark.newSession())
+    tracker = spark.sparkContext.statusTracker()
+    before = set(tracker.getJobIdsForGroup())
+    table, _ = sources.load("p", given, columns, workspace, permissive=False)
+    assert table.count() == 1
+    jobs = len(set(tracker.getJobIdsForGroup()) - before)
+    assert jobs == (2 if format == "parquet" else 1)  # Spark looks up the schema of Parquet in one
+    table.close()

@@ -2,24 +2,30 @@
 
 Python hands Ctrl-C to the main thread. Were it waiting for Spark just then, its connection to the
 JVM would be left in the middle of an answer. So the work waits for Spark on another thread, and
-this one can cancel its jobs, by their tag, when the user or the clock says so.
+this one can end it when the user or the clock says so: first it asks those tasks that can hand out
+what they have derived; jobs that go on regardless are cancelled, by their tag.
 """
 
 from __future__ import annotations
 
+import signal
 import time
 import uuid
-from collections.abc import Callable
-from threading import Event
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from threading import Event, current_thread, main_thread
 from typing import Any, Final, Generic, TypeVar, cast
 
 from pyspark import InheritableThread, SparkContext
 
+from caladan.engines.interface import Stopped
 from caladan.engines.spark.failures import quietly
+from caladan.engines.spark.strategies import Stopping
 
 T = TypeVar("T")
 
 _PATIENCE: Final = 0.2  # seconds between two attempts to cancel
+_GRACE: Final = 10.0  # seconds for tasks that were asked to stop
 
 
 class TimeOver(Exception):
@@ -30,37 +36,55 @@ class Cancelled(Exception):
     """Raised within work that is to end."""
 
 
+def new_tag() -> str:
+    """A tag for jobs that nobody else's jobs have."""
+    return f"caladan-{uuid.uuid4().hex}"
+
+
 class Attended(Generic[T]):
     """A piece of work; `run` returns what it returns, or raises what it raises."""
 
-    def __init__(self, context: SparkContext, work: Callable[[Callable[[], None]], T]) -> None:
+    def __init__(
+        self,
+        context: SparkContext,
+        work: Callable[[Callable[[], None]], T],
+        stopping: Stopping | None = None,
+        tag: str | None = None,
+    ) -> None:
         self._context = cast("Any", context)
         self._work = work
-        self._tag = f"caladan-{uuid.uuid4().hex}"
+        self._tag = tag or new_tag()
         self._ending = Event()
+        self._done = Event()
+        self._stopping = stopping or Stopping()
         self._result: list[T] = []
         self._problem: BaseException | None = None
 
     def run(self, deadline: float | None = None) -> T:
         """Do the work; TimeOver past the deadline, KeyboardInterrupt if the user wants to stop."""
-        thread = InheritableThread(target=self._do, daemon=True)
-        thread.start()
-        try:
-            while thread.is_alive():
-                left = None if deadline is None else deadline - time.monotonic()
-                if left is not None and left <= 0:
-                    self._end(thread)
-                    if self._result:
-                        break
-                    raise TimeOver
-                # An endless join would not be interrupted on every platform.
-                thread.join(1.0 if left is None else min(left, 1.0))
-        except KeyboardInterrupt:
-            self._end(thread)
-            raise
+        InheritableThread(target=self._do, daemon=True).start()
+        with _interruptible():
+            try:
+                self._watch(deadline)
+            except KeyboardInterrupt:
+                self._end(is_late=False)
+                if not isinstance(self._problem, Stopped):
+                    raise
         if self._problem is not None:
             raise self._problem
         return self._result[0]
+
+    def _watch(self, deadline: float | None) -> None:
+        while not self._done.is_set():
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                self._end(is_late=True)
+                if self._result or isinstance(self._problem, Stopped):
+                    return
+                raise TimeOver
+            # An endless wait would not be interrupted on every platform; and a thread whose
+            # `join` was interrupted says of itself that it has ended, when it has not.
+            self._done.wait(1.0 if left is None else min(left, 1.0))
 
     def _do(self) -> None:
         try:
@@ -69,14 +93,35 @@ class Attended(Generic[T]):
                 self._result.append(self._work(self._check))
         except BaseException as problem:
             self._problem = problem
+        finally:
+            self._done.set()
 
     def _check(self) -> None:
         """What the work calls between jobs."""
         if self._ending.is_set():
             raise Cancelled
 
-    def _end(self, thread: Any) -> None:
+    def _end(self, *, is_late: bool) -> None:
         self._ending.set()
-        while thread.is_alive():
+        asked = self._stopping.ask is not None
+        self._stopping.stop(is_late=is_late)
+        if asked:
+            self._done.wait(_GRACE)
+        while not self._done.is_set():
             self._context.cancelJobsWithTag(self._tag)
-            thread.join(_PATIENCE)
+            self._done.wait(_PATIENCE)
+
+
+@contextmanager
+def _interruptible() -> Generator[None]:
+    """Have Ctrl-C do nothing but interrupt: PySpark's handler would cancel all jobs before that."""
+    handler = signal.getsignal(signal.SIGINT)
+    is_sparks = str(getattr(handler, "__module__", "")).startswith("pyspark")
+    if not is_sparks or current_thread() is not main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)

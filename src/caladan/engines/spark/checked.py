@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
+from caladan.data.schema import empty_table
+from caladan.engines.spark.choice import SMALL_INPUTS
 from caladan.engines.spark.expressions import raised
 from caladan.engines.spark.failures import BAD_ROW
 from caladan.engines.spark.fields import Field
+from caladan.engines.spark.inside import arrow_table
 from caladan.engines.spark.layout import partitions
 from caladan.engines.spark.runs import Workspace
-from caladan.engines.spark.table import SparkTable
-from caladan.engines.spark.types import arrow_table, schema
+from caladan.engines.spark.table import SparkTable, distinct, held
+from caladan.engines.spark.types import schema
 from caladan.program import Column
 
 if TYPE_CHECKING:
@@ -89,10 +92,16 @@ def table(
     return SparkTable(columns, run.frame, [run], run.count)
 
 
+def from_process(found: pa.Table, columns: tuple[Column, ...], workspace: Workspace) -> SparkTable:
+    """A table of rows that were read in this process: few of them stay here."""
+    if found.num_rows <= SMALL_INPUTS:
+        return held(columns, distinct(found), workspace.session)
+    return table(from_arrow(found, columns, workspace), columns, workspace, found.num_rows)
+
+
 def empty(columns: tuple[Column, ...], workspace: Workspace) -> SparkTable:
     """A table without facts."""
-    frame = workspace.empty(schema(columns))
-    return SparkTable(columns, frame, count=0)
+    return held(columns, empty_table(columns), workspace.session)
 
 
 def from_arrow(found: pa.Table, columns: tuple[Column, ...], workspace: Workspace) -> DataFrame:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession, functions as sf
+from pyspark.sql import SparkSession
 
 from caladan.analysis.core import CoreGoal
 from caladan.data.source import Source
@@ -16,17 +16,19 @@ from caladan.delta.program import DeltaProgram
 from caladan.engines.interface import Stopped, Table
 from caladan.engines.problems import interrupted, limit
 from caladan.engines.spark import plans, sources
-from caladan.engines.spark.attend import Attended, Cancelled, TimeOver
+from caladan.engines.spark.attend import Attended, Cancelled, TimeOver, new_tag
+from caladan.engines.spark.choice import STRATEGIES
+from caladan.engines.spark.cliques import Cliques
 from caladan.engines.spark.failures import diagnosed
-from caladan.engines.spark.frame import Evaluation, LimitReached
 from caladan.engines.spark.runs import Workspace
 from caladan.engines.spark.session import adopt, child
+from caladan.engines.spark.shuffled import Shuffled
+from caladan.engines.spark.staging import Staging
 from caladan.engines.spark.table import SparkTable
-from caladan.engines.spark.types import literal
 from caladan.errors import error
 from caladan.events import Events
 from caladan.options import Options
-from caladan.program import Column, Constant
+from caladan.program import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,6 +50,7 @@ class SparkEngine:
     ) -> None:
         self.session, self._is_ours = adopt(session, master, conf)
         self._child = child(self.session)
+        self._staging = Staging(self._child)
 
     def load(
         self, name: str, source: Source, columns: tuple[Column, ...], options: Options
@@ -56,7 +59,7 @@ class SparkEngine:
         started = time.perf_counter()
 
         def work(check: Callable[[], None]) -> tuple[SparkTable, pa.Table | None]:
-            workspace = Workspace(self._child, check)
+            workspace = Workspace(self._child, check, self._staging)
             try:
                 found = sources.load(
                     name, source, columns, workspace, permissive=options.permissive
@@ -81,35 +84,45 @@ class SparkEngine:
         events: Events,
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program."""
-        if options.strategy not in (None, "frame"):
+        if options.strategy not in (None, *STRATEGIES):
             raise error(
-                "C051", f"strategy {options.strategy!r} is not there yet", help='there is "frame"'
+                "C050",
+                f"there is no strategy {options.strategy!r}",
+                help=f"there are {', '.join(STRATEGIES)}",
             )
         started, clock = time.perf_counter(), time.monotonic()
         events.run_started(self.name, len(program.cliques))
         tables = cast("Mapping[str, SparkTable]", store)
         _tell_reading(tables, events)
         deadline = None if options.timeout is None else clock + options.timeout
-        workspace = Workspace(self._child)
-        evaluation = Evaluation(program, tables, options, events, workspace)
+        workspace = Workspace(self._child, staging=self._staging)
+        tag = new_tag()
+        workspace.shuffled = Shuffled(self._child.sparkContext, tag)
+        cliques = Cliques(program, tables, options, events, workspace)
 
         def work(check: Callable[[], None]) -> None:
             workspace.check = check
-            evaluation.run()
+            cliques.run()
 
         try:
-            self._attended(work, deadline, evaluation)
-        except LimitReached as reached:
-            raise Stopped(reached.diagnostics[0], evaluation.tables()) from None
+            self._attended(work, deadline, cliques, tag)
+        except Stopped as stopped:
+            raise Stopped(stopped.diagnostics[0], cliques.tables()) from None
         except TimeOver:
-            reached = limit("timeout", cast("float", options.timeout), evaluation.current)
-            raise Stopped(reached, evaluation.tables()) from None
+            reached = limit("timeout", cast("float", options.timeout), cliques.current)
+            raise Stopped(reached, cliques.tables()) from None
         except KeyboardInterrupt:
-            raise Stopped(interrupted(evaluation.current), evaluation.tables()) from None
+            raise Stopped(interrupted(cliques.current), cliques.tables()) from None
+        except BaseException:
+            cliques.close()
+            raise
         else:
-            derived = evaluation.tables()
+            derived = cliques.tables()
         finally:
             workspace.close()
+        workspace.shuffled.look()
+        if workspace.shuffled.size is not None:
+            events.shuffled(workspace.shuffled.size)
         events.run_done(time.perf_counter() - started)
         return dict(derived)
 
@@ -117,17 +130,7 @@ class SparkEngine:
         """The rows that match a goal's constants and its repeated variables."""
         if not isinstance(table, SparkTable):  # an empty table that stands in for one
             return table
-        frame = table.frame
-        first: dict[str, int] = {}
-        for i, argument in enumerate(goal.arguments):
-            column = sf.col(f"c{i}")
-            if isinstance(argument, Constant):
-                frame = frame.where(column == literal(argument.value, table.columns[i].type))
-            elif not argument.is_anonymous and argument.name in first:
-                frame = frame.where(column == sf.col(f"c{first[argument.name]}"))
-            else:
-                first[argument.name] = i
-        return table.renamed(goal.columns, frame)
+        return table.answering(goal)
 
     def plans(
         self, program: DeltaProgram, store: Mapping[str, Table], options: Options
@@ -135,12 +138,13 @@ class SparkEngine:
         """Spark's own plans of every frame it would be handed, with a title each."""
         tables = cast("Mapping[str, SparkTable]", store)
         try:
-            return plans.plans(program, tables, Workspace(self._child))
+            return plans.plans(program, tables, Workspace(self._child, staging=self._staging))
         except (PySparkException, Py4JError) as problem:
             raise diagnosed(problem) from None
 
     def close(self) -> None:
-        """Stop the session, if it was started here."""
+        """Stop the session, if it was started here; remove what was staged."""
+        self._staging.close()
         if self._is_ours:
             self.session.stop()
 
@@ -148,12 +152,14 @@ class SparkEngine:
         self,
         work: Callable[[Callable[[], None]], T],
         deadline: float | None = None,
-        evaluation: Evaluation | None = None,
+        cliques: Cliques | None = None,
+        tag: str | None = None,
     ) -> T:
         """Do work that can be interrupted; what fails inside Spark becomes a diagnostic."""
-        rules = () if evaluation is None else evaluation.rules
+        rules = () if cliques is None else cliques.rules
+        stopping = None if cliques is None else cliques.stopping
         try:
-            return Attended(self._child.sparkContext, work).run(deadline)
+            return Attended(self._child.sparkContext, work, stopping, tag).run(deadline)
         except (PySparkException, Py4JError, Cancelled) as problem:
             raise diagnosed(problem, rules) from problem
 

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as sf
 
 from caladan.analysis.core import CoreRule
+from caladan.analysis.expressions import constant_type
 from caladan.engines.spark.failures import marked
-from caladan.engines.spark.types import evaluated, inside, literal, zero_made_positive
+from caladan.engines.spark.inside import evaluated
+from caladan.engines.spark.types import inside, literal, zero_made_positive
 from caladan.program import (
     Aggregate,
     Arithmetic,
@@ -210,7 +212,5 @@ def _type_of(value: Value) -> Type:
             return Type.LONG
         case float():
             return Type.DOUBLE
-        case str():
-            return Type.STRING
         case _:
-            return Type.DATETIME
+            return constant_type(value)

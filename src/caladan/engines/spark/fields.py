@@ -14,20 +14,25 @@ from pyspark.sql import functions as sf
 
 from caladan.data.infer import from_spark
 from caladan.data.problems import wrong_type
+from caladan.data.schema import DECIMAL, decimal_type
 from caladan.engines.spark.types import zero_made_positive
-from caladan.program import Column, Type
-from caladan.values import (
+from caladan.notation import (
+    BINARY_PATTERN,
     BLANKS,
     BOOLEAN_PATTERN,
+    DATE_PATTERN,
     DATETIME_PATTERN,
+    FITTING_DECIMAL_PATTERN,
     FLOAT_PATTERN,
     INTEGER_PATTERN,
     RANGES,
 )
+from caladan.program import Column, Type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
 
+_WRITTEN: Final = (Type.DATETIME, Type.DATE, Type.DECIMAL, Type.BINARY)  # text will do for these
 _ZONE: Final = r"(?:Z|[+-][0-9]{2}:[0-9]{2})\z"
 _FIRST, _AFTER_LAST = "0001-01-01 00:00:00", "+10000-01-01 00:00:00"
 
@@ -54,6 +59,13 @@ def from_text(text: SparkColumn, type: Type) -> Field:
     if type is Type.BOOLEAN:
         word = sf.lower(_matching(trimmed, BOOLEAN_PATTERN))
         return _present(word.isin("true", "1"))
+    if type is Type.DATE:
+        return _day(_matching(trimmed, DATE_PATTERN).try_cast("date"))
+    if type is Type.DECIMAL:
+        # Text with more digits may be a decimal too, or be rounded by Spark: a closer look tells.
+        return _present(_matching(trimmed, FITTING_DECIMAL_PATTERN).try_cast(DECIMAL))
+    if type is Type.BINARY:
+        return _present(sf.unhex(_matching(trimmed, BINARY_PATTERN)))
     return _datetime(_matching(trimmed, DATETIME_PATTERN))
 
 
@@ -70,13 +82,21 @@ def from_column(relation: str, place: str | None, name: str, spelled: str, colum
     wanted, found = column.type, sf.col(name)
     is_whole = spelled.startswith("decimal") and spelled.endswith(",0)")
     if (wanted.is_integral and (kind.is_integral or is_whole)) or (
-        wanted.is_floating and kind.is_numeric
+        wanted.is_floating and (kind.is_numeric or kind is Type.DECIMAL)
     ):
         return from_number(found, wanted)
-    if wanted is Type.DATETIME and kind is Type.STRING:
+    if wanted in _WRITTEN and kind is Type.STRING:
         return from_text(found, wanted)
-    if wanted is Type.DATETIME and kind is Type.DATETIME:
+    if wanted is Type.DATETIME and kind in (Type.DATETIME, Type.DATE):
         return _dated(found.try_cast("timestamp_ntz"))
+    if wanted is Type.DATE and kind is Type.DATE:
+        return _day(found)
+    if wanted is Type.DATE and kind is Type.DATETIME:
+        moment = found.try_cast("timestamp_ntz")
+        day = moment.cast("date")
+        return _day(sf.when(day.cast("timestamp_ntz") == moment, day))
+    if wanted is Type.DECIMAL and (kind is Type.DECIMAL or kind.is_integral):
+        return _decimal(found, spelled)
     if wanted is kind:
         return _present(found)
     raise wrong_type(relation, place, column, str(kind))
@@ -116,6 +136,19 @@ def _datetime(text: SparkColumn) -> Field:
     plain = text.try_cast("timestamp_ntz")
     has_zone = (sf.length(text) > 10) & text.rlike(_ZONE)
     return _dated(sf.when(has_zone, instant).otherwise(plain))
+
+
+def _day(day: SparkColumn) -> Field:
+    first, last = (sf.lit(text).cast("date") for text in ("0001-01-01", "9999-12-31"))
+    return _present(sf.when((day >= first) & (day <= last), day))
+
+
+def _decimal(number: SparkColumn, spelled: str) -> Field:
+    """A number with all its digits; Spark would round those that are too many."""
+    if decimal_type(spelled) is Type.DOUBLE:
+        plain = sf.regexp_replace(number.cast("string"), r"(\.[0-9]*?)0+\z", "$1")
+        return from_text(plain, Type.DECIMAL)
+    return _present(number.cast(DECIMAL))
 
 
 def _dated(moment: SparkColumn) -> Field:

@@ -1,4 +1,4 @@
-"""Files as tables: what Spark reads well stays with Spark, the rest gets a closer look.
+"""Files as tables: small ones are read here; what Spark reads well, by Spark; the rest looked at.
 
 Local files are listed here, as every engine lists them; what lies elsewhere is left to Spark. A
 file is known to Spark by its path or URI, and to users by what they wrote.
@@ -23,15 +23,18 @@ from caladan.data import load as in_process
 from caladan.data.schema import match_columns
 from caladan.data.source import Source, files as local_files
 from caladan.engines.spark import delimited, objects, remote
-from caladan.engines.spark.checked import CheckedRows, empty, from_arrow, table
+from caladan.engines.spark.checked import CheckedRows, empty, from_arrow, from_process, table
 from caladan.engines.spark.failures import is_bad_row
 from caladan.engines.spark.fields import from_column
 from caladan.engines.spark.runs import Workspace, observed, union
 from caladan.engines.spark.table import SparkTable
-from caladan.program import Column
+from caladan.program import Column, Type
 
 Found: TypeAlias = "tuple[SparkTable, pa.Table | None]"
 CloserLook: TypeAlias = "Callable[[Sequence[str]], tuple[pa.Table, pa.Table | None]]"
+
+FEW_BYTES: Final = 16 << 20
+"""Local files up to this size are read in this process: sooner than Spark starts to."""
 
 _START: Final = 1 << 20  # bytes in which the first row of a file is looked for
 _ROW: Final = 16  # bytes of a row, for guessing how many there are
@@ -57,6 +60,11 @@ def load(
     if not paths:
         return empty(columns, workspace), None
 
+    size = sum(path.stat().st_size for path in paths.values())
+    if size <= FEW_BYTES and not _is_sparks_own(source, columns):
+        found, rejected = in_process.load(relation, source, columns, permissive=permissive)
+        return from_process(found, columns, workspace), rejected
+
     def closer_look(files: Sequence[str]) -> tuple[pa.Table, pa.Table | None]:
         chosen = tuple(str(paths[file]) for file in files)
         return in_process.load(
@@ -64,7 +72,6 @@ def load(
         )
 
     reader = _Reader(relation, source, columns, workspace)
-    size = sum(path.stat().st_size for path in paths.values())
     readable = {file: _start(path) for file, path in paths.items() if _is_for_spark(path)}
     if source.format == "json" and not objects.can_parse(columns):
         readable = {}
@@ -202,6 +209,11 @@ def _start(path: Path) -> bytes:
 def _is_for_spark(path: Path) -> bool:
     """Spark skips hidden files, and reads zst only where Hadoop was built for it."""
     return not path.name.startswith(("_", ".")) and path.suffix.lower() != ".zst"
+
+
+def _is_sparks_own(source: Source, columns: Sequence[Column]) -> bool:
+    """Spark writes a datetime to ORC as a number, of which only Spark knows what it means."""
+    return source.format == "orc" and any(column.type is Type.DATETIME for column in columns)
 
 
 def _absolute(path: Path) -> str:

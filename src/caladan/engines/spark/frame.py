@@ -18,13 +18,14 @@ from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
 from caladan.engines.problems import limit
 from caladan.engines.spark.aggregates import TOTALS, Bag, blamed, combined
 from caladan.engines.spark.grouped import BestFacts
+from caladan.engines.spark.inside import arrow_schema
 from caladan.engines.spark.layout import SMALL, partitioning, partitions
 from caladan.engines.spark.operators import Read, Rows, compiled
 from caladan.engines.spark.plain import PlainFacts
 from caladan.engines.spark.runs import Workspace, union
 from caladan.engines.spark.summed import SummedFacts
 from caladan.engines.spark.table import SparkTable
-from caladan.engines.spark.types import arrow_schema, schema
+from caladan.engines.spark.types import schema
 from caladan.errors import CaladanError
 from caladan.events import Events
 from caladan.operators.tree import AntiJoin, Join, Operator, Scan, Unit, Version

@@ -47,4 +47,7 @@ def _field(row: SparkColumn, path: str, type: Type) -> Field:
     if type is Type.BOOLEAN:
         found = sf.when(kind == "BOOLEAN", sf.try_variant_get(row, path, "boolean"))
         return Field(found, found.isNotNull())
-    return from_text(sf.when(kind == "STRING", sf.try_variant_get(row, path, "string")), type)
+    is_text = kind == "STRING"
+    if type is Type.DECIMAL:
+        is_text = is_text | (kind == "BIGINT") | kind.startswith("DECIMAL")
+    return from_text(sf.when(is_text, sf.try_variant_get(row, path, "string")), type)

@@ -20,8 +20,11 @@ from pyspark.sql import functions as sf
 
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.delta.program import DeltaRule
+from caladan.engines.spark.cube.plan import CubeBody, cyclic_part
+from caladan.engines.spark.cube.spread import cubed
 from caladan.engines.spark.expressions import Computed, Expressions
-from caladan.engines.spark.types import evaluated, inside, literal
+from caladan.engines.spark.inside import evaluated
+from caladan.engines.spark.types import inside, literal
 from caladan.operators.tree import (
     AntiJoin,
     Cut,
@@ -182,6 +185,26 @@ class _Rule:
         return _Node(step, {v: self._bound(v) for v in found}, {})
 
     def _join(self, join: Join) -> _Node:
+        plain = self._binary(join)
+        cyclic = cyclic_part(join)
+        if cyclic is None:
+            return plain
+        scans, conditions = cyclic
+        nodes = [self._scan(scan) for scan in scans]
+        bound = {name: computed for node in nodes for name, computed in node.bound.items()}
+        types = {name: computed.type for name, computed in bound.items()}
+        body = CubeBody(tuple(scan.variables for scan in scans), types, conditions)
+
+        columns = {name: self._name(name) for name in bound}
+
+        def step(read: Read) -> Rows:
+            rows = [node.step(read) for node in nodes]
+            frame = cubed(body, [(each.frame, each.bound) for each in rows], columns)
+            return plain.step(read) if frame is None else Rows(frame, None, lone=False)
+
+        return _Node(step, bound, {})
+
+    def _binary(self, join: Join) -> _Node:
         left = self._present(self._node(join.left), join.on)
         right = self._present(self._node(join.right), join.on)
         on = [self._name(v) for v in join.on]

@@ -25,6 +25,8 @@ from pyspark.sql.types import StructType
 from caladan.engines.spark.layout import SMALL
 from caladan.engines.spark.operators import Rows
 from caladan.engines.spark.session import created
+from caladan.engines.spark.shuffled import Shuffled
+from caladan.engines.spark.staging import Staging
 
 _HELD: Final = StorageLevel.MEMORY_AND_DISK
 _OBSERVED: Final = "caladan"
@@ -57,10 +59,18 @@ class Run:
 class Workspace:
     """Where a run of the engine keeps what it computes."""
 
-    def __init__(self, session: SparkSession, check: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        check: Callable[[], None] = lambda: None,
+        staging: Staging | None = None,
+    ) -> None:
         self.session = session
+        self.staging = staging or Staging(session)
         self.parallelism = max(session.sparkContext.defaultParallelism, 1)
         self.check = check
+        self.shuffled: Shuffled | None = None
+        """Counts what is exchanged, if anybody wants to know."""
         self._alive: set[Run] = set()
         self._condemned: list[Run] = []
         self._partitions = 0
@@ -104,6 +114,8 @@ class Workspace:
 
     def sweep(self) -> None:
         """Let go of what was released."""
+        if self.shuffled is not None:
+            self.shuffled.pass_by()
         for run in self._condemned:
             self._alive.discard(run)
             release(run)

@@ -72,6 +72,8 @@ def start(master: str | None = None, conf: Mapping[str, str] | None = None) -> S
     """A new session: quiet, without UI, with the memory this machine can spare."""
     settings = {**_STARTED, "spark.driver.memory": _driver_memory(), **(conf or {})}
     settings["spark.master"] = master or settings.get("spark.master", _LOCAL)
+    if settings["spark.master"].startswith("local"):  # where the executors have what we have
+        settings.setdefault("spark.python.daemon.module", "caladan.engines.spark.daemon")
     quiet = "spark.log.level" not in settings
     if quiet:
         log = Path(__file__).with_name("log4j2.properties").as_uri()

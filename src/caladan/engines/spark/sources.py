@@ -21,7 +21,8 @@ from caladan.data.problems import BadRow, rejected_table, report
 from caladan.data.schema import match_columns
 from caladan.data.source import Source
 from caladan.engines.spark import files
-from caladan.engines.spark.checked import CheckedRows, empty, from_arrow, table
+from caladan.engines.spark.checked import CheckedRows, from_arrow, from_process, table
+from caladan.engines.spark.external import unreadable
 from caladan.engines.spark.failures import is_bad_row
 from caladan.engines.spark.fields import from_column
 from caladan.engines.spark.runs import Workspace
@@ -49,11 +50,7 @@ def load(
     if source.kind == "spark":
         return _from_frame(relation, source, columns, workspace, permissive=permissive)
     found, rejected = in_process.load(relation, source, columns, permissive=permissive)
-    if not found.num_rows:
-        return empty(columns, workspace), rejected
-    return table(
-        from_arrow(found, columns, workspace), columns, workspace, found.num_rows
-    ), rejected
+    return from_process(found, columns, workspace), rejected
 
 
 def _from_frame(
@@ -81,7 +78,9 @@ def _from_frame(
         return table(rows.strict(), columns, workspace), None
     except (PySparkException, Py4JError) as problem:
         if not is_bad_row(problem):
-            raise
+            if source.place is None:
+                raise
+            raise unreadable(relation, source.place, problem) from None
     wrong = frame.where(~rows.ok)
     total = wrong.count()
     shown = wrong if permissive else wrong.limit(_EXAMPLES)

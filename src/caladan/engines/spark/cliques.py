@@ -1,0 +1,230 @@
+"""A run: the cliques of a program, one after another, each by the strategy that suits it.
+
+All cliques whose inputs are small go to one task together. The others are evaluated one by one: the
+tables that one makes are data for the next, whichever strategies they have.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+
+from caladan.analysis.core import CoreRule, RelationInfo
+from caladan.data.schema import arrow_schema
+from caladan.delta.program import DeltaClique, DeltaProgram
+from caladan.engines.interface import Stopped, Table
+from caladan.engines.problems import LimitName, interrupted, limit
+from caladan.engines.spark.choice import SMALL_INPUTS, choices
+from caladan.engines.spark.frame import Evaluation, LimitReached
+from caladan.engines.spark.runs import Workspace
+from caladan.engines.spark.strategies import CannotServe, Context, Stopping, Strategy
+from caladan.engines.spark.sub import program_of, reads
+from caladan.engines.spark.table import SparkTable, distinct, held
+from caladan.errors import Diagnostic
+from caladan.events import Events
+from caladan.options import Options
+from caladan.program import Value
+
+
+class Cliques:
+    """One run of a program."""
+
+    def __init__(
+        self,
+        program: DeltaProgram,
+        store: Mapping[str, SparkTable],
+        options: Options,
+        events: Events,
+        workspace: Workspace,
+    ) -> None:
+        self._program = program
+        self._options = options
+        self._events = events
+        self._workspace = workspace
+        self._started = time.monotonic()
+        self._known = dict(store)
+        self._derived: dict[str, SparkTable] = {}
+        self._frame: Evaluation | None = None
+        self.stopping = Stopping()
+        self.current: tuple[str, ...] = ()
+        """The relations that are being derived."""
+        self._strategies: Final[dict[str, Callable[[], Strategy]]] = {
+            "single": _single,
+            "pivoted": _pivoted,
+            "meshed": _meshed,
+            "frame": lambda: self._by_frames,
+        }
+
+    @property
+    def rules(self) -> list[CoreRule]:
+        """All rules of the program, to be named in diagnostics."""
+        cliques = self._program.cliques
+        return [r.rule for c in cliques for r in (*c.exit_rules, *c.delta_rules)]
+
+    def run(self) -> None:
+        """Evaluate every clique."""
+        in_cliques = {name for clique in self._program.cliques for name in clique.relations}
+        for name, info in self._program.relations.items():
+            if name not in in_cliques and info.is_derived:
+                self._keep({name: self._written(info)})
+        waiting = list(self._program.cliques)
+        together = self._options.strategy in (None, "single")
+        while waiting:
+            if together and len(waiting) > 1 and self._facts_in(waiting) <= self._small:
+                if self._try("single", waiting):
+                    return
+                together = False
+            self._evaluate(waiting.pop(0))
+
+    def tables(self) -> dict[str, SparkTable]:
+        """The derived relations, as far as they are known."""
+        if self._frame is not None:
+            # A run that was told to end is no reason not to finish what it has derived.
+            self._workspace.check = lambda: None
+            self._keep(self._frame.tables())
+            self._frame = None
+        return dict(self._derived)
+
+    def close(self) -> None:
+        """Let go of everything that was derived: nobody will ask for it."""
+        for table in self.tables().values():
+            table.close()
+
+    # ── Strategies ───────────────────────────────────────────────────────────────────────────────
+
+    def _evaluate(self, clique: DeltaClique) -> None:
+        for choice in choices(clique, self._facts_in([clique]), self._options.strategy):
+            if self._try(choice.strategy, [clique]):
+                return
+        raise AssertionError("frame serves everything")
+
+    def _try(self, name: str, cliques: Sequence[DeltaClique]) -> bool:
+        """Have cliques evaluated by a strategy; False if it cannot."""
+        program = program_of(self._program, cliques)
+        self.current = cliques[0].relations
+        store = {n: self._known[n] for n, info in program.relations.items() if info.takes_data}
+        left = self._left()
+        parts = parts_of(self._workspace)
+        context = Context(self._workspace, left, self._events, parts, self.stopping)
+        try:
+            found = self._strategies[name]()(program, store, context)
+        except CannotServe as cannot:
+            for clique in cliques:
+                self._events.strategy_declined(clique.relations, name, cannot.reason)
+            return False
+        except Stopped as stopped:
+            self._keep(stopped.store)
+            said = stopped.diagnostics[0]
+            late = self.stopping.is_late
+            raise Stopped(restated(said, left, self._options, cliques, late), {}) from None
+        self._keep(found)
+        return True
+
+    def _by_frames(
+        self, program: DeltaProgram, store: Mapping[str, SparkTable], context: Context
+    ) -> dict[str, SparkTable]:
+        """Strategy *frame*; what it has derived can be had even after its jobs were cancelled."""
+        self._frame = Evaluation(program, store, context.options, context.events, self._workspace)
+        try:
+            self._frame.run()
+        except LimitReached as reached:
+            raise Stopped(reached.diagnostics[0], {}) from None
+        found = self._frame.tables()
+        self._frame = None
+        return found
+
+    def _left(self) -> Options:
+        """The limits that hold from now on."""
+        left = self._options
+        if left.timeout is not None:
+            # Never nothing: an engine that has no time left should say so itself.
+            passed = time.monotonic() - self._started
+            left = replace(left, timeout=max(left.timeout - passed, 1e-3))
+        if left.max_facts is not None:
+            facts = sum(table.count() for table in self._derived.values())
+            left = replace(left, max_facts=max(left.max_facts - facts, 0))
+        return left
+
+    # ── Tables ───────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _small(self) -> float:
+        return float("inf") if self._options.strategy == "single" else SMALL_INPUTS
+
+    def _facts_in(self, cliques: Sequence[DeltaClique]) -> int:
+        """How many facts some cliques are given."""
+        own = (name for clique in cliques for name in clique.relations)
+        names = {*reads(cliques), *own} & self._known.keys()
+        return sum(self._known[name].count() for name in names)
+
+    def _keep(self, tables: Mapping[str, Table]) -> None:
+        """Relations that are known from now on."""
+        for name, table in tables.items():
+            if isinstance(table, SparkTable) and self._program.relations[name].is_derived:
+                self._known[name] = self._derived[name] = table
+
+    def _written(self, info: RelationInfo) -> SparkTable:
+        """A relation whose facts are in the program, perhaps beside data."""
+        data = _arrow(info, self._program.facts.get(info.name, ()))
+        if info.takes_data:
+            data = pa.concat_tables([self._known[info.name].arrow(), data])
+        return held(info.columns, distinct(data), self._workspace.session)
+
+
+def parts_of(workspace: Workspace) -> int:
+    """How many tasks evaluate a clique together: as many as run at the same time."""
+    return workspace.parallelism
+
+
+def restated(
+    diagnostic: Diagnostic,
+    given: Options,
+    asked: Options,
+    cliques: Sequence[DeltaClique],
+    late: bool,
+) -> Diagnostic:
+    """What a strategy says about a limit, in the numbers that the user gave.
+
+    Tasks have clocks of their own; one that was asked to stop since it was late met that limit.
+    """
+    names: tuple[LimitName, ...] = ("timeout", "max_facts", "max_rounds")
+    for name in names:
+        bound, wanted = getattr(given, name), getattr(asked, name)
+        for clique in cliques:
+            said = [] if bound is None else [limit(name, bound, clique.relations)]
+            if name == "timeout" and late:
+                said.append(interrupted(clique.relations))
+            if diagnostic in said:
+                return limit(name, wanted, clique.relations)
+    return diagnostic
+
+
+def _arrow(info: RelationInfo, rows: Sequence[tuple[Value, ...]]) -> pa.Table:
+    if not info.columns:
+        return pa.table({"": pa.nulls(len(rows))}).select([])
+    fields = arrow_schema(info.columns)
+    columns = [[row[i] for row in rows] for i in range(info.arity)]
+    arrays = [pa.array(c, field.type) for c, field in zip(columns, fields, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=fields)
+
+
+def _single() -> Strategy:
+    from caladan.engines.spark.tasks.single import single
+
+    return single
+
+
+def _pivoted() -> Strategy:
+    from caladan.engines.spark.tasks.pivoted import pivoted
+
+    return pivoted
+
+
+def _meshed() -> Strategy:
+    from caladan.engines.spark.mesh.strategy import meshed
+
+    return meshed

@@ -1,0 +1,104 @@
+"""The body that cells solve, and what of a rule's plan it takes in. Needs no Spark, no kernels.
+
+Facts of all atoms travel in one frame: the number of the cell, that of the atom, and slots for its
+columns, so many of each type as the atom with the most has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from caladan.operators.tree import Join, Operator, Prune, Scan, Select
+from caladan.program import Column, Comparison, Constant, Type, Variable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class CubeBody:
+    """Atoms by their variables, the types of these, and conditions on them."""
+
+    atoms: tuple[tuple[str, ...], ...]
+    types: Mapping[str, Type]
+    conditions: tuple[Comparison, ...]
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """All variables, in order of first appearance."""
+        return tuple(dict.fromkeys(name for atom in self.atoms for name in atom))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the solutions."""
+        return tuple(Column(name, self.types[name]) for name in self.variables)
+
+    def slots(self, atom: Sequence[str]) -> dict[str, str]:
+        """The slot of each variable of an atom."""
+        used: dict[Type, int] = {}
+        found: dict[str, str] = {}
+        for name in atom:
+            type = self.types[name]
+            found[name] = f"{type.value}{used.get(type, 0)}"
+            used[type] = used.get(type, 0) + 1
+        return found
+
+    def all_slots(self) -> dict[str, Type]:
+        """Every slot with its type."""
+        pairs = (pair for atom in self.atoms for pair in self.slots(atom).items())
+        return {slot: self.types[name] for name, slot in pairs}
+
+
+def cyclic_part(join: Join) -> tuple[list[Scan], tuple[Comparison, ...]] | None:
+    """The scans of a cyclic body, with the conditions among them; None if cells cannot solve it."""
+    found = _plain_parts(join)
+    if found is None or len(found[0]) < 3 or not all(scan.variables for scan in found[0]):
+        return None
+    from caladan.search.acyclic import is_cyclic
+
+    scans, conditions = found
+    return (scans, tuple(conditions)) if is_cyclic([scan.variables for scan in scans]) else None
+
+
+def _plain_parts(node: Operator) -> tuple[list[Scan], list[Comparison]] | None:
+    match node:
+        case Scan():
+            return [node], []
+        case Join():
+            left, right = _plain_parts(node.left), _plain_parts(node.right)
+            if left is None or right is None:
+                return None
+            return left[0] + right[0], left[1] + right[1]
+        case Select():
+            inner = _plain_parts(node.input)
+            plain = all(
+                isinstance(side, Variable | Constant)
+                for condition in node.conditions
+                for side in (condition.left, condition.right)
+            )
+            return (inner[0], [*inner[1], *node.conditions]) if inner and plain else None
+        case Prune():
+            return _plain_parts(node.input)
+        case _:
+            return None
+
+
+def solver(body: CubeBody) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that Spark maps over the facts of cells."""
+
+    def solve(facts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        from caladan.data.schema import compute
+        from caladan.engines.spark.cube.body import solutions
+
+        received = list(facts)
+        if received:
+            everything: Any = pa.Table.from_batches(received)
+            for cell in compute.unique(everything.column("cell")).to_pylist():
+                here = compute.equal(everything.column("cell"), cell)
+                yield from solutions(body, everything.filter(here))
+
+    return solve

@@ -1,0 +1,180 @@
+"""Facts of all atoms, to the cells where they are needed.
+
+The number of a cell is made of one digit for each variable, its slice. A fact goes to all cells
+whose digits agree with its values; of a variable that its atom does not have, every digit does.
+
+A value that many facts have would fill its slice. So for a variable with such heavy values, one of
+its atoms is the *anchor*: there, facts with a heavy value are dealt out over all slices, by a hash
+of the whole fact, and the other atoms send theirs to every slice. Each solution is still found in
+one cell: the one to which the facts of the anchors went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as sf
+
+from caladan.data.schema import compute
+from caladan.engines.spark.cube.plan import CubeBody, solver
+from caladan.engines.spark.cube.shares import product, shares
+from caladan.engines.spark.types import inside, schema
+from caladan.program import Type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+WORTH_IT: Final = 1_000_000
+"""Facts in the atoms of a cyclic body from which cells solve it sooner than joins do."""
+
+_SAMPLED: Final = 50_000  # facts of an atom that are looked at for heavy values
+_HEAVY: Final = 4  # a heavy value has so many times less than a slice, or more
+_AT_MOST: Final = 100  # heavy values of a variable
+
+
+def cubed(
+    body: CubeBody,
+    given: Sequence[tuple[DataFrame, int | None]],
+    columns: Mapping[str, str],
+) -> DataFrame | None:
+    """A frame of the solutions; None where joins do it sooner, or sizes are not known.
+
+    Each atom has a frame with a column for each variable, named as `columns` says, and a number of
+    facts.
+    """
+    atoms = [Spread(frame, size) for frame, size in given if size is not None]
+    if len(atoms) < len(given) or sum(atom.size for atom in atoms) < WORTH_IT:
+        return None
+    return solved(body, atoms, columns, cells_for(atoms[0].frame))
+
+
+def cells_for(frame: DataFrame) -> int:
+    """How many cells there may be: as many as are solved at the same time."""
+    return max(frame.sparkSession.sparkContext.defaultParallelism, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """An atom's facts: a frame with a column for each variable, and how many there are."""
+
+    frame: DataFrame
+    size: int
+
+
+def solved(
+    body: CubeBody, atoms: Sequence[Spread], columns: Mapping[str, str], cells: int
+) -> DataFrame:
+    """A frame of the solutions."""
+    sized = [(names, atom.size) for names, atom in zip(body.atoms, atoms, strict=True)]
+    chosen = shares(sized, cells)
+    # One cell has no slices to be uneven.
+    heavy = _heavy(body, atoms, columns, chosen) if cells > 1 else {}
+    frames = [
+        _sent(body, number, atom.frame, columns, chosen, heavy) for number, atom in enumerate(atoms)
+    ]
+    together: Any = reduce(lambda one, other: one.union(other), frames)
+    count = product(list(chosen), chosen)
+    if hasattr(together, "repartitionById"):  # Spark 4.1
+        together = together.repartitionById(count, sf.col("cell"))
+    else:
+        together = together.repartition(count, sf.col("cell"))
+    found = together.mapInArrow(solver(body), schema(body.columns))
+    return found.toDF(*(columns[name] for name in body.variables))
+
+
+def _sent(
+    body: CubeBody,
+    number: int,
+    frame: DataFrame,
+    columns: Mapping[str, str],
+    shares: Mapping[str, int],
+    heavy: Mapping[str, tuple[int, list[Any]]],
+) -> DataFrame:
+    """The facts of an atom, once for each cell they go to, in slots."""
+    atom = body.atoms[number]
+    own = [sf.col(columns[name]) for name in atom]
+    cell, stride = sf.lit(0), 1
+    everywhere = [0]  # what digits of variables that the atom does not have may add
+    for name, share in shares.items():
+        steps = [stride * digit for digit in range(share)]
+        if name not in atom:
+            everywhere = [cell + step for cell in everywhere for step in steps]
+        elif share > 1:
+            value = sf.col(columns[name])
+            digit = _slice([value], [body.types[name]], share) * stride
+            anchor, values = heavy.get(name, (number, []))
+            if values and anchor == number:
+                dealt = _slice(own, [body.types[v] for v in atom], share) * stride
+                digit = sf.when(value.isin(*values), dealt).otherwise(digit)
+            elif values:
+                sent = sf.when(value.isin(*values), _array(steps)).otherwise(sf.array(digit))
+                frame = frame.select("*", sf.explode(sent).alias(f"digit {name}"))
+                digit = sf.col(f"`digit {name}`")
+            cell = cell + digit
+        stride *= share
+    if len(everywhere) > 1:
+        frame = frame.select("*", sf.explode(_array(everywhere)).alias("everywhere"))
+        cell = cell + sf.col("everywhere")
+    return _slotted(body, number, frame, columns, cell)
+
+
+def _slotted(
+    body: CubeBody, number: int, frame: DataFrame, columns: Mapping[str, str], cell: Column
+) -> DataFrame:
+    slots = {slot: columns[name] for name, slot in body.slots(body.atoms[number]).items()}
+    return frame.select(
+        cell.alias("cell"),
+        sf.lit(number).alias("atom"),
+        *(
+            (sf.col(slots[slot]) if slot in slots else sf.lit(None)).cast(inside(type)).alias(slot)
+            for slot, type in body.all_slots().items()
+        ),
+    )
+
+
+def _array(values: Sequence[int]) -> Column:
+    return sf.array(*map(sf.lit, values))
+
+
+def _slice(values: Sequence[Column], types: Sequence[Type], share: int) -> Column:
+    """The slice of some values; -0.0 is 0.0."""
+    pairs = zip(values, types, strict=True)
+    same = [value + sf.lit(0.0) if type is Type.DOUBLE else value for value, type in pairs]
+    return sf.pmod(sf.xxhash64(*same), sf.lit(share)).cast("int")
+
+
+def _heavy(
+    body: CubeBody,
+    atoms: Sequence[Spread],
+    columns: Mapping[str, str],
+    shares: Mapping[str, int],
+) -> dict[str, tuple[int, list[Any]]]:
+    """For variables that have heavy values: the anchor, and these values."""
+    samples = [
+        _slotted(
+            body, n, a.frame.sample(min(1.0, _SAMPLED / max(a.size, 1)), 1), columns, sf.lit(0)
+        )
+        for n, a in enumerate(atoms)
+    ]
+    together: Any = reduce(lambda one, other: one.union(other), samples)
+    sampled = together.toArrow()
+    met: dict[str, list[tuple[float, int, list[Any]]]] = {}
+    for number, (names, atom) in enumerate(zip(body.atoms, atoms, strict=True)):
+        sample = sampled.filter(compute.equal(sampled.column("atom"), number))
+        slots = body.slots(names)
+        for name in (name for name in names if shares.get(name, 1) > 1):
+            counted = compute.value_counts(sample.column(slots[name])).to_pylist()
+            least = max(sample.num_rows / (_HEAVY * shares[name]), 1)
+            found = [(each["counts"], each["values"]) for each in counted if each["counts"] > least]
+            if found:
+                found.sort(key=lambda pair: pair[0], reverse=True)
+                facts = sum(count for count, _ in found) / sample.num_rows * atom.size
+                values = [value for _, value in found[:_AT_MOST]]
+                met.setdefault(name, []).append((facts, number, values))
+    return {
+        name: (max(each, key=lambda m: m[0])[1], list(dict.fromkeys(v for m in each for v in m[2])))
+        for name, each in met.items()
+    }

@@ -1,0 +1,158 @@
+"""A relation with aggregates, as one task has it: groups whose values change.
+
+Rules send what each solution contributes; the owner of a group adds up, and tells the other copies
+the new value. Of the best values only the best of a round travels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from caladan.analysis.core import RelationInfo
+from caladan.columns.domains import Domain
+from caladan.columns.interner import Tuples
+from caladan.columns.layout import Words
+from caladan.columns.ranks import Kind
+from caladan.columns.relation import StoredRelation
+from caladan.columns.rows import GroupRelation
+from caladan.delta.program import DeltaRule
+from caladan.engines.embedded.accumulators import LARGEST, SMALLEST
+from caladan.engines.embedded.arithmetic import Values
+from caladan.engines.embedded.groups import AggregateHead, Contributing, Contribution
+from caladan.engines.embedded.plans import RulePlan
+from caladan.engines.embedded.walk import Sink
+from caladan.engines.spark.mesh.members import Slots, delta_columns
+from caladan.engines.spark.mesh.outbox import BestOutbox, Outbox, WholeOutbox
+from caladan.engines.spark.mesh.placement import Copy
+from caladan.engines.spark.mesh.slots import AsIs, Batch, Codec, Slot, codec, field_spread
+
+
+class GroupMember:
+    """A relation with aggregates."""
+
+    def __init__(
+        self,
+        info: RelationInfo,
+        domains: Sequence[Domain],
+        owner: Copy,
+        others: Sequence[Copy],
+        slots: Slots,
+        me: int,
+        tasks: int,
+    ) -> None:
+        assert owner.by is not None
+        self._info = info
+        self._domains = tuple(domains)
+        self._me, self._tasks = me, tasks
+        self._owner = owner
+        self._head = AggregateHead(info, domains)
+        self._slots = slots
+        self._is_best = all(f in (None, *SMALLEST, *LARGEST) for f in info.aggregates)
+        self._columns = tuple(map(codec, domains))
+        self._group = [self._columns[i] for i in info.group]
+        self._by = tuple(info.group.index(column) for column in owner.by)
+        self._outboxes: list[tuple[Slot, Outbox]] = []
+        self._others: dict[Copy, tuple[GroupCopy, Slot]] = {}
+        for copy in others:
+            values = GroupCopy(info, domains)
+            spread = field_spread(self._columns, copy.by)
+            self._others[copy] = (values, slots.made(self._columns, spread, values.take))
+
+    @property
+    def facts(self) -> StoredRelation:
+        return self._head.relation
+
+    def reading(self, copy: Copy) -> StoredRelation:
+        return self.facts if copy == self._owner else self._others[copy][0].relation
+
+    def give(self, columns: Sequence[Words], rows: int) -> None:
+        given = StoredRelation(self._domains)
+        given.add(columns, rows)
+        if not given.flip():
+            return
+        batch = Batch(given.delta_count(), delta_columns(given))
+        mine = field_spread(self._columns, self._owner.by).split(batch, self._tasks)[self._me]
+        if mine is not None and mine.rows:
+            self._head.give(mine.fields, mine.rows)
+
+    def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> Sink:
+        contributing = Contributing(self._info, self._domains, rule, plan, keys)
+        outbox = BestOutbox(self._info, self._domains) if self._is_best else WholeOutbox()
+        self._outboxes.append((self._contributions(contributing), outbox))
+        return Sink(lambda frontier: outbox.add(contributing.of(frontier)))
+
+    def _contributions(self, contributing: Contributing) -> Slot:
+        """The slot for what a rule contributes: groups, amounts, and keys where they count."""
+        kinds = {i: self._domains[i].kind for i, f in enumerate(self._info.aggregates) if f}
+        keys = {} if self._is_best else contributing.key_domains
+        codecs: list[Codec] = [*self._group]
+        codecs += [AsIs(np.float64 if kind is Kind.FLOAT else np.int64) for kind in kinds.values()]
+        codecs += [codec(domain) for domains in keys.values() for domain in domains]
+        places = {} if self._is_best else contributing.places
+
+        def receive(batch: Batch) -> None:
+            fields = iter(batch.fields)
+            group = [next(fields) for _ in self._group]
+            amounts = {i: Values(kind, next(fields)) for i, kind in kinds.items()}
+            known = {i: tuple(next(fields) for _ in domains) for i, domains in keys.items()}
+            self._head.take(Contribution(batch.rows, group, amounts, known), places)
+
+        return self._slots.made(codecs, field_spread(codecs, self._by), receive)
+
+    def leaving(self) -> Iterator[tuple[Slot, Batch]]:
+        for slot, outbox in self._outboxes:
+            batch = outbox.leave()
+            if batch is not None:
+                yield slot, batch
+        if self._others and self.facts.delta_count():
+            news = Batch(self.facts.delta_count(), delta_columns(self.facts))
+            for _, slot in self._others.values():
+                yield slot, news
+
+    def commit(self) -> None:
+        self.facts.commit()
+        for values, _ in self._others.values():
+            values.relation.commit()
+
+    def flip(self) -> int:
+        for values, _ in self._others.values():
+            values.flip()
+        # A total over nothing is 0, in the one task that owns it.
+        return self._head.flip() if self._by or self._me == 0 else 0
+
+
+class GroupCopy:
+    """Groups with the values that their owners tell."""
+
+    def __init__(self, info: RelationInfo, domains: Sequence[Domain]) -> None:
+        self._group = info.group
+        self._values = [i for i, function in enumerate(info.aggregates) if function]
+        self._tuples = Tuples(len(info.group))
+        self._pending: list[Batch] = []
+        self.relation = StoredRelation.of_groups(domains, info.group)
+
+    def take(self, batch: Batch) -> None:
+        """New values; `flip` puts them in."""
+        self._pending.append(batch)
+
+    def flip(self) -> int:
+        """Make the groups with new values the delta."""
+        pending, self._pending = self._pending, []
+        body = self.relation.body
+        assert isinstance(body, GroupRelation)
+        if not pending:
+            return 0
+        columns = [
+            np.concatenate(parts) for parts in zip(*(b.fields for b in pending), strict=True)
+        ]
+        group = [columns[i] for i in self._group]
+        ids, fresh = self._tuples.ids(group, len(columns[0]))
+        if len(fresh):
+            body.extend([words[fresh] for words in group], len(fresh))
+        # A group that was told twice has its last value.
+        rows, last = np.unique(ids[::-1], return_index=True)
+        values = {i: columns[i][::-1][last] for i in self._values}
+        body.change(rows.astype(np.int64), values)
+        return body.flip()

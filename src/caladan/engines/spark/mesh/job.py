@@ -1,0 +1,118 @@
+"""The barrier job: all its tasks at once, brought together by the driver.
+
+A barrier stage that feeds a shuffle is tried again as a whole if one of its tasks is lost; a
+barrier stage that ends a job is not. So the tasks' outcomes go through a shuffle on their way here.
+
+A barrier job that has more tasks than there are slots would wait for ever: slots are counted first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from py4j.protocol import Py4JError
+
+from caladan.engines.spark.control import Message, Peer
+from caladan.engines.spark.mesh import body
+from caladan.engines.spark.mesh.body import Mesh
+from caladan.engines.spark.strategies import CannotServe, Context
+from caladan.engines.spark.tasks.job import controlled
+from caladan.engines.spark.tasks.work import Outcome, Work
+
+Hear: TypeAlias = Callable[[Message], None]
+
+PATIENCE: Final = "spark.caladan.mesh.patience"
+"""The setting with the seconds after which a silent task is given up."""
+LOCAL: Final = "spark.caladan.mesh.local"
+"""The setting, true or false, by which tasks go on alone while they can before they exchange."""
+_PATIENCE: Final = 60.0
+_EXECUTORS: Final = 20.0  # seconds to wait for executors that are still starting
+
+
+def slots(context: Context) -> int:
+    """How many tasks can run at the same time; CannotServe where Spark is set up against it."""
+    spark: Any = context.workspace.session.sparkContext
+    conf = spark.getConf()
+    if conf.get("spark.dynamicAllocation.enabled", "false") == "true":
+        raise CannotServe("Spark runs no barrier jobs while it allocates executors dynamically")
+    if conf.get("spark.network.crypto.enabled", "false") == "true":
+        raise CannotServe("Spark is to encrypt what is sent, and tasks would not")
+    deadline = time.monotonic() + _EXECUTORS
+    while True:
+        found = _slots(spark)
+        if found or time.monotonic() > deadline:
+            return found
+        context.workspace.check()
+        time.sleep(0.1)
+
+
+def _slots(spark: Any) -> int:
+    try:
+        scheduler = spark._jsc.sc()
+        profile = scheduler.resourceProfileManager().defaultResourceProfile()
+        return int(scheduler.maxNumConcurrentTasks(profile))
+    except Py4JError:  # no public interface, so perhaps not there
+        return int(spark.defaultParallelism)
+
+
+def run(work: Work, tasks: int, hear: Hear, context: Context) -> list[Outcome]:
+    """What comes of each task; `hear` is told what tasks say, but for how they meet."""
+    spark: Any = context.workspace.session.sparkContext
+    conf = spark.getConf()
+    meeting = Meeting(tasks, hear)
+    with controlled(context, meeting.heard) as control:
+        mesh = Mesh(
+            replace(work, address=control.address),
+            tasks,
+            "127.0.0.1" if spark.master.startswith("local") else None,
+            float(conf.get(PATIENCE, str(_PATIENCE))),
+            conf.get(LOCAL, "false") == "true",
+        )
+        stage = spark.parallelize(range(tasks), tasks).barrier()
+        outcomes = stage.mapPartitions(partial(body.task, mesh)).partitionBy(tasks).collect()
+        control.drain()
+    if control.failure is not None:
+        raise control.failure
+    return [outcome for _, outcome in sorted(outcomes, key=lambda pair: pair[0])]
+
+
+class Meeting:
+    """Brings the tasks of an attempt together.
+
+    PySpark does not tell a task which attempt it belongs to. But the numbers that Spark gives to
+    tasks follow those of their partitions, in a barrier stage without gaps, so the difference is
+    the same within an attempt and differs between attempts. Should that not hold somewhere, no
+    group is ever complete; tasks then say so, and all find each other through Spark, which is slow.
+    """
+
+    def __init__(self, tasks: int, hear: Hear) -> None:
+        self._tasks = tasks
+        self._hear = hear
+        self._waiting: dict[int, dict[int, Peer]] = {}
+        self._gathers = False
+
+    def heard(self, peer: Peer, message: Message) -> None:
+        """What a task says: where it listens, that it waits in vain, or how it goes."""
+        if "door" in message:
+            if self._gathers:
+                peer.send({"gather": True})
+                return
+            group = self._waiting.setdefault(int(message["attempt"]), {})
+            group[int(message["part"])] = peer
+            if len(group) == self._tasks:
+                doors = [group[part].hello["door"] for part in range(self._tasks)]
+                for each in group.values():
+                    each.send({"doors": doors})
+                del self._waiting[int(message["attempt"])]
+        elif "gather" in message:
+            if not self._gathers and any(peer in g.values() for g in self._waiting.values()):
+                self._gathers = True
+                for group in self._waiting.values():
+                    for each in group.values():
+                        each.send({"gather": True})
+        else:
+            self._hear(message)

@@ -1,0 +1,79 @@
+"""What a part asks of a relation of its clique, whatever kind it is.
+
+A task has its part of every copy of the relation. Rules write candidates into an outbox; after the
+round they go to their owners. An owner that finds facts to be new hands them to the other copies
+with the next round's messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from caladan.columns.domains import Domain
+from caladan.columns.layout import Words
+from caladan.columns.relation import StoredRelation
+from caladan.delta.program import DeltaRule
+from caladan.engines.embedded.plans import RulePlan
+from caladan.engines.embedded.walk import Sink
+from caladan.engines.spark.mesh.placement import Copy
+from caladan.engines.spark.mesh.slots import Batch, Codec, Slot, Spread
+from caladan.operators.tree import Version
+
+
+class Slots(list[Slot]):
+    """The slots of a clique, numbered in the order in which they are made."""
+
+    def made(
+        self, codecs: Sequence[Codec], spread: Spread, receive: Callable[[Batch], None]
+    ) -> Slot:
+        """One more slot."""
+        self.append(Slot(len(self), tuple(codecs), spread, receive))
+        return self[-1]
+
+
+class Member(Protocol):
+    """What a part asks of a relation."""
+
+    def reading(self, copy: Copy) -> StoredRelation:
+        """A copy, for rules to read."""
+        ...
+
+    def give(self, columns: Sequence[Words], rows: int) -> None:
+        """Facts that are there from the start, the same in every task; it keeps what it owns."""
+        ...
+
+    def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> Sink:
+        """Where the solutions of a rule go."""
+        ...
+
+    def leaving(self) -> Iterator[tuple[Slot, Batch]]:
+        """What the rules derived in this round, and what the last one found to be new."""
+        ...
+
+    def commit(self) -> None:
+        """Let the deltas of all copies become old."""
+        ...
+
+    def flip(self) -> int:
+        """Make what was taken in the delta; how many facts of the owner's are new."""
+        ...
+
+    @property
+    def facts(self) -> StoredRelation:
+        """What this task owns."""
+        ...
+
+
+def delta_columns(relation: StoredRelation) -> tuple[Words, ...]:
+    """The columns of the facts that are new."""
+    index = relation.index((), Version.DELTA)
+    parts = [
+        tuple(index.column(hits, c) for c in range(relation.arity))
+        for hits in relation.scan(Version.DELTA)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    return tuple(np.concatenate([part[c] for part in parts]) for c in range(relation.arity))

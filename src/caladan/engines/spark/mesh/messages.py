@@ -1,0 +1,102 @@
+"""What a task tells a peer in a round: how it stands, and its batches, as bytes.
+
+    activity, new, facts, verdict, sections     then for each section: slot, rows      8 bytes each
+    the arrays of every section, each filled up to a multiple of 8 bytes
+
+Both sides know from a slot which arrays there are and how long, so nothing else is said. What
+arrives is not copied: arrays lie in the message.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, cast
+
+import numpy as np
+
+from caladan.engines.spark.mesh.slots import Batch, Field, Slot
+
+_HEAD: Final = struct.Struct("<qqqqq")
+_SECTION: Final = struct.Struct("<qq")
+_FILL: Final = bytes(8)
+
+
+class Verdict(IntEnum):
+    """Whether a task wants to go on."""
+
+    GO_ON = 0
+    TIME_IS_OVER = 1
+    ASKED_TO_STOP = 2
+    FAILED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a task stands: the rows it sends now, what it last found new, the facts it owns."""
+
+    activity: int
+    new: int
+    facts: int
+    verdict: Verdict
+
+
+def message(standing: Standing, sections: Sequence[tuple[Slot, Batch]]) -> list[Any]:
+    """The buffers of a message."""
+    head = [_HEAD.pack(*_numbers(standing), len(sections))]
+    head += [_SECTION.pack(slot.number, batch.rows) for slot, batch in sections]
+    buffers: list[Any] = [b"".join(head)]
+    for slot, batch in sections:
+        for codec, field in zip(slot.codecs, batch.fields, strict=True):
+            for array in codec.outward(field):
+                if array.nbytes:
+                    buffers.append(memoryview(cast("Any", array)).cast("B"))
+                    if array.nbytes % 8:
+                        buffers.append(_FILL[array.nbytes % 8 :])
+    return buffers
+
+
+def _numbers(standing: Standing) -> tuple[int, int, int, int]:
+    return standing.activity, standing.new, standing.facts, standing.verdict
+
+
+def standing_of(data: bytearray) -> Standing:
+    """How the sender of a message stands."""
+    activity, new, facts, verdict, _ = _HEAD.unpack_from(data)
+    return Standing(activity, new, facts, Verdict(verdict))
+
+
+def batches_of(data: bytearray, slots: Sequence[Slot]) -> Iterator[tuple[Slot, Batch]]:
+    """The batches of a message."""
+    sections = _HEAD.unpack_from(data)[4]
+    at = _HEAD.size + sections * _SECTION.size
+
+    def take(dtype: Any, length: int) -> Field:
+        nonlocal at
+        array = np.frombuffer(data, dtype, length, at) if length else np.empty(0, dtype)
+        at += array.nbytes + -array.nbytes % 8
+        return array
+
+    for number in range(sections):
+        slot_number, rows = _SECTION.unpack_from(data, _HEAD.size + number * _SECTION.size)
+        slot = slots[slot_number]
+        yield slot, Batch(rows, tuple(codec.inward(take, rows) for codec in slot.codecs))
+
+
+def merged(sections: Iterable[tuple[Slot, Batch]]) -> list[tuple[Slot, Batch]]:
+    """Sections with those of one slot put together, in their order."""
+    by_slot: dict[int, tuple[Slot, list[Batch]]] = {}
+    for slot, batch in sections:
+        by_slot.setdefault(slot.number, (slot, []))[1].append(batch)
+    return [(slot, _joined(batches)) for slot, batches in by_slot.values()]
+
+
+def _joined(batches: Sequence[Batch]) -> Batch:
+    if len(batches) == 1:
+        return batches[0]
+    fields = tuple(
+        np.concatenate(parts) for parts in zip(*(b.fields for b in batches), strict=True)
+    )
+    return Batch(sum(batch.rows for batch in batches), fields)

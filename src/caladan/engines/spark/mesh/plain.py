@@ -1,0 +1,119 @@
+"""A relation without aggregates, as one task has it: a set of facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from caladan.columns.domains import Domain
+from caladan.columns.layout import Words
+from caladan.columns.packed import PackedRelation
+from caladan.columns.relation import StoredRelation
+from caladan.delta.program import DeltaRule
+from caladan.engines.embedded.heads import PlainHead
+from caladan.engines.embedded.plans import RulePlan
+from caladan.engines.embedded.walk import Sink
+from caladan.engines.spark.mesh.members import Slots, delta_columns
+from caladan.engines.spark.mesh.placement import Columns, Copy
+from caladan.engines.spark.mesh.slots import (
+    AsIs,
+    Batch,
+    Slot,
+    Spread,
+    codec,
+    field_spread,
+    key_spread,
+)
+
+
+class PlainMember:
+    """A relation without aggregates."""
+
+    def __init__(
+        self,
+        domains: Sequence[Domain],
+        owner: Copy,
+        others: Sequence[Copy],
+        slots: Slots,
+        me: int,
+        tasks: int,
+    ) -> None:
+        self._domains = tuple(domains)
+        self._me, self._tasks = me, tasks
+        self._owner = owner
+        self._outbox = PlainHead(domains)
+        self.facts = StoredRelation(domains)
+        # Closed domains have the same size in every task, and so do the columns of packed keys.
+        self._keyed = not any(d.grows for d in domains) and isinstance(
+            self.facts.body, PackedRelation
+        )
+        self._codecs = (AsIs(np.uint64),) if self._keyed else tuple(map(codec, domains))
+        self._candidates = slots.made(
+            self._codecs, self._spread(owner.by), lambda batch: self._add(self.facts, batch)
+        )
+        self._others: dict[Copy, tuple[StoredRelation, Slot]] = {}
+        for copy in others:
+            relation = StoredRelation(domains)
+            self._others[copy] = (relation, self._slot(copy, relation, slots))
+
+    def _slot(self, copy: Copy, relation: StoredRelation, slots: Slots) -> Slot:
+        spread = self._spread(copy.by)
+        return slots.made(self._codecs, spread, lambda batch: self._add(relation, batch))
+
+    def _spread(self, by: Columns | None) -> Spread:
+        if not self._keyed:
+            return field_spread(self._codecs, by)
+        assert isinstance(self.facts.body, PackedRelation)
+        return key_spread(self.facts.body.base.packing, by)
+
+    def reading(self, copy: Copy) -> StoredRelation:
+        return self.facts if copy == self._owner else self._others[copy][0]
+
+    def give(self, columns: Sequence[Words], rows: int) -> None:
+        given = StoredRelation(self._domains)
+        given.add(columns, rows)
+        given.flip()
+        if given.delta_count():
+            mine = self._candidates.spread.split(self._delta(given), self._tasks)[self._me]
+            if mine is not None:
+                self._candidates.receive(mine)
+
+    def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> Sink:
+        return self._outbox.sink(rule, plan, keys)
+
+    def leaving(self) -> Iterator[tuple[Slot, Batch]]:
+        outbox = self._outbox.relation
+        if outbox.flip():
+            yield self._candidates, self._delta(outbox)
+            outbox.body = StoredRelation(self._domains).body
+        if self._others and self.facts.delta_count():
+            news = self._delta(self.facts)
+            for _, slot in self._others.values():
+                yield slot, news
+
+    def commit(self) -> None:
+        self.facts.commit()
+        for relation, _ in self._others.values():
+            relation.commit()
+
+    def flip(self) -> int:
+        for relation, _ in self._others.values():
+            relation.flip()
+        return self.facts.flip()
+
+    def _delta(self, relation: StoredRelation) -> Batch:
+        body = relation.body
+        if self._keyed and isinstance(body, PackedRelation):
+            assert body.base.delta is not None
+            return Batch(relation.delta_count(), (body.base.delta.keys,))
+        return Batch(relation.delta_count(), delta_columns(relation))
+
+    def _add(self, relation: StoredRelation, batch: Batch) -> None:
+        if not self._keyed:
+            relation.add(batch.fields, batch.rows)
+            return
+        body = relation.packed()
+        assert body is not None
+        # What is taken in gets sorted in place; a message, or a part of a larger array, is ours.
+        body.add_keys(np.array(batch.fields[0]))

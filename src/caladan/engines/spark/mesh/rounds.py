@@ -1,0 +1,152 @@
+"""The rounds that all tasks go through together.
+
+In a round a task evaluates, sends one message to every peer, and takes in one from every peer. All
+see the same sums, so all come to the same conclusion: the end is reached when nobody sent
+anything. Limits are looked at in the same way, and a task that failed says so instead of dying: a
+death would be taken for an accident, and the whole job would be tried again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from caladan.engines.spark.mesh.messages import (
+    Standing,
+    Verdict,
+    batches_of,
+    merged,
+    message,
+    standing_of,
+)
+from caladan.engines.spark.mesh.part import Part
+from caladan.engines.spark.mesh.slots import Batch, Slot
+from caladan.errors import CaladanError
+
+Going = list[list[tuple[Slot, Batch]]]
+
+
+class Exchange(Protocol):
+    """The connections of a task to its peers."""
+
+    def exchange(self, messages: Sequence[Sequence[Any] | None]) -> list[bytearray | None]:
+        """Send each peer its message and return theirs; the entry of this task is None."""
+        ...
+
+
+class Enough(Exception):
+    """Raised within a round that is to end early."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.name)
+        self.verdict = verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where the tasks must stop."""
+
+    max_rounds: int | None = None
+    max_facts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A round as one task saw it; sums of all tasks, but the times are its own."""
+
+    number: int
+    new: int
+    facts: int
+    evaluating: float
+    exchanging: float
+
+
+@dataclass(slots=True)
+class Ending:
+    """How the rounds ended: `reached` names a limit; a failure is of this task."""
+
+    rounds: int
+    facts: int
+    reached: str | None = None
+    failure: CaladanError | None = None
+    failed_elsewhere: bool = False
+
+
+def rounds(
+    part: Part,
+    exchange: Exchange,
+    bounds: Bounds,
+    tell: Callable[[Round], None] = lambda _: None,
+    *,
+    local: bool = False,
+) -> Ending:
+    """Go through the rounds. With `local`, a task goes on alone while it can before it sends."""
+    number = facts = 0
+    work = part.start
+    while True:
+        started = time.perf_counter()
+        verdict, failure = Verdict.GO_ON, None
+        going: Going = [[] for _ in range(part.tasks)]
+        try:
+            part.check()
+            going = work()
+            if local:
+                going = _alone(part, going)
+        except Enough as enough:
+            verdict = enough.verdict
+        except CaladanError as problem:
+            verdict, failure = Verdict.FAILED, problem
+        evaluated = time.perf_counter()
+        standing = Standing(part.activity, part.new, part.facts, verdict)
+        came, standings = _exchanged(exchange, standing, going)
+        exchanged = time.perf_counter()
+        facts = sum(each.facts for each in standings)
+        worst = max(each.verdict for each in standings)
+        if number:
+            new = sum(each.new for each in standings)
+            tell(Round(number, new, facts, evaluated - started, exchanged - evaluated))
+        if worst is Verdict.FAILED:
+            return Ending(number, facts, None, failure, failure is None)
+        if worst is not Verdict.GO_ON:
+            return Ending(number, facts, worst.name)
+        if bounds.max_facts is not None and facts > bounds.max_facts:
+            return Ending(number, facts, "max_facts")
+        if not any(each.activity for each in standings):
+            return Ending(number, facts)
+        if number and bounds.max_rounds is not None and number >= bounds.max_rounds:
+            return Ending(number, facts, "max_rounds")
+        try:
+            part.take(batch for data in came for batch in batches_of(data, part.slots))
+        except CaladanError as problem:
+            failure = problem
+        number += 1
+        work = part.step if failure is None else _raising(failure)
+
+
+def _raising(failure: CaladanError) -> Callable[[], Going]:
+    def fail() -> Going:
+        raise failure
+
+    return fail
+
+
+def _exchanged(
+    exchange: Exchange, standing: Standing, going: Going
+) -> tuple[list[bytearray], list[Standing]]:
+    came = exchange.exchange([message(standing, merged(sections)) for sections in going])
+    data = [each for each in came if each is not None]
+    return data, [standing, *map(standing_of, data)]
+
+
+def _alone(part: Part, going: Going) -> Going:
+    """Go on with what this task derived for itself; all that is to be sent in the end."""
+    activity = part.activity
+    while part.keeps_some:
+        part.take(())
+        for sections, more in zip(going, part.step(), strict=True):
+            sections += more
+        activity += part.activity
+    part.activity = activity
+    return going

@@ -1,0 +1,100 @@
+"""Strategy *meshed*, as the engine calls it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from py4j.protocol import Py4JError
+
+from caladan.delta.program import DeltaProgram
+from caladan.engines.spark.control import Message
+from caladan.engines.spark.failures import first_line
+from caladan.engines.spark.mesh import job
+from caladan.engines.spark.strategies import CannotServe, Context
+from caladan.engines.spark.table import SparkTable
+from caladan.engines.spark.tasks.job import tables, work_on
+from caladan.events import Events
+
+_SAID: Final = re.compile(r"^(?:caladan\.[\w.]+|\w+Error): .+$", re.MULTILINE)
+
+
+def meshed(
+    program: DeltaProgram, store: Mapping[str, SparkTable], context: Context
+) -> dict[str, SparkTable]:
+    """Evaluate the one clique of a program by tasks that exchange what is new."""
+    (clique,) = program.cliques
+    if not clique.is_recursive:
+        raise CannotServe("the relation is not recursive")
+    slots = job.slots(context)
+    if not slots:
+        raise CannotServe("Spark has no executor to run tasks on")
+    tasks = min(context.parts, slots)
+    started = time.perf_counter()
+    listener = Listener(context.events, clique.relations)
+    work = work_on(program, store, context, None)
+    try:
+        outcomes = job.run(work, tasks, listener.hear, context)
+    except Py4JError as problem:
+        if context.stopping.is_set or "cancel" in str(problem).lower():
+            raise
+        raise CannotServe(f"tasks were lost again and again: {_last_words(str(problem))}") from None
+    # A task that failed has something to say; the others only ended with it.
+    outcomes.sort(key=lambda outcome: outcome.status != "failed")
+    if all(outcome.status != "cannot" for outcome in outcomes):
+        listener.tell_totals()
+    found = tables(work, outcomes, context)
+    facts = sum(table.count() for table in found.values())
+    context.events.clique_done(
+        clique.relations, listener.rounds, facts, time.perf_counter() - started
+    )
+    return found
+
+
+def _last_words(text: str) -> str:
+    """What the last task to fail said, in the text of an exception of Spark's."""
+    said = _SAID.findall(text)
+    return said[-1] if said else first_line(text)
+
+
+class Listener:
+    """What tasks tell, as events. A stage that is tried again tells of its rounds again."""
+
+    def __init__(self, events: Events, relations: Sequence[str]) -> None:
+        self._events = events
+        self._relations = relations
+        self._has_started = False
+        self._rules: dict[int, dict[int, tuple[int, float]]] = {}
+        self._bytes: dict[int, int] = {}
+        self._sent: dict[int, int] = {}
+        self.rounds = 0
+
+    def hear(self, message: Message) -> None:
+        """A message of a task."""
+        for name, *arguments in message.get("events", ()):
+            if name == "round_done" and arguments[0] > self.rounds:
+                self._start()
+                self.rounds = int(arguments[0])
+                self._events.round_done(*arguments)
+        if "rules" in message:
+            found = {int(rule): (int(n), float(s)) for rule, n, s in message["rules"]}
+            self._rules[int(message["part"])] = found
+            self._sent[int(message["part"])] = int(message["bytes"])
+            self._bytes[int(message["part"])] = int(message["bytes"])
+
+    def tell_totals(self) -> None:
+        """Tell what each rule did in all tasks together, in the time of the slowest."""
+        self._start()
+        for rule in {rule: None for found in self._rules.values() for rule in found}:
+            done = [found[rule] for found in self._rules.values() if rule in found]
+            solutions = sum(count for count, _ in done)
+            self._events.rule_done(rule, None, solutions, max(seconds for _, seconds in done))
+        self._events.shuffled(sum(self._bytes.values()))
+
+    def _start(self) -> None:
+        """The clique has started once tasks have met: before that, another strategy may do it."""
+        if not self._has_started:
+            self._has_started = True
+            self._events.clique_started(self._relations, recursive=True, strategy="meshed")

@@ -1,0 +1,194 @@
+"""The driver's side of a job: start it, listen to it, make tables of what its tasks hand out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+
+from caladan.analysis.core import RelationInfo
+from caladan.delta.program import DeltaProgram
+from caladan.engines.interface import Stopped
+from caladan.engines.spark import staging
+from caladan.engines.spark.control import Control, Message, Peer
+from caladan.engines.spark.strategies import CannotServe, Context
+from caladan.engines.spark.sub import program_of, reads
+from caladan.engines.spark.table import SparkTable, held
+from caladan.engines.spark.tasks.relay import unpacked
+from caladan.engines.spark.tasks.shipping import ship
+from caladan.engines.spark.tasks.work import Keeping, Outcome, Output, Work, lister, task
+from caladan.engines.spark.types import schema
+from caladan.errors import CaladanError
+from caladan.events import Events
+from caladan.options import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from pyspark.sql import DataFrame
+
+Listen: TypeAlias = "Callable[[int], Events]"
+
+_LOST: Final = {
+    "No module named 'caladan": "caladan is not installed on the executors",
+    "Python worker exited unexpectedly": "the process of a task died, perhaps for want of memory",
+    "Python worker failed to connect back": "the executors could not start a Python worker",
+}
+
+
+def work_on(
+    program: DeltaProgram, store: Mapping[str, SparkTable], context: Context, parts: int | None
+) -> Work:
+    """The work of tasks that evaluate a program, its inputs shipped."""
+    workspace = context.workspace
+    inputs = {
+        name: ship(store[name], workspace)
+        for name, info in program.relations.items()
+        if info.takes_data
+    }
+    return Work(program, inputs, context.options, Keeping(workspace.staging.folder), parts)
+
+
+def run(work: Work, tasks: int, listen: Listen, context: Context) -> list[Outcome]:
+    """What comes of each task; the events of a part go to the listener that `listen` makes."""
+    spark = context.workspace.session.sparkContext
+    listeners: dict[int, Events] = {}
+
+    def hear(peer: Peer, message: Message) -> None:
+        # A task that is tried again tells the same story; it has been heard.
+        if peer.hello["attempt"] == 0:
+            part = int(peer.hello["part"])
+            listener = listeners.get(part)
+            if listener is None:
+                listener = listeners[part] = listen(part)
+            for name, *arguments in message.get("events", ()):
+                getattr(listener, _EVENTS[name])(*arguments)
+
+    with controlled(context, hear) as control:
+        work = replace(work, address=control.address)
+        numbers: Any = spark.parallelize(range(tasks), tasks)
+        try:
+            found = numbers.mapPartitionsWithIndex(partial(task, work)).collect()
+        except Py4JError as problem:
+            for sign, reason in _LOST.items():
+                if sign in str(problem):
+                    raise CannotServe(reason) from None
+            raise
+        control.drain()
+    if control.failure is not None:
+        raise control.failure
+    return cast("list[Outcome]", found)
+
+
+_EVENTS: Final = {
+    name: name
+    for name in ("clique_started", "rule_done", "rule_skipped", "round_done", "clique_done")
+}
+"""What tasks may tell of; anything else that arrives is not called."""
+
+
+@contextmanager
+def controlled(context: Context, hear: Callable[[Peer, Message], None]) -> Generator[Control]:
+    """A line to the tasks of the job that is run meanwhile; the user's wish to stop goes there."""
+    spark: Any = context.workspace.session.sparkContext
+    host, bind = "127.0.0.1", None
+    if not spark.master.startswith("local"):
+        conf = spark.getConf()
+        host = conf.get("spark.driver.host")
+        bind = conf.get("spark.driver.bindAddress", host)
+    with Control(host, hear, bind=bind) as control:
+        context.stopping.ask = control.stop
+        if context.stopping.is_set:
+            control.stop()
+        try:
+            yield control
+        finally:
+            context.stopping.ask = None
+
+
+# ── Tables ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def tables(work: Work, outcomes: Sequence[Outcome], context: Context) -> dict[str, SparkTable]:
+    """A table for each relation, of what all tasks derived of it; or the diagnostics of a task."""
+    for outcome in outcomes:
+        if outcome.status in ("failed", "cannot"):
+            _discard(outcomes)
+            diagnostics = unpacked(outcome.diagnostics, work.program)
+            if outcome.status == "cannot":
+                raise CannotServe(diagnostics[0].message)
+            raise CaladanError(*diagnostics)
+    found: dict[str, SparkTable] = {}
+    relations = work.program.relations
+    for name in (name for clique in work.program.cliques for name in clique.relations):
+        outputs = [each for o in outcomes for each in o.outputs if each.name == name]
+        found[name] = _table(work, relations[name], outputs, context)
+    for outcome in outcomes:
+        if outcome.status == "stopped":
+            raise Stopped(unpacked(outcome.diagnostics, work.program)[0], found)
+    return found
+
+
+def _table(
+    work: Work, info: RelationInfo, outputs: Sequence[Output], context: Context
+) -> SparkTable:
+    session = context.workspace.session
+    count = sum(each.count for each in outputs)
+    if not info.columns:
+        # A fact without columns may have been derived by several tasks, and is still one.
+        return held((), pa.table({"": pa.nulls(min(count, 1))}).select([]), session)
+    files = [each.file for each in outputs if each.file is not None]
+    streams = [pa.ipc.open_stream(o.stream).read_all() for o in outputs if o.stream is not None]
+    kept = sum(each.count for each in outputs if each.stream is not None)
+    few = None if not streams and files else _held(info, streams, context)
+    if few is not None and kept == count:
+        return few
+    if all(each.file is not None or each.stream is not None for each in outputs):
+
+        def read() -> DataFrame:
+            staged = session.read.schema(schema(info.columns)).parquet(*files)
+            return staged if few is None else staged.union(few.frame)
+
+        return SparkTable(info.columns, read, count=count, let_go=lambda: staging.remove(files))
+    staging.remove(files)
+    return SparkTable(info.columns, partial(_again, work, info, context), count=count)
+
+
+def _held(info: RelationInfo, streams: Sequence[pa.Table], context: Context) -> SparkTable:
+    from caladan.data.schema import empty_table
+
+    data = pa.concat_tables(streams) if streams else empty_table(info.columns)
+    return held(info.columns, data, context.workspace.session)
+
+
+def _again(work: Work, info: RelationInfo, context: Context) -> DataFrame:
+    """A frame that derives a relation again, each time somebody reads it."""
+    needed = _needed(work.program, info.name)
+    inputs = {n: work.inputs[n] for n, i in needed.relations.items() if i.takes_data}
+    again = replace(work, program=needed, inputs=inputs, options=Options(), address=None)
+    parts = context.workspace.parallelism if work.parts is None else work.parts
+    numbers: Any = context.workspace.session.range(0, parts, 1, parts)
+    return numbers.mapInArrow(lister(again, info.name, parts), schema(info.columns))
+
+
+def _needed(program: DeltaProgram, name: str) -> DeltaProgram:
+    """The cliques of a program that a relation needs."""
+    wanted = {name}
+    cliques = [c for c in reversed(program.cliques) if _is_wanted(c, wanted)]
+    return program_of(program, cliques[::-1])
+
+
+def _is_wanted(clique: Any, wanted: set[str]) -> bool:
+    if wanted.isdisjoint(clique.relations):
+        return False
+    wanted.update(reads([clique]))
+    return True
+
+
+def _discard(outcomes: Sequence[Outcome]) -> None:
+    staging.remove(o.file for outcome in outcomes for o in outcome.outputs if o.file is not None)

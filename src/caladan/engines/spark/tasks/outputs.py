@@ -1,0 +1,77 @@
+"""Facts that a task hands out.
+
+Few facts travel with the task's result. Many are written to the staging folder, as Parquet in the
+columns that frames of the engine have, if there is a folder and if writing them takes less time
+than deriving them did; otherwise only their number is told, and whoever wants to see them has them
+derived again. So the closure of a graph, which takes a moment to compute and minutes to list, is
+counted at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+import pyarrow as pa
+
+from caladan.columns.layout import BLOCK
+from caladan.data.schema import ARROW
+from caladan.engines.embedded.tables import DerivedTable
+from caladan.engines.spark.inside import arrow_schema
+from caladan.engines.spark.staging import name_in, opened
+from caladan.engines.spark.tasks.shipping import stream_of
+from caladan.engines.spark.tasks.work import Keeping, Output
+from caladan.program import Type
+
+_BYTES: Final = {Type.BYTE: 1, Type.SHORT: 2, Type.INTEGER: 4, Type.FLOAT: 4, Type.BOOLEAN: 1}
+
+
+def output(
+    name: str, table: DerivedTable, keeping: Keeping, seconds: float, *, is_final: bool
+) -> Output:
+    """Hand out a relation that took so many seconds; if final, it can be derived again."""
+    count = table.count()
+    width = sum(_BYTES.get(column.type, 8) for column in table.columns)
+    if count * width <= keeping.few_bytes:
+        stream = stream_of(table.arrow()) if table.columns else None
+        return Output(name, count, stream)
+    is_slow = count * len(table.columns) / 2 < seconds * keeping.rate
+    if keeping.folder is not None and (is_slow or not is_final):
+        return Output(name, count, file=_written(table, keeping.folder))
+    return Output(name, count, None if is_final else stream_of(table.arrow()))
+
+
+def batches(table: DerivedTable, part: int = 0, parts: int = 1) -> Iterator[pa.RecordBatch]:
+    """The facts, or one part of so many, in the columns of the engine's frames."""
+    fields = arrow_schema(table.columns)
+    if not table.columns:
+        rows = [True] * (table.count() if part == 0 else 0)
+        yield pa.RecordBatch.from_arrays([pa.array(rows, pa.bool_())], schema=fields)
+        return
+    for number, block in enumerate(table.layout.blocks(BLOCK)):
+        if number % parts == part:
+            columns = zip(table.domains, block, table.columns, fields, strict=True)
+            arrays: list[Any] = [
+                domain.arrow(words, ARROW[column.type]).cast(field.type)
+                for domain, words, column, field in columns
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=fields)
+
+
+def _written(table: DerivedTable, folder: str) -> str:
+    import pyarrow.parquet as pq
+
+    uri = name_in(folder, "facts", "parquet")
+    system, path = opened(uri)
+    if "://" in uri:
+        system.create_dir(path.rpartition("/")[0])
+    fields = arrow_schema(table.columns)
+    # Facts are many and alike, read once or twice: encoding them well is not worth its time.
+    texts = [field.name for field in fields if pa.types.is_string(field.type)]
+    with pq.ParquetWriter(
+        path, fields, filesystem=system, compression="lz4",
+        use_dictionary=cast("Any", texts), write_statistics=False,
+    ) as writer:  # fmt: skip
+        for batch in batches(table):
+            writer.write_batch(batch)
+    return uri

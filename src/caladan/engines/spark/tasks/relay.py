@@ -1,0 +1,124 @@
+"""What a task tells the driver while it works, and how its errors travel.
+
+`Relay` is a listener that sends every event on, a few at a time: rounds may be many and tiny.
+Diagnostics become plain values. A span names its source by its place among those of the program,
+which both sides have.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from caladan.delta.program import DeltaProgram
+from caladan.engines.spark.control import Line
+from caladan.errors import Diagnostic, Place, Related, Source, Span
+from caladan.events import Events
+
+_APART: Final = 0.05  # seconds between two messages
+
+
+class Relay(Events):
+    """Sends events through a line; `run_started` and `run_done` are the driver's to tell.
+
+    A thread does the sending: after one event the next may be long in coming.
+    """
+
+    def __init__(self, line: Line | None) -> None:
+        self._line = line
+        self._waiting: list[tuple[Any, ...]] = []
+        self._lock = threading.Lock()
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._send, name="caladan-relay", daemon=True)
+        if line is not None:
+            self._thread.start()
+
+    def close(self) -> None:
+        """Send what waits, and no more."""
+        self._ending.set()
+        if self._line is not None:
+            self._thread.join()
+
+    def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
+        self._tell("clique_started", list(relations), recursive, strategy)
+
+    def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
+        self._tell("rule_done", rule, seed, facts, seconds)
+
+    def rule_skipped(self, rule: int, seed: str | None) -> None:
+        self._tell("rule_skipped", rule, seed)
+
+    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
+        self._tell("round_done", number, new, total, seconds)
+
+    def clique_done(
+        self, relations: Sequence[str], rounds: int, facts: int, seconds: float
+    ) -> None:
+        self._tell("clique_done", list(relations), rounds, facts, seconds)
+
+    def _tell(self, *event: Any) -> None:
+        with self._lock:
+            self._waiting.append(event)
+
+    def _send(self) -> None:
+        assert self._line is not None
+        is_last = False
+        while not is_last:
+            is_last = self._ending.wait(_APART)
+            with self._lock:
+                waiting, self._waiting = self._waiting, []
+            if waiting:
+                self._line.send({"events": waiting})
+
+
+def packed(diagnostics: Iterable[Diagnostic], program: DeltaProgram) -> list[dict[str, Any]]:
+    """Diagnostics as plain values."""
+    known = list(_sources(program))
+
+    def place(at: Span | Place | None) -> Any:
+        if isinstance(at, Span):
+            numbers = [i for i, source in enumerate(known) if source is at.source]
+            return [numbers[0], at.start, at.end] if numbers else [at.name, at.line, at.column]
+        return None if at is None else [at.name, at.line, at.column]
+
+    return [
+        {
+            "code": each.code,
+            "message": each.message,
+            "place": place(each.place),
+            "related": [[r.message, place(r.place)] for r in each.related],
+            "help": each.help,
+        }
+        for each in diagnostics
+    ]
+
+
+def unpacked(packed: Iterable[dict[str, Any]], program: DeltaProgram) -> list[Diagnostic]:
+    """Diagnostics from plain values."""
+    known = list(_sources(program))
+
+    def place(at: Any) -> Span | Place:
+        return Span(known[at[0]], at[1], at[2]) if isinstance(at[0], int) else Place(*at)
+
+    return [
+        Diagnostic(
+            each["code"],
+            each["message"],
+            None if each["place"] is None else place(each["place"]),
+            tuple(Related(message, place(at)) for message, at in each["related"]),
+            each["help"],
+        )
+        for each in packed
+    ]
+
+
+def _sources(program: DeltaProgram) -> Iterator[Source]:
+    """The texts that a program was written in, in an order that pickling keeps."""
+    seen: set[int] = set()
+    rules = (r.rule for c in program.cliques for r in (*c.exit_rules, *c.delta_rules))
+    spans = [*(rule.span for rule in rules), *(info.span for info in program.relations.values())]
+    for span in spans:
+        if span is not None and id(span.source) not in seen:
+            seen.add(id(span.source))
+            yield span.source

@@ -1,0 +1,142 @@
+"""Strategy *meshed* through Spark: the corpus, limits, failures, and what is told meanwhile."""
+
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Sequence
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.programs.compare import difference
+from tests.programs.corpus import Folder
+from tests.spark.mesh.recursive import RECURSIVE
+
+import caladan
+from caladan.engines.spark.mesh import job
+from caladan.events import Events
+from caladan.result import Stopped
+
+CLOSURE = """database({arc(A: integer, B: integer)}).
+tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), tc(C, B). query tc(A, B)."""
+
+COUNTING = """database({zero(A: integer)}).
+n(A) <- zero(A). n(B) <- n(A), B = A + 1, B < 1000000. query n(A)."""
+
+
+class Listening(Events):
+    """Keeps what is told."""
+
+    def __init__(self) -> None:
+        self.started: list[tuple[str, ...]] = []
+        self.declined: list[tuple[str, str]] = []
+        self.rounds: list[tuple[int, int, int]] = []
+        self.rules: dict[int, int | None] = {}
+
+    def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
+        self.started.append((*relations, strategy))
+
+    def strategy_declined(self, relations: Sequence[str], strategy: str, reason: str) -> None:
+        self.declined.append((strategy, reason))
+
+    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
+        self.rounds.append((number, new, total))
+
+    def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
+        self.rules[rule] = facts
+
+
+@pytest.mark.parametrize("folder", RECURSIVE, ids=lambda folder: folder.name)
+def test_program(spark: SparkSession, folder: Folder) -> None:
+    with caladan.connect(spark) as db, warnings.catch_warnings():
+        warnings.simplefilter("ignore", caladan.CaladanWarning)
+        for relation, path in folder.facts.items():
+            db.add(relation, path)
+        out = db.run(folder.file, params=folder.params, strategy="meshed")
+        assert {c.strategy for c in out.stats.cliques if c.recursive} == {"meshed"}
+        for stem, relation in zip(folder.queries(), out.answers, strict=True):
+            expected = folder.expected(stem)
+            different = difference(relation.rows(), expected.rows, ordered=folder.is_ordered)
+            assert different is None, f"{stem}: {different}"
+
+
+@pytest.fixture
+def db(spark: SparkSession) -> caladan.Session:
+    db = caladan.connect(spark)
+    db.add("zero", [(0,)])
+    return db
+
+
+def test_what_is_told(spark: SparkSession) -> None:
+    told = Listening()
+    db = caladan.connect(spark, listeners=[told])
+    db.add("arc", [(i, i + 1) for i in range(8)])
+    out = db.run(CLOSURE, strategy="meshed")
+    assert out.answer.count() == 36
+    assert told.started == [("tc", "meshed")]
+    assert [number for number, _, _ in told.rounds] == list(range(1, len(told.rounds) + 1))
+    assert sum(new for _, new, _ in told.rounds) == told.rounds[-1][2] == 36
+    # Each of the eight arcs by the first rule, each way of cutting a path in two by the second.
+    assert told.rules == {1: 8, 2: sum((8 - length) * length for length in range(1, 8))}
+    assert out.stats.cliques[0].rounds == len(told.rounds)
+    assert out.stats.bytes_shuffled
+
+
+def test_max_rounds(db: caladan.Session) -> None:
+    with pytest.raises(Stopped, match="5 rounds were not enough to finish `n`") as stopped:
+        db.run(COUNTING, max_rounds=5, strategy="meshed")
+    assert sorted(stopped.value.result["n"].rows()) == [(i,) for i in range(5)]
+
+
+def test_max_facts(db: caladan.Session) -> None:
+    with pytest.raises(Stopped, match="more than 7 facts were derived") as stopped:
+        db.run(COUNTING, max_facts=7, strategy="meshed")
+    assert stopped.value.result["n"].count() == 8
+
+
+def test_timeout(db: caladan.Session) -> None:
+    started = time.monotonic()
+    with pytest.raises(Stopped, match="2 seconds were not enough to finish `n`") as stopped:
+        db.run(COUNTING, timeout=2, strategy="meshed")
+    assert time.monotonic() - started < 20
+    rows = sorted(stopped.value.result["n"].rows())
+    assert rows == [(i,) for i in range(len(rows))]
+    assert rows
+
+
+def test_interrupted(db: caladan.Session) -> None:
+    timer = threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(Stopped, match="interrupted while evaluating `n`") as stopped:
+        db.run(COUNTING, strategy="meshed")
+    timer.join()
+    assert stopped.value.exit_code == 130
+    rows = sorted(stopped.value.result["n"].rows())
+    assert rows == [(i,) for i in range(len(rows))]
+    assert rows
+
+
+def test_a_mistake_of_the_program_is_told_by_one_task_and_ends_all(db: caladan.Session) -> None:
+    """One job, no second attempt: a number that is too large stays so."""
+    text = """database({zero(A: integer)}).
+n(A) <- zero(A). n(B) <- n(A), B = A * 4 + 9223372036854775. query n(A)."""
+    with pytest.warns(caladan.CaladanWarning), pytest.raises(caladan.CaladanError) as problem:
+        db.run(text, strategy="meshed")
+    assert problem.value.diagnostics[0].code == "C041"
+    assert "rule 2, which derives `n`" in str(problem.value)
+
+
+def test_without_slots_the_next_strategy_is_taken(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(_: object) -> int:
+        return 0
+
+    monkeypatch.setattr(job, "_slots", none)
+    monkeypatch.setattr(job, "_EXECUTORS", 0.0)
+    told = Listening()
+    db = caladan.connect(spark, listeners=[told])
+    db.add("arc", [(1, 2), (2, 3)])
+    assert db.run(CLOSURE, strategy="meshed").answer.count() == 3
+    assert told.declined == [("meshed", "Spark has no executor to run tasks on")]

@@ -1,0 +1,129 @@
+"""The line between driver and tasks: who may call, what is heard, how a job is stopped."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from caladan.engines.spark.control import Address, Control, Line, Message, Peer
+
+HERE = "127.0.0.1"
+
+
+class Heard:
+    """What the driver heard, by the part that said it."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[Any, Message]] = []
+
+    def __call__(self, peer: Peer, message: Message) -> None:
+        self.messages.append((peer.hello["part"], message))
+        if "ask" in message:
+            peer.send({"answer": message["ask"] + 1})
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.005)
+
+
+def test_messages_arrive_in_order_and_are_answered() -> None:
+    heard = Heard()
+    with Control(HERE, heard) as control:
+        lines = [Line.connect(control.address, {"part": i}) for i in range(3)]
+        for number in range(100):
+            for line in lines:
+                line.send({"round": number})
+        lines[1].send({"ask": 6})
+        assert lines[1].receive(5) == {"answer": 7}
+        for line in lines:
+            line.close()
+        control.drain()
+    for part in range(3):
+        rounds = [m["round"] for p, m in heard.messages if p == part and "round" in m]
+        assert rounds == list(range(100))
+
+
+def test_a_long_message() -> None:
+    heard = Heard()
+    with Control(HERE, heard) as control:
+        line = Line.connect(control.address, {"part": 0})
+        line.send({"text": "x" * 3_000_000})
+        line.close()
+        control.drain()
+    assert len(heard.messages[1][1]["text"]) == 3_000_000
+
+
+def test_who_does_not_know_the_key_is_not_heard() -> None:
+    heard = Heard()
+    with Control(HERE, heard) as control:
+        wrong = Address(HERE, control.address.port, bytes(32))
+        with pytest.raises(OSError):
+            Line.connect(wrong, {"part": 0})
+        with socket.create_connection((HERE, control.address.port)) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\nHost: somebody\r\n\r\n" * 9)
+            stranger.settimeout(5)
+            assert len(stranger.recv(1 << 16)) == 32  # the challenge
+            with suppress(ConnectionError):  # what being hung up on may look like
+                assert stranger.recv(1 << 16) == b""
+    assert heard.messages == []
+
+
+def test_a_driver_that_does_not_know_the_key_is_not_believed() -> None:
+    with socket.create_server((HERE, 0)) as server:
+
+        def impostor() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(bytes(32))
+                connection.recv(64)
+                connection.sendall(bytes(32))
+
+        thread = threading.Thread(target=impostor)
+        thread.start()
+        with pytest.raises(ConnectionError, match="does not know the key"):
+            Line.connect(Address(HERE, server.getsockname()[1], b"k" * 32), {})
+        thread.join()
+
+
+def test_the_key_is_not_shown() -> None:
+    assert "secret" not in repr(Address(HERE, 1, b"secret"))
+
+
+def test_stop_reaches_those_who_called_and_those_who_will() -> None:
+    with Control(HERE, Heard()) as control:
+        early = Line.connect(control.address, {"part": 0})
+        eventually(lambda: early.is_stopped or not control.stop())
+        late = Line.connect(control.address, {"part": 1})
+        told = threading.Event()
+        late.on_stop(told.set)
+        assert told.wait(5)
+        early.close()
+        late.close()
+
+
+def test_a_listener_that_raises_ends_the_job() -> None:
+    def heard(peer: Peer, message: Message) -> None:
+        raise RuntimeError("enough")
+
+    with Control(HERE, heard) as control:
+        line = Line.connect(control.address, {"part": 0})
+        eventually(lambda: line.is_stopped)
+        line.close()
+        control.drain()
+    assert str(control.failure) == "enough"
+
+
+def test_a_task_notices_that_the_driver_is_gone() -> None:
+    with Control(HERE, Heard()) as control:
+        line = Line.connect(control.address, {"part": 0})
+    with pytest.raises(OSError, match="gone"):
+        line.receive(5)
+    line.send({"round": 1})
+    line.close()

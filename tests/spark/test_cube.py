@@ -1,0 +1,103 @@
+"""HyperCube: cyclic bodies solved in cells, whatever the shares, the types and the skew."""
+
+import itertools
+import math
+import warnings
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+from pyspark.sql import SparkSession
+
+import caladan
+from caladan.engines.spark.cube import spread
+from caladan.engines.spark.cube.shares import product, shares
+
+ARC = "database({arc(A: integer, B: integer)}).\n"
+EDGES = sorted({(i * i % 23, (i * 7 + 3) % 19) for i in range(160)})
+HUB = [(0, i) for i in range(1, 60)] + [(i, 0) for i in range(1, 60)] + EDGES
+
+BODIES = {
+    "triangles": "t(A, B, C) <- arc(A, B), arc(B, C), arc(C, A). query t(A, B, C).",
+    "ordered": "t(A, B, C) <- arc(A, B), arc(B, C), arc(A, C), A < B, B ~= C. query t(A, B, C).",
+    "counted": "t(A, count<C>) <- arc(A, B), arc(B, C), arc(C, A). query t(A, N).",
+    "4-cycles": """t(A, B, C, D) <- arc(A, B), arc(B, C), arc(C, D), arc(D, A), A < C.
+        query t(A, B, C, D).""",
+    "projected": "t(A) <- arc(A, B), arc(B, C), arc(C, A), ~arc(A, A). query t(A).",
+    "with a tail": "t(A, D) <- arc(A, B), arc(B, C), arc(C, A), arc(C, D). query t(A, D).",
+    "in recursion": """p(A, B) <- arc(A, B), A < 4.
+        p(A, C) <- p(A, B), arc(B, C), arc(C, A). query p(A, B).""",
+    "of several types": """w(A, B, S) <- arc(A, B), S = if(A < B then 'up' else 'down').
+        x(A, D) <- arc(A, B), D = B / 2.0.
+        t(A, B, S, D) <- w(A, B, S), x(B, D), w(B, C, S), x(C, E), w(C, A, _), x(A, D), D < E.
+        query t(A, B, S, D).""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "edges"),
+    [
+        *((name, 8, HUB) for name in BODIES),
+        *(("triangles", *case) for case in ((1, EDGES), (2, HUB), (12, EDGES))),
+    ],
+)
+def test_cells_find_what_there_is(
+    spark: SparkSession,
+    name: str,
+    cells: int,
+    edges: list[tuple[int, int]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def so_many(_: Any) -> int:
+        return cells
+
+    monkeypatch.setattr(spread, "WORTH_IT", 0)
+    monkeypatch.setattr(spread, "cells_for", so_many)
+    answers: list[list[Any]] = []
+    for engine, strategy in ((spark, "frame"), ("embedded", None)):
+        with caladan.connect(engine) as db, warnings.catch_warnings():
+            warnings.simplefilter("ignore", caladan.CaladanWarning)
+            db.add("arc", edges)
+            answers.append(db.run(ARC + BODIES[name], strategy=strategy).answer.rows())
+    assert answers[0] == answers[1]
+    assert answers[1]
+
+
+def test_few_facts_are_joined(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any) -> None:
+        raise AssertionError("a cube for a hundred facts")
+
+    monkeypatch.setattr(spread, "solved", never)
+    with caladan.connect(spark) as db:
+        db.add("arc", EDGES)
+        assert db.run(ARC + BODIES["triangles"], strategy="frame").answer.count()
+
+
+ATOMS = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from("wxyz"), min_size=1, max_size=3, unique=True),
+        st.integers(1, 10**6),
+    ),
+    min_size=2,
+    max_size=5,
+)
+
+
+@given(atoms=ATOMS, cells=st.integers(1, 24))
+def test_no_shares_send_a_cell_less(atoms: list[tuple[list[str], int]], cells: int) -> None:
+    found = shares(atoms, cells)
+    assert product(list(found), found) <= cells
+
+    def load(chosen: dict[str, int]) -> float:
+        return sum(size / product(variables, chosen) for variables, size in atoms)
+
+    for other in itertools.product(range(1, cells + 1), repeat=len(found)):
+        if math.prod(other) <= cells:
+            assert load(found) <= load(dict(zip(found, other, strict=True)))
+
+
+def test_many_cells() -> None:
+    triangle = [(("x", "y"), 10**9), (("y", "z"), 10**9), (("z", "x"), 10**9)]
+    found = shares(triangle, 1000)
+    ideal = 3 / 10**2  # ten slices of each variable
+    assert sum(1 / product(variables, found) for variables, _ in triangle) < 1.2 * ideal

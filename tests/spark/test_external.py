@@ -1,0 +1,150 @@
+"""Tables elsewhere: read from and written to by JDBC (Derby comes with Spark), in the catalog."""
+
+import datetime as dt
+import math
+import uuid
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+import caladan as cal
+from caladan.errors import CaladanError
+
+SECRET = "open-sesame"
+
+ROW = (7, Decimal("12345678901234567.89"), dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12), "é")
+
+PROGRAM = "out(I, A, D, T, N) <- sales(I, A, D, T, N). query out(I, A, D, T, N)."
+
+
+@pytest.fixture
+def db(spark: SparkSession) -> Iterator[cal.Session]:
+    with cal.connect(spark) as session:
+        yield session
+
+
+@pytest.fixture
+def url(spark: SparkSession, tmp_path: Path) -> str:
+    log = str(tmp_path / "derby.log")  # Derby would write it here otherwise, when it starts
+    cast("Any", spark)._jvm.java.lang.System.setProperty("derby.stream.error.file", log)
+    return f"jdbc:derby:memory:{uuid.uuid4().hex};create=true;user=ann;password={SECRET}"
+
+
+@pytest.fixture
+def sales(db: cal.Session) -> cal.Relation:
+    db.add("given", [ROW])
+    declared = (
+        "database({given(id: long, amount: decimal, day: date, at: datetime, name: string)})."
+    )
+    return db.run(f"{declared} sales(I, A, D, T, N) <- given(I, A, D, T, N).")["sales"]
+
+
+def test_jdbc(db: cal.Session, sales: cal.Relation, url: str) -> None:
+    table = cal.jdbc(url, "sales")
+    sales.write(table)
+    db.add("sales", table)
+    assert db.run(PROGRAM).answer.rows() == [ROW]
+    sales.write(table, mode="append")
+    sales.write(table, mode="overwrite")
+    counted = cal.jdbc(url, query="SELECT COUNT(*) AS N FROM sales", properties={"fetchsize": 10})
+    db.add("n", counted)
+    assert db.run("out(N) <- n(N). query out(N).").answer.rows() == [(1,)]
+    db.add("sales", f"{url}#APP.sales".replace("APP", "ANN"))
+    assert db.run(PROGRAM).answer.types == ("long", "decimal", "date", "datetime", "string")
+
+
+def test_jdbc_says_what_is_wrong_but_no_secret(
+    db: cal.Session, sales: cal.Relation, url: str
+) -> None:
+    sales.write(cal.jdbc(url, "sales"))
+    said: list[str] = [repr(cal.jdbc(url, "sales"))]
+    for place, code in (
+        (cal.jdbc(url, "nowhere"), "C035"),
+        (cal.jdbc("jdbc:nobody://h/d", "t", properties={"password": SECRET}), "C035"),
+        (cal.jdbc(url.replace("memory:", "memory:not/").replace(";create=true", ""), "t"), "C035"),
+    ):
+        with pytest.raises(CaladanError, match=code) as caught:
+            db.add("sales", place)
+        said.append(str(caught.value))
+    assert "no driver for this database" in said[2]
+    assert "spark.jars" in said[2]
+    with pytest.raises(CaladanError, match=r"C037.*it exists already") as caught:
+        sales.write(cal.jdbc(url, "sales"))
+    said.append(str(caught.value))
+    assert not [text for text in said if SECRET in text or "java" in text.lower()]
+
+
+@pytest.mark.parametrize("format", [None, "orc"])
+def test_tables_of_the_catalog(
+    db: cal.Session, sales: cal.Relation, spark: SparkSession, tmp_path: Path, format: str | None
+) -> None:
+    name = f"shop_{uuid.uuid4().hex}"
+    spark.sql(f"CREATE DATABASE {name} LOCATION '{tmp_path}'")
+    try:
+        place = cal.table(f"{name}.sales")
+        sales.write(place, format=format)
+        with pytest.raises(CaladanError, match=r"C037.*it exists already"):
+            sales.write(place, format=format)
+        sales.write(place, format=format, mode="append")
+        assert spark.table(f"{name}.sales").count() == 2
+        sales.write(place, format=format, mode="overwrite")
+        db.add("sales", place)
+        assert db.run(PROGRAM).answer.rows() == [ROW]
+    finally:
+        spark.sql(f"DROP DATABASE {name} CASCADE")
+
+
+def test_views_are_found_by_name(db: cal.Session, spark: SparkSession) -> None:
+    spark.range(3).createOrReplaceTempView("three")
+    db.add("p", "table:three")
+    assert db.run("out(count<X>) <- p(X). query out(N).").answer.rows() == [(3,)]
+    spark.catalog.dropTempView("three")
+    with pytest.raises(CaladanError, match=r"the table three: error\[C030\]: no such table"):
+        db.add("p", cal.table("three"))
+
+
+def test_delta_is_missed_clearly(db: cal.Session, sales: cal.Relation, tmp_path: Path) -> None:
+    with pytest.raises(CaladanError, match=r"C035\]: this Spark session has no Delta"):
+        db.add("p", tmp_path, format="delta")
+    with pytest.raises(CaladanError, match=r"C037.*this Spark session has no Delta"):
+        sales.write(tmp_path / "d", format="delta")
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "json", "parquet", "orc"])
+def test_what_spark_writes_is_read_back(db: cal.Session, tmp_path: Path, format: str) -> None:
+    rows = [
+        (Decimal("0.5"), dt.datetime(2024, 1, 1, 0, 0, 0, 123456), b"\xca\xfe", ' "a", ', 0.1),
+        (Decimal(10) ** 19, dt.datetime(1, 1, 1), b"", "", math.inf),
+    ]
+    db.add("p", rows)
+    declared = "database({p(a: decimal, t: datetime, k: binary, n: string, d: double)})."
+    program = f"{declared} out(A, T, K, N, D) <- p(A, T, K, N, D). query out(A, T, K, N, D)."
+    db.run(program).answer.write(tmp_path / "out", format=format)
+    with pytest.raises(CaladanError, match=r"C037.*it exists already"):
+        db.run(program).answer.write(tmp_path / "out", format=format)
+    db.add("p", tmp_path / "out", format=format)
+    assert sorted(db.run(program).answer.rows()) == sorted(rows)
+
+
+def test_a_tab_does_not_go_into_a_tsv_file(db: cal.Session, tmp_path: Path) -> None:
+    for text in ("a\tb", ""):
+        db.add("p", [(text,)])
+        found = db.run("database({p(n: string)}). out(N) <- p(N). query out(N).").answer
+        with pytest.raises(CaladanError, match=r"C037\]: cannot write: .* has a tab"):
+            found.write(tmp_path / "out", format="tsv", mode="overwrite")
+        with pytest.raises(CaladanError, match=r"C037\]: cannot write: .* has a tab"):
+            found.write(tmp_path / "out.tsv")
+
+
+def test_only_spark_knows_tables_elsewhere() -> None:
+    db = cal.connect("embedded")
+    with pytest.raises(CaladanError, match=r"C035\]: only the spark engine reads tables"):
+        db.add("p", cal.jdbc("jdbc:derby:memory:x", "p"))
+    db.add("p", [(1,)])
+    found = db.run("out(X) <- p(X). query out(X).").answer
+    with pytest.raises(CaladanError, match=r"C037\]: cannot write: only the spark engine writes"):
+        found.write(cal.table("p"))

@@ -1,0 +1,65 @@
+"""Every program of the corpus by *single*, and by *pivoted* in one part and in three."""
+
+import warnings
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.programs.compare import difference
+from tests.programs.corpus import Folder, folders
+
+import caladan
+from caladan.engines.spark import cliques
+from caladan.engines.spark.choice import why_not_pivoted
+from caladan.pipeline import compile_program
+
+FOLDERS = folders(sql=True)
+
+
+def has_pivot(folder: Folder) -> bool:
+    compiled = compile_program(folder.program, {}, folder.params)
+    return any(c.pivot and why_not_pivoted(c) is None for c in compiled.delta.cliques)
+
+
+PIVOTED = [folder for folder in folders() if has_pivot(folder)]
+
+
+def run(spark: SparkSession, folder: Folder, strategy: str) -> caladan.Result:
+    """Run a program and compare all its answers with what must come out."""
+    with caladan.connect(spark) as db, warnings.catch_warnings():
+        warnings.simplefilter("ignore", caladan.CaladanWarning)
+        for relation, path in folder.facts.items():
+            db.add(relation, path)
+        out = db.run(folder.file, params=folder.params, strategy=strategy)
+        found = dict(zip(folder.queries(), out.answers, strict=True))
+        found.update({stem: out[name] for name, stem in folder.exports().items()})
+        for stem, relation in found.items():
+            expected = folder.expected(stem)
+            assert relation.types == tuple(map(str, expected.types)), stem
+            different = difference(relation.rows(), expected.rows, ordered=folder.is_ordered)
+            assert different is None, f"{stem}: {different}"
+        out.close()
+        return out
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_single(spark: SparkSession, folder: Folder) -> None:
+    out = run(spark, folder, "single")
+    assert {clique.strategy for clique in out.stats.cliques} <= {"single"}
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("folder", PIVOTED, ids=lambda folder: folder.name)
+def test_pivoted(
+    spark: SparkSession, folder: Folder, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def so_many(_: Any) -> int:
+        return parts
+
+    monkeypatch.setattr(cliques, "parts_of", so_many)
+    out = run(spark, folder, "pivoted")
+    assert "pivoted" in {clique.strategy for clique in out.stats.cliques if clique.recursive}
+
+
+def test_there_are_pivoted_programs() -> None:
+    assert len(PIVOTED) >= 15

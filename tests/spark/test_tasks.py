@@ -1,0 +1,267 @@
+"""Tasks: limits, errors, Ctrl-C, results of every size, and nothing left behind."""
+
+import gc
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import caladan
+from caladan.engines.spark.tasks import job
+from caladan.engines.spark.tasks.work import Keeping
+from caladan.events import Events
+from caladan.result import Stopped
+
+ARC = "database({arc(A: integer, B: integer)}).\n"
+CLOSURE = ARC + "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B)."
+COUNTING = (
+    ARC
+    + """n(A, B) <- arc(A, B). n(A, C) <- n(A, B), C = B + 1, C < 3000000.
+query n(A, B)."""
+)
+CHAIN = [(i, i + 1) for i in range(20)]
+
+BOTH = pytest.mark.parametrize("strategy", ["single", "pivoted"])
+
+
+@pytest.fixture
+def db(spark: SparkSession) -> Iterator[caladan.Session]:
+    with caladan.connect(spark) as db:
+        db.add("arc", CHAIN)
+        yield db
+
+
+def embedded(text: str, data: Any = CHAIN, **limits: Any) -> Stopped | caladan.CaladanError:
+    """What the embedded engine says."""
+    with caladan.connect("embedded") as db, pytest.raises(caladan.CaladanError) as raised:
+        db.add("arc", data)
+        db.run(text, **limits)
+    return raised.value
+
+
+# ── Limits, errors, Ctrl-C ───────────────────────────────────────────────────────────────────────
+
+
+@BOTH
+def test_max_rounds(db: caladan.Session, strategy: str) -> None:
+    wanted = embedded(CLOSURE, max_rounds=3)
+    with pytest.raises(Stopped) as stopped:
+        db.run(CLOSURE, max_rounds=3, strategy=strategy)
+    assert str(stopped.value) == str(wanted)
+    assert isinstance(wanted, Stopped)
+    assert stopped.value.result.answer.rows() == wanted.result.answer.rows()
+
+
+@BOTH
+def test_max_facts(db: caladan.Session, strategy: str) -> None:
+    with pytest.raises(Stopped) as stopped:
+        db.run(COUNTING, max_facts=20_000, strategy=strategy)
+    assert str(stopped.value) == str(embedded(COUNTING, max_facts=20_000))
+    assert stopped.value.result.answer.count() > 20_000
+
+
+def test_facts_of_earlier_cliques_count(db: caladan.Session) -> None:
+    text = CLOSURE + "two(A, C) <- tc(A, B), tc(B, C). query two(A, B)."
+    with pytest.raises(Stopped) as stopped:
+        db.run(text, max_facts=250, strategy="pivoted")
+    assert "more than 250 facts were derived, while evaluating `two`" in str(stopped.value)
+    assert stopped.value.result["tc"].count() == 210
+
+
+@BOTH
+def test_timeout(db: caladan.Session, strategy: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(Stopped) as stopped:
+        db.run(COUNTING, timeout=0.7, strategy=strategy)
+    assert time.monotonic() - started < 15
+    assert "0.7 seconds were not enough to finish `n`" in str(stopped.value)
+    assert stopped.value.exit_code == 3
+    assert stopped.value.result.answer.count() > 0
+
+
+@BOTH
+def test_interrupted_like_a_user_does(db: caladan.Session, strategy: str) -> None:
+    class OnceItRuns(Events):
+        def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
+            if not timer.is_alive() and not timer.finished.is_set():
+                timer.start()
+
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    db._listeners = (OnceItRuns(),)
+    with pytest.raises(Stopped, match="interrupted while evaluating `n`") as stopped:
+        db.run(COUNTING, strategy=strategy)
+    assert stopped.value.exit_code == 130
+    assert stopped.value.result.answer.count() > len(CHAIN)
+    # The session goes on as if nothing had happened.
+    db._listeners = ()
+    assert db.run(CLOSURE, strategy=strategy).answer.count() == 210
+
+
+@BOTH
+def test_a_listener_may_end_the_run(db: caladan.Session, strategy: str) -> None:
+    class Impatient(Events):
+        def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
+            raise RuntimeError("seen enough")
+
+    db._listeners = (Impatient(),)
+    with pytest.raises(RuntimeError, match="seen enough"):
+        db.run(CLOSURE, strategy=strategy)
+
+
+@BOTH
+def test_errors_are_those_of_the_embedded_engine(db: caladan.Session, strategy: str) -> None:
+    text = (
+        ARC + "p(A, B) <- arc(A, B). p(A, C) <- p(A, B), C = 12 div (B - 19), C > 0. query p(A, B)."
+    )
+    with pytest.raises(caladan.CaladanError) as raised:
+        db.run(text, strategy=strategy)
+    assert "error[C040]: division by zero in rule 2" in str(raised.value)
+    assert str(raised.value) == str(embedded(text))
+
+
+def test_rules_of_earlier_runs_are_quoted_from_their_own_text(db: caladan.Session) -> None:
+    db.run(ARC + "p(X) <- arc(A, B), X = 12 div (B - 19), A > 19. query p(X).")
+    with pytest.raises(caladan.CaladanError) as raised:
+        db.run("p(X) <- arc(A, B), X = 1 div (B - 19). q(X) <- p(X). query q(X).")
+    assert "X = 1 div (B - 19)" in str(raised.value)
+
+
+# ── Choice ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class Declined(Events):
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+
+    def strategy_declined(self, relations: Any, strategy: str, reason: str) -> None:
+        self.told.append((strategy, reason))
+
+
+def test_a_strategy_that_cannot_serve_says_why(db: caladan.Session) -> None:
+    declined = Declined()
+    db._listeners = (declined,)
+    text = ARC + "p(A, B) <- arc(A, B). p(A, B) <- p(A, C), p(C, B). query p(A, B)."
+    out = db.run(text, strategy="pivoted")
+    assert out.stats.strategy == "single"
+    assert declined.told == [
+        ("pivoted", "no column is carried unchanged through every recursive rule")
+    ]
+
+
+def test_what_the_embedded_engine_does_not_do_is_done_by_frames(spark: SparkSession) -> None:
+    declined = Declined()
+    with caladan.connect(spark, listeners=[declined]) as db, pytest.warns(caladan.CaladanWarning):
+        db.add("word", {"W": ["b", "a"], "N": [2, 3]})
+        out = db.run("""WITH recursive best(N, min() AS S) AS
+            (SELECT N, concat(W, '!') FROM word) UNION
+            (SELECT best.N + 1, concat(best.S, '?') FROM best WHERE best.N < 4)
+            SELECT S FROM best WHERE N = 4""")
+        assert out.answer.rows() == [("a!?",)]
+        assert "frame" in out.stats.strategy
+        assert declined.told[0][0] == "single"
+
+
+def test_an_unknown_strategy(db: caladan.Session) -> None:
+    with pytest.raises(caladan.CaladanError, match="there are single, pivoted, meshed, frame"):
+        db.run(CLOSURE, strategy="magic")
+
+
+# ── Results ──────────────────────────────────────────────────────────────────────────────────────
+
+NAMES = """database({arc(A: integer, B: integer)}).
+p(A, X, S, T) <- arc(A, B), X = B / 2.0, S = 'née', T = if(A > 3 then true else false).
+p(A, Y, S, T) <- p(A, X, S, T), Y = X + 1, Y < 40. query p(A, X, S, T)."""
+
+
+@BOTH
+@pytest.mark.parametrize("kept", ["held", "staged", "derived again"])
+def test_facts_are_the_same_however_they_are_kept(
+    db: caladan.Session, strategy: str, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few, rate = {"held": (1 << 20, 0.0), "staged": (9, 1e12), "derived again": (9, 0.0)}[kept]
+    monkeypatch.setattr(job, "Keeping", partial(Keeping, few_bytes=few, rate=rate))
+    out = db.run(NAMES, strategy=strategy)
+    staged = staging(db)
+    assert bool(staged) == (kept == "staged")
+    with caladan.connect("embedded") as other:
+        other.add("arc", CHAIN)
+        wanted = other.run(NAMES).answer
+    assert out.answer.count() == wanted.count()
+    assert out.answer.rows() == wanted.rows()
+    assert sorted(tuple(row) for row in out.answer.spark().collect()) == wanted.rows()
+    with db.run(NAMES.replace("query p(A, X, S, T)", "query p(3, X, S, T)")) as bound:
+        assert bound.answer.rows() == [row for row in wanted.rows() if row[0] == 3]
+    assert len(out["p"].head(3)) == 3
+    out.close()
+    assert staging(db) == []
+
+
+def staging(db: caladan.Session) -> list[Path]:
+    """The files of results that a session has staged."""
+    engine: Any = db._engine
+    folder = engine._staging.folder
+    return [path for path in Path(folder).iterdir() if path.name.startswith("facts")]
+
+
+def test_a_stopped_run_keeps_what_it_cannot_derive_again(
+    db: caladan.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "Keeping", partial(Keeping, few_bytes=9, rate=0.0))
+    with pytest.raises(Stopped) as stopped:
+        db.run(CLOSURE, max_rounds=2, strategy="single")
+    assert stopped.value.result.answer.count() == 39
+    assert len(stopped.value.result.answer.rows()) == 39
+
+
+def test_relations_without_columns(db: caladan.Session) -> None:
+    text = ARC + "some() <- arc(_, _). none() <- arc(A, A). query some(). query none()."
+    out = db.run(text, strategy="single")
+    assert [answer.rows() for answer in out.answers] == [[()], []]
+
+
+def test_large_inputs_travel_as_files(db: caladan.Session) -> None:
+    db.add("arc", {"A": range(30_000), "B": [0] * 30_000})
+    out = db.run(CLOSURE, strategy="pivoted")
+    assert out.answer.count() == 30_000
+    engine: Any = db._engine
+    assert len(list(Path(engine._staging.folder).glob("input-*.arrow"))) == 1
+    db.run(CLOSURE, strategy="pivoted")
+    assert len(list(Path(engine._staging.folder).glob("input-*.arrow"))) == 1
+
+
+def test_data_of_spark_goes_to_tasks_and_back(spark: SparkSession) -> None:
+    with caladan.connect(spark) as db:
+        db.add("arc", spark.range(20).selectExpr("int(id) as A", "int(id + 1) as B"))
+        for strategy in ("single", "pivoted", "frame"):
+            assert db.run(CLOSURE, strategy=strategy).answer.count() == 210
+
+
+# ── Nothing is left behind ───────────────────────────────────────────────────────────────────────
+
+
+def test_many_runs_neither_grow_nor_slow_down(spark: SparkSession) -> None:
+    context: Any = spark.sparkContext
+    gc.collect()
+    threads, stored = threading.active_count(), context._jsc.sc().getPersistentRDDs().size()
+    seconds: list[float] = []
+    with caladan.connect(spark) as db:
+        db.add("arc", CHAIN)
+        for i in range(30):
+            started = time.perf_counter()
+            with db.run(CLOSURE, strategy=("single", "pivoted")[i % 2]) as out:
+                assert out.answer.count() == 210
+            seconds.append(time.perf_counter() - started)
+        engine: Any = db._engine
+        folder = Path(engine._staging.folder)
+        assert list(folder.iterdir()) == []
+    assert not folder.exists()
+    assert threading.active_count() <= threads + 2  # PySpark keeps connections for its threads
+    assert context._jsc.sc().getPersistentRDDs().size() <= stored
+    assert min(seconds[20:]) < 3 * min(seconds[:10])
