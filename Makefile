@@ -21,10 +21,10 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # pip must not run twice at once in one environment
-.PHONY: help install demo test lint format bench lock clean python
+.PHONY: help install demo test cluster-test lint format bench lock clean python
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(STAMPS)/dev  ## make .venv with all that running, testing and linting need
 
@@ -34,6 +34,11 @@ demo: $(STAMPS)/runtime  ## run the demonstration
 # Each worker that runs a test on Spark starts a JVM of 2 GB, hence no more than four.
 test: $(STAMPS)/dev  ## run all tests, in random order, on all cores
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
+
+# Not in random order: the tests that kill processes come last. Ends after half an hour at most.
+cluster-test: $(STAMPS)/dev  ## run recursive programs on a small cluster while processes die
+	CALADAN_CLUSTER=1 $(BIN)/python -m pytest tests/cluster -p no:randomly \
+	    --session-timeout=1800 $(ARGS)
 
 lint: $(STAMPS)/dev  ## check style, formatting and types
 	$(BIN)/ruff check $(ARGS)
@@ -83,6 +88,7 @@ $(STAMPS)/runtime: $(STAMPS)/venv pyproject.toml $(addprefix requirements/,build
 	    echo "no Java 17 or newer on this machine: installing one into $(VENV)"; \
 	    $(PIP) install --require-hashes --no-build-isolation -r requirements/java.lock && \
 	    $(BIN)/python -m caladan.engines.spark.java; }
+	@$(BIN)/caladan warmup  # else the first run to need a kernel would wait for its compilation
 	@touch $@
 
 # Only a different version of Python makes an existing environment worthless.

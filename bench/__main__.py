@@ -35,7 +35,9 @@ def main() -> int:
     for each in wrong:
         print(f"WRONG  {each}", file=sys.stderr)
     if options.write:
-        options.write.write_text(markdown(outcomes, options.threads), encoding="utf-8")
+        options.write.write_text(
+            markdown(outcomes, options.threads) + _sections(options.write), encoding="utf-8"
+        )
         print(f"written to {options.write}")
     return 1 if wrong else 0
 
@@ -88,6 +90,13 @@ def _reason(done: subprocess.CompletedProcess[str]) -> str:
         return "out of memory"
     last = [each for each in done.stderr.strip().splitlines() if each.strip()]
     return f"failed: {last[-1][:120]}" if last else f"failed with {done.returncode}"
+
+
+def _sections(page: Path) -> str:
+    """What a page has below its table: sections, which other benchmarks are written up in."""
+    text = page.read_text(encoding="utf-8") if page.exists() else ""
+    _, heading, rest = text.partition("\n## ")
+    return heading + rest
 
 
 if __name__ == "__main__":

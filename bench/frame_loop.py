@@ -10,8 +10,10 @@ execution is off: its re-planning costs more than a small round. A table that fi
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bench.cases import Case
 from bench.contestants import Measured
@@ -24,8 +26,14 @@ if TYPE_CHECKING:
     Step = Callable[[DataFrame], DataFrame]
 
 
-def fixpoint(exits: DataFrame, step: Step, partitions: int) -> tuple[int, int]:
-    """The number of rows of the fixpoint, and of rounds."""
+class TooLong(Exception):
+    """The loop was given up; the argument is how many rounds it had done."""
+
+
+def fixpoint(
+    exits: DataFrame, step: Step, partitions: int, until: float = math.inf
+) -> tuple[int, int]:
+    """The number of rows of the fixpoint, and of rounds; TooLong past `until` (perf_counter)."""
     keys = exits.columns
     known = exits.distinct().repartition(partitions, *keys).localCheckpoint()
     new, total, rounds = known, known.count(), 1
@@ -47,10 +55,12 @@ def fixpoint(exits: DataFrame, step: Step, partitions: int) -> tuple[int, int]:
                 part.unpersist()
             parts = [known]
         new = fresh
+        if time.perf_counter() > until:
+            raise TooLong(rounds)
     return total, rounds
 
 
-def tc(frames: Frames, partitions: int) -> tuple[dict[str, int], int]:
+def tc(frames: Frames, partitions: int, until: float = math.inf) -> tuple[dict[str, int], int]:
     """Transitive closure."""
     from pyspark.sql import functions as f
 
@@ -60,11 +70,12 @@ def tc(frames: Frames, partitions: int) -> tuple[dict[str, int], int]:
         arc,
         lambda new: new.join(step, "B").select("A", f.col("C").alias("B")),
         partitions,
+        until,
     )
     return {"tc": count}, rounds
 
 
-def sg(frames: Frames, partitions: int) -> tuple[dict[str, int], int]:
+def sg(frames: Frames, partitions: int, until: float = math.inf) -> tuple[dict[str, int], int]:
     """Same generation."""
     from pyspark.sql import functions as f
 
@@ -85,22 +96,17 @@ def sg(frames: Frames, partitions: int) -> tuple[dict[str, int], int]:
             .select(f.col("C").alias("X"), f.col("D").alias("Y"))
         ),
         partitions,
+        until,
     )
     return {"sg": count}, rounds
 
 
-PROGRAMS: dict[str, Callable[[Any, int], tuple[dict[str, int], int]]] = {"tc": tc, "sg": sg}
+PROGRAMS: dict[str, Callable[..., tuple[dict[str, int], int]]] = {"tc": tc, "sg": sg}
 
 
 def prepare(case: Case, tables: Tables, threads: int) -> Callable[[], Measured]:
     """A session of its own, started before the clock is."""
-    session = _session(threads)
-    frames = {
-        name: session.createDataFrame(table.to_pandas()).distinct().localCheckpoint()
-        for name, table in tables.items()
-    }
-    for frame in frames.values():
-        frame.count()
+    frames = loaded(session(threads), tables)
 
     def run() -> Measured:
         measured = Measured()
@@ -112,7 +118,19 @@ def prepare(case: Case, tables: Tables, threads: int) -> Callable[[], Measured]:
     return run
 
 
-def _session(threads: int) -> SparkSession:
+def loaded(spark: SparkSession, tables: Tables) -> Frames:
+    """The data as frames that have been computed."""
+    frames = {
+        name: spark.createDataFrame(table.to_pandas()).distinct().localCheckpoint()
+        for name, table in tables.items()
+    }
+    for frame in frames.values():
+        frame.count()
+    return frames
+
+
+def session(threads: int) -> SparkSession:
+    """A session with the settings that suit the loop."""
     from caladan.engines.spark.session import start
 
     conf = {

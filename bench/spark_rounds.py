@@ -1,6 +1,6 @@
 """What a tiny round costs on Spark, and whether late rounds cost more than early ones.
 
-    python -m bench.spark_rounds [ROUNDS]
+    python -m bench.spark_rounds [ROUNDS] [STRATEGY]
 
 Follows a chain from its first node: one new fact a round. Prints the median of each hundred rounds
 and what Spark still holds at the end.
@@ -28,12 +28,12 @@ class Rounds(Events):
         self.seconds.append(seconds)
 
 
-def main(rounds: int) -> None:
+def main(rounds: int, strategy: str) -> None:
     """Measure and print."""
     listener = Rounds()
     with caladan.connect("spark", master="local[2]", listeners=[listener]) as db:
         db.add("arc", [(i, i + 1) for i in range(rounds)])
-        with db.run(PROGRAM) as out:
+        with db.run(PROGRAM, strategy=strategy) as out:
             print(f"{out.answer.count()} facts in {len(listener.seconds)} rounds")
         context: Any = db._engine.session.sparkContext
         held = context._jsc.sc().getPersistentRDDs().size()
@@ -44,4 +44,5 @@ def main(rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 500)
+    given = sys.argv[1:]
+    main(int(given[0]) if given else 500, given[1] if len(given) > 1 else "frame")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -89,3 +90,14 @@ def test_cases_can_be_listed() -> None:
         check=True,
     )
     assert "tc-grid150" in done.stdout and "duckdb" in done.stdout
+
+
+def test_steps_and_search_find_the_same_cycles() -> None:
+    from bench import search_cyclic
+
+    table = pa.table({"A": [1, 2, 3, 3, 4, 1], "B": [2, 3, 1, 4, 1, 3]})
+    relation, domain = search_cyclic._stored(table)
+    found = search_cyclic._proposed(relation, domain, search_cyclic.CYCLE)
+    assert found == 6  # 1 2 3 and 1 3 4, each from three corners
+    for grade in search_cyclic.GRADES:
+        assert search_cyclic._searched(relation, search_cyclic.CYCLE, grade) == found

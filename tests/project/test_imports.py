@@ -16,7 +16,12 @@ PACKAGE = Path(__file__).parents[2] / "src" / "caladan"
 # without the session. A new room must be given its place here.
 ROWS = (
     ("errors", "options", "events"),  # small things that everyone needs
-    ("program", "values", "functions"),  # what a program is, its values, functions of them
+    (
+        "program",
+        "notation",
+        "values",
+        "functions",
+    ),  # what a program is, its values, functions of them
     ("language",),  # text and Python into programs, and back
     ("analysis",),  # types, safety, strata
     ("operators",),  # the operator program
