@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 import caladan
 from caladan.columns.kernels import worklist as machine
@@ -93,6 +93,9 @@ def outcome(engine: str, text: str, **given: Any) -> Any:
     bound=numbers,
     start=st.lists(numbers, min_size=1, max_size=3),
     steps=st.lists(st.tuples(st.integers(0, 4), numbers), max_size=6),
+)
+@example(
+    expression="V * D", comparison="<", bound=0, start=[-2], steps=[(0, 9_223_372_035_781_033_986)]
 )
 @settings(max_examples=150)
 def test_arithmetic_is_that_of_the_reference(

@@ -253,7 +253,7 @@ def test_many_runs_neither_grow_nor_slow_down(spark: SparkSession) -> None:
     seconds: list[float] = []
     with caladan.connect(spark) as db:
         db.add("arc", CHAIN)
-        for i in range(30):
+        for i in range(200):
             started = time.perf_counter()
             with db.run(CLOSURE, strategy=("single", "pivoted")[i % 2]) as out:
                 assert out.answer.count() == 210
@@ -264,4 +264,4 @@ def test_many_runs_neither_grow_nor_slow_down(spark: SparkSession) -> None:
     assert not folder.exists()
     assert threading.active_count() <= threads + 2  # PySpark keeps connections for its threads
     assert context._jsc.sc().getPersistentRDDs().size() <= stored
-    assert min(seconds[20:]) < 3 * min(seconds[:10])
+    assert min(seconds[180:]) < 3 * min(seconds[:20])

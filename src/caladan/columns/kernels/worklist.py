@@ -56,6 +56,8 @@ SEED, LOOKUP, EXISTS, ABSENT, COMPARE, EMIT, COMPUTE = range(7)
 REGISTER, BASE_SHIFT, MASK, INDEX_SHIFT, CONSTANT = range(5)
 # Columns of `runs`.
 KEYS, KEYS_N, BOUNDS, BOUNDS_N = range(4)
+# The range of 64 bits.
+LEAST, MOST = -(2**63), 2**63 - 1
 # Columns of the state of a step.
 AT, STOP_AT, NEXT_RUN, ADDRESS, LINK, KEY = range(6)
 # What `work` returns, besides the number of a relation whose tail is full.
@@ -208,6 +210,12 @@ def holds(step: Scalar, steps: Array, terms: Array, registers: Array) -> bool:
 
 
 @helper
+def apart(left: Scalar, right: Scalar) -> bool:
+    """Whether a difference does not fit into 64 bits."""
+    return (right < 0 and left > MOST + right) or (right > 0 and left < LEAST + right)
+
+
+@helper
 def computed(step: Scalar, steps: Array, terms: Array, registers: Array, tops: Array) -> bool:
     """Compute into a register; False if the result is beyond what the machine can hold."""
     t = steps[step, KEY_0]
@@ -215,10 +223,11 @@ def computed(step: Scalar, steps: Array, terms: Array, registers: Array, tops: A
     right = value(t + 1, terms, registers)
     operation = steps[step, EXTRA]
     result = i8(0)
+    # Whether a result fits is found out beforehand: compilers take it that it always does.
     if operation == WORD:
-        result = left - right
-        if ((left ^ right) & (left ^ result)) < 0:
+        if apart(left, right):
             return False
+        result = left - right
         if result < 0 or result >= terms[t + 2, CONSTANT]:
             return False
         top = terms[t + 2, REGISTER]
@@ -226,21 +235,20 @@ def computed(step: Scalar, steps: Array, terms: Array, registers: Array, tops: A
     elif operation == RANK:
         result = i8(load(right, left))
     elif operation == ADD:
+        if (right > 0 and left > MOST - right) or (right < 0 and left < LEAST - right):
+            return False
         result = left + right
-        if ((left ^ result) & (right ^ result)) < 0:
-            return False
     elif operation == SUBTRACT:
+        if apart(left, right):
+            return False
         result = left - right
-        if ((left ^ right) & (left ^ result)) < 0:
-            return False
     elif operation == MULTIPLY:
-        result = left * right
-        # The smallest number times -1 overflows, and so would the division that finds out.
-        if left == -1:
-            if right != 0 and right == result:
-                return False
-        elif left != 0 and result // left != right:
+        # The smallest number has no magnitude; what is near it is left to whole columns as well.
+        if left == LEAST or right == LEAST:
             return False
+        if left != 0 and abs(right) > MOST // abs(left):
+            return False
+        result = left * right
     else:
         if right == 0 or right == -1:
             return False
