@@ -24,6 +24,7 @@ def test_the_active_session_is_adopted_and_left_alone(spark: SparkSession) -> No
     with caladan.connect() as db:
         db.add("n", [(2,)])
         assert db.run(SQUARES).answer.rows() == [(2, 4)]
+        assert db.sql("SELECT * FROM n").rows() == [(2,)]
     assert settings_of(spark) == before
     assert spark.range(3).count() == 3  # closing did not stop it
     assert SparkSession.getActiveSession() is spark

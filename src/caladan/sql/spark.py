@@ -19,7 +19,7 @@ from caladan.data.schema import ARROW, DECIMAL, decimal_type
 from caladan.data.source import Source, source
 from caladan.engines.interface import Table
 from caladan.engines.spark.failures import first_line, quietly
-from caladan.engines.spark.session import moved
+from caladan.engines.spark.session import created, moved
 from caladan.errors import Source as Written
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type
@@ -81,7 +81,7 @@ class SparkSQL:
         if isinstance(data, DataFrame):
             frame = moved(data, self._child)
         else:
-            frame = self._child.createDataFrame(cast("Any", data))
+            frame = created(self._child, data)
         return self._frame(frame)
 
     def query(self, tree: exp.Query, frames: Mapping[str, Frame]) -> Frame:

@@ -105,7 +105,7 @@ def child(session: SparkSession) -> SparkSession:
     return made
 
 
-def created(session: SparkSession, data: object, schema: StructType) -> DataFrame:
+def created(session: SparkSession, data: object, schema: StructType | None = None) -> DataFrame:
     """A frame of data. PySpark makes the session that does this the active one; here none is."""
     of_all = cast("Any", SparkSession)
     of_jvm = of_all._get_j_spark_session_class(cast("Any", session)._jvm)
