@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 from tests.cluster.standalone import Cluster, kill
-from tests.programs.compare import difference
+from tests.programs.answers import check_answers
 from tests.programs.corpus import Folder
 from tests.spark.mesh.recursive import RECURSIVE
 
@@ -37,10 +37,7 @@ def test_program(db: caladan.Session, folder: Folder) -> None:
         warnings.simplefilter("ignore", caladan.CaladanWarning)
         out = db.run(folder.file, params=folder.params, strategy="meshed", timeout=120)
     assert {clique.strategy for clique in out.stats.cliques if clique.recursive} == {"meshed"}
-    for stem, relation in zip(folder.queries(), out.answers, strict=True):
-        expected = folder.expected(stem)
-        different = difference(relation.rows(), expected.rows, ordered=folder.is_ordered)
-        assert different is None, f"{stem}: {different}"
+    check_answers(folder, out)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from tests.programs.answers import check_answers
 from tests.programs.compare import difference
 from tests.programs.corpus import Folder, folders
 
@@ -60,13 +61,7 @@ def test_program(engine: str, folder: Folder, request: pytest.FixtureRequest) ->
         strategy = "frame" if engine == "spark" else None
         out = db.run(folder.file, params=folder.params, strategy=strategy)
     assert [warning.code for warning in out.warnings] == folder.meta.get("warnings", [])
-    found = dict(zip(folder.queries(), out.answers, strict=True))
-    found.update({stem: out[name] for name, stem in folder.exports().items()})
-    for stem, relation in found.items():
-        expected = folder.expected(stem)
-        assert relation.types == tuple(map(str, expected.types)), stem
-        different = difference(relation.rows(), expected.rows, ordered=folder.is_ordered)
-        assert different is None, f"{stem}: {different}"
+    check_answers(folder, out)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.programs.compare import difference
+from tests.programs.answers import check_answers
 from tests.programs.corpus import Folder, folders
 
 import caladan
@@ -31,13 +31,7 @@ def run(spark: SparkSession, folder: Folder, strategy: str) -> caladan.Result:
         for relation, path in folder.facts.items():
             db.add(relation, path)
         out = db.run(folder.file, params=folder.params, strategy=strategy)
-        found = dict(zip(folder.queries(), out.answers, strict=True))
-        found.update({stem: out[name] for name, stem in folder.exports().items()})
-        for stem, relation in found.items():
-            expected = folder.expected(stem)
-            assert relation.types == tuple(map(str, expected.types)), stem
-            different = difference(relation.rows(), expected.rows, ordered=folder.is_ordered)
-            assert different is None, f"{stem}: {different}"
+        check_answers(folder, out)
         out.close()
         return out
 

@@ -170,6 +170,29 @@ class CoreGoal:
         """The binding pattern, `b` for a constant and `f` for a variable."""
         return "".join("b" if isinstance(a, Constant) else "f" for a in self.arguments)
 
+    @property
+    def constants(self) -> list[tuple[int, Value]]:
+        """The columns that have to have a value, with that value."""
+        return [(i, a.value) for i, a in enumerate(self.arguments) if isinstance(a, Constant)]
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether not every fact is an answer."""
+        return bool(self.constants or self.repeated)
+
+    @property
+    def repeated(self) -> list[tuple[int, int]]:
+        """Pairs of columns that have to be equal: the goal gives them the same variable."""
+        first: dict[str, int] = {}
+        pairs: list[tuple[int, int]] = []
+        for i, argument in enumerate(self.arguments):
+            if not isinstance(argument, Constant) and not argument.is_anonymous:
+                if argument.name in first:
+                    pairs.append((first[argument.name], i))
+                else:
+                    first[argument.name] = i
+        return pairs
+
 
 @dataclass(frozen=True, slots=True)
 class Checked:

@@ -11,7 +11,7 @@ import pyarrow.compute
 
 from caladan.data.problems import other_columns
 from caladan.notation import DECIMAL_DIGITS, DECIMAL_SCALE
-from caladan.program import Column, Type
+from caladan.program import Column, Type, Value
 
 compute: Any = pyarrow.compute  # its functions are made at import, which type checkers cannot see
 
@@ -52,6 +52,15 @@ def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
 def empty_table(columns: Sequence[Column]) -> pa.Table:
     """A relation without facts. (Arrow's own `empty_table` imports pandas, which takes a while.)"""
     return pa.Table.from_batches([], schema=arrow_schema(columns))
+
+
+def table_of(rows: Sequence[tuple[Value, ...]], columns: Sequence[Column]) -> pa.Table:
+    """Facts that are written in a program, in the types of their columns."""
+    if not columns:
+        return pa.table({"": pa.nulls(len(rows))}).select([])
+    fields = arrow_schema(columns)
+    arrays = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(fields)]
+    return pa.Table.from_arrays(arrays, schema=fields)
 
 
 def decimal_type(spelled: str) -> Type | None:

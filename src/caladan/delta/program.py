@@ -98,3 +98,8 @@ class DeltaProgram:
     cliques: tuple[DeltaClique, ...]
     goals: tuple[CoreGoal, ...]
     arrangements: tuple[Arrangement, ...]
+
+    @property
+    def rules(self) -> list[DeltaRule]:
+        """All rules, clique by clique."""
+        return [r for c in self.cliques for r in (*c.exit_rules, *c.delta_rules)]

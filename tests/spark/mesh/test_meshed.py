@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.programs.compare import difference
+from tests.programs.answers import check_answers
 from tests.programs.corpus import Folder
 from tests.spark.mesh.recursive import RECURSIVE
 
@@ -55,10 +55,7 @@ def test_program(spark: SparkSession, folder: Folder) -> None:
             db.add(relation, path)
         out = db.run(folder.file, params=folder.params, strategy="meshed")
         assert {c.strategy for c in out.stats.cliques if c.recursive} == {"meshed"}
-        for stem, relation in zip(folder.queries(), out.answers, strict=True):
-            expected = folder.expected(stem)
-            different = difference(relation.rows(), expected.rows, ordered=folder.is_ordered)
-            assert different is None, f"{stem}: {different}"
+        check_answers(folder, out)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pyarrow as pa
 from caladan.analysis.core import CoreGoal
 from caladan.columns.relation import StoredRelation
 from caladan.data.load import load
-from caladan.data.schema import arrow_schema
+from caladan.data.schema import arrow_schema, table_of
 from caladan.delta.program import DeltaProgram
 from caladan.engines.embedded.body import body_of
 from caladan.engines.embedded.classes import Classes
@@ -52,8 +52,7 @@ class EmbeddedEngine:
         started = time.perf_counter()
         events.run_started(self.name, len(program.cliques))
         limits = Limits(options)
-        rules = [r for c in program.cliques for r in (*c.exit_rules, *c.delta_rules)]
-        bodies = [(rule, body_of(rule, program.relations)) for rule in rules]
+        bodies = [(rule, body_of(rule, program.relations)) for rule in program.rules]
         classes = Classes(program, bodies)
         given = given_facts(program, store)
         words = classes.encode(given)
@@ -103,12 +102,7 @@ def given_facts(program: DeltaProgram, store: Mapping[str, Table]) -> dict[str, 
             data = table.data if isinstance(table, LoadedTable) else table.arrow()
             parts.append(data.cast(arrow_schema(info.columns)) if info.columns else data)
         if rows := program.facts.get(name):
-            if info.columns:
-                fields = arrow_schema(info.columns)
-                arrays = [pa.array(c, f.type) for c, f in zip(zip(*rows), fields, strict=True)]  # noqa: B905
-                parts.append(pa.Table.from_arrays(arrays, schema=fields))
-            else:
-                parts.append(pa.table({"": pa.nulls(len(rows))}).select([]))
+            parts.append(table_of(rows, info.columns))
         if parts:
             given[name] = pa.concat_tables(parts) if len(parts) > 1 else parts[0]
     return given

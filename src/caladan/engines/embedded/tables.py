@@ -89,7 +89,7 @@ class DerivedTable:
         return DerivedTable(goal.columns, self.layout, self.domains, self.order, goal)
 
     def count(self) -> int:
-        if self._goal is None or not _restricts(self._goal):
+        if self._goal is None or not self._goal.is_bound:
             return self.layout.count()
         return sum(_rows(block) for block in self._blocks())
 
@@ -119,7 +119,7 @@ class DerivedTable:
         """There is nothing to let go of."""
 
     def _blocks(self) -> Iterator[tuple[Words, ...]]:
-        if self._goal is None or not _restricts(self._goal):
+        if self._goal is None or not self._goal.is_bound:
             yield from self.layout.blocks()
             return
         bound: dict[int, int] = {}
@@ -129,7 +129,7 @@ class DerivedTable:
                 if word is None:
                     return
                 bound[i] = word
-        same = _repeated(self._goal)
+        same = self._goal.repeated
         for block in self.layout.select(bound) if bound else self.layout.blocks():
             for one, other in same:
                 keep = self._equal(block, one, other)
@@ -145,23 +145,6 @@ class DerivedTable:
             values = [d.arrow(block[c], type) for d, c in ((left, one), (right, other))]
             return np.array(pc.call_function("equal", values))
         return left.ranks(block[one]) == right.ranks(block[other])
-
-
-def _restricts(goal: CoreGoal) -> bool:
-    return any(isinstance(a, Constant) for a in goal.arguments) or bool(_repeated(goal))
-
-
-def _repeated(goal: CoreGoal) -> list[tuple[int, int]]:
-    """Pairs of columns that a goal gives the same variable."""
-    first: dict[str, int] = {}
-    pairs: list[tuple[int, int]] = []
-    for i, argument in enumerate(goal.arguments):
-        if not isinstance(argument, Constant) and not argument.is_anonymous:
-            if argument.name in first:
-                pairs.append((first[argument.name], i))
-            else:
-                first[argument.name] = i
-    return pairs
 
 
 def _rows(block: tuple[Words, ...]) -> int:

@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from caladan.analysis.core import CoreRule, RelationInfo
-from caladan.data.schema import arrow_schema
+from caladan.data.schema import table_of
 from caladan.delta.program import DeltaClique, DeltaProgram
 from caladan.engines.interface import Stopped, Table
 from caladan.engines.problems import LimitName, interrupted, limit
@@ -27,7 +27,6 @@ from caladan.engines.spark.table import SparkTable, distinct, held
 from caladan.errors import Diagnostic
 from caladan.events import Events
 from caladan.options import Options
-from caladan.program import Value
 
 
 class Cliques:
@@ -62,8 +61,7 @@ class Cliques:
     @property
     def rules(self) -> list[CoreRule]:
         """All rules of the program, to be named in diagnostics."""
-        cliques = self._program.cliques
-        return [r.rule for c in cliques for r in (*c.exit_rules, *c.delta_rules)]
+        return [rule.rule for rule in self._program.rules]
 
     def run(self) -> None:
         """Evaluate every clique."""
@@ -169,7 +167,7 @@ class Cliques:
 
     def _written(self, info: RelationInfo) -> SparkTable:
         """A relation whose facts are in the program, perhaps beside data."""
-        data = _arrow(info, self._program.facts.get(info.name, ()))
+        data = table_of(self._program.facts.get(info.name, ()), info.columns)
         if info.takes_data:
             data = pa.concat_tables([self._known[info.name].arrow(), data])
         return held(info.columns, distinct(data), self._workspace.session)
@@ -201,15 +199,6 @@ def restated(
             if diagnostic in said:
                 return limit(name, wanted, clique.relations)
     return diagnostic
-
-
-def _arrow(info: RelationInfo, rows: Sequence[tuple[Value, ...]]) -> pa.Table:
-    if not info.columns:
-        return pa.table({"": pa.nulls(len(rows))}).select([])
-    fields = arrow_schema(info.columns)
-    columns = [[row[i] for row in rows] for i in range(info.arity)]
-    arrays = [pa.array(c, field.type) for c, field in zip(columns, fields, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=fields)
 
 
 def _single() -> Strategy:

@@ -70,8 +70,7 @@ class Evaluation:
     @property
     def rules(self) -> list[CoreRule]:
         """All rules of the program, to be named in diagnostics."""
-        cliques = self._program.cliques
-        return [r.rule for c in cliques for r in (*c.exit_rules, *c.delta_rules)]
+        return [rule.rule for rule in self._program.rules]
 
     def run(self) -> None:
         """Evaluate every clique."""

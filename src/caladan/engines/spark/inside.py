@@ -7,23 +7,12 @@ are c0, c1 …; the names that users gave stay outside. Needs no Spark, for work
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
-from caladan.notation import DECIMAL_DIGITS, DECIMAL_SCALE
+from caladan.data.schema import ARROW
 from caladan.program import Column, Type
-
-_ARROW: Final[dict[Type, pa.DataType]] = {
-    Type.LONG: pa.int64(),
-    Type.DOUBLE: pa.float64(),
-    Type.STRING: pa.string(),
-    Type.BOOLEAN: pa.bool_(),
-    Type.DATETIME: pa.timestamp("us"),
-    Type.DATE: pa.date32(),
-    Type.DECIMAL: pa.decimal128(DECIMAL_DIGITS, DECIMAL_SCALE),
-    Type.BINARY: pa.binary(),
-}
 
 
 def evaluated(type: Type) -> Type:
@@ -46,7 +35,7 @@ def names(columns: Sequence[Column]) -> list[str]:
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
     """The Arrow schema of a relation inside."""
     pairs = zip(names(columns), shown(columns), strict=True)
-    return pa.schema([pa.field(name, _ARROW[type]) for name, type in pairs])
+    return pa.schema([pa.field(name, ARROW[type]) for name, type in pairs])
 
 
 def arrow_table(table: pa.Table, columns: Sequence[Column]) -> pa.Table:

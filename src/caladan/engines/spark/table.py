@@ -26,7 +26,7 @@ from caladan.engines.spark.operators import Rows
 from caladan.engines.spark.runs import Run, Workspace, release
 from caladan.engines.spark.session import created, moved
 from caladan.engines.spark.types import OUTSIDE, literal, schema
-from caladan.program import Column, Constant
+from caladan.program import Column
 
 if TYPE_CHECKING:
     from caladan.engines.spark.tasks.shipping import Shipment
@@ -180,22 +180,22 @@ def _lazily(table: SparkTable, goal: CoreGoal) -> Callable[[], DataFrame]:
 def _conditions(table: SparkTable, goal: CoreGoal) -> list[Any]:
     """What a goal's constants and repeated variables ask of a frame."""
     found: list[Any] = []
-    for i, value in _constants(goal):
+    for i, value in goal.constants:
         found.append(sf.col(f"c{i}") == literal(value, table.columns[i].type))
-    return found + [sf.col(f"c{i}") == sf.col(f"c{j}") for i, j in _repeated(goal)]
+    return found + [sf.col(f"c{i}") == sf.col(f"c{j}") for i, j in goal.repeated]
 
 
 def _matching(data: pa.Table, goal: CoreGoal) -> pa.Table:
     """What a goal's constants and repeated variables leave of an Arrow table."""
     table: Any = data
-    for i, value in _constants(goal):
+    for i, value in goal.constants:
         column = table.column(i)
         if isinstance(value, float) and math.isnan(value):
             table = table.filter(compute.is_nan(column))
         else:
             wide = column.cast(_wide(column.type))
             table = table.filter(compute.equal(wide, pa.scalar(value, wide.type)))
-    for i, j in _repeated(goal):
+    for i, j in goal.repeated:
         one, other = table.column(i), table.column(j)
         same = compute.equal(one, other)
         if pa.types.is_floating(one.type) and pa.types.is_floating(other.type):
@@ -209,20 +209,3 @@ def _wide(type: pa.DataType) -> pa.DataType:
     if pa.types.is_integer(type):
         return pa.int64()
     return pa.float64() if pa.types.is_floating(type) else type
-
-
-def _constants(goal: CoreGoal) -> list[tuple[int, Any]]:
-    return [(i, a.value) for i, a in enumerate(goal.arguments) if isinstance(a, Constant)]
-
-
-def _repeated(goal: CoreGoal) -> list[tuple[int, int]]:
-    """Pairs of columns that a goal gives the same variable."""
-    first: dict[str, int] = {}
-    pairs: list[tuple[int, int]] = []
-    for i, argument in enumerate(goal.arguments):
-        if not isinstance(argument, Constant) and not argument.is_anonymous:
-            if argument.name in first:
-                pairs.append((i, first[argument.name]))
-            else:
-                first[argument.name] = i
-    return pairs

@@ -68,7 +68,6 @@ class Listener:
         self._has_started = False
         self._rules: dict[int, dict[int, tuple[int, float]]] = {}
         self._bytes: dict[int, int] = {}
-        self._sent: dict[int, int] = {}
         self.rounds = 0
 
     def hear(self, message: Message) -> None:
@@ -81,7 +80,6 @@ class Listener:
         if "rules" in message:
             found = {int(rule): (int(n), float(s)) for rule, n, s in message["rules"]}
             self._rules[int(message["part"])] = found
-            self._sent[int(message["part"])] = int(message["bytes"])
             self._bytes[int(message["part"])] = int(message["bytes"])
 
     def tell_totals(self) -> None:

@@ -116,8 +116,10 @@ def unpacked(packed: Iterable[dict[str, Any]], program: DeltaProgram) -> list[Di
 def _sources(program: DeltaProgram) -> Iterator[Source]:
     """The texts that a program was written in, in an order that pickling keeps."""
     seen: set[int] = set()
-    rules = (r.rule for c in program.cliques for r in (*c.exit_rules, *c.delta_rules))
-    spans = [*(rule.span for rule in rules), *(info.span for info in program.relations.values())]
+    spans = [
+        *(rule.rule.span for rule in program.rules),
+        *(info.span for info in program.relations.values()),
+    ]
     for span in spans:
         if span is not None and id(span.source) not in seen:
             seen.add(id(span.source))
