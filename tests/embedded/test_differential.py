@@ -13,7 +13,7 @@ from tests.strategies.random_programs import RandomProgram, random_programs
 from caladan import inputs
 from caladan.columns import packed, pool, relation, runs
 from caladan.columns.spill import Space
-from caladan.engines.embedded import memory, planning, plans, shaping, steps, tiny, walk
+from caladan.engines.embedded import aside, memory, planning, plans, shaping, steps, tiny, walk
 
 
 def nothing(*_: Any) -> None:
@@ -37,6 +37,12 @@ WAYS: dict[str, list[tuple[Any, str, Any]]] = {
         (steps, "ROOM", 3),
         (plans, "WORTH_SAMPLING", 1),
         (plans, "SAMPLE", 2),
+    ],
+    "columns set aside": [
+        (shaping.Shaping, "shape", nothing),
+        (tiny.TinyRounds, "run", lambda *_: (0, 0)),
+        (aside, "WORTH_GROUPING", 1),
+        (aside, "_PAYS", 0),
     ],
     "the tiny-delta machine": [(shaping.Shaping, "shape", nothing), (tiny, "PATIENCE", 0)],
     "by rows": [(relation, "widths_of", nothing)],

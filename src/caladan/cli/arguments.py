@@ -111,6 +111,10 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="bytes of relations to hold in memory (embedded), such as 500m or 4g",
     )  # fmt: skip
     parser.add_argument("--strategy", metavar="NAME", help="force a way of running on Spark")
+    parser.add_argument(
+        "--checkpoint", metavar="DIR",
+        help="save recursion on Spark there now and then; the same run goes on from it",
+    )  # fmt: skip
     rows = parser.add_mutually_exclusive_group()
     rows.add_argument(
         "--permissive", action="store_true", help="set bad rows of the data aside and go on"
@@ -165,9 +169,15 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _warmup(_: argparse.Namespace) -> int:
+    import compileall
+
+    import caladan
     from caladan.columns.warmup import warmup
 
     print(f"{len(warmup())} modules of kernels are ready")
+    # pip has done this for an installed package, nobody for one that is used from its sources.
+    for folder in caladan.__path__:
+        compileall.compile_dir(folder, quiet=2)
     return 0
 
 

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from caladan.columns.interner import ABSENT, Interner
 from caladan.columns.layout import Words
 from caladan.columns.ranks import CODED, Kind, Ranks, arrow_of, numpy_of, rank_arrow, rank_of
+from caladan.data.schema import array_of
 from caladan.program import Value
 
 FAR: Final = 1 << 31  # words from here on are the numbers of interned values
@@ -148,6 +149,7 @@ class CodedDomain:
         self.kind = kind
         self.values = values
         self.size = max(len(values), 1)
+        self._found: dict[Value, int | None] = {}
 
     def words(self, ranks: Ranks) -> Words:
         return ranks.astype(np.uint32)
@@ -157,8 +159,11 @@ class CodedDomain:
         return words.astype(np.int64)
 
     def find(self, value: Value) -> int | None:
-        at = int(pc.index(self.values, pa.scalar(value, self.values.type)).as_py())
-        return None if at < 0 else at
+        if value not in self._found:  # rules ask for the same few constants, every round
+            sought = array_of([value], self.values.type)[0]
+            at = int(pc.index(self.values, sought).as_py())
+            self._found[value] = None if at < 0 else at
+        return self._found[value]
 
     def arrow(self, words: Words, type: pa.DataType) -> pa.Array:
         return self.values.take(arrow_of(words)).cast(type)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
@@ -59,8 +60,26 @@ def table_of(rows: Sequence[tuple[Value, ...]], columns: Sequence[Column]) -> pa
     if not columns:
         return pa.table({"": pa.nulls(len(rows))}).select([])
     fields = arrow_schema(columns)
-    arrays = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(fields)]
+    arrays = [array_of([row[i] for row in rows], field.type) for i, field in enumerate(fields)]
     return pa.Table.from_arrays(arrays, schema=fields)
+
+
+def array_of(values: Sequence[Value], type: pa.DataType) -> pa.Array:
+    """Python values as an Arrow array.
+
+    `pa.array` imports pandas, which takes as long as many a program runs; the commonest types do
+    without it.
+    """
+    if pa.types.is_string(type):
+        texts = [str(value).encode() for value in values]
+        ends = np.cumsum([0, *map(len, texts)])
+        if ends[-1] < 1 << 31:
+            buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(texts))]
+            return pa.Array.from_buffers(type, len(texts), buffers)
+    elif pa.types.is_int64(type) or pa.types.is_float64(type):
+        numbers = np.array(values, np.int64 if pa.types.is_int64(type) else np.float64)
+        return pa.Array.from_buffers(type, len(numbers), [None, pa.py_buffer(numbers)])
+    return pa.array(values, type)
 
 
 def decimal_type(spelled: str) -> Type | None:

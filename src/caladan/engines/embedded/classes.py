@@ -31,6 +31,7 @@ from caladan.columns.ranks import (
     kind_of_value,
     rank_of,
 )
+from caladan.data.schema import array_of
 from caladan.delta.program import DeltaProgram, DeltaRule
 from caladan.engines.embedded.body import Body, kind_of_expression
 from caladan.errors import error
@@ -260,7 +261,8 @@ def key_nodes(rule: DeltaRule, body: Body) -> Iterator[tuple[Node, Expression]]:
 
 def _domain(known: Class, columns: Sequence[pa.ChunkedArray]) -> tuple[Domain, list[Words]]:
     if known.kind.is_coded:
-        constants = pa.chunked_array([sorted(known.constants, key=str)], CODED[known.kind])
+        type = CODED[known.kind]
+        constants = pa.chunked_array([array_of(sorted(known.constants, key=str), type)], type)
         given = [*columns, constants]
         return text_domain(given) if known.computed else coded_domain(known.kind, given)
     constant_ranks: Ranks = np.array([rank_of(value) for value in known.constants], np.int64)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from caladan.columns.domains import Domain
 from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
+from caladan.engines.embedded.aside import Asides
 from caladan.engines.embedded.body import Body
 from caladan.engines.embedded.expressions import Evaluator
 from caladan.engines.embedded.frontier import Frontier
@@ -58,10 +59,11 @@ class RulePlan:
         self._order: tuple[int, ...] | None = None
         self._order_sizes: tuple[int, ...] = ()
         self._made: dict[tuple[int, ...], Sequence[Step]] = {}
+        self._asides = Asides()
 
     def run(self, sink: Sink, check: Callable[[], None]) -> None:
         """Hand all solutions to the sink; `check` is called now and then and may raise."""
-        Walk(sink, check, self.body.needed).run(self.steps())
+        Walk(sink, check, self.body.needed, self._asides).run(self.steps())
 
     def steps(self) -> Sequence[Step]:
         """The steps in the order that suits the relations as they are."""
@@ -78,6 +80,7 @@ class RulePlan:
         sizes = tuple(self._count(scan) for scan in atoms)
         if self._order is not None and not _grown(self._order_sizes, sizes):
             return self._order
+        self._asides.forget()
         first = self._first(sizes)
         if len(atoms) < 2:
             self._order = tuple(range(len(atoms)))

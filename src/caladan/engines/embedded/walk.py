@@ -1,7 +1,8 @@
 """Walking through the steps of a rule, depth first, and the sink its solutions end in.
 
 A lookup that finds much hands its solutions on in chunks; each goes through all later steps before
-the next is made, so memory is bounded by the size of a chunk times the number of steps.
+the next is made, so memory is bounded by the size of a chunk times the number of steps. Columns
+that only the head reads may be set aside meanwhile (aside.py).
 
 Where a rule only looks things up and its head is packed, a large batch goes on in parts, one for
 each thread: whatever order they come back in, the facts are sorted before anybody sees them.
@@ -17,6 +18,7 @@ from threading import RLock
 from typing import Final
 
 from caladan.columns import pool
+from caladan.engines.embedded.aside import Asides, Crossing, Taker
 from caladan.engines.embedded.frontier import Frontier
 from caladan.engines.embedded.steps import Absent, Bind, Lookup, Propose, Step, Test
 
@@ -68,9 +70,12 @@ class Sink:
 class Walk:
     """Goes through the steps depth first, chunk by chunk."""
 
-    def __init__(self, sink: Sink, check: Callable[[], None], needed: frozenset[str]) -> None:
+    def __init__(
+        self, sink: Sink, check: Callable[[], None], needed: frozenset[str], asides: Asides
+    ) -> None:
         self._sink = sink
         self._needed = needed
+        self._asides = asides
         self._looking = check
         self._lock = RLock()
         self._stopped = False
@@ -79,19 +84,39 @@ class Walk:
         """Push everything through the steps."""
         everything = Frontier(1, {})
         if not self._sink.shared or not _can_be_shared(steps) or pool.threads() < 2:
-            self.walk(steps, everything)
+            self.walk(steps, everything, self._sink, self._needed)
             return
         first, *rest = steps
         assert isinstance(first, Lookup)
         for batch in first.run(everything, self._needed.union(*(s.reads for s in rest))):
             self._check()
+            batch, sink, needed = self._grouped(rest, batch, self._sink, self._needed)
             if batch.rows >= WORTH_THREADS:
                 for step in rest:
                     _prepare(step)
+
+                def walk(
+                    part: Frontier, sink: Taker = sink, needed: frozenset[str] = needed
+                ) -> None:
+                    self.walk(rest, part, sink, needed)
+
                 size = -(-batch.rows // (2 * pool.threads()))
-                pool.in_parts(lambda part: self.walk(rest, part), batch.parts(size), self._stop)
+                pool.in_parts(walk, batch.parts(size), self._stop)
             elif batch.rows:
-                self.walk(rest, batch)
+                self.walk(rest, batch, sink, needed)
+
+    def _grouped(
+        self, steps: Sequence[Step], frontier: Frontier, sink: Taker, needed: frozenset[str]
+    ) -> tuple[Frontier, Taker, frozenset[str]]:
+        """Groups instead of solutions, where several joins are ahead and that pays (aside.py)."""
+        if sum(isinstance(step, Lookup | Propose) for step in steps) < 2:
+            return frontier, sink, needed
+        reads = frozenset[str]().union(*(step.reads for step in steps))
+        live = [name for name in frontier.columns if name in reads]
+        groups = self._asides.grouped(frontier, len(steps), live)
+        if groups is None:
+            return frontier, sink, needed
+        return groups.frontier, Crossing(groups, sink), needed | {groups.mark}
 
     def _stop(self) -> None:
         """Let no thread go on: Python tells only the main one that the user has had enough."""
@@ -103,33 +128,35 @@ class Walk:
         with self._lock:
             self._looking()
 
-    def walk(self, steps: Sequence[Step], frontier: Frontier) -> None:
-        """Push a frontier through some steps and whatever comes out into the sink."""
+    def walk(
+        self, steps: Sequence[Step], frontier: Frontier, sink: Taker, needed: frozenset[str]
+    ) -> None:
+        """Push a frontier through some steps and whatever comes out into a sink."""
         for i, step in enumerate(steps):
             if not isinstance(step, Absent | Bind | Test):
                 rest = steps[i + 1 :]
                 if (
                     not rest
                     and isinstance(step, Lookup)
-                    and self._sink.direct(step, frontier, self._check)
+                    and sink.direct(step, frontier, self._check)
                 ):
                     return
-                keep = self._needed.union(*(s.reads for s in rest))
+                keep = needed.union(*(s.reads for s in rest))
                 for longer in step.run(frontier, keep):
                     self._check()
                     if longer.rows:
-                        self.walk(rest, longer)
+                        self.walk(rest, *self._grouped(rest, longer, sink, needed))
                 return
             try:
                 frontier = step.apply(frontier)
             except ArithmeticError:
                 if (later := _put_off(steps[i:])) is None:
                     raise
-                self.walk(later, frontier)
+                self.walk(later, frontier, sink, needed)
                 return
             if not frontier.rows:
                 return
-        self._sink(frontier)
+        sink(frontier)
 
 
 def _can_be_shared(steps: Sequence[Step]) -> bool:

@@ -1,0 +1,78 @@
+"""Columns set aside: groups go through the joins, and their members are crossed with the finds."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+import caladan as cal
+from caladan.engines.embedded import aside
+from caladan.engines.embedded.frontier import Frontier
+
+WORDS = st.integers(0, 5)
+
+
+def frontier(rows: list[tuple[int, ...]], names: str) -> Frontier:
+    columns = {name: np.array([row[i] for row in rows], np.uint32) for i, name in enumerate(names)}
+    return Frontier(len(rows), columns)
+
+
+def rows(frontier: Frontier, names: str) -> list[tuple[int, ...]]:
+    return list(zip(*(frontier.columns[name].tolist() for name in names), strict=True))
+
+
+@given(
+    solutions=st.lists(st.tuples(WORDS, WORDS, WORDS)),
+    found=st.lists(st.tuples(WORDS, WORDS, WORDS)),
+    room=st.integers(1, 9),
+)
+def test_crossing_gives_what_joining_row_by_row_gives(
+    solutions: list[tuple[int, int, int]], found: list[tuple[int, int, int]], room: int
+) -> None:
+    """`e` is set aside, groups are (r, c), and a join finds y for some of them."""
+    groups = aside.group(frontier(solutions, "erc"), "rc", "#")
+    assert sorted(rows(groups.frontier, "rc")) == sorted({(r, c) for _, r, c in solutions})
+    joined = [
+        (mark, y)
+        for r, c, mark in rows(groups.frontier, "rc#")
+        for r2, c2, y in found
+        if (r, c) == (r2, c2)
+    ]
+    parts = list(groups.crossed(frontier(joined, "#y"), room))
+    assert all(part.rows <= room for part in parts)
+    assert Counter(row for part in parts for row in rows(part, "ey")) == Counter(
+        (e, y) for e, r, c in solutions for r2, c2, y in found if (r, c) == (r2, c2)
+    )
+
+
+def test_a_group_goes_through_the_joins_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """5,000 owners share three keys; what is found for a key is found for each of its owners."""
+    grouped: list[tuple[int, int]] = []
+    group = aside.group
+
+    def seen(given: Frontier, live: list[str], mark: str) -> aside.Groups:
+        made = group(given, live, mark)
+        grouped.append((given.rows, made.frontier.rows))
+        return made
+
+    monkeypatch.setattr(aside, "group", seen)
+    opens = [(key, door) for key in range(6) for door in range(key * 10, key * 10 + 9)]
+    db = cal.connect("embedded")
+    db.add("given", [(owner, owner % 3) for owner in range(5000)])
+    db.add("opens", opens)
+    db.add("hides", [(door, door % 6) for door in range(40)])
+    out = db.run(
+        """
+        database({given(Owner: integer, Key: integer), opens(Key: integer, Door: integer),
+                  hides(Door: integer, Key: integer)}).
+        has(O, K) <- given(O, K).
+        has(O, K) <- has(O, J), opens(J, D), hides(D, K), opens(K, _).
+        """
+    )
+    assert (5000, 3) in grouped
+    reached = {key: {key} for key in range(3)}
+    for keys in reached.values():
+        while more := {d % 6 for k, d in opens if k in keys and d < 40} - keys:
+            keys |= more
+    assert set(out["has"]) == {(o, k) for o in range(5000) for k in reached[o % 3]}
