@@ -3,6 +3,7 @@
 import datetime as dt
 import itertools
 import time
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -193,7 +194,7 @@ def test_a_library_takes_new_facts() -> None:
         ("p q", "age(p, _)", {}, "C013", "`q`"),
         ("p q", "age(p, A), q + B = A", {}, "C013", "`B`, `q`"),
         ("p", "age(p, _)", {"p": 3}, "C018", "is no string"),
-        ("p", "age(p, _)", {"p": between(3, 4)}, "C018", "texts"),
+        ("p", "age(p, _)", {"p": between(3, 4)}, "C018", "string values"),
         ("p", "age(p, _)", {"p": OneOf("q", [1])}, "C050", "no such variable"),
         ("p p", "age(p, _)", {}, "C050", "twice"),
         ("1", "age(p, _)", {}, "C050", "name of a variable"),
@@ -237,6 +238,71 @@ def test_overflow_is_an_error_where_it_would_lose_an_answer() -> None:
     with pytest.raises(CaladanError, match="C041"):
         list(find(relations, "x y", "n(x), y = x + x"))
     assert list(find(relations, "x y", "n(x), n(y), y = x + x")) == []
+
+
+WARES: dict[str, object] = {
+    "price": {
+        "ware": ["spice", "water", "cloth"],
+        "price": [Decimal("620000.50"), Decimal("3.10"), Decimal(12)],
+        "seal": [b"\x01", b"\x02", b"\x01"],
+        "since": [dt.date(2026, 1, 1), dt.date(2026, 2, 1), dt.date(2026, 2, 1)],
+    },
+    "sold": {"seal": [b"\x01"], "at": [dt.datetime(2026, 2, 1)]},
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "given", "wares"),
+    [
+        ("price(ware, P, _, _), P > 12", {}, {"spice"}),
+        ("price(ware, 12, _, _)", {}, {"cloth"}),
+        ("price(ware, P, _, _)", {"P": between(3, Decimal("3.1"))}, {"water"}),
+        ("price(ware, _, S, _), sold(S, _)", {}, {"spice", "cloth"}),
+        ("price(ware, _, S, _)", {"S": b"\x02"}, {"water"}),
+        ("price(ware, _, _, D), sold(_, D)", {}, {"water", "cloth"}),
+        (
+            "price(ware, _, _, D)",
+            {"D": between(dt.date(2026, 1, 1), dt.date(2026, 1, 9))},
+            {"spice"},
+        ),
+        ("price(ware, _, _, D)", {"D": one_of([dt.datetime(2026, 2, 1, 3)])}, set()),
+    ],
+)
+def test_decimals_bytes_and_days(body: str, given: dict[str, object], wares: set[str]) -> None:
+    assert {ware for (ware,) in find(WARES, "ware", body, **given)} == wares
+
+
+def test_their_types_come_out_again() -> None:
+    found = find(WARES, "p s d", "price('water', p, s, d)")
+    assert list(found) == [(Decimal("3.10"), b"\x02", dt.date(2026, 2, 1))]
+    assert [str(t) for t in found.arrow().schema.types] == [
+        "decimal128(38, 18)",
+        "binary",
+        "date32[day]",
+    ]
+
+
+def test_any_value_that_can_be_hashed() -> None:
+    """Tuples, sets, classes, texts beside numbers: equal values are one value, as in a dict."""
+    relations = {
+        "at": [("a", (0, 0)), ("b", (0, 1)), ("c", frozenset({7})), ("d", 1.0)],
+        "next": [((0, 0), (0, 1)), ((0, 1), frozenset({7})), (frozenset({7}), 1)],
+        "number": [(1,), (2,)],
+    }
+    steps = find(relations, "x y", "at(x, P), next(P, Q), at(y, Q)")
+    assert set(steps) == {("a", "b"), ("b", "c"), ("c", "d")}
+    assert set(find(relations, "p", "at(_, p)", p=one_of([(0, 1), "nobody"]))) == {((0, 1),)}
+    assert set(find(relations, "x", "at(x, P), number(P)")) == {("d",)}
+    assert set(find(relations, "x", "at(x, P)", P=predicate(lambda p: isinstance(p, tuple)))) == {
+        ("a",),
+        ("b",),
+    }
+    with pytest.raises(CaladanError, match=r"C012.*do not compare"):
+        list(find(relations, "x y", "at(x, P), at(y, Q), P < Q"))
+    with pytest.raises(CaladanError, match=r"C012[^$]*take the answers as rows"):
+        find(relations, "p", "at(_, p)").arrow()
+    with pytest.raises(CaladanError, match=r"C018.*cannot be hashed"):
+        find(relations, "p", "at(_, p)", p=one_of([[1]]))
 
 
 small = st.integers(0, 4)

@@ -44,6 +44,7 @@ class Kind(Enum):
     DATE = "date"
     DECIMAL = "decimal"
     BINARY = "binary"
+    OBJECT = "object"  # any Python value that can be hashed: for the search only
 
     @property
     def is_coded(self) -> bool:
@@ -68,7 +69,7 @@ def kind_of(type: Type) -> Kind:
     return Kind(type.value)
 
 
-def kind_of_value(value: Value) -> Kind:
+def kind_of_value(value: object) -> Kind:
     """The kind of a Python value."""
     if isinstance(value, bool):
         return Kind.BOOLEAN
@@ -80,7 +81,9 @@ def kind_of_value(value: Value) -> Kind:
         return Kind.STRING
     if isinstance(value, dt.date):
         return Kind.DATETIME if isinstance(value, dt.datetime) else Kind.DATE
-    return Kind.DECIMAL if isinstance(value, Decimal) else Kind.BINARY
+    if isinstance(value, Decimal):
+        return Kind.DECIMAL
+    return Kind.BINARY if isinstance(value, bytes) else Kind.OBJECT
 
 
 def float_ranks(numbers: NDArray[np.float64]) -> Ranks:

@@ -41,7 +41,7 @@ from caladan.search.constraints.comparison import COMPARE
 from caladan.search.constraints.relation import atom
 from caladan.search.constraints.terms import Term, variables_of
 from caladan.search.frontier import Mask, Var, Words
-from caladan.search.kinds import NUMBERS, kind_of, names_of
+from caladan.search.kinds import compares, kind_of, names_of
 from caladan.search.library import Domain, Library
 from caladan.search.parse import Alternatives, Literal
 from caladan.search.solve import solve
@@ -60,7 +60,7 @@ class Builder:
 
     def domain(self, var: Var) -> Domain:
         """The domain of a variable."""
-        return Domain(self.kinds[var], self.library.texts)
+        return self.library.domain(self.kinds[var])
 
     def conjunction(self, body: Sequence[Literal], visible: frozenset[Var]) -> list[Constraint]:
         """The constraints of a body; others use the `visible` variables too."""
@@ -112,7 +112,7 @@ class Builder:
     def _word(self, constant: Constant, kind: Kind) -> int:
         """The word of a constant in a column; one that nobody has if it has none."""
         try:
-            word = Domain(kind, self.library.texts).encode(constant.value)
+            word = self.library.domain(kind).encode(constant.value)
         except CaladanError:
             quoted = constant.span is None or constant.span.text[:1] in "'\""
             listed = "list it among the variables if it is one" if not quoted else None
@@ -128,7 +128,7 @@ class Builder:
     def _comparison(self, literal: Comparison) -> Iterator[Constraint]:
         left, right = literal.left, literal.right
         kinds = [kind_of(side, self.kinds) for side in (left, right)]
-        if len({*kinds}) > 1 and not all(kind in NUMBERS for kind in kinds):
+        if not compares(*kinds):
             shown = " with ".join(k.value if k else "?" for k in kinds)
             raise error("C012", f"cannot compare {shown}", literal.span)
         if literal.operator == "=":
@@ -214,7 +214,12 @@ class Builder:
         def test(*words: Words) -> Mask:
             columns = dict(zip(inputs, words, strict=True))
             sides = (self._evaluate(side, columns) for side in (literal.left, literal.right))
-            return np.asarray(COMPARE[literal.operator](*sides))
+            try:
+                return np.asarray(COMPARE[literal.operator](*sides), np.bool_)
+            except TypeError as problem:
+                raise error(
+                    "C012", f"these values do not compare: {problem}", literal.span
+                ) from None
 
         test.__name__ = f"{literal.operator}"
         return Test(inputs, test)

@@ -111,8 +111,7 @@ class Found:
         columns: list[Any] = []
         for var in self.variables:
             words = np.concatenate([np.empty(0, np.int64), *(b.columns[var] for b in batches)])
-            decoded = self._domains[var].decode(words)
-            columns.append(pa.array(decoded, pa.string() if decoded.dtype == object else None))
+            columns.append(self._domains[var].arrow(words))
         return pa.table(columns, names=list(self.variables))
 
     def __repr__(self) -> str:
@@ -176,7 +175,7 @@ def _spec(given: object) -> object:
         return given
     if callable(given):
         return predicate(given)
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
+    if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
         return one_of([given])
     return one_of(cast("Iterable[object]", given))
 
@@ -193,12 +192,12 @@ def _kind_of(spec: object) -> Kind | None:
         values = spec.values
     elif isinstance(spec, BetweenSpec):
         values = (spec.low, spec.high)
-    kinds = {
-        kind_of_value(cast("Value", v.item() if isinstance(v, np.generic) else v)) for v in values
-    }
+    kinds = {kind_of_value(v.item() if isinstance(v, np.generic) else v) for v in values}
     if kinds == {Kind.INTEGER, Kind.FLOAT}:
         return Kind.FLOAT
-    return kinds.pop() if len(kinds) == 1 else None
+    if len(kinds) > 1:
+        return Kind.OBJECT if isinstance(spec, OneOfSpec) else None
+    return kinds.pop() if kinds else None
 
 
 def _constraint(var: Var | None, spec: object, domains: Mapping[Var, Domain]) -> Constraint:

@@ -26,6 +26,8 @@ from caladan.search.library import Library
 from caladan.search.parse import Alternatives, Literal
 
 NUMBERS: Final = (Kind.INTEGER, Kind.FLOAT)
+_COMPARE_AS_NUMBERS: Final = (*NUMBERS, Kind.DECIMAL)
+_TIMES: Final = (Kind.DATE, Kind.DATETIME)
 
 
 def check(body: Sequence[Literal], library: Library) -> None:
@@ -127,6 +129,12 @@ def kind_of(expression: Expression, kinds: Mapping[Var, Kind]) -> Kind | None:
             return None
 
 
+def compares(left: Kind | None, right: Kind | None) -> bool:
+    """Whether values of two kinds can be compared; Python decides about objects."""
+    alike = any(left in kinds and right in kinds for kinds in (_COMPARE_AS_NUMBERS, _TIMES))
+    return left is right or alike or Kind.OBJECT in (left, right)
+
+
 def _number(kind: Kind | None, expression: Expression) -> Kind | None:
     if kind is not None and kind not in NUMBERS:
         raise error("C012", f"cannot calculate with a {kind.value}", expression.span)
@@ -138,6 +146,10 @@ def _joined(known: Kind | None, kind: Kind, variable: Variable) -> Kind:
         return kind
     if known in NUMBERS and kind in NUMBERS:
         return Kind.FLOAT
+    if known in _TIMES and kind in _TIMES:
+        return Kind.DATETIME
+    if Kind.OBJECT in (known, kind):
+        return Kind.OBJECT
     raise error(
         "C012",
         f"`{variable.name}` is a {known.value} in one column and a {kind.value} in another",

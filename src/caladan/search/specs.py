@@ -20,7 +20,7 @@ from caladan.errors import error
 from caladan.search.constraint import Constraint
 from caladan.search.constraints import Between, OneOf, Test
 from caladan.search.frontier import Mask, Var, Words
-from caladan.search.library import Domain
+from caladan.search.library import DICTIONARIES, Domain
 
 
 @runtime_checkable
@@ -55,10 +55,14 @@ class BetweenSpec:
         """A range of words; of texts, those that the relations have."""
         name = _named(var, "between")
         domain = domains[name]
-        if domain.kind is Kind.STRING:
-            if not isinstance(self.low, str) or not isinstance(self.high, str):
-                raise error("C018", f"`{name}` has texts, so both ends must be texts")
-            return OneOf(name, domain.texts.between(self.low, self.high))
+        if domain.kind in DICTIONARIES:
+            try:
+                return OneOf(name, domain.dictionary.between(self.low, self.high))
+            except TypeError:
+                said = (
+                    f"`{name}` has {domain.kind.value} values that do not compare with these ends"
+                )
+                raise error("C018", said) from None
         low, high = self.low, self.high
         if domain.kind is Kind.INTEGER:
             low = math.ceil(low) if isinstance(low, float) else low
@@ -103,8 +107,8 @@ def one_of(values: Iterable[object]) -> OneOfSpec:
     >>> one_of([3, 1, 2])
     OneOfSpec(values=(3, 1, 2))
     """
-    if isinstance(values, str):
-        raise error("C050", "one_of takes a set of values, not one text", help="write one_of({…})")
+    if isinstance(values, str | bytes):
+        raise error("C050", "one_of takes a set of values, not one", help="write one_of({…})")
     return OneOfSpec(tuple(values))
 
 
