@@ -28,11 +28,22 @@ class Events:
     def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
         """A rule was evaluated; `facts` are those it derived, None where nobody counted."""
 
+    def rule_searched(
+        self, rule: int, seed: str | None, variable: str, proposed: int, confirmed: int
+    ) -> None:
+        """The guided search of a rule made proposals for a variable, and confirmed some."""
+
     def rule_skipped(self, rule: int, seed: str | None) -> None:
         """A guard kept a rule from being evaluated."""
 
     def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
         """A round of the current clique is over; it found so many new facts."""
+
+    def resumed(self, number: int) -> None:
+        """The current clique goes on at a round that was saved by an earlier attempt or run."""
+
+    def checkpoint_lost(self, reason: str) -> None:
+        """What was saved of the current clique is of no use, or nothing can be saved."""
 
     def clique_done(
         self, relations: Sequence[str], rounds: int, facts: int, seconds: float
@@ -75,6 +86,12 @@ class Several(Events):
         for each in self._listeners:
             each.rule_done(rule, seed, facts, seconds)
 
+    def rule_searched(
+        self, rule: int, seed: str | None, variable: str, proposed: int, confirmed: int
+    ) -> None:
+        for each in self._listeners:
+            each.rule_searched(rule, seed, variable, proposed, confirmed)
+
     def rule_skipped(self, rule: int, seed: str | None) -> None:
         for each in self._listeners:
             each.rule_skipped(rule, seed)
@@ -82,6 +99,14 @@ class Several(Events):
     def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
         for each in self._listeners:
             each.round_done(number, new, total, seconds)
+
+    def resumed(self, number: int) -> None:
+        for each in self._listeners:
+            each.resumed(number)
+
+    def checkpoint_lost(self, reason: str) -> None:
+        for each in self._listeners:
+            each.checkpoint_lost(reason)
 
     def clique_done(
         self, relations: Sequence[str], rounds: int, facts: int, seconds: float

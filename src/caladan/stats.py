@@ -15,8 +15,20 @@ from caladan.events import Events
 
 
 @dataclass(slots=True)
+class SearchStats:
+    """What the guided search did for a variable; the rest of what was proposed was wasted."""
+
+    variable: str
+    proposed: int = 0
+    confirmed: int = 0
+
+
+@dataclass(slots=True)
 class RuleStats:
-    """A rule, and the atom whose new facts seed it; `facts` is None where nobody counted."""
+    """A rule, and the atom whose new facts seed it; `facts` is None where nobody counted.
+
+    `search` is filled where the guided search took the rule's body, which `search=` asks for.
+    """
 
     rule: int
     seed: str | None
@@ -24,11 +36,16 @@ class RuleStats:
     skipped: int = 0
     facts: int | None = None
     seconds: float = 0.0
+    search: list[SearchStats] = field(default_factory=list[SearchStats])
 
 
 @dataclass(slots=True)
 class CliqueStats:
-    """Relations evaluated together."""
+    """Relations evaluated together.
+
+    `resumed` is the round at which a checkpoint let them go on, 0 if they started anew; `notes`
+    says what was wrong with checkpoints.
+    """
 
     relations: tuple[str, ...]
     recursive: bool
@@ -37,6 +54,8 @@ class CliqueStats:
     facts: int = 0
     seconds: float = 0.0
     rules: list[RuleStats] = field(default_factory=list[RuleStats])
+    resumed: int = 0
+    notes: list[str] = field(default_factory=list[str])
 
 
 @dataclass(slots=True)
@@ -108,7 +127,11 @@ class Stats(Events):
                 f"{name:<32} {clique.strategy:<10} {clique.rounds:>7,} {clique.facts:>12,} "
                 f"{clique.seconds:>9.3f}"
             )
-            lines += [_rule_line(rule) for rule in clique.rules]
+            for rule in clique.rules:
+                lines += [_rule_line(rule), *map(_search_line, rule.search)]
+            if clique.resumed:
+                lines.append(f"  resumed at round {clique.resumed:,}")
+            lines += [f"  {note}" for note in clique.notes]
         lines.append(
             f"{'total':<32} {self.engine:<10} {self.rounds:>7,} {self.facts:>12,} "
             f"{self.seconds:>9.3f}"
@@ -136,6 +159,17 @@ class Stats(Events):
         if facts is not None:
             stats.facts = (stats.facts or 0) + facts
 
+    def rule_searched(
+        self, rule: int, seed: str | None, variable: str, proposed: int, confirmed: int
+    ) -> None:
+        search = self._rule(rule, seed).search
+        if all(known.variable != variable for known in search):
+            search.append(SearchStats(variable))
+        for known in search:
+            if known.variable == variable:
+                known.proposed += proposed
+                known.confirmed += confirmed
+
     def rule_skipped(self, rule: int, seed: str | None) -> None:
         self._rule(rule, seed).skipped += 1
 
@@ -143,6 +177,12 @@ class Stats(Events):
         clique = self._clique()
         clique.rounds, clique.facts = number, total
         clique.seconds += seconds
+
+    def resumed(self, number: int) -> None:
+        self._clique().resumed = number
+
+    def checkpoint_lost(self, reason: str) -> None:
+        self._clique().notes.append(reason)
 
     def clique_done(
         self, relations: Sequence[str], rounds: int, facts: int, seconds: float
@@ -187,6 +227,11 @@ def _rule_line(rule: RuleStats) -> str:
     facts = "" if rule.facts is None else f"{rule.facts:,}"
     skipped = f"  {rule.skipped:,} skipped" if rule.skipped else ""
     return f"{name:<32} {'':<10} {rule.evaluated:>7,} {facts:>12} {rule.seconds:>9.3f}{skipped}"
+
+
+def _search_line(search: SearchStats) -> str:
+    wasted = search.proposed - search.confirmed
+    return f"    {search.variable}: {search.proposed:,} proposed, {wasted:,} wasted"
 
 
 def _short(text: str, width: int) -> str:

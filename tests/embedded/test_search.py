@@ -37,6 +37,20 @@ def test_every_grade_gives_the_same(grade: str, monkeypatch: pytest.MonkeyPatch)
     assert len(plain[0]) > 20
 
 
+def test_stats_tell_what_was_proposed() -> None:
+    """Triangles over a hub: what is proposed for a variable is confirmed or wasted."""
+    db = caladan.connect("embedded")
+    db.add("e", [(0, i) for i in range(1, 50)] + [(i, 0) for i in range(1, 50)] + [(1, 2)])
+    out = db.run("t(X, Y, Z) <- e(X, Y), e(Y, Z), e(Z, X).", search="leto")
+    (rule,) = out.stats.cliques[0].rules
+    assert len(out["t"]) == 3
+    assert {each.variable for each in rule.search} <= {"X", "Y", "Z"}
+    assert all(each.proposed >= each.confirmed > 0 for each in rule.search)
+    assert sum(each.proposed for each in rule.search) < 500  # pairs over the hub are 49 * 49
+    assert "proposed" in str(out.stats)
+    assert not db.run("query t(X, Y, Z).").stats.cliques[0].rules[0].search
+
+
 def test_an_unknown_grade_is_refused() -> None:
     with pytest.raises(caladan.CaladanError, match="no search grade `duncan`"):
         caladan.connect("embedded").run("p(1). query p(X).", search="duncan")

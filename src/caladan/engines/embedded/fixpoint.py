@@ -161,6 +161,8 @@ class Evaluation:
             sink.finish()
         seconds = time.perf_counter() - started
         self._events.rule_done(rule.rule.number, seed, sink.count, seconds)
+        for variable, proposed, confirmed in plan.proposals():
+            self._events.rule_searched(rule.rule.number, seed, variable, proposed, confirmed)
 
     def _may_derive(self, rule: DeltaRule, body: Body) -> bool:
         """The guard: whether the seed has a delta and every other relation facts."""

@@ -19,7 +19,7 @@ from caladan.columns.ranks import Kind, rank_floats
 from caladan.columns.relation import StoredRelation
 from caladan.columns.rows import GroupRelation
 from caladan.delta.program import DeltaRule
-from caladan.engines.embedded.accumulators import TOTALS, accumulator
+from caladan.engines.embedded.accumulators import TOTALS, Accumulator, accumulator
 from caladan.engines.embedded.arithmetic import Values
 from caladan.engines.embedded.frontier import Frontier
 from caladan.engines.embedded.plans import RulePlan
@@ -167,6 +167,24 @@ class AggregateHead:
             ids, _ = self._tuples.ids([delta[i] for i in self._group], len(delta[0]))
             rows = np.unique(ids)
             body.change(rows.astype(np.int64), {i: body.words(i, rows) for i in self._columns})
+
+    @property
+    def columns(self) -> Mapping[int, Accumulator]:
+        """What each aggregate column keeps."""
+        return self._columns
+
+    def restore(self, columns: Sequence[Words], rows: int) -> None:
+        """Groups with their values, as they once were; none of them is new.
+
+        What their aggregate columns keep is restored apart.
+        """
+        self._numbers([columns[i] for i in self._group], rows)
+        self._touched = []
+        self._groups = [[] for _ in self._group]
+        self._new = 0
+        body = self.relation.body
+        assert isinstance(body, GroupRelation)
+        body.restore(columns, rows)
 
     def finished(self) -> StoredRelation:
         """The relation with its final values, packed like any other."""

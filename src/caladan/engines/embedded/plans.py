@@ -9,7 +9,7 @@ it, and so on. An order is kept until the relations have doubled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from caladan.columns.domains import Domain
@@ -29,6 +29,7 @@ from caladan.program import (
 )
 
 if TYPE_CHECKING:
+    from caladan.search.statistics import Statistics
     from caladan.search.stored import StoredAtom
 
 SAMPLE: Final = 64
@@ -60,6 +61,7 @@ class RulePlan:
         self._order_sizes: tuple[int, ...] = ()
         self._made: dict[tuple[int, ...], Sequence[Step]] = {}
         self._asides = Asides()
+        self._statistics: Statistics | None = None
 
     def run(self, sink: Sink, check: Callable[[], None]) -> None:
         """Hand all solutions to the sink; `check` is called now and then and may raise."""
@@ -72,6 +74,12 @@ class RulePlan:
             searching = self._search is not None
             self._made[order] = self._searching() if searching else self._steps(order)
         return self._made[order]
+
+    def proposals(self) -> Iterator[tuple[str, int, int]]:
+        """What the search proposed and confirmed for each variable since this was last asked."""
+        if (made := self._statistics) is not None:
+            for variable in sorted(made.proposed):
+                yield variable, made.proposed.pop(variable), made.confirmed.pop(variable, 0)
 
     # ── The order of atoms ───────────────────────────────────────────────────────────────────────
 
@@ -185,6 +193,7 @@ class RulePlan:
     def _searching(self) -> list[Step]:
         """The delta, if there is one, and a search through all other atoms."""
         from caladan.engines.embedded.searching import Search
+        from caladan.search.statistics import Statistics
 
         assert self._search is not None
         settling = Settling(self.body, self.evaluator, self._domains, self._absent)
@@ -197,7 +206,9 @@ class RulePlan:
             steps.append(self._lookup(first, bound))
             steps += settling.ready(bound | steps[-1].binds)
             bound = frozenset[str]().union(*(s.binds for s in steps))
-        steps.append(Search(tuple(map(self._searched, left)), bound, self._search))
+        self._statistics = Statistics()
+        atoms = tuple(map(self._searched, left))
+        steps.append(Search(atoms, bound, self._search, self._statistics))
         return [*steps, *settling.ready(bound | steps[-1].binds)]
 
     def _searched(self, scan: Scan) -> StoredAtom:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from caladan.engines.embedded.frontier import Frontier
+from caladan.search.statistics import Statistics
 from caladan.search.stored import StoredAtom, solve_atoms
 
 
@@ -21,6 +22,7 @@ class Search:
     atoms: tuple[StoredAtom, ...]
     bound: frozenset[str]
     grade: str
+    statistics: Statistics
 
     @property
     def reads(self) -> frozenset[str]:
@@ -40,7 +42,9 @@ class Search:
         """The longer solutions, with the variables to keep."""
         seed = {name: frontier.columns[name] for name in self.reads}
         wanted = sorted(self.binds)  # all, for every solution may count
-        found = solve_atoms(self.atoms, wanted, seed, frontier.rows, grade=self.grade)
+        found = solve_atoms(
+            self.atoms, wanted, seed, frontier.rows, grade=self.grade, statistics=self.statistics
+        )
         old = [name for name in frontier.columns if name in keep]
         for rows, columns in found:
             longer = frontier.at(rows.astype(np.uint32), old)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -30,6 +31,7 @@ from caladan.options import Options
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
 Listen: TypeAlias = "Callable[[int], Events]"
@@ -71,9 +73,8 @@ def run(work: Work, tasks: int, listen: Listen, context: Context) -> list[Outcom
 
     with controlled(context, hear) as control:
         work = replace(work, address=control.address)
-        numbers: Any = spark.parallelize(range(tasks), tasks)
         try:
-            found = numbers.mapPartitionsWithIndex(partial(task, work)).collect()
+            found = _numbers(spark, tasks).mapPartitionsWithIndex(partial(task, work)).collect()
         except Py4JError as problem:
             for sign, reason in _LOST.items():
                 if sign in str(problem):
@@ -85,9 +86,21 @@ def run(work: Work, tasks: int, listen: Listen, context: Context) -> list[Outcom
     return cast("list[Outcome]", found)
 
 
+def _numbers(spark: SparkContext, count: int) -> Any:
+    """An RDD with so many partitions; what is in it nobody looks at. It is made once."""
+    known = _NUMBERS.setdefault(spark, {})
+    if count not in known:
+        known[count] = spark.parallelize(range(count), count)
+    return known[count]
+
+
+_NUMBERS: Final[WeakKeyDictionary[Any, dict[int, Any]]] = WeakKeyDictionary()
+
 _EVENTS: Final = {
     name: name
-    for name in ("clique_started", "rule_done", "rule_skipped", "round_done", "clique_done")
+    for name in (
+        "clique_started", "rule_done", "rule_searched", "rule_skipped", "round_done", "clique_done",
+    )
 }
 """What tasks may tell of; anything else that arrives is not called."""
 

@@ -46,11 +46,19 @@ class Relay(Events):
     def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
         self._tell("rule_done", rule, seed, facts, seconds)
 
+    def rule_searched(
+        self, rule: int, seed: str | None, variable: str, proposed: int, confirmed: int
+    ) -> None:
+        self._tell("rule_searched", rule, seed, variable, proposed, confirmed)
+
     def rule_skipped(self, rule: int, seed: str | None) -> None:
         self._tell("rule_skipped", rule, seed)
 
     def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
         self._tell("round_done", number, new, total, seconds)
+
+    def resumed(self, number: int) -> None:
+        self._tell("resumed", number)
 
     def clique_done(
         self, relations: Sequence[str], rounds: int, facts: int, seconds: float
