@@ -21,10 +21,13 @@ assert {wanted} == ("numba" in sys.modules)
 
 
 def run(*command: str, cwd: Path = ROOT, **environment: str) -> str:
+    outside = {
+        k: v for k, v in os.environ.items() if k not in ("CALADAN_CHECK", "CALADAN_INTERPRET")
+    }
     done = subprocess.run(
         [sys.executable, *command],
         cwd=cwd,
-        env={**os.environ, **environment},
+        env={**outside, **environment},
         capture_output=True,
         text=True,
         timeout=250,
