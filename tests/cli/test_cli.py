@@ -271,7 +271,7 @@ def test_help_and_version(call) -> None:
 
 
 def process(*argv: str, **options) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "caladan.cli", *argv]
+    command = [sys.executable, "-m", "caladan", *argv]
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
@@ -285,7 +285,7 @@ def test_a_process_keeps_stdout_pure() -> None:
 
 def test_a_process_that_is_interrupted_shows_what_it_has() -> None:
     Path("long.dl").write_text("n(1). n(Y) <- n(X), Y = X + 1, Y > 0. query n(X).\n")
-    command = [sys.executable, "-m", "caladan.cli", "run", "long.dl", "--engine", "reference"]
+    command = [sys.executable, "-m", "caladan", "run", "long.dl", "--engine", "reference"]
     running = subprocess.Popen(
         [*command, "--format", "csv"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -301,7 +301,7 @@ def test_a_process_that_is_interrupted_shows_what_it_has() -> None:
 
 def test_a_closed_pipe_is_quiet() -> None:
     command = (
-        f"'{sys.executable}' -m caladan.cli run long.dl --engine reference --format csv | head -1"
+        f"'{sys.executable}' -m caladan run long.dl --engine reference --format csv | head -1"
     )
     done = subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, check=False, env=dict(os.environ)

@@ -83,7 +83,7 @@ def test_the_command_line_starts_spark_quietly(tmp_path: Path) -> None:
     (tmp_path / "tc.dl").write_text(CLOSURE + "query tc(1, B).")
     (tmp_path / "arc.csv").write_text("1,2\n2,3\n")
     done = subprocess.run(
-        [sys.executable, "-m", "caladan.cli", "run", "tc.dl", "--facts", ".", "--format", "csv"],
+        [sys.executable, "-m", "caladan", "run", "tc.dl", "--facts", ".", "--format", "csv"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

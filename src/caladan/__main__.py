@@ -1,4 +1,4 @@
-"""`python -m caladan.cli` is `caladan`."""
+"""`python -m caladan` is `caladan`."""
 
 import sys
 
