@@ -22,13 +22,12 @@ class Definitions:
 
     def remember(self, program: Program) -> None:
         """Take over what a program defines; what it says about a name replaces what was known."""
-        for rule in program.rules:
-            self.forget_rules(rule.head.relation)
         for relation in program.relations:
             self._relations[relation.name] = relation
+        own: dict[str, list[Rule]] = {}
         for rule in program.rules:
-            name = rule.head.relation
-            self._rules[name] = (*self._rules.get(name, ()), rule)
+            own.setdefault(rule.head.relation, []).append(rule)
+        self._rules.update((name, tuple(rules)) for name, rules in own.items())
 
     @property
     def derived(self) -> Iterator[str]:

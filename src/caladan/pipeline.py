@@ -49,7 +49,6 @@ class Compiled:
     program: Program
     checked: Checked
     demanded: Demanded
-    pcg: Pcg
     operators: OperatorProgram
     delta: DeltaProgram
 
@@ -57,6 +56,11 @@ class Compiled:
     def warnings(self) -> tuple[Diagnostic, ...]:
         """What the analysis warns of."""
         return self.checked.warnings
+
+    @property
+    def pcg(self) -> Pcg:
+        """The and-or tree, which only explain wants."""
+        return pcg(self.demanded.patterns, self.demanded.wanted)
 
 
 def compile_program(
@@ -80,7 +84,6 @@ def compile_program(
         program,
         checked,
         demanded,
-        pcg(demanded.patterns, demanded.wanted),
         operator_program,
         delta(operator_program),
     )

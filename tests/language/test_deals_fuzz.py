@@ -72,6 +72,7 @@ DEEP = 5000
         "p(" + " + ".join(["1"] * DEEP) + ").",
         "p(X) <- X = " + " * ".join(["Y"] * DEEP) + ".",
         "p(min<" + "(" * DEEP + "X" + ")" * DEEP + ">).",
+        "p(X) <- " + ", ".join(["q(X)"] * DEEP) + ".",
     ],
 )
 def test_deep_nesting(text: str) -> None:
@@ -82,6 +83,7 @@ def test_deep_nesting(text: str) -> None:
     assert diagnostic.message in (
         "nested too deeply: more than 64 levels",
         "this expression is too long: more than 200 operators",
+        "this body is too long: more than 200 atoms",
     )
 
 
@@ -92,6 +94,7 @@ def test_deep_nesting(text: str) -> None:
         "p(" + " + ".join(["1"] * 200) + ").",
         "p(X) <- " + "if(X = 1 then q else " * 60 + "r" + ")" * 60 + ".",
         "p(" + ", ".join(["1 + 1"] * 1000) + ").",
+        "p(X) <- " + ", ".join(["q(X)"] * 200) + ".",
         "p(X) <- " + ", ".join(["X = 1 + 1"] * 1000) + ".",
     ],
 )

@@ -67,8 +67,11 @@ def _relations(
     found: Diagnostics,
 ) -> dict[str, RelationInfo]:
     relations: dict[str, RelationInfo] = {}
+    by_head: dict[str, list[CoreRule]] = {}
+    for rule in typed.rules:
+        by_head.setdefault(rule.head, []).append(rule)
     for name, column_types in typed.columns.items():
-        rules = [r for r in typed.rules if r.head == name]
+        rules = by_head.get(name, [])
         relation = known.get(name)
         if relation is not None and relation.columns is not None:
             names = [c.name for c in relation.columns]

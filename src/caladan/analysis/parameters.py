@@ -41,6 +41,8 @@ class _Binder:
         self._found = found
 
     def rule(self, rule: Rule) -> Rule:
+        if not rule.body and all(isinstance(a, Constant) for a in rule.head.arguments):
+            return rule  # a fact: there may be many
         return replace(
             rule,
             head=replace(

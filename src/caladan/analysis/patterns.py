@@ -9,7 +9,7 @@ finds patterns with one for each relation: what several occurrences all bind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from caladan.analysis.binding import body_patterns, free
@@ -23,6 +23,7 @@ class Patterns:
 
     checked: Checked
     masks: Mapping[str, str]
+    by_head: Mapping[str, Sequence[CoreRule]]
 
     def of(self, relation: str, occurrence: str) -> str:
         """The pattern a relation is evaluated under, for an occurrence with these bindings."""
@@ -36,9 +37,9 @@ class Patterns:
         usable = "".join("b" if function is None else "f" for function in info.aggregates)
         return _meet(_meet(occurrence, usable), self.masks.get(relation, usable))
 
-    def rules(self, relation: str) -> tuple[CoreRule, ...]:
+    def rules(self, relation: str) -> Sequence[CoreRule]:
         """The rules of a relation."""
-        return tuple(r for r in self.checked.rules if r.head == relation)
+        return self.by_head.get(relation, ())
 
     def body(self, rule: CoreRule, pattern: str) -> dict[int, tuple[str, str]]:
         """For each atom of a rule: the pattern its relation is evaluated under, and its own.
@@ -84,8 +85,11 @@ def settle(checked: Checked, wanted: Iterable[str], whole: Iterable[str]) -> Pat
     wanted = tuple(wanted)
     relations = checked.relations
     masks = {name: free(relations[name].arity) for name in (*whole, *wanted)}
+    by_head: dict[str, list[CoreRule]] = {}
+    for rule in checked.rules:
+        by_head.setdefault(rule.head, []).append(rule)
     while True:
-        patterns = Patterns(checked, masks)
+        patterns = Patterns(checked, masks, by_head)
         reached = explore(patterns, wanted)
         common: dict[str, str] = {}
         for relation, pattern in reached:

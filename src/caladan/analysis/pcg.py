@@ -2,18 +2,21 @@
 
 A relation is reached under a binding pattern; recursive ones are shown once, as a clique with its
 exit and recursive rules and its parents, the places that mention it. A relation that was expanded
-before is mentioned, not expanded again.
+before is mentioned, not expanded again; one that is very deep down gets a tree of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from caladan.analysis.binding import free
 from caladan.analysis.core import Clique, CoreRule, RelationInfo, Term
 from caladan.analysis.patterns import Patterns
 from caladan.program import Variable
+
+_DEEPEST: Final = 50  # rules above each other in one tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ class OrNode:
 
     `evaluated` is the pattern its facts are computed under, `occurrence` the bindings at this
     place. `children` are its rules, unless it is base, recursive (then `clique` has them, at the
-    first mention from outside) or `seen` before.
+    first mention from outside), `seen` before, or expanded `below`, in a tree of its own.
     """
 
     relation: RelationInfo
@@ -34,6 +37,7 @@ class OrNode:
     children: tuple[AndNode, ...] = ()
     clique: CliqueNode | None = None
     seen: bool = False
+    below: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,9 @@ def pcg(patterns: Patterns, wanted: Iterable[str]) -> Pcg:
         pattern = free(info.arity)
         if not any(r.relation.name == name and r.evaluated == pattern for r in roots):
             roots.append(builder.reach(name, pattern, pattern, arguments))
+    for name, pattern in builder.below:  # grows meanwhile
+        arguments = tuple(Variable(c.name) for c in patterns.checked.relations[name].columns)
+        roots.append(builder.reach(name, pattern, pattern, arguments))
     return Pcg(tuple(roots))
 
 
@@ -94,6 +101,8 @@ class _Builder:
         self._home = {n: c for c in patterns.checked.cliques for n in c.relations}
         self._seen: set[tuple[str, str]] = set()
         self._cliques = 0
+        self._depth = 0
+        self.below: list[tuple[str, str]] = []  # what is too deep where it is first mentioned
 
     def reach(
         self,
@@ -108,6 +117,12 @@ class _Builder:
         if clique is None:
             return OrNode(info, evaluated, occurrence, arguments, negated)
         seen = (name, evaluated) in self._seen
+        if not seen and self._depth >= _DEEPEST:
+            if (name, evaluated) not in self.below:
+                self.below.append((name, evaluated))
+            return OrNode(
+                info, evaluated, occurrence, arguments, negated, clique.is_recursive, below=True
+            )
         if clique.is_recursive:
             mention = OrNode(info, evaluated, occurrence, arguments, negated, True, seen=seen)
             return mention if seen else self._clique(clique, mention)
@@ -120,14 +135,13 @@ class _Builder:
 
     def _rule(self, rule: CoreRule, pattern: str) -> AndNode:
         bodies = self._patterns.body(rule, pattern)
-        return AndNode(
-            rule,
-            pattern,
-            tuple(
-                self.reach(atom.relation, *bodies[i], atom.arguments, atom.negated)
-                for i, atom in enumerate(rule.atoms)
-            ),
+        self._depth += 1
+        children = tuple(
+            self.reach(atom.relation, *bodies[i], atom.arguments, atom.negated)
+            for i, atom in enumerate(rule.atoms)
         )
+        self._depth -= 1
+        return AndNode(rule, pattern, children)
 
     def _clique(self, clique: Clique, mention: OrNode) -> OrNode:
         """The clique below a mention from outside; mentions inside it are its other parents."""

@@ -29,29 +29,26 @@ def strata(
     successors: dict[str, list[str]] = {n: [] for n in nodes}
     for edge in dependencies:
         successors[edge.head].append(edge.body)
+    groups = components(nodes, successors)
+    home = {name: number for number, members in enumerate(groups) for name in members}
+    outgoing: list[list[Edge]] = [[] for _ in groups]
+    own: list[list[CoreRule]] = [[] for _ in groups]
+    for edge in dependencies:
+        outgoing[home[edge.head]].append(edge)
+    for rule in rules:
+        own[home[rule.head]].append(rule)
     cliques: list[Clique] = []
     level: dict[str, int] = {}
-    for members in components(nodes, successors):
-        inside = [e for e in dependencies if e.head in members and e.body in members]
+    for number, members in enumerate(groups):
+        inside = [e for e in outgoing[number] if home.get(e.body) == number]
         for edge in inside:
             if edge.needs_finished:
                 _report(edge, inside, found)
-        below = [
-            level[e.body] + e.needs_finished
-            for e in dependencies
-            if e.head in members and e.body in level
-        ]
+        below = [level[e.body] + e.needs_finished for e in outgoing[number] if e.body in level]
         stratum = max(below, default=0)
         for member in members:
             level[member] = stratum
-        cliques.append(
-            Clique(
-                members,
-                bool(inside),
-                stratum,
-                tuple(r for r in rules if r.head in members),
-            )
-        )
+        cliques.append(Clique(members, bool(inside), stratum, tuple(own[number])))
     return tuple(cliques)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 
 from caladan.analysis.core import CoreAtom, CoreRule, Term
 from caladan.analysis.expressions import (
@@ -95,11 +96,27 @@ class _Inference:
         """The variables' types of each rule, once all columns are known."""
         for rule in rules:
             self.columns.setdefault(rule.head, [None] * len(rule.arguments))
-        changed = True
-        while changed:
-            changed = False
-            for rule in rules:
-                changed |= self.feed(rule, self.environment(rule))
+        affected: dict[str, set[int]] = {}
+        for number, rule in enumerate(rules):
+            for name in (rule.head, *(atom.relation for atom in rule.positive)):
+                affected.setdefault(name, set()).add(number)
+        # In passes over all rules, without those that cannot learn anything new.
+        waiting = list(range(len(rules)))
+        while waiting:
+            later: set[int] = set()
+            queued = set(waiting)
+            while waiting:
+                number = heappop(waiting)
+                queued.discard(number)
+                rule = rules[number]
+                if self.feed(rule, self.environment(rule)):
+                    for other in affected[rule.head]:
+                        if other <= number:
+                            later.add(other)
+                        elif other not in queued:
+                            queued.add(other)
+                            heappush(waiting, other)
+            waiting = sorted(later)
         return [self.environment(rule) for rule in rules]
 
     def feed(self, rule: CoreRule, environment: Mapping[str, Origin]) -> bool:

@@ -76,8 +76,8 @@ def array_of(values: Sequence[Value], type: pa.DataType) -> pa.Array:
         if ends[-1] < 1 << 31:
             buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(texts))]
             return pa.Array.from_buffers(type, len(texts), buffers)
-    elif pa.types.is_int64(type) or pa.types.is_float64(type):
-        numbers = np.array(values, np.int64 if pa.types.is_int64(type) else np.float64)
+    elif pa.types.is_signed_integer(type) or pa.types.is_float64(type):
+        numbers = np.array(values, type.to_pandas_dtype())  # NumPy's, and without pandas
         return pa.Array.from_buffers(type, len(numbers), [None, pa.py_buffer(numbers)])
     return pa.array(values, type)
 

@@ -29,7 +29,7 @@ class _Tree:
 
     def relation(self, node: OrNode, depth: int) -> Iterator[str]:
         """An or node, and below it its rules, its clique, or where its facts come from."""
-        leaves = () if node.seen else tuple(self._leaves(node.relation))
+        leaves = () if node.seen or node.below else tuple(self._leaves(node.relation))
         yield " " * depth + _or_node(node, len(leaves))
         if node.clique is not None:
             yield from self._clique(node.clique, depth + 1)
@@ -91,8 +91,8 @@ def _or_node(node: OrNode, leaves: int) -> str:
     evaluated = node.occurrence if is_base else node.evaluated
     name = _name(info.name, evaluated, node.occurrence)
     parts = [f"{'~' if node.negated else ''}{name}({expressions(node.arguments)})"]
-    if node.seen and not node.is_recursive:
-        parts += ["predicateType: DERIVED", "shown above"]
+    if node.below or (node.seen and not node.is_recursive):
+        parts += ["predicateType: DERIVED", "shown below" if node.below else "shown above"]
     else:
         children = 1 if node.is_recursive or is_base else len(node.children) + leaves
         parts += [f"#Children: {children}", f"predicateType: {'BASE' if is_base else 'DERIVED'}"]

@@ -28,6 +28,9 @@ MAX_DEPTH: Final = 64
 MAX_OPERATORS: Final = 200
 """How many operators one expression may have, for the same reason: `a + b + c` is a deep tree."""
 
+MAX_ATOMS: Final = 200
+"""How many atoms one body may have: so many joins are a deep tree, too."""
+
 _NOT_EQUAL: Final = "for not equal write `~=`"
 _NEGATION: Final = "for negation write `~`, as in `~p(X)`"
 _COMMENT: Final = "a comment begins with `%` or `--`, or stands between `/*` and `*/`"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
 from caladan.errors import Span
-from caladan.language.deals.cursor import WORD_SLIPS, Cursor
+from caladan.language.deals.cursor import MAX_ATOMS, WORD_SLIPS, Cursor
 from caladan.language.deals.cut import Cut, at_goal, misplaced_goal
 from caladan.language.deals.expressions import (
     COMPARISONS,
@@ -81,11 +81,20 @@ def body(cursor: Cursor) -> tuple[tuple[Literal, ...], Cut]:
     cursor.no_aggregates = "an aggregate can stand only in the head of a rule"
     literals: list[Literal] = []
     cut = Cut()
+    atoms = 0
     while True:
         if at_goal(cursor):
             cut.read(cursor)
         else:
+            start = cursor.current.start
             literals.append(as_literal(cursor, _item(cursor)))
+            atoms += isinstance(literals[-1], Atom)
+            if atoms > MAX_ATOMS:
+                cursor.fail_at(
+                    cursor.since(start),
+                    f"this body is too long: more than {MAX_ATOMS} atoms",
+                    help="derive a relation from some of them, by a rule of its own",
+                )
         if not cursor.accept(","):
             return tuple(literals), cut
 

@@ -1,0 +1,48 @@
+"""Programs of hundreds of rules and thousands of facts: no pass may be recursive or quadratic."""
+
+from typing import Any
+
+import pytest
+
+import caladan as cal
+from caladan.analysis import types
+from caladan.analysis.core import CoreRule
+
+LONG = 400
+
+
+@pytest.fixture(scope="module")
+def chain() -> str:
+    """Each relation is derived from the next, in the order that is worst for every pass."""
+    rules = [f"p{i}(X, Y) <- p{i + 1}(X, Y), ~p{i + 1}(Y, X)." for i in range(LONG)]
+    return "\n".join([*rules, f"p{LONG}(1, 2).", "query p0(X, Y)."])
+
+
+def test_a_chain_of_relations(chain: str) -> None:
+    out = cal.connect("embedded").run(chain)
+    assert list(out.answer.rows()) == [(1, 2)]
+
+
+@pytest.mark.parametrize(("stage", "cut"), [("pcg", "shown below"), ("plan", "see below")])
+def test_deep_trees_are_drawn_in_parts(stage: str, cut: str, chain: str) -> None:
+    db = cal.connect("embedded")
+    text = db.explain(chain, stage=stage, engine="spark")
+    assert cut in text
+    for i in range(LONG):
+        assert f"p{i}" in text
+    assert max(map(len, text.splitlines())) < 600
+
+
+def test_types_spread_through_a_chain_in_one_visit_each(
+    chain: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visited: list[int] = []
+    feed = types._Inference.feed  # pyright: ignore[reportPrivateUsage]
+
+    def counted(self: Any, rule: CoreRule, *known: Any) -> bool:
+        visited.append(rule.number)
+        return feed(self, rule, *known)
+
+    monkeypatch.setattr(types._Inference, "feed", counted)  # pyright: ignore[reportPrivateUsage]
+    cal.connect("embedded").explain(chain, stage="rules")
+    assert len(visited) < 4 * LONG
