@@ -1,14 +1,16 @@
 """Strategy *meshed* beside *frame*, in one session; and whether all strategies agree.
 
-    python -m bench.meshed [--only NAME…] [--frame SECONDS] [--write FILE]
+    python -m bench.meshed [--only NAME…] [--frame SECONDS] [--saved SECONDS] [--write FILE]
 
 Needs the graphs of bench.data. *frame* is stopped after `--frame` seconds, and then counts as at
-least that long. Answers are compared by their number and by a checksum over all facts.
+least that long. Answers are compared by their number and by a checksum over all facts. With
+`--saved` there is *meshed* with a checkpoint instead of *frame*, written so many seconds apart.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,10 +20,12 @@ from typing import Any
 import caladan
 from bench.cases import Case, find
 from bench.data import graph
+from caladan.engines.spark.mesh.job import APART
 from caladan.events import Events
 from caladan.result import Stopped
 
 STRATEGIES = ("meshed", "frame")
+SAVED = "meshed, saved"
 ALL = ("meshed", "pivoted", "frame")
 CASES: dict[str, tuple[Case, tuple[str, ...]]] = {
     case.name: (case, strategies)
@@ -64,14 +68,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.meshed", description=__doc__)
     parser.add_argument("--only", nargs="*", default=list(CASES), choices=list(CASES))
     parser.add_argument("--frame", type=float, default=120, help="seconds that frame may take")
+    parser.add_argument("--saved", type=float, help="seconds between rounds that are saved")
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
     listener = Rounds()
     lines: list[str] = []
-    with caladan.connect("spark", master=options.master, listeners=[listener]) as db:
+    conf = {} if options.saved is None else {APART: str(options.saved)}
+    with caladan.connect("spark", master=options.master, conf=conf, listeners=[listener]) as db:
         for name in options.only:
-            for line in _lines(*CASES[name], db, listener, options.frame):
+            case, strategies = CASES[name]
+            strategies = strategies if options.saved is None else ("meshed", SAVED)
+            for line in _lines(case, strategies, db, listener, options.frame):
                 lines.append(line)
                 print(line, flush=True)
     if options.write:
@@ -100,12 +108,16 @@ def _lines(
 def _run(case: Case, strategy: str, db: Any, listener: Rounds, timeout: float | None) -> Done:
     listener.seconds.clear()
     started = time.perf_counter()
+    folder = tempfile.TemporaryDirectory() if strategy == SAVED else None
+    saved = {} if folder is None else {"checkpoint": folder.name}
     try:
-        out = db.run(case.text("deals.dl"), strategy=strategy, timeout=timeout)
+        forced = "meshed" if strategy == SAVED else strategy
+        out = db.run(case.text("deals.dl"), strategy=forced, timeout=timeout, **saved)
         counts = [out[name].count() for name in case.counts]
         seconds = time.perf_counter() - started
         sums = [_checksum(out[name], db) for name in case.counts]
         used = ", ".join(dict.fromkeys(c.strategy for c in out.stats.cliques if c.recursive))
+        used = strategy if strategy == SAVED else used
         done = Done(
             seconds, out.stats.rounds, used, list(zip(counts, sums, strict=True)), _median(listener)
         )

@@ -95,7 +95,7 @@ def predicted(load: Load, rates: Rates, tasks: int) -> tuple[float, float, float
 
 def measured(program: DeltaProgram, tables: Mapping[str, pa.Table], tasks: int) -> Measured:
     """Run a clique with so many processes."""
-    results = _processes(tasks, _evaluate, program, tables)
+    results = processes(tasks, _evaluate, program, tables)
     per_task = [each.solutions for each in results]
     return Measured(
         tasks,
@@ -112,7 +112,11 @@ def measured(program: DeltaProgram, tables: Mapping[str, pa.Table], tasks: int) 
 def _evaluate(
     me: int, links: Links, program: DeltaProgram, tables: Mapping[str, pa.Table]
 ) -> Measured:
-    part = Part(program, tables, me, links.tasks, lambda: None)
+    return evaluated(Part(program, tables, me, links.tasks, lambda: None), links)
+
+
+def evaluated(part: Part, links: Links) -> Measured:
+    """What a part does, from its first round to its last."""
     cpu, wall = time.process_time(), time.perf_counter()
     ending = rounds(part, links, Bounds())
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
@@ -129,7 +133,7 @@ def _exchange(_: int, links: Links, size: int, times: int) -> float:
     return (time.process_time() - started) / times
 
 
-def _processes(tasks: int, work: Any, *arguments: Any) -> list[Any]:
+def processes(tasks: int, work: Any, *arguments: Any) -> list[Any]:
     """What `work` returns in each of some processes that are connected with each other."""
     context = mp.get_context("fork")
     ends: list[list[socket.socket | None]] = [[None] * tasks for _ in range(tasks)]
@@ -194,8 +198,8 @@ def _rates(runs: Sequence[Measured]) -> Rates:
     Of the evaluation, half is taken to be for solutions and half for what is new.
     """
     alone, two = runs[0], runs[1]
-    message = min(_processes(2, _exchange, 64, 2000))
-    byte = min(_processes(2, _exchange, LARGE, 8)) / LARGE
+    message = min(processes(2, _exchange, 64, 2000))
+    byte = min(processes(2, _exchange, LARGE, 8)) / LARGE
     pair = two.cpu - two.rounds * message - two.bytes / 2 * byte
     one_round = max(2 * pair - alone.cpu, 0.0) / alone.rounds
     half = (alone.cpu - alone.rounds * one_round) / 2

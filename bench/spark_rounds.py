@@ -1,6 +1,6 @@
 """What a tiny round costs on Spark, and whether late rounds cost more than early ones.
 
-    python -m bench.spark_rounds [ROUNDS] [STRATEGY]
+    python -m bench.spark_rounds [ROUNDS] [STRATEGY] [SETTING=VALUE…]
 
 Follows a chain from its first node: one new fact a round. Prints the median of each hundred rounds
 and what Spark still holds at the end.
@@ -28,10 +28,10 @@ class Rounds(Events):
         self.seconds.append(seconds)
 
 
-def main(rounds: int, strategy: str) -> None:
+def main(rounds: int, strategy: str, conf: dict[str, str]) -> None:
     """Measure and print."""
     listener = Rounds()
-    with caladan.connect("spark", master="local[2]", listeners=[listener]) as db:
+    with caladan.connect("spark", master="local[2]", conf=conf, listeners=[listener]) as db:
         db.add("arc", [(i, i + 1) for i in range(rounds)])
         with db.run(PROGRAM, strategy=strategy) as out:
             print(f"{out.answer.count()} facts in {len(listener.seconds)} rounds")
@@ -45,4 +45,5 @@ def main(rounds: int, strategy: str) -> None:
 
 if __name__ == "__main__":
     given = sys.argv[1:]
-    main(int(given[0]) if given else 500, given[1] if len(given) > 1 else "frame")
+    settings = dict(each.split("=", 1) for each in given[2:])
+    main(int(given[0]) if given else 500, given[1] if len(given) > 1 else "frame", settings)

@@ -35,6 +35,8 @@ settings.load_profile(os.environ.get("CALADAN_HYPOTHESIS", "ci" if "CI" in os.en
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
     """One Spark session on two local cores, started the way Caladan starts its own."""
+    from tests.spark.jdbc.databases import jars
+
     from caladan.engines.spark.session import start
 
     conf = {
@@ -46,6 +48,8 @@ def spark() -> Iterator["SparkSession"]:
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
     }
+    if drivers := jars():  # of databases, for tests that read and write their tables
+        conf["spark.jars"] = ",".join(map(str, drivers.values()))
     session = start(master="local[2]", conf=conf)
     yield session
     session.stop()

@@ -39,6 +39,9 @@ class Events:
     def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
         """A round of the current clique is over; it found so many new facts."""
 
+    def split(self, values: int) -> None:
+        """So many values are too frequent for one task; their facts are shared by all."""
+
     def resumed(self, number: int) -> None:
         """The current clique goes on at a round that was saved by an earlier attempt or run."""
 
@@ -99,6 +102,10 @@ class Several(Events):
     def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
         for each in self._listeners:
             each.round_done(number, new, total, seconds)
+
+    def split(self, values: int) -> None:
+        for each in self._listeners:
+            each.split(values)
 
     def resumed(self, number: int) -> None:
         for each in self._listeners:

@@ -99,6 +99,7 @@ def options(
     strategy: str | None,
     memory: int | None = None,
     search: str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Options:
     """Options with limits that make sense."""
     limits = {
@@ -111,9 +112,19 @@ def options(
         from caladan.search.grades import grade_named
 
         grade_named(search)
+    folder = None if checkpoint is None else _folder(checkpoint)
     return Options(
-        max_rounds, max_facts, timeout, permissive, strategy, memory=memory, search=search
-    )
+        max_rounds, max_facts, timeout, permissive, strategy,
+        memory=memory, search=search, checkpoint=folder,
+    )  # fmt: skip
+
+
+def _folder(given: str | os.PathLike[str]) -> str:
+    """A URI as it is, a path in full: tasks have other working directories."""
+    text = os.fspath(given)
+    if not text:
+        raise error("C050", "checkpoint must name a folder")
+    return text if "://" in text else str(Path(text).expanduser().absolute())
 
 
 def _is_file(text: str) -> bool:

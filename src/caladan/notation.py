@@ -8,9 +8,9 @@ string is taken as it stands. Bytes are written as pairs of hexadecimal digits.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Final
+from typing import Final, TypeAlias
 
-from caladan.program import Type
+from caladan.program import Type, Value
 
 RANGES: Final[dict[Type, tuple[int, int]]] = {
     Type.BYTE: (-(2**7), 2**7 - 1),
@@ -41,3 +41,38 @@ DECIMAL_DIGITS: Final = 38
 DECIMAL_SCALE: Final = 18
 DECIMAL_LIMIT: Final = Decimal(10) ** (DECIMAL_DIGITS - DECIMAL_SCALE)
 """Decimals are smaller than this, and larger than its negative."""
+
+Width: TypeAlias = tuple[int, int]
+"""How many digits a decimal has, and how many of them are after the point."""
+
+Widths: TypeAlias = "tuple[Width, ...]"
+"""A width for each column of a relation; for columns of other types it means nothing."""
+
+WIDEST: Final[Width] = (DECIMAL_DIGITS, DECIMAL_SCALE)
+
+
+def wider(one: Width, other: Width) -> Width:
+    """The least width that holds what either does.
+
+    >>> wider((10, 2), (5, 4))
+    (12, 4)
+    """
+    scale = max(one[1], other[1])
+    digits = max(one[0] - one[1], other[0] - other[1]) + scale
+    return (digits, scale) if digits <= DECIMAL_DIGITS else WIDEST
+
+
+def width_of(value: Value) -> Width:
+    """The least width that holds a value.
+
+    >>> width_of(Decimal("12.50"))
+    (3, 1)
+    """
+    if not isinstance(value, Decimal):
+        return WIDEST
+    _, digits, exponent = value.as_tuple()  # `normalize` would round to the context's precision
+    written = "".join(map(str, digits))
+    kept = written.rstrip("0")
+    exponent = int(exponent) + len(written) - len(kept)
+    scale = max(-exponent, 0)
+    return (max(len(kept) + exponent, 0) + scale or 1, scale)

@@ -16,6 +16,8 @@ class Options:
     bad rows of input files aside instead of failing. `strategy` forces a way of running cliques on
     Spark; `demand` lets bound goals drive evaluation. `search` sends cyclic bodies through the
     guided search on the embedded engine, by a grade of estimate: jessica, paul, ghanima or leto.
+    `checkpoint` is a folder, or the URI of one, in which recursion on Spark is saved now and then
+    by strategy *meshed*, so that what is tried or run again goes on from there.
     """
 
     max_rounds: int | None = None
@@ -26,3 +28,4 @@ class Options:
     demand: bool = True
     memory: int | None = None
     search: str | None = None
+    checkpoint: str | None = None

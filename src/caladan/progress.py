@@ -53,6 +53,9 @@ class Progress(Events):
             f"{self._part()} {self._relations}: round {number:,}, {new:,} new, {total:,} facts"
         )
 
+    def resumed(self, number: int) -> None:
+        self._draw(f"{self._part()} {self._relations}: resumed at round {number:,}")
+
     def clique_done(
         self, relations: Sequence[str], rounds: int, facts: int, seconds: float
     ) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from caladan.data.external import External
     from caladan.engines.interface import Table
+    from caladan.notation import Widths
 
 REJECTED: Final = "_rejected"
 """The name under which a permissive run hands out the rows that it set aside."""
@@ -52,8 +53,10 @@ class Relation:
         session: SparkSession | None = None,
         *,
         is_ordered: bool = False,
+        widths: Widths = (),
     ) -> None:
         self.name = name
+        self._widths = widths  # of decimals, on their way out
         self._table = table
         self._order = tuple(order)
         self._session = session
@@ -88,10 +91,17 @@ class Relation:
         from caladan.data.order import in_order
 
         if self._arrow is None:
-            table = self._table.arrow()
+            table = self._narrowed(self._table.arrow())
             self._count = table.num_rows
             self._arrow = in_order(table, self._order) if self._order else table
         return self._arrow
+
+    def _narrowed(self, table: pa.Table) -> pa.Table:
+        if not self._widths:
+            return table
+        from caladan.data.widths import narrowed
+
+        return narrowed(table, self._widths)
 
     def pandas(self) -> pd.DataFrame:
         """The facts as a pandas data frame."""
@@ -118,7 +128,12 @@ class Relation:
             raise error(
                 "C050", "there is no Spark session", help="pass one: relation.spark(session)"
             )
-        return self._table.spark(session)
+        frame = self._table.spark(session)
+        if not self._widths:
+            return frame
+        from caladan.engines.spark.types import narrowed
+
+        return narrowed(frame, self._widths)
 
     def show(self, n: int = 20) -> None:
         """Print the first facts as a table, and how many more there are."""
@@ -136,7 +151,7 @@ class Relation:
 
         is_sorted = self._order or self._is_ordered
         if not is_sorted and self._arrow is None and self.count() > _SORTED_UP_TO:
-            return list(rows(self._table.arrow(limit=n)))
+            return list(rows(self._narrowed(self._table.arrow(limit=n))))
         return list(rows(self.ordered().slice(0, n)))
 
     def write(

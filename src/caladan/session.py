@@ -117,10 +117,11 @@ class Session:
         strategy: str | None = None,
         memory: int | None = None,
         search: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Result:
         """Run a program, given as text or as the path of a file, and hand out its relations."""
         options = inputs.options(
-            max_rounds, max_facts, timeout, permissive, strategy, memory, search
+            max_rounds, max_facts, timeout, permissive, strategy, memory, search, checkpoint
         )
         read, values = inputs.program(program, language), inputs.values(params)
         if isinstance(read, Program):
@@ -150,7 +151,7 @@ class Session:
         from caladan.data.output import write_text
 
         read, values = inputs.program(program, language), inputs.values(params)
-        name = engine or self._engine.name
+        name = engine or getattr(self._engine, "variant", self._engine.name)
         wants_spark = html is not None or stage in ("all", "spark")
         if isinstance(read, Program):
             compiled = self._compile(read, values)
@@ -332,8 +333,8 @@ class Session:
             base, rejected = store.load(compiled, options, events)
             derived = self._engine.run(compiled.delta, base, options, events)
         except interface.Stopped as stopped:
-            return Run(compiled, base, stopped.store, rejected, stopped)
-        return Run(compiled, base, derived, rejected)
+            return Run(compiled, base, stopped.store, rejected, stopped, store.widths(compiled))
+        return Run(compiled, base, derived, rejected, widths=store.widths(compiled))
 
     def _complete(
         self, compiled: Compiled, params: Mapping[str, Value], store: Store, options: Options

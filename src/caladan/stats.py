@@ -43,8 +43,9 @@ class RuleStats:
 class CliqueStats:
     """Relations evaluated together.
 
-    `resumed` is the round at which a checkpoint let them go on, 0 if they started anew; `notes`
-    says what was wrong with checkpoints.
+    `split` is how many values were too frequent for one task, and were shared by all. `resumed` is
+    the round at which a checkpoint let them go on, 0 if they started anew; `notes` says what was
+    wrong with checkpoints.
     """
 
     relations: tuple[str, ...]
@@ -54,6 +55,7 @@ class CliqueStats:
     facts: int = 0
     seconds: float = 0.0
     rules: list[RuleStats] = field(default_factory=list[RuleStats])
+    split: int = 0
     resumed: int = 0
     notes: list[str] = field(default_factory=list[str])
 
@@ -129,6 +131,8 @@ class Stats(Events):
             )
             for rule in clique.rules:
                 lines += [_rule_line(rule), *map(_search_line, rule.search)]
+            if clique.split:
+                lines.append(f"  split {clique.split:,} frequent values")
             if clique.resumed:
                 lines.append(f"  resumed at round {clique.resumed:,}")
             lines += [f"  {note}" for note in clique.notes]
@@ -177,6 +181,9 @@ class Stats(Events):
         clique = self._clique()
         clique.rounds, clique.facts = number, total
         clique.seconds += seconds
+
+    def split(self, values: int) -> None:
+        self._clique().split = values
 
     def resumed(self, number: int) -> None:
         self._clique().resumed = number

@@ -15,12 +15,13 @@ from caladan.errors import Diagnostics
 from caladan.events import Events
 from caladan.options import Options
 from caladan.pipeline import Compiled
-from caladan.program import Column
+from caladan.program import Column, Type
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from caladan.data.source import Source
+    from caladan.notation import Widths
 
 Columns: TypeAlias = tuple[Column, ...]
 
@@ -87,6 +88,23 @@ class Store:
                 if rejected is not None:
                     aside[info.origin] = rejected
         return tables, list(aside.values())
+
+    def widths(self, compiled: Compiled) -> dict[str, Widths]:
+        """How many digits the decimals of each relation have."""
+        relations = compiled.delta.relations
+        if not any(type is Type.DECIMAL for info in relations.values() for type in info.types):
+            return {}
+        from caladan.data.widths import widths as given
+        from caladan.delta.widths import widths
+
+        return widths(
+            compiled.delta,
+            {
+                name: given(info.origin, source, info.columns)
+                for name, info in relations.items()
+                if info.takes_data and (source := self._sources.get(info.origin)) is not None
+            },
+        )
 
     def close(self) -> None:
         """Let go of every table."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from caladan.analysis.core import CoreGoal
@@ -16,6 +16,8 @@ from caladan.stats import Stats
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from caladan.notation import Widths
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -26,6 +28,8 @@ class Run:
     derived: Mapping[str, Table]
     rejected: Sequence[pa.Table] = ()
     stopped: Stopped | None = None
+    widths: Mapping[str, Widths] = field(default_factory=dict[str, "Widths"])
+    """How many digits the decimals of each relation have, if any has some."""
 
 
 def wrap(
@@ -35,17 +39,29 @@ def wrap(
     session = getattr(engine, "session", None)
     goals = run.compiled.delta.goals
     answers = [
-        Relation(goal_text(goal), engine.answer(goal, table), _order(run, goal.relation), session)
+        Relation(
+            goal_text(goal),
+            engine.answer(goal, table),
+            _order(run, goal.relation),
+            session,
+            widths=run.widths.get(goal.relation, ()),
+        )
         for goal in goals
         if not goal.export
         for table in [_table(run, goal.relation)]
     ]
 
     def fetch(name: str) -> Relation | None:
-        table = _whole(run, name)
+        table, widths = _whole(run, name), run.widths.get(name, ())
         if table is None and _is_users(run.compiled, name):
-            table = _partial(run, name) if run.stopped else _whole(complete(name), name)
-        return None if table is None else Relation(name, table, _order(run, name), session)
+            if run.stopped:
+                table = _partial(run, name)
+            else:
+                again = complete(name)
+                table, widths = _whole(again, name), again.widths.get(name, ())
+        if table is None:
+            return None
+        return Relation(name, table, _order(run, name), session, widths=widths)
 
     return Result(
         _names(program, run),

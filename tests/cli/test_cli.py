@@ -300,9 +300,7 @@ def test_a_process_that_is_interrupted_shows_what_it_has() -> None:
 
 
 def test_a_closed_pipe_is_quiet() -> None:
-    command = (
-        f"'{sys.executable}' -m caladan run long.dl --engine reference --format csv | head -1"
-    )
+    command = f"'{sys.executable}' -m caladan run long.dl --engine reference --format csv | head -1"
     done = subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, check=False, env=dict(os.environ)
     )

@@ -5,14 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.cluster.standalone import SETTINGS, Cluster, cluster
+from tests.cluster.standalone import SETTINGS, WORKERS, Cluster, cluster
 
 import caladan
 from caladan.engines.spark.session import start
 
 collect_ignore_glob = [] if os.environ.get("CALADAN_CLUSTER") else ["test_*.py"]
-
-WORKERS = 2
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +23,11 @@ def running() -> Iterator[Cluster]:
 @pytest.fixture(scope="session")
 def session(running: Cluster) -> Iterator[SparkSession]:
     """A Spark session on the cluster, whose tasks lose their patience quickly."""
-    conf = {**SETTINGS, "spark.caladan.mesh.patience": "5"}
+    conf = {
+        **SETTINGS,
+        "spark.caladan.mesh.patience": "5",
+        "spark.caladan.mesh.checkpoint": "0.3",
+    }
     started = start(running.master, conf)
     yield started
     started.stop()

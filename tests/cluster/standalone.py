@@ -23,6 +23,7 @@ import pyspark
 from caladan.engines.spark.java import java_home
 
 HOST = "127.0.0.1"
+WORKERS = 2
 PATIENCE = 90.0  # seconds for a process to come up on a busy machine
 
 SETTINGS = {
@@ -136,7 +137,7 @@ def kill(pid: int, number: signal.Signals) -> bool:
 
 def main(out: IO[str] = sys.stdout) -> None:
     """Start a cluster of two workers and keep it until interrupted."""
-    with cluster(2) as running:
+    with cluster(WORKERS) as running:
         print(running.master, file=out, flush=True)
         try:
             signal.pause()

@@ -8,9 +8,11 @@ import time
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
-from tests.cluster.standalone import Cluster, kill
+from pyspark.sql import SparkSession
+from tests.cluster.standalone import WORKERS, Cluster, kill
 from tests.programs.answers import check_answers
 from tests.programs.corpus import Folder
 from tests.spark.mesh.recursive import RECURSIVE
@@ -23,6 +25,10 @@ SEED = int(os.environ.get("CALADAN_SEED", "0")) or time.time_ns() % 1_000_000
 CHAIN = 6000
 REACH = """database({next(A: integer, B: integer)}).
 reached(B) <- B = 0. reached(B) <- reached(A), next(A, B). query reached(A)."""
+
+STAGED = 3000
+LINEAR = """database({arc(A: integer, B: integer)}).
+tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B)."""
 
 NODES = 260
 CLOSURE = """database({arc(A: integer, B: integer)}).
@@ -38,6 +44,24 @@ def test_program(db: caladan.Session, folder: Folder) -> None:
         out = db.run(folder.file, params=folder.params, strategy="meshed", timeout=120)
     assert {clique.strategy for clique in out.stats.cliques if clique.recursive} == {"meshed"}
     check_answers(folder, out)
+
+
+def test_large_results_are_left_in_the_staging_folder(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """A folder that the driver and all executors reach; nothing is left there in the end."""
+    session.conf.set("spark.caladan.staging", tmp_path.as_uri())
+    try:
+        with caladan.connect(session) as db:
+            db.add("arc", [(i, i + 1) for i in range(STAGED)])
+            out = db.run(LINEAR, strategy="meshed", timeout=240)
+            assert out.answer.count() == STAGED * (STAGED + 1) // 2
+            assert [clique.strategy for clique in out.stats.cliques] == ["meshed"]
+            assert len(list(tmp_path.rglob("*.parquet"))) == WORKERS
+            assert out.answer.spark().where("B = A + 1").count() == STAGED
+        assert not list(tmp_path.rglob("*"))
+    finally:
+        session.conf.unset("spark.caladan.staging")
 
 
 @pytest.fixture
@@ -65,6 +89,24 @@ def test_a_process_is_killed(chain: caladan.Session, running: Cluster, number: i
     with later(chance.uniform(0.1, 4.0), kind, chance, signal.SIGKILL) as killed:
         check(chain)
     print(f"seed {SEED}: killed {kind.__name__} {killed}")
+
+
+@pytest.mark.timeout(300)
+def test_a_killed_run_goes_on_where_it_was(
+    chain: caladan.Session, running: Cluster, tmp_path: Path
+) -> None:
+    """A worker dies once tasks have saved a round; what comes after begins there."""
+    chance = random.Random(SEED)
+
+    def once_saved() -> list[int]:
+        return running.python_workers() if len(list(tmp_path.glob("*/*.saved"))) > WORKERS else []
+
+    with later(0.0, once_saved, chance, signal.SIGKILL) as killed:
+        out = chain.run(REACH, checkpoint=tmp_path, timeout=240)
+    assert killed
+    assert sorted(out.answer.rows()) == [(i,) for i in range(CHAIN + 1)]
+    assert [(c.strategy, c.resumed > 0) for c in out.stats.cliques] == [("meshed", True)]
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.timeout(300)

@@ -47,6 +47,9 @@ def test_unseen_keeps_the_first_of_each(values: list[int]) -> None:
     assert some[: sets.unseen(some, seen, some)].tolist() == list(dict.fromkeys(values))
     again = np.array(values, np.uint64)
     assert sets.unseen(again, seen, again) == 0
+    others = np.arange(256, dtype=np.uint64)
+    unknown = others[: sets.unknown(others, seen, others)].tolist()
+    assert unknown == [key for key in range(256) if key not in values]
 
 
 @given(st.lists(KEYS))
@@ -54,6 +57,8 @@ def test_word_sets(batches: list[list[int]]) -> None:
     seen = WordSet()
     known: set[int] = set()
     for batch in batches:
+        unknown = seen.unknown(np.array(batch, np.uint64)).tolist()
+        assert unknown == [key for key in batch if key not in known]
         new = seen.unseen(np.array(batch, np.uint64)).tolist()
         assert new == [key for key in dict.fromkeys(batch) if key not in known]
         known.update(batch)

@@ -8,7 +8,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TARGETS = ("install", "demo", "test", "lint", "format", "bench", "lock", "clean", "help")
+TARGETS = (
+    "install",
+    "demo",
+    "test",
+    "versions",
+    "lint",
+    "format",
+    "bench",
+    "lock",
+    "clean",
+    "help",
+)
 
 
 def make(*arguments: str) -> str:

@@ -1,8 +1,12 @@
-"""HyperCube: cyclic bodies solved in cells, whatever the shares, the types and the skew."""
+"""HyperCube: cyclic bodies solved in cells, whatever the shares, the types and the skew.
+
+By frames, which exchange facts, and by the strategy *cubed*, whose tasks take theirs from all.
+"""
 
 import itertools
 import math
 import warnings
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,8 +14,12 @@ from hypothesis import given, strategies as st
 from pyspark.sql import SparkSession
 
 import caladan
+from caladan.engines.spark import cliques
 from caladan.engines.spark.cube import spread
 from caladan.engines.spark.cube.shares import product, shares
+from caladan.engines.spark.tasks import job
+from caladan.engines.spark.tasks.work import Keeping
+from caladan.result import Stopped
 
 ARC = "database({arc(A: integer, B: integer)}).\n"
 EDGES = sorted({(i * i % 23, (i * 7 + 3) % 19) for i in range(160)})
@@ -61,6 +69,70 @@ def test_cells_find_what_there_is(
             answers.append(db.run(ARC + BODIES[name], strategy=strategy).answer.rows())
     assert answers[0] == answers[1]
     assert answers[1]
+
+
+MERGED = {
+    "groups": "t(A, count<C>) <- arc(A, B), arc(B, C), arc(C, A). query t(A, N).",
+    "one group": "t(count<C>) <- arc(A, B), arc(B, C), arc(C, A), A < B. query t(N).",
+    "sums and bests": """t(B, sum<S>, min<C>, max<A>) <- arc(A, B), arc(B, C), arc(C, A), S = A * C.
+        query t(B, S, C, A).""",
+    "least of texts": """t(B, min<S>) <- arc(A, B), arc(B, C), arc(C, A),
+        S = if(A < 3 then 'x' else 'y'). query t(B, S).""",
+    "several rules": """t(7, 7, 7). t(A, B, C) <- arc(A, B), arc(B, C), arc(C, A).
+        t(A, A, B) <- arc(A, B). query t(A, B, C).""",
+    "nothing": "t(A) <- arc(A, B), arc(B, C), arc(C, A), A > 999. query t(A).",
+    "no columns": "t() <- arc(A, B), arc(B, C), arc(C, A). query t().",
+    "a sum of nothing": "t(sum<A>) <- arc(A, B), arc(B, C), arc(C, A), A > 999. query t(N).",
+    "evened out": """t(sum<S>) <- arc(A, B), arc(B, C), arc(C, A), S = (A - B) * 100000000000000000.
+        query t(S).""",
+}  # fmt: skip
+CUBED = {**BODIES, **MERGED}
+
+
+@pytest.mark.parametrize("kept", ["held", "staged"])
+@pytest.mark.parametrize(("name", "parts"), [*((name, 4) for name in CUBED), ("triangles", 1)])
+def test_tasks_find_what_there_is(
+    spark: SparkSession, name: str, parts: int, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def so_many(_: Any) -> int:
+        return parts
+
+    if kept == "staged":
+        monkeypatch.setattr(job, "Keeping", partial(Keeping, few_bytes=0, rate=1e12))
+    monkeypatch.setattr(cliques, "parts_of", so_many)
+    answers: list[list[Any]] = []
+    for engine, strategy in ((spark, "cubed"), ("embedded", None)):
+        with caladan.connect(engine) as db, warnings.catch_warnings():
+            warnings.simplefilter("ignore", caladan.CaladanWarning)
+            db.add("arc", HUB)
+            with db.run(ARC + CUBED[name], strategy=strategy) as out:
+                answers.append(out.answer.rows())
+                if strategy is not None and name not in ("in recursion", "evened out"):
+                    assert "cubed" in {clique.strategy for clique in out.stats.cliques}
+    assert answers[0] == answers[1]
+
+
+def test_limits_of_tasks(spark: SparkSession) -> None:
+    with caladan.connect(spark) as db:
+        db.add("arc", HUB)
+        with pytest.raises(Stopped, match="more than 10 facts were derived") as stopped:
+            db.run(ARC + BODIES["triangles"], strategy="cubed", max_facts=10)
+        assert stopped.value.result.answer.count() > 10
+        # Fewer facts than all cells find together, for they find the same ones.
+        with db.run(ARC + BODIES["projected"], strategy="cubed", max_facts=70) as out:
+            assert out.answer.count() <= 70
+
+
+def test_mistakes_are_told_as_ever(spark: SparkSession) -> None:
+    text = ARC + "t(A, D) <- arc(A, B), arc(B, C), arc(C, A), D = A div (B - C). query t(A, D)."
+    said: list[str] = []
+    for engine in (spark, "embedded"):
+        with caladan.connect(engine) as db, pytest.raises(caladan.CaladanError) as raised:
+            db.add("arc", HUB)
+            db.run(text, strategy="cubed" if engine is spark else None)
+        said.append(str(raised.value))
+    assert said[0] == said[1]
+    assert "C040" in said[0]
 
 
 def test_few_facts_are_joined(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,6 +128,9 @@ def test_what_spark_writes_is_read_back(db: cal.Session, tmp_path: Path, format:
         db.run(program).answer.write(tmp_path / "out", format=format)
     db.add("p", tmp_path / "out", format=format)
     assert sorted(db.run(program).answer.rows()) == sorted(rows)
+    with cal.connect("embedded") as here:
+        here.add("p", tmp_path / "out", format=format)
+        assert sorted(here.run(program).answer.rows()) == sorted(rows)
 
 
 def test_a_tab_does_not_go_into_a_tsv_file(db: cal.Session, tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from caladan.engines.embedded.engine import EmbeddedEngine
 from caladan.engines.embedded.tables import LoadedTable
 from caladan.engines.spark.choice import choices, why_not_pivoted
 from caladan.engines.spark.sub import program_of
-from caladan.engines.spark.tasks.parts import falls_to, in_part
+from caladan.engines.spark.tasks.hashing import falls_to
+from caladan.engines.spark.tasks.parts import in_part
 from caladan.events import Events
 from caladan.language import parse
 from caladan.options import Options
@@ -95,6 +96,18 @@ def test_what_cannot_be_parted_says_why(text: str, reason: str) -> None:
     assert reason in (why_not_pivoted(clique) or "")
     assert [c.strategy for c in choices(clique, 3_000_000)] == ["meshed", "frame"]
     assert reason in choices(clique, 3_000_000)[0].reason
+
+
+@pytest.mark.parametrize(
+    ("facts", "tasks", "first"),
+    [(3_000_000, 8, "single"), (3_000_000, 9, "meshed"), (20_000_001, 2, "meshed")],
+)
+def test_few_tasks_do_not_exchange_facts(facts: int, tasks: int, first: str) -> None:
+    text = "p(A, B) <- arc(A, B). p(A, B) <- p(A, C), p(C, B). query p(A, B)."
+    (clique,) = compiled(text).cliques
+    assert choices(clique, facts, tasks=tasks)[0].strategy == first
+    (clique,) = compiled(PIVOTED["closure"]).cliques
+    assert choices(clique, facts, tasks=tasks)[0].strategy == "pivoted"
 
 
 @pytest.mark.parametrize(

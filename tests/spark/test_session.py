@@ -14,6 +14,8 @@ from caladan.errors import CaladanError
 
 SQUARES = "database({n(A: integer)}). sq(A, B) <- n(A), B = A * A. query sq(A, B)."
 
+SLOTS = "spark.scheduler.barrier.maxConcurrentTasksCheck"
+
 
 def settings_of(spark: SparkSession) -> Mapping[str, str]:
     return dict(cast("Any", spark.conf).getAll)
@@ -53,6 +55,14 @@ def test_a_moved_frame_is_governed_by_its_new_session(spark: SparkSession) -> No
     assert frame.count() == 10
 
 
+def test_our_own_settings_may_be_made_while_the_session_runs(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.caladan.staging", "file:///somewhere")
+    session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    assert child(session).conf.get("spark.caladan.staging") == "file:///somewhere"
+    assert child(session).conf.get("spark.sql.session.timeZone") == "UTC"
+
+
 def partitions(frame: DataFrame) -> int:
     return frame.rdd.getNumPartitions()
 
@@ -64,10 +74,12 @@ from pyspark import SparkContext
 with caladan.connect("spark", master="local[1]", conf={{"spark.driver.memory": "1g"}}) as db:
     db.add("n", [(3,)])
     print(db.run({SQUARES!r}).answer.rows())
+    # Tasks that wait for slots which are not there are given up in seconds, not minutes.
+    print(SparkContext._active_spark_context.getConf().get("{SLOTS}.maxFailures"))
 print(SparkContext._active_spark_context)
 """
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=200, check=True
     )
-    assert done.stdout == "[(3, 9)]\nNone\n"
+    assert done.stdout == "[(3, 9)]\n10\nNone\n"
     assert done.stderr == ""

@@ -262,3 +262,17 @@ def test_reading_right_data_takes_one_job(spark: SparkSession, tmp_path: Path, f
     jobs = len(set(tracker.getJobIdsForGroup()) - before)
     assert jobs == (2 if format == "parquet" else 1)  # Spark looks up the schema of Parquet in one
     table.close()
+
+
+def test_decimals_keep_their_width(spark: SparkSession, tmp_path: Path) -> None:
+    """What was decimal(10,2) comes out as that: as a frame, as Arrow, and in what Spark writes."""
+    rows = [(Decimal("12.50"), Decimal("0.125")), (Decimal("-99999999.99"), Decimal("9.999"))]
+    frame = spark.createDataFrame(rows, "a decimal(10,2), b decimal(4,3)")
+    with caladan.connect(spark) as db:
+        db.add("p", frame)
+        answer = db.run("q(A, max<B>) <- p(A, B). query q(A, B).").answer
+        assert answer.spark().dtypes == [("A", "decimal(10,2)"), ("B", "decimal(4,3)")]
+        assert answer.arrow().schema.types == [pa.decimal128(10, 2), pa.decimal128(4, 3)]
+        assert sorted(answer.rows()) == sorted(rows)
+        answer.write(tmp_path / "out", format="parquet")
+    assert spark.read.parquet(str(tmp_path / "out")).dtypes[0][1] == "decimal(10,2)"

@@ -169,7 +169,7 @@ def test_what_the_embedded_engine_does_not_do_is_done_by_frames(spark: SparkSess
 
 
 def test_an_unknown_strategy(db: caladan.Session) -> None:
-    with pytest.raises(caladan.CaladanError, match="there are single, pivoted, meshed, frame"):
+    with pytest.raises(caladan.CaladanError, match="are single, cubed, pivoted, meshed, frame"):
         db.run(CLOSURE, strategy="magic")
 
 
@@ -246,22 +246,40 @@ def test_data_of_spark_goes_to_tasks_and_back(spark: SparkSession) -> None:
 # ── Nothing is left behind ───────────────────────────────────────────────────────────────────────
 
 
+TRIANGLES = ARC + "t(A, B, C) <- arc(A, B), arc(B, C), arc(A, C). query t(A, B, C)."
+MANY = (  # a strategy that asks for a job a round has fewer turns
+    *(("single", CLOSURE), ("pivoted", CLOSURE), ("cubed", TRIANGLES), ("meshed", CLOSURE)) * 4,
+    *(("single", CLOSURE), ("pivoted", CLOSURE), ("frame", CLOSURE), ("cubed", TRIANGLES)),
+)
+
+
 def test_many_runs_neither_grow_nor_slow_down(spark: SparkSession) -> None:
     context: Any = spark.sparkContext
+
+    def stored() -> int:
+        return context._jsc.sc().getPersistentRDDs().size()
+
     gc.collect()
-    threads, stored = threading.active_count(), context._jsc.sc().getPersistentRDDs().size()
+    threads, before = threading.active_count(), stored()
     seconds: list[float] = []
     with caladan.connect(spark) as db:
-        db.add("arc", CHAIN)
+        db.add("arc", [(0, 1), (1, 2), (0, 2)])
+        with db.run(CLOSURE, strategy="frame") as out:  # brings the data to Spark, to stay there
+            assert out.answer.count() == 3
+        with_data = stored()
         for i in range(200):
+            strategy, text = MANY[i % len(MANY)]
             started = time.perf_counter()
-            with db.run(CLOSURE, strategy=("single", "pivoted")[i % 2]) as out:
-                assert out.answer.count() == 210
-            seconds.append(time.perf_counter() - started)
+            with db.run(text, strategy=strategy) as out:
+                assert out.stats.strategy == strategy
+                assert out.answer.count() == (1 if text is TRIANGLES else 3)
+            if strategy == "single":
+                seconds.append(time.perf_counter() - started)
         engine: Any = db._engine
         folder = Path(engine._staging.folder)
         assert list(folder.iterdir()) == []
+        assert stored() <= with_data
     assert not folder.exists()
     assert threading.active_count() <= threads + 2  # PySpark keeps connections for its threads
-    assert context._jsc.sc().getPersistentRDDs().size() <= stored
-    assert min(seconds[180:]) < 3 * min(seconds[:20])
+    assert stored() <= before
+    assert min(seconds[-10:]) < 3 * min(seconds[:10])

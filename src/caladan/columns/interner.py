@@ -72,6 +72,7 @@ class Tuples:
     """Ids of tuples of words: pairs are numbered, then pairs of an id and the next word."""
 
     def __init__(self, arity: int) -> None:
+        self._arity = arity
         self._layers = [Interner() for _ in range(max(arity - 1, 1))]
 
     def __len__(self) -> int:
@@ -81,6 +82,18 @@ class Tuples:
     def nbytes(self) -> int:
         """The bytes of all layers."""
         return sum(layer.nbytes for layer in self._layers)
+
+    def columns(self) -> list[Words]:
+        """The columns of all tuples, in the order of their ids."""
+        keys = self._layers[-1].keys
+        if self._arity < 2:
+            return [keys.astype(np.uint32)][: self._arity]
+        found: list[Words] = []
+        for layer in reversed(self._layers[:-1]):
+            found.append(keys.astype(np.uint32))
+            keys = layer.keys[keys >> np.uint64(32)]
+        first = (keys >> np.uint64(32)).astype(np.uint32)
+        return [first, keys.astype(np.uint32), *reversed(found)]
 
     def ids(self, columns: Sequence[Words], rows: int) -> tuple[Words, Counts]:
         """The id of each row, and the positions of the rows that were new."""

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from caladan.columns import pool
 from caladan.columns.index import present
 from caladan.columns.layout import BLOCK, Keys, Mask, Words, first_rows
 from caladan.columns.packing import Packing
@@ -115,11 +116,14 @@ class PackedRelation:
 
     def add_keys(self, keys: Keys) -> None:
         """Facts as keys of the base packing; any thread may add some. The array is taken over."""
+        tried = len(keys)
+        if self._seen is not None and pool.threads() > 1:
+            keys = self._seen.unknown(keys)  # most is known; only the rest waits for its turn
         with self._adding:
+            self._tried += tried
             self._add_keys(keys)
 
     def _add_keys(self, keys: Keys) -> None:
-        self._tried += len(keys)
         if self._seen is not None:
             new = self._seen.unseen(keys)
             keys = new if 2 * len(new) > len(keys) else new.copy()

@@ -213,6 +213,16 @@ class GroupRelation(RowRelation):
         zero = np.zeros(rows, np.uint32)
         self._append([by_column.get(c, zero) for c in range(self.arity)], rows)
 
+    def restore(self, columns: Sequence[Words], rows: int) -> None:
+        """More groups with all their columns, none of them in the delta."""
+        self._append(columns, rows)
+        self.change(np.empty(0, np.int64), {})
+
+    @property
+    def changed_rows(self) -> Counts:
+        """The groups in the delta."""
+        return self._changed_rows
+
     def change(self, rows: Counts, values: Mapping[int, Words]) -> None:
         """Give groups new values, each group once; they are the delta of the next round."""
         for column, words in values.items():

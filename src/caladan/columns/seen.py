@@ -1,7 +1,8 @@
 """What a relation has seen: a set of keys that tells new ones from known ones, without sorting.
 
 A `Bitmap` has a bit for every possible key; a `WordSet` hashes words of 64 keys. Both take a batch
-in any order and give back the keys that were new, each once.
+in any order and give back the keys that were new, each once. One thread at a time may add; others
+may ask meanwhile what is unknown, which throws out most of a batch without waiting for their turn.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ class Seen(Protocol):
         """The keys that are new, each once; now they are known. The array is overwritten."""
         ...
 
+    def unknown(self, keys: Keys) -> Keys:
+        """The keys that are new, or were a moment ago. The array is overwritten."""
+        ...
+
 
 class Bitmap:
     """A bit for every key of so many bits."""
@@ -39,6 +44,9 @@ class Bitmap:
 
     def unseen(self, keys: Keys) -> Keys:
         return keys[: bitmap_kernels.unseen(keys, self._words, keys)]
+
+    def unknown(self, keys: Keys) -> Keys:
+        return keys[: bitmap_kernels.unknown(keys, self._words, keys)]
 
 
 class WordSet:
@@ -66,3 +74,8 @@ class WordSet:
                 continue
             at = unseen_words(keys, at, self._table, room, self._done, keys)
         return keys[: self._done[0]]
+
+    def unknown(self, keys: Keys) -> Keys:
+        from caladan.columns.kernels.wordset import unknown_words
+
+        return keys[: unknown_words(keys, self._table, keys)]

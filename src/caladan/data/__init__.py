@@ -7,4 +7,5 @@ files.py     files on this machine, with the line and column of whatever is wron
 memory.py    lists, dicts, data frames and Arrow tables
 problems.py  what every reader says about bad data
 schema.py    column types and Arrow types
+widths.py    how many digits the decimals of some data have
 """

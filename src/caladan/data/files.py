@@ -32,6 +32,21 @@ def columnar(path: Path, source: Source) -> Any:
     return ds.dataset(path, format=source.format, partitioning="hive")
 
 
+def schema_of(dataset: Any) -> pa.Schema:
+    """The columns of a file: a number that Spark writes to ORC and means as a moment is one."""
+    return pa.schema(
+        [
+            field.with_type(pa.timestamp("us")) if _is_moment(field) else field
+            for field in dataset.schema
+        ]
+    )
+
+
+def _is_moment(field: Any) -> bool:
+    meant = (field.metadata or {}).get(b"spark.sql.catalyst.type")
+    return meant == b"timestamp_ntz" and pa.types.is_int64(field.type)
+
+
 def _read_file(
     relation: str, path: Path, source: Source, columns: Sequence[Column], bad: list[BadRow]
 ) -> pa.Table:
@@ -43,7 +58,8 @@ def _read_file(
             return text.read(relation, str(path), raw, source, columns, bad)
         if source.format == "json":
             return json_rows.read(relation, str(path), utf8.content(path), columns, bad)
-        table = columnar(path, source).to_table()
+        dataset = columnar(path, source)
+        table = dataset.to_table().cast(schema_of(dataset))
     except (OSError, EOFError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else None
         what = reason or f"not a readable {path.suffix[1:] or source.format} file"

@@ -34,7 +34,8 @@ ARROW: dict[Type, pa.DataType] = {
 DECIMAL: Final = f"decimal({DECIMAL_DIGITS},{DECIMAL_SCALE})"
 """The type of decimals as SQL spells it."""
 
-_DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)", re.IGNORECASE)
+DECIMAL_SPELLED: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)", re.IGNORECASE)
+"""A type of decimals, of whichever width."""
 
 
 _BINARIES: Final[tuple[Any, ...]] = (
@@ -87,7 +88,7 @@ def decimal_type(spelled: str) -> Type | None:
 
     Those that may have more digits than a column keeps, such as a mean, leave SQL as doubles.
     """
-    found = _DECIMAL.fullmatch(spelled)
+    found = DECIMAL_SPELLED.fullmatch(spelled)
     if found is None:
         return None
     digits, scale = int(found[1]), int(found[2])

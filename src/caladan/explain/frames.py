@@ -1,6 +1,7 @@
 """The physical plan of the spark engine.
 
-A relation is drawn in full where it is first needed and only named after that. A clique is a
+A relation is drawn in full where it is first needed and only named after that; one that is very
+deep down gets a tree of its own. A clique is a
 `Recursion`, with the strategy it would have if its inputs were large, and why: `ExitExchange`
 brings its first facts to where they belong, `RecExchange` what each round derives. Outside of
 recursion, joins, unions and aggregates are the DataFrame operations that Spark is handed; which
@@ -14,7 +15,7 @@ from typing import Final
 
 from caladan.analysis.core import CoreGoal, RelationInfo, Term
 from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
-from caladan.engines.spark.choice import SMALL_INPUTS, choices
+from caladan.engines.spark.choice import NO_TASKS, SMALL_INPUTS, Choice, choices
 from caladan.engines.spark.layout import partitioning
 from caladan.explain.labels import Labels, labels
 from caladan.explain.operators import cut, is_identity, join_columns, projected
@@ -35,6 +36,8 @@ from caladan.operators.tree import (
 )
 from caladan.program import Constant
 
+_DEEPEST: Final = 50  # relations above each other in one tree
+
 _SMALL: Final = (
     f"Inputs of at most {SMALL_INPUTS:,} facts in all are evaluated by one task (strategy: single)."
 )
@@ -44,15 +47,19 @@ _JOINS: Final = (
 )
 
 
-def frames(program: DeltaProgram, wanted: Iterable[str], partitions: int | None) -> str:
-    """A tree below each goal and each wanted relation."""
-    drawing = _Drawing(program, partitions)
+def frames(
+    program: DeltaProgram, wanted: Iterable[str], partitions: int | None, *, has_tasks: bool = True
+) -> str:
+    """A tree below each goal and each wanted relation; without tasks, all of it is frames."""
+    drawing = _Drawing(program, partitions, has_tasks)
     trees = [Tree(_goal(g), (drawing.goal(g),)) for g in program.goals]
     trees += [Tree(f"Relation {name}", (drawing.relation(name),)) for name in wanted]
+    for name in drawing.below:  # grows meanwhile
+        trees.append(Tree(f"Relation {name}", (drawing.relation(name),)))
     if not trees:
         return "(nothing to evaluate)"
-    notes = [_SMALL, *([_JOINS] if drawing.has_joins else [])]
-    return "\n\n".join([*map(draw, trees), "\n".join(notes)])
+    notes = [*([_SMALL] if has_tasks else []), *([_JOINS] if drawing.has_joins else [])]
+    return "\n\n".join([*map(draw, trees), *(["\n".join(notes)] if notes else [])])
 
 
 def _goal(goal: CoreGoal) -> str:
@@ -60,14 +67,17 @@ def _goal(goal: CoreGoal) -> str:
 
 
 class _Drawing:
-    def __init__(self, program: DeltaProgram, partitions: int | None) -> None:
+    def __init__(self, program: DeltaProgram, partitions: int | None, has_tasks: bool) -> None:
         self._program = program
+        self._has_tasks = has_tasks
         self._partitions = "n" if partitions is None else str(partitions)
         self._home = {name: c for c in program.cliques for name in c.relations}
         self._drawn: set[str] = set()
         self._is_in_recursion = False
         self._broadcasts = False
+        self._depth = 0
         self.has_joins = False
+        self.below: list[str] = []  # what is too deep where it is first needed
 
     def goal(self, goal: CoreGoal) -> Tree:
         """The relation a goal reads, with its selection."""
@@ -84,9 +94,15 @@ class _Drawing:
             return Tree(f"Scan {_shown(info)}")
         if name in self._drawn:
             return Tree(f"Relation {_shown(info)}, see above")
+        if self._depth >= _DEEPEST:
+            if name not in self.below:
+                self.below.append(name)
+            return Tree(f"Relation {_shown(info)}, see below")
         self._drawn.update(clique.relations)
         outer, self._is_in_recursion = self._is_in_recursion, clique.is_recursive
+        self._depth += 1
         tree = self._recursion(clique) if clique.is_recursive else self._derived(clique, info)
+        self._depth -= 1
         self._is_in_recursion = outer
         return tree
 
@@ -118,7 +134,7 @@ class _Drawing:
     def _recursion(self, clique: DeltaClique) -> Tree:
         infos = [self._program.relations[name] for name in clique.relations]
         outputs = " ".join(f"[{_columns(info)}]" for info in infos)
-        chosen = choices(clique, None)[0]
+        chosen = choices(clique, None)[0] if self._has_tasks else Choice("frame", NO_TASKS)
         children: list[Tree] = []
         for info in infos:
             exits = [
@@ -127,7 +143,7 @@ class _Drawing:
             ]
             if exits:
                 children.append(self._exchange("ExitExchange", clique, info, exits))
-            self._broadcasts = True  # tasks have all that is finished
+            self._broadcasts = self._has_tasks  # they have all that is finished
             rules = [self._rule(r) for r in clique.delta_rules if r.rule.head == info.name]
             self._broadcasts = False
             tree = self._exchange("RecExchange", clique, info, rules)

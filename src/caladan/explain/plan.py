@@ -2,6 +2,7 @@
 
 spark       a tree below each goal: cliques as `Recursion` with their exchanges, everything else as
             the DataFrame operations it becomes
+connect     the same with Spark Connect, where there are no tasks of ours
 embedded    the delta rules with their guards and the arrangements they look things up in
 reference   one line: it evaluates every rule over all facts until nothing is new
 """
@@ -22,7 +23,8 @@ def plan(compiled: Compiled, engine: str, partitions: int | None) -> str:
         case "embedded":
             return _embedded(compiled)
         case _:
-            return frames(compiled.delta, compiled.demanded.wanted, partitions)
+            wanted, has_tasks = compiled.demanded.wanted, engine != "connect"
+            return frames(compiled.delta, wanted, partitions, has_tasks=has_tasks)
 
 
 def _reference(compiled: Compiled) -> str:

@@ -18,8 +18,9 @@ from pyspark.sql import DataFrame, SparkSession, functions as sf
 from caladan.data.schema import ARROW, DECIMAL, decimal_type
 from caladan.data.source import Source, source
 from caladan.engines.interface import Table
+from caladan.engines.spark.connect import is_connect
 from caladan.engines.spark.failures import first_line, quietly
-from caladan.engines.spark.session import created, moved
+from caladan.engines.spark.session import beside, created, moved
 from caladan.errors import Source as Written
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type
@@ -70,7 +71,7 @@ class SparkSQL:
     def __init__(self, session: SparkSession, written: Written) -> None:
         self.session = session
         self._written = written
-        self._child = session.newSession()
+        self._child = beside(session)
         for key, value in _SETTINGS.items():
             self._child.conf.set(key, value)
         self._stem = f"caladan_{uuid.uuid4().hex}"
@@ -101,7 +102,8 @@ class SparkSQL:
         except (PySparkException, Py4JError) as problem:
             raise refused(_message(problem), tree, self._written) from None
         finally:
-            for each in names:
+            # With Connect a query is text until it runs: its views stay, in a session of our own.
+            for each in () if is_connect(self._child) else names:
                 self._child.catalog.dropTempView(each)
 
     def nulls(self, frame: Frame) -> list[str]:

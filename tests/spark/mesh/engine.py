@@ -9,6 +9,8 @@ from caladan.delta.program import DeltaProgram
 from caladan.engines.embedded.engine import EmbeddedEngine, given_facts
 from caladan.engines.embedded.tables import LoadedTable
 from caladan.engines.interface import Table
+from caladan.engines.spark.mesh.heavy import Splitting
+from caladan.engines.spark.mesh.part import Part
 from caladan.engines.spark.sub import program_of
 from caladan.events import Events
 from caladan.options import Options
@@ -17,8 +19,15 @@ from caladan.options import Options
 class PartsEngine(EmbeddedEngine):
     """Evaluates delta programs with several parts in this process."""
 
-    def __init__(self, tasks: int, *, local: bool = False) -> None:
-        self.tasks, self.local = tasks, local
+    def __init__(
+        self,
+        tasks: int,
+        *,
+        local: bool = False,
+        splitting: Splitting = Splitting(),  # noqa: B008
+    ) -> None:
+        self.tasks, self.local, self.splitting = tasks, local, splitting
+        self.heavy = 0
 
     def run(
         self, program: DeltaProgram, store: Mapping[str, Table], options: Options, events: Events
@@ -28,7 +37,7 @@ class PartsEngine(EmbeddedEngine):
             sub = program_of(program, [clique])
             if clique.is_recursive:
                 given = given_facts(sub, tables)
-                parts, _ = run_parts(sub, given, self.tasks, local=self.local)
+                parts = self.parts(sub, given)
                 for name in clique.relations:
                     owned = [part.owned(name).arrow() for part in parts]
                     found = owned[0] if not owned[0].num_columns else pa.concat_tables(owned)
@@ -37,3 +46,9 @@ class PartsEngine(EmbeddedEngine):
                 tables.update(super().run(sub, tables, options, events))
         derived = [name for name, info in program.relations.items() if info.is_derived]
         return {name: tables[name] for name in derived}
+
+    def parts(self, program: DeltaProgram, given: Mapping[str, pa.Table]) -> list[Part]:
+        """The parts of a recursive clique after their last round."""
+        parts, _ = run_parts(program, given, self.tasks, local=self.local, splitting=self.splitting)
+        self.heavy += parts[0].heavy
+        return parts

@@ -11,11 +11,17 @@ import pytest
 
 from caladan.engines.spark.mesh.greeting import Door, Doorway, PeerLost
 from caladan.engines.spark.mesh.links import Links
+from caladan.engines.spark.mesh.secure import Secure
 
 KEY = b"k" * 32
 
 
-def mesh(tasks: int, work: Callable[[int, Links], Any], patience: float = 20.0) -> list[Any]:
+def mesh(
+    tasks: int,
+    work: Callable[[int, Links], Any],
+    patience: float = 20.0,
+    secure: Secure | None = None,
+) -> list[Any]:
     """What the tasks return, or the exceptions they end with."""
     doorways = [Doorway("127.0.0.1", tasks) for _ in range(tasks)]
     doors = [each.door for each in doorways]
@@ -24,7 +30,7 @@ def mesh(tasks: int, work: Callable[[int, Links], Any], patience: float = 20.0) 
     def run(me: int) -> None:
         links = None
         try:
-            links = Links(doorways[me].meet(me, doors, KEY, 20), patience)
+            links = Links(doorways[me].meet(me, doors, KEY, 20, secure), patience)
             results[me] = work(me, links)
             links.farewell()
         except Exception as problem:

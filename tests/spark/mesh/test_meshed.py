@@ -80,6 +80,24 @@ def test_what_is_told(spark: SparkSession) -> None:
     assert out.stats.bytes_shuffled
 
 
+def test_a_hub_is_split(spark: SparkSession) -> None:
+    """A hundred thousand ways go through it; one task would have all of them."""
+    db = caladan.connect(spark)
+    db.add("arc", [(i, 0) for i in range(1, 301)] + [(0, i) for i in range(301, 651)])
+    out = db.run(CLOSURE, strategy="meshed")
+    assert out.answer.count() == 300 * 350 + 650
+    assert out.stats.cliques[0].split == 1
+    assert "split 1 frequent value" in str(out.stats)
+
+
+@pytest.mark.parametrize("given", ["much", "-1", "nan", "inf"])
+def test_a_setting_that_is_no_number(given: str) -> None:
+    with pytest.raises(caladan.CaladanError, match="must be a number from 0 on") as problem:
+        job._number({job.SPLIT: given}, job.SPLIT, 0.5)
+    assert problem.value.diagnostics[0].code == "C050"
+    assert job._number({}, job.SPLIT, 0.5) == 0.5
+
+
 def test_max_rounds(db: caladan.Session) -> None:
     with pytest.raises(Stopped, match="5 rounds were not enough to finish `n`") as stopped:
         db.run(COUNTING, max_rounds=5, strategy="meshed")

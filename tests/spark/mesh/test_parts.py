@@ -5,38 +5,48 @@ import warnings
 import pytest
 from hypothesis import given, strategies as st
 from tests.differential.running import check_same, run
-from tests.programs.compare import difference
+from tests.programs.answers import check_answers
 from tests.programs.corpus import Folder
 from tests.spark.mesh.engine import PartsEngine
 from tests.spark.mesh.recursive import RECURSIVE
 from tests.strategies.random_programs import RandomProgram, random_programs
 
 import caladan
+from caladan.engines.spark.mesh.heavy import Splitting
 from caladan.language.deals import unparse
 from caladan.session import Session
 
+NEVER = Splitting(0)
+OFTEN = Splitting(share=1e-6, least=1)  # every value that could be split is
+SOMETIMES = Splitting(share=1.0, least=1)
 
-@pytest.mark.parametrize(("tasks", "local"), [(1, False), (2, False), (3, False), (3, True)])
+
+@pytest.mark.parametrize(
+    ("tasks", "local", "splitting"),
+    [(1, False, NEVER), (2, False, NEVER), (3, True, NEVER), (3, False, OFTEN), (2, True, OFTEN)],
+)
 @pytest.mark.parametrize("folder", RECURSIVE, ids=lambda folder: folder.name)
-def test_program(folder: Folder, tasks: int, local: bool) -> None:
-    db = Session(PartsEngine(tasks, local=local))
+def test_program(folder: Folder, tasks: int, local: bool, splitting: Splitting) -> None:
+    db = Session(PartsEngine(tasks, local=local, splitting=splitting))
     for relation, path in folder.facts.items():
         db.add(relation, path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", caladan.CaladanWarning)
         out = db.run(folder.file, params=folder.params)
-    found = dict(zip(folder.queries(), out.answers, strict=True))
-    found.update({stem: out[name] for name, stem in folder.exports().items()})
-    for stem, relation in found.items():
-        wanted = folder.expected(stem)
-        different = difference(relation.rows(), wanted.rows, ordered=folder.is_ordered)
-        assert different is None, f"{stem}: {different}"
+    check_answers(folder, out)
 
 
-@given(random_programs(layers=6), st.sampled_from([2, 3]), st.booleans())
-def test_random_programs(given: RandomProgram, tasks: int, local: bool) -> None:
+@given(
+    random_programs(layers=6),
+    st.sampled_from([2, 3]),
+    st.booleans(),
+    st.sampled_from([NEVER, OFTEN, SOMETIMES]),
+)
+def test_random_programs(
+    given: RandomProgram, tasks: int, local: bool, splitting: Splitting
+) -> None:
     text = unparse(given.program)
-    db = Session(PartsEngine(tasks, local=local))
+    db = Session(PartsEngine(tasks, local=local, splitting=splitting))
     for name, rows in given.facts.items():
         db.add(name, rows)
     with warnings.catch_warnings():

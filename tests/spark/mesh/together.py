@@ -1,14 +1,20 @@
 """Parts of a clique side by side in one process, each on a thread, exchanging through memory."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from caladan.delta.program import DeltaProgram
+from caladan.engines.spark.mesh.heavy import Splitting
+from caladan.engines.spark.mesh.keeping import Keeper
 from caladan.engines.spark.mesh.part import Part
 from caladan.engines.spark.mesh.rounds import Bounds, Ending, rounds
+
+
+class Lost(Exception):
+    """A task is lost."""
 
 
 class Room:
@@ -23,11 +29,16 @@ class Room:
 class Seat:
     """The place of one task in the room."""
 
-    def __init__(self, room: Room, me: int) -> None:
+    def __init__(self, room: Room, me: int, lasting: int | None = None) -> None:
         self.room, self.me = room, me
         self.bytes = 0
+        self.left = lasting
 
     def exchange(self, messages: Sequence[Sequence[Any] | None]) -> list[bytearray | None]:
+        if self.left is not None:
+            if not self.left:
+                raise Lost
+            self.left -= 1
         for task, buffers in enumerate(messages):
             if task != self.me and buffers is not None:
                 self.room.table[self.me, task] = bytearray(b"".join(buffers))
@@ -48,8 +59,14 @@ def run_parts(
     bounds: Bounds = Bounds(),  # noqa: B008
     *,
     local: bool = False,
+    keeper: Callable[[Part, int], Keeper | None] = lambda _, __: None,
+    lasting: int | None = None,
+    splitting: Splitting = Splitting(),  # noqa: B008
 ) -> tuple[list[Part], list[Ending]]:
-    """The parts after their last round, and how it ended for each."""
+    """The parts after their last round, and how it ended for each.
+
+    `keeper` makes those of the parts; after `lasting` exchanges the tasks are lost.
+    """
     room = Room(tasks)
     parts: list[Part | None] = [None] * tasks
     endings: list[Ending | None] = [None] * tasks
@@ -57,12 +74,14 @@ def run_parts(
 
     def work(me: int) -> None:
         try:
-            part = parts[me] = Part(program, tables, me, tasks, lambda: None)
-            endings[me] = rounds(part, Seat(room, me), bounds, local=local)
+            part = parts[me] = Part(program, tables, me, tasks, lambda: None, splitting)
+            seat = Seat(room, me, lasting)
+            endings[me] = rounds(part, seat, bounds, local=local, keeper=keeper(part, me))
         except BaseException as failure:
             if not isinstance(failure, threading.BrokenBarrierError):
                 failures.append(failure)
-            room.barrier.abort()
+            if not isinstance(failure, Lost):  # all are lost at the same moment
+                room.barrier.abort()
 
     threads = [threading.Thread(target=work, args=(me,)) for me in range(tasks)]
     for thread in threads:

@@ -128,3 +128,14 @@ def unseen(keys: Array, seen: Array, out: Array) -> Scalar:
         out[written] = key
         written += u8((before & bit) == u8(0))
     return written
+
+
+@kernel("i8(u8[::1], u8[::1], u8[::1])")
+def unknown(keys: Array, seen: Array, out: Array) -> Scalar:
+    """The keys whose bit in a bitmap is not set, which stays as it is; `out` may be the keys."""
+    written = u8(0)
+    for i in range(keys.size):
+        key = keys[i]
+        out[written] = key
+        written += u8((seen[key >> u8(6)] >> (key & u8(63))) & u8(1) == u8(0))
+    return written

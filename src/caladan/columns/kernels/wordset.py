@@ -68,6 +68,31 @@ def unseen_words(
     return i
 
 
+@kernel("i8(u8[::1], u8[::1], u8[::1])")
+def unknown_words(keys: Array, table: Array, out: Array) -> Scalar:
+    """The keys that are not in the set, which stays as it is; `out` may be the keys themselves.
+
+    Another thread may be adding meanwhile: then a key it adds may still count as unknown. A word's
+    number is written before its bits, and bits only come, so no key is taken for known wrongly.
+    """
+    mask = u8((table.size >> 1) - 1)
+    written = u8(0)
+    last = u8(0)
+    bits = u8(0)
+    for i in range(keys.size):
+        key = keys[i]
+        number = (key >> u8(6)) + u8(1)
+        if number != last:
+            at = place_of(number, mask)
+            while table[at + at] != number and table[at + at] != u8(0):
+                at = (at + u8(1)) & mask
+            bits = table[at + at + u8(1)] if table[at + at] == number else u8(0)
+            last = number
+        out[written] = key
+        written += u8((bits >> (key & u8(63))) & u8(1) == u8(0))
+    return written
+
+
 @kernel("void(u8[::1], u8[::1])")
 def refill_words(old: Array, table: Array) -> None:
     """Put the words of a table into a larger, empty one."""

@@ -13,12 +13,13 @@ import time
 import uuid
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from threading import Event, current_thread, main_thread
-from typing import Any, Final, Generic, TypeVar, cast
+from threading import Event, Thread, current_thread, main_thread
+from typing import Final, Generic, TypeVar
 
 from pyspark import InheritableThread, SparkContext
 
 from caladan.engines.interface import Stopped
+from caladan.engines.spark.connect import Jobs
 from caladan.engines.spark.failures import quietly
 from caladan.engines.spark.strategies import Stopping
 
@@ -46,12 +47,12 @@ class Attended(Generic[T]):
 
     def __init__(
         self,
-        context: SparkContext,
+        jobs: Jobs,
         work: Callable[[Callable[[], None]], T],
         stopping: Stopping | None = None,
         tag: str | None = None,
     ) -> None:
-        self._context = cast("Any", context)
+        self._jobs = jobs
         self._work = work
         self._tag = tag or new_tag()
         self._ending = Event()
@@ -62,7 +63,7 @@ class Attended(Generic[T]):
 
     def run(self, deadline: float | None = None) -> T:
         """Do the work; TimeOver past the deadline, KeyboardInterrupt if the user wants to stop."""
-        InheritableThread(target=self._do, daemon=True).start()
+        self._thread().start()
         with _interruptible():
             try:
                 self._watch(deadline)
@@ -73,6 +74,11 @@ class Attended(Generic[T]):
         if self._problem is not None:
             raise self._problem
         return self._result[0]
+
+    def _thread(self) -> Thread:
+        """A thread that has what PySpark keeps for this one; Connect keeps nothing but tags."""
+        kind = InheritableThread if isinstance(self._jobs, SparkContext) else Thread
+        return kind(target=self._do, daemon=True)
 
     def _watch(self, deadline: float | None) -> None:
         while not self._done.is_set():
@@ -88,7 +94,7 @@ class Attended(Generic[T]):
 
     def _do(self) -> None:
         try:
-            self._context.addJobTag(self._tag)
+            self._jobs.addJobTag(self._tag)
             with quietly():
                 self._result.append(self._work(self._check))
         except BaseException as problem:
@@ -108,7 +114,7 @@ class Attended(Generic[T]):
         if asked:
             self._done.wait(_GRACE)
         while not self._done.is_set():
-            self._context.cancelJobsWithTag(self._tag)
+            self._jobs.cancelJobsWithTag(self._tag)
             self._done.wait(_PATIENCE)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from caladan.data.schema import empty_table
-from caladan.engines.spark.choice import SMALL_INPUTS
+from caladan.engines.spark.choice import ENOUGH_FOR_ONE
 from caladan.engines.spark.expressions import raised
 from caladan.engines.spark.failures import BAD_ROW
 from caladan.engines.spark.fields import Field
@@ -93,8 +93,11 @@ def table(
 
 
 def from_process(found: pa.Table, columns: tuple[Column, ...], workspace: Workspace) -> SparkTable:
-    """A table of rows that were read in this process: few of them stay here."""
-    if found.num_rows <= SMALL_INPUTS:
+    """A table of rows that were read in this process: they stay here, if one task may want all.
+
+    To make a frame of them takes Spark far longer than to read them took.
+    """
+    if found.num_rows <= ENOUGH_FOR_ONE:
         return held(columns, distinct(found), workspace.session)
     return table(from_arrow(found, columns, workspace), columns, workspace, found.num_rows)
 

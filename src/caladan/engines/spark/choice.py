@@ -12,12 +12,22 @@ from typing import Final
 
 from caladan.delta.program import DeltaClique, DeltaRule
 from caladan.operators.tree import AntiJoin, Cut, Join, Operator, Scan, Unit
-from caladan.program import Constant, Variable
+from caladan.program import Aggregate, Constant, Expression, Variable
 
-STRATEGIES: Final = ("single", "pivoted", "meshed", "frame")
+STRATEGIES: Final = ("single", "cubed", "pivoted", "meshed", "frame")
 
 SMALL_INPUTS: Final = 2_000_000
 """Facts in all inputs together up to which one task evaluates a program by itself."""
+
+FEW_TASKS: Final = 8
+ENOUGH_FOR_ONE: Final = 20_000_000
+"""Facts up to which one task is done sooner than a few that have to exchange what they derive."""
+
+SHIPPED: Final = 50_000_000
+"""Facts up to which every task may have all inputs, to take from them what it needs."""
+
+NO_TASKS: Final = "Spark Connect runs no tasks of ours"
+"""Why only *frame* serves there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +38,37 @@ class Choice:
     reason: str
 
 
-def choices(clique: DeltaClique, facts: int | None, forced: str | None = None) -> list[Choice]:
+def choices(
+    clique: DeltaClique, facts: int | None, forced: str | None = None, tasks: int | None = None
+) -> list[Choice]:
     """The strategies for a clique whose inputs have so many facts, the best first.
 
-    Where the number is not known yet, inputs are taken to be large.
+    `tasks` is how many run at the same time. Where a number is not known yet, it is taken to be
+    large.
     """
     found: list[Choice] = []
     if forced is not None:
         found.append(Choice(forced, "as asked for"))
     if facts is not None and facts <= SMALL_INPUTS:
         found.append(Choice("single", f"at most {SMALL_INPUTS:,} facts go in"))
+    elif (facts is None or facts <= SHIPPED) and why_not_cubed(clique) is None:
+        found.append(Choice("cubed", "a rule has a cyclic body"))
     if clique.is_recursive:
         obstacle = why_not_pivoted(clique)
         if obstacle is None:
             found.append(Choice("pivoted", "every recursive rule carries the same column"))
+        elif _is_enough_for_one(facts, tasks):
+            found.append(Choice("single", f"at most {FEW_TASKS} tasks would exchange facts"))
         found.append(Choice("meshed", str(obstacle)))
     found.append(Choice("frame", "serves everything" if clique.is_recursive else "not recursive"))
     first = {choice.strategy: i for i, choice in reversed(list(enumerate(found)))}
     return [found[i] for i in sorted(first.values())]
+
+
+def _is_enough_for_one(facts: int | None, tasks: int | None) -> bool:
+    if facts is None or tasks is None:
+        return False
+    return facts <= ENOUGH_FOR_ONE and tasks <= FEW_TASKS
 
 
 def why_not_pivoted(clique: DeltaClique) -> str | None:
@@ -61,18 +84,45 @@ def why_not_pivoted(clique: DeltaClique) -> str | None:
     return None
 
 
+def why_not_cubed(clique: DeltaClique) -> str | None:
+    """Why a clique cannot be solved in cells, or need not be; None if it should."""
+    if clique.is_recursive:
+        return "what is recursive is not solved in one go"
+    for rule in clique.exit_rules:
+        if isinstance(rule.plan, Cut):
+            return f"rule {rule.rule.number} sorts or limits all that it derives"
+        if rule.contributors or any(_averages(argument) for argument in rule.rule.arguments):
+            return f"what rule {rule.rule.number} aggregates in one cell says nothing of all cells"
+    if not any(_is_cyclic(rule) for rule in clique.exit_rules):
+        return "no rule has a cyclic body"
+    return None
+
+
+def _averages(argument: Expression) -> bool:
+    return isinstance(argument, Aggregate) and argument.function == "avg"
+
+
+def _is_cyclic(rule: DeltaRule) -> bool:
+    atoms = [scan.variables for scan in scans(rule.plan)]
+    if len(atoms) < 3:
+        return False
+    from caladan.search.acyclic import is_cyclic
+
+    return is_cyclic(atoms)
+
+
 def origin(rule: DeltaRule, pivot: Mapping[str, int]) -> tuple[Scan, int] | None:
     """The scan, and the column of it, that an exit rule takes its pivot from."""
     wanted = rule.rule.arguments[pivot[rule.rule.head]]
     if isinstance(wanted, Variable):
-        for scan in _scans(rule.plan):
+        for scan in scans(rule.plan):
             for column, argument in enumerate(scan.arguments):
                 if argument == wanted:
                     return scan, column
     return None
 
 
-def _scans(node: Operator) -> Iterator[Scan]:
+def scans(node: Operator) -> Iterator[Scan]:
     """What a plan reads, without what it only negates."""
     match node:
         case Unit():
@@ -80,9 +130,9 @@ def _scans(node: Operator) -> Iterator[Scan]:
         case Scan():
             yield node
         case Join():
-            yield from _scans(node.left)
-            yield from _scans(node.right)
+            yield from scans(node.left)
+            yield from scans(node.right)
         case AntiJoin():
-            yield from _scans(node.left)
+            yield from scans(node.left)
         case _:
-            yield from _scans(node.input)
+            yield from scans(node.input)

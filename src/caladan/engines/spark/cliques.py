@@ -18,7 +18,8 @@ from caladan.data.schema import table_of
 from caladan.delta.program import DeltaClique, DeltaProgram
 from caladan.engines.interface import Stopped, Table
 from caladan.engines.problems import LimitName, interrupted, limit
-from caladan.engines.spark.choice import SMALL_INPUTS, choices
+from caladan.engines.spark.choice import NO_TASKS, SMALL_INPUTS, choices
+from caladan.engines.spark.connect import is_connect
 from caladan.engines.spark.frame import Evaluation, LimitReached
 from caladan.engines.spark.runs import Workspace
 from caladan.engines.spark.strategies import CannotServe, Context, Stopping, Strategy
@@ -53,6 +54,7 @@ class Cliques:
         """The relations that are being derived."""
         self._strategies: Final[dict[str, Callable[[], Strategy]]] = {
             "single": _single,
+            "cubed": _cubed,
             "pivoted": _pivoted,
             "meshed": _meshed,
             "frame": lambda: self._by_frames,
@@ -70,7 +72,7 @@ class Cliques:
             if name not in in_cliques and info.is_derived:
                 self._keep({name: self._written(info)})
         waiting = list(self._program.cliques)
-        together = self._options.strategy in (None, "single")
+        together = self._options.strategy in (None, "single") and not self._options.checkpoint
         while waiting:
             if together and len(waiting) > 1 and self._facts_in(waiting) <= self._small:
                 if self._try("single", waiting):
@@ -95,7 +97,11 @@ class Cliques:
     # ── Strategies ───────────────────────────────────────────────────────────────────────────────
 
     def _evaluate(self, clique: DeltaClique) -> None:
-        for choice in choices(clique, self._facts_in([clique]), self._options.strategy):
+        forced = self._options.strategy
+        if forced is None and self._options.checkpoint is not None and clique.is_recursive:
+            forced = "meshed"  # the others save nothing
+        tasks = parts_of(self._workspace)
+        for choice in choices(clique, self._facts_in([clique]), forced, tasks):
             if self._try(choice.strategy, [clique]):
                 return
         raise AssertionError("frame serves everything")
@@ -108,7 +114,11 @@ class Cliques:
         left = self._left()
         parts = parts_of(self._workspace)
         context = Context(self._workspace, left, self._events, parts, self.stopping)
+        if name == "meshed" and self._workspace.shuffled is not None:
+            self._workspace.shuffled.expected = True
         try:
+            if name != "frame" and is_connect(self._workspace.session):
+                raise CannotServe(NO_TASKS)
             found = self._strategies[name]()(program, store, context)
         except CannotServe as cannot:
             for clique in cliques:
@@ -205,6 +215,12 @@ def _single() -> Strategy:
     from caladan.engines.spark.tasks.single import single
 
     return single
+
+
+def _cubed() -> Strategy:
+    from caladan.engines.spark.cube.strategy import cubed
+
+    return cubed
 
 
 def _pivoted() -> Strategy:

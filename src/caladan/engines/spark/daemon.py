@@ -2,7 +2,7 @@
 
 Loading numpy, Arrow and compiled kernels takes longer than most tasks do. Done once here, every
 worker has them from its first task on. Spark collects garbage after each task; what was loaded is
-exempt from that, for it would cost each task more than its own work.
+exempt from that, for it would cost each task more than its own work. So is what a task loads later.
 
 Sessions that Caladan starts on one machine use this. On a cluster where it is installed, set
 
@@ -35,8 +35,20 @@ def preload() -> None:
         warmup()
     except Exception as problem:
         print(f"caladan: not all could be loaded: {problem!r}", file=sys.stderr)  # noqa: T201
-    gc.collect()
-    gc.freeze()
+    settle()
+
+
+def settle() -> None:
+    """Have the garbage collector leave alone what was loaded since it was last told to."""
+    if len(sys.modules) > _Settled.modules:
+        gc.collect()
+        gc.freeze()
+        _Settled.modules = len(sys.modules)
+
+
+class _Settled:
+    modules = 0
+    """How many modules there were when the collector was told."""
 
 
 if __name__ == "__main__":

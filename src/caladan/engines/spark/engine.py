@@ -15,7 +15,7 @@ from caladan.data.source import Source
 from caladan.delta.program import DeltaProgram
 from caladan.engines.interface import Stopped, Table
 from caladan.engines.problems import interrupted, limit
-from caladan.engines.spark import plans, sources
+from caladan.engines.spark import connect, plans, sources
 from caladan.engines.spark.attend import Attended, Cancelled, TimeOver, new_tag
 from caladan.engines.spark.choice import STRATEGIES
 from caladan.engines.spark.cliques import Cliques
@@ -49,6 +49,9 @@ class SparkEngine:
         conf: Mapping[str, str] | None = None,
     ) -> None:
         self.session, self._is_ours = adopt(session, master, conf)
+        self._is_connect = connect.is_connect(self.session)
+        self.variant = "connect" if self._is_connect else self.name
+        """What plans are for: with Spark Connect they differ."""
         self._child = child(self.session)
         self._staging = Staging(self._child)
 
@@ -97,7 +100,8 @@ class SparkEngine:
         deadline = None if options.timeout is None else clock + options.timeout
         workspace = Workspace(self._child, staging=self._staging)
         tag = new_tag()
-        workspace.shuffled = Shuffled(self._child.sparkContext, tag)
+        if not self._is_connect:
+            workspace.shuffled = Shuffled(self._child.sparkContext, tag)
         cliques = Cliques(program, tables, options, events, workspace)
 
         def work(check: Callable[[], None]) -> None:
@@ -120,9 +124,10 @@ class SparkEngine:
             derived = cliques.tables()
         finally:
             workspace.close()
-        workspace.shuffled.look()
-        if workspace.shuffled.size is not None:
-            events.shuffled(workspace.shuffled.size)
+        if workspace.shuffled is not None:
+            workspace.shuffled.look()
+            if workspace.shuffled.size is not None:
+                events.shuffled(workspace.shuffled.size)
         events.run_done(time.perf_counter() - started)
         return dict(derived)
 
@@ -145,6 +150,8 @@ class SparkEngine:
     def close(self) -> None:
         """Stop the session, if it was started here; remove what was staged."""
         self._staging.close()
+        if self._is_connect:
+            connect.released(self._child)
         if self._is_ours:
             self.session.stop()
 
@@ -159,7 +166,7 @@ class SparkEngine:
         rules = () if cliques is None else cliques.rules
         stopping = None if cliques is None else cliques.stopping
         try:
-            return Attended(self._child.sparkContext, work, stopping, tag).run(deadline)
+            return Attended(connect.jobs(self._child), work, stopping, tag).run(deadline)
         except (PySparkException, Py4JError, Cancelled) as problem:
             raise diagnosed(problem, rules) from problem
 

@@ -1,4 +1,9 @@
-"""Tables that live elsewhere, as frames: read and written by Spark's own readers and writers."""
+"""Tables that live elsewhere, as frames: read and written by Spark's own readers and writers.
+
+By JDBC, Spark asks the driver for values of the type that a column is declared with. Where that
+would lose something without a word, `_exact` asks for another: SQLite keeps 64 bits in columns that
+its driver calls 32 bits wide, and a number of more digits than Spark's widest decimal is rounded.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +12,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as sf
 
 from caladan.data.external import CatalogTable, Delta, External, Jdbc
 from caladan.data.output import cannot_write, check_mode
 from caladan.data.problems import cannot_read, not_found
 from caladan.data.source import Source
 from caladan.engines.spark.failures import first_line, quietly
+from caladan.engines.spark.fields import from_text
+from caladan.engines.spark.types import OUTSIDE
 from caladan.errors import CaladanError, error
+from caladan.program import Type
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 
 _DRIVER: Final = (
     'bring the jar of its driver: connect(conf={"spark.jars": "driver.jar"}), '
@@ -25,6 +34,11 @@ _DRIVER: Final = (
 _DELTA: Final = "install delta-spark and start the session with it, as its documentation says"
 _ABSENT: Final = ("TABLE_OR_VIEW_NOT_FOUND", "PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND")
 _PRESENT: Final = ("ALREADY_EXISTS", "already exists")
+_NO_TABLE: Final = ("no such table", "does not exist", "doesn't exist")
+_MAKE_IT: Final = (
+    "Spark makes no tables in this database: make it there, then write with mode append"
+)
+_WIDER: Final = {"tinyint": "bigint", "smallint": "bigint", "int": "bigint", "float": "double"}
 _NO_SOURCE: Final = (
     "DATA_SOURCE_NOT_FOUND",
     "Failed to find data source",
@@ -65,7 +79,10 @@ def write(relation: Any, place: External, format: str | None, mode: str, session
         text = str(problem)
         if mode == "error" and any(mark in text for mark in _PRESENT):
             check_mode(place.shown, mode, exists=True)
-        raise cannot_write(place.shown, *_reason(place, text)) from None
+        reason, help = _reason(place, text)
+        if isinstance(place, Jdbc) and any(mark in reason for mark in _NO_TABLE):
+            help = _MAKE_IT
+        raise cannot_write(place.shown, reason, help) from None
 
 
 def _frame(place: External, session: SparkSession) -> DataFrame:
@@ -77,7 +94,38 @@ def _frame(place: External, session: SparkSession) -> DataFrame:
         case Jdbc():
             # A timestamp of a database has no zone; the JVM's would be put on it otherwise.
             reader = session.read.format("jdbc").option("preferTimestampNTZ", "true")
-            return reader.options(**_options(place)).load()
+            return _exact(place, reader.options(**_options(place)))
+
+
+def _exact(place: Jdbc, reader: DataFrameReader) -> DataFrame:
+    """The rows of a table without any loss; an error in the job that meets a number too long."""
+    frame = reader.load()
+    is_sqlite = place.url.startswith("jdbc:sqlite:")
+    asked: dict[str, str] = {}
+    for name, spelled in frame.dtypes:
+        if is_sqlite and spelled in _WIDER:
+            asked[name] = _WIDER[spelled]
+        elif spelled.startswith("decimal(38,"):
+            asked[name] = "string"
+    if not asked or any(name == "customSchema" for name, _ in place.properties):
+        return frame
+    fields = ", ".join(f"`{name.replace('`', '``')}` {type}" for name, type in asked.items())
+    exact = reader.option("customSchema", fields).load()
+    # Columns are told apart by their places: a query may give two of them one name.
+    numbered = exact.toDF(*(f"c{i}" for i in range(len(exact.columns))))
+    pairs = enumerate(frame.dtypes)
+    values = [
+        _decimal(sf.col(f"c{i}"), name) if spelled.startswith("decimal(38,") else sf.col(f"c{i}")
+        for i, (name, spelled) in pairs
+    ]
+    return numbered.select(*values).toDF(*frame.columns)
+
+
+def _decimal(text: Column, name: str) -> Column:
+    number = from_text(text, Type.DECIMAL)
+    problem = sf.concat(sf.lit(f"column {name} has a number that is no decimal here: "), text)
+    wrong = sf.raise_error(problem).cast(OUTSIDE[Type.DECIMAL])
+    return sf.when(text.isNull() | number.ok, number.value).otherwise(wrong)
 
 
 def _save(writer: Any, place: External, format: str | None) -> None:

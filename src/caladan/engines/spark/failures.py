@@ -77,11 +77,17 @@ class _Quiet(logging.Filter, threading.local):
 _QUIET: Final = _Quiet()
 for _name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
     PySparkLogger.getLogger(_name).addFilter(_QUIET)
+for _name in ("py4j.clientserver", "py4j.java_gateway"):  # every word of a call, for debugging
+    logging.getLogger(_name).addFilter(_QUIET)
 
 
 @contextmanager
 def quietly() -> Generator[None]:
-    """For calls whose exceptions become diagnostics: PySpark logs them with their stack traces."""
+    """For calls whose exceptions become diagnostics: PySpark logs them with their stack traces.
+
+    Py4J logs what goes to the JVM, if somebody debugs it; of calls made here, which may hand over a
+    password, it does not.
+    """
     _QUIET.depth += 1
     try:
         yield

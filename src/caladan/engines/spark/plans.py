@@ -7,15 +7,23 @@ does not know that they are empty. Data is read as in a run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from pyspark.sql import functions as sf
+
+from caladan.analysis.core import RelationInfo
 from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
+from caladan.engines.spark.connect import is_connect
+from caladan.engines.spark.inside import names, shown
 from caladan.engines.spark.operators import Read, Rows, compiled
 from caladan.engines.spark.runs import Workspace
 from caladan.engines.spark.session import created
 from caladan.engines.spark.table import SparkTable
-from caladan.engines.spark.types import schema
+from caladan.engines.spark.types import OUTSIDE, schema
 from caladan.operators.tree import Version
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def plans(
@@ -28,9 +36,27 @@ def plans(
     for clique in program.cliques:
         for title, rule in _rules(clique):
             frame = compiled(rule, program.relations)(read)
-            execution = cast("Any", frame)._jdf.queryExecution()
-            found.append((title, str(execution.toString()).strip()))
+            found.append((title, _explained(frame)))
     return found
+
+
+def _explained(frame: DataFrame) -> str:
+    """The parsed, analysed, optimised and physical plans of a frame."""
+    if is_connect(frame):
+        return str(cast("Any", frame)._explain_string(extended=True)).strip()
+    return str(cast("Any", frame)._jdf.queryExecution().toString()).strip()
+
+
+def _unknown(info: RelationInfo, workspace: Workspace) -> DataFrame:
+    """A frame without rows, of which Spark does not know that there are none."""
+    session, parts = workspace.session, workspace.parallelism
+    if is_connect(session):
+        rows = session.range(0, 1, 1, parts).where(sf.rand() < 0)
+        pairs = zip(names(info.columns), shown(info.columns), strict=True)
+        text = sf.col("id").cast("string")
+        return rows.select(*(text.cast(OUTSIDE[type]).alias(name) for name, type in pairs))
+    empty = session.sparkContext.parallelize(cast("list[Any]", []), parts)
+    return created(session, empty, schema(info.columns))
 
 
 def _rules(clique: DeltaClique) -> Iterator[tuple[str, DeltaRule]]:
@@ -44,16 +70,12 @@ def _rules(clique: DeltaClique) -> Iterator[tuple[str, DeltaRule]]:
 
 
 def _reader(program: DeltaProgram, store: Mapping[str, SparkTable], workspace: Workspace) -> Read:
-    context = workspace.session.sparkContext
-
     def read(name: str | None, version: Version) -> Rows:
         if name is None:
             return Rows(workspace.one_row(), 1, lone=True)
         info = program.relations[name]
         if version is Version.FULL and info.takes_data and not info.is_derived:
             return store[name].rows
-        # A frame of an RDD is never optimised away, though this one is empty.
-        empty = context.parallelize(cast("list[Any]", []), workspace.parallelism)
-        return Rows(created(workspace.session, empty, schema(info.columns)), None, lone=False)
+        return Rows(_unknown(info, workspace), None, lone=False)
 
     return read

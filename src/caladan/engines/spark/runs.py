@@ -5,7 +5,7 @@ lineage cut: what it was computed from is forgotten, so that the five-hundredth 
 the first did. A `Workspace` makes runs, knows which are alive, and lets go of them.
 
 Spark counts rows in the same job that computes them, if asked through its JVM; where that way is
-not open (it is no public interface), counting takes a job of its own.
+not open (it is no public interface, and Connect has no JVM), rows are counted once they are there.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, functions as sf
 from pyspark.sql.types import StructType
 
+from caladan.engines.spark import connect
 from caladan.engines.spark.layout import SMALL
 from caladan.engines.spark.operators import Rows
 from caladan.engines.spark.session import created
@@ -36,7 +37,7 @@ _FIELDS: Final[WeakKeyDictionary[Any, list[tuple[Any, Any]]]] = WeakKeyDictionar
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """Rows that were computed: how many, and in how many partitions they lie.
+    """Rows that were computed: how many, and in how many partitions they lie, 0 if Spark won't say.
 
     `counted` has the numbers that were asked for. `handle` is the RDD behind the frame.
     """
@@ -67,7 +68,7 @@ class Workspace:
     ) -> None:
         self.session = session
         self.staging = staging or Staging(session)
-        self.parallelism = max(session.sparkContext.defaultParallelism, 1)
+        self.parallelism = connect.parallelism(session)
         self.check = check
         self.shuffled: Shuffled | None = None
         """Counts what is exchanged, if anybody wants to know."""
@@ -89,14 +90,19 @@ class Workspace:
     def materialise(self, frame: DataFrame, flags: Sequence[str] = ()) -> Run:
         """Compute a frame. For each of the flags, boolean columns, the rows that have it count."""
         self.check()
+        if self.shuffled is not None:
+            self.shuffled.expected = True
+        if connect.is_connect(frame):
+            run = _counted(connect.checkpointed(frame, _HELD), flags, 0)
+            self._alive.add(run)
+            return run
         if flags:
             sums = [sf.sum(sf.col(flag).cast("long")).alias(flag) for flag in flags]
             frame = frame.observe(_OBSERVED, *sums)
         held = frame.localCheckpoint(eager=False, storageLevel=_HELD)
         handle = _handle(held)
         if handle is None:
-            counted = tuple(held.where(sf.col(flag)).count() for flag in flags)
-            run = Run(held, held.count(), held.rdd.getNumPartitions(), counted, None)
+            run = _counted(held, flags, held.rdd.getNumPartitions())
         else:
             try:
                 count = int(handle.count())
@@ -141,6 +147,13 @@ class Workspace:
     def one_row(self) -> DataFrame:
         """One row without columns."""
         return self.session.range(0, 1, 1, 1).select()
+
+
+def _counted(held: DataFrame, flags: Sequence[str], partitions: int) -> Run:
+    """A run whose rows are counted by a job; that job computes them, if none has."""
+    asked = [sf.count(sf.lit(1)), *(sf.count_if(sf.col(flag)) for flag in flags)]
+    count, *counted = cast("Any", held.agg(*asked).head())
+    return Run(held, count, partitions, tuple(counted), None)
 
 
 def _handle(held: DataFrame) -> Any:

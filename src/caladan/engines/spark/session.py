@@ -22,6 +22,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from caladan.engines.spark import connect
 from caladan.engines.spark.failures import cannot_start
 from caladan.engines.spark.java import java_home
 from caladan.errors import error
@@ -35,6 +36,9 @@ _STARTED: Final = {
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     "spark.python.worker.reuse": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # A barrier stage that finds fewer slots than it has tasks is given up in seconds, not minutes.
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "10",
     # Where every DataFrame call was made is not for users of Caladan to know, and takes time.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
@@ -58,18 +62,16 @@ def adopt(
     session = given or _active()
     if session is None:
         return start(master, conf), True
-    if not isinstance(cast("object", session), SparkSession) or not hasattr(
-        session, "_jsparkSession"
-    ):
-        raise error(
-            "C051", "Spark Connect is not supported yet", help="give a session of a Spark driver"
-        )
+    if connect.is_connect(session):
+        connect.check()
     _check_same(session, master, conf or {})
     return session, False
 
 
 def start(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """A new session: quiet, without UI, with the memory this machine can spare."""
+    if master is not None and master.startswith(connect.URL):
+        return connect.started(master, dict(conf or {}))
     settings = {**_STARTED, "spark.driver.memory": _driver_memory(), **(conf or {})}
     settings["spark.master"] = master or settings.get("spark.master", _LOCAL)
     if settings["spark.master"].startswith("local"):  # where the executors have what we have
@@ -95,18 +97,25 @@ def start(master: str | None = None, conf: Mapping[str, str] | None = None) -> S
 
 def child(session: SparkSession) -> SparkSession:
     """A session for evaluation, beside the given one."""
-    made = session.newSession()
+    made = beside(session)
     everything = cast("Any", session.conf).getAll
     for key, value in everything.items():
-        if key.startswith("fs."):  # how to reach the user's files
+        if key.startswith(("fs.", "spark.caladan.")):  # how to reach the user's files; our own
             made.conf.set(key, value)
     for key, value in _EVALUATING.items():
         made.conf.set(key, value)
     return made
 
 
+def beside(session: SparkSession) -> SparkSession:
+    """A session that shares the driver with another, and no setting."""
+    return connect.beside(session) if connect.is_connect(session) else session.newSession()
+
+
 def created(session: SparkSession, data: object, schema: StructType | None = None) -> DataFrame:
     """A frame of data. PySpark makes the session that does this the active one; here none is."""
+    if connect.is_connect(session):
+        return cast("Any", session).createDataFrame(data, schema)
     of_all = cast("Any", SparkSession)
     of_jvm = of_all._get_j_spark_session_class(cast("Any", session)._jvm)
     before, active = of_all._activeSession, of_jvm.getActiveSession()
@@ -127,6 +136,8 @@ def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
     """
     if frame.sparkSession is session:
         return frame
+    if connect.is_connect(session):
+        return connect.moved(frame, session)
     return created(session, [], frame.schema).union(frame)
 
 

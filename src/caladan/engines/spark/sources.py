@@ -22,6 +22,7 @@ from caladan.data.schema import match_columns
 from caladan.data.source import Source
 from caladan.engines.spark import files
 from caladan.engines.spark.checked import CheckedRows, from_arrow, from_process, table
+from caladan.engines.spark.connect import is_connect
 from caladan.engines.spark.external import unreadable
 from caladan.engines.spark.failures import is_bad_row
 from caladan.engines.spark.fields import from_column
@@ -62,8 +63,10 @@ def _from_frame(
     permissive: bool,
 ) -> Found:
     given = cast("DataFrame", source.data)
-    if not hasattr(given, "_jdf"):
-        raise error("C051", f"the data of {relation} is of Spark Connect, not supported yet")
+    if is_connect(given) != is_connect(workspace.session):
+        kinds = ("a Spark driver", "Spark Connect")
+        theirs, ours = kinds[is_connect(given)], kinds[is_connect(workspace.session)]
+        raise error("C050", f"the data of {relation} is of {theirs}, the session of {ours}")
     places = match_columns(relation, None, given.columns, columns)
     chosen = given.toDF(*(f"f{i}" for i in range(len(given.columns))))
     chosen = chosen.select(*(sf.col(f"f{place}").alias(f"g{i}") for i, place in enumerate(places)))

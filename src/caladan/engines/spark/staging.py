@@ -18,6 +18,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from caladan.engines.spark.connect import is_connect
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -29,7 +31,8 @@ class Staging:
 
     def __init__(self, session: SparkSession) -> None:
         given = session.conf.get(SETTING, None)
-        master = session.sparkContext.master or ""
+        # Tasks of a server that is elsewhere do not see our disks, and none of ours run there.
+        master = "" if is_connect(session) else session.sparkContext.master or ""
         self.is_on_every_disk = given is None and master.startswith("local")
         self._base = given
         self._folder: str | None = None

@@ -35,7 +35,9 @@ from caladan.program import Column, Type, Value
 from caladan.values import written
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import Column as SparkColumn, DataFrame
+
+    from caladan.notation import Widths
 
 OUTSIDE: Final[dict[Type, DataType]] = {
     Type.BYTE: ByteType(),
@@ -76,6 +78,19 @@ def literal(value: Value, type: Type) -> SparkColumn:
     if type.is_floating:
         return sf.lit(float(value)).cast(DoubleType())
     return sf.lit(value).cast(inside(type))
+
+
+def narrowed(frame: DataFrame, widths: Widths) -> DataFrame:
+    """A frame whose decimals have these widths."""
+    if not any(isinstance(field.dataType, DecimalType) for field in frame.schema):
+        return frame
+    numbered = frame.toDF(*(f"c{i}" for i in range(len(widths))))
+    values = [
+        sf.col(f"c{i}").cast(DecimalType(*width)) if isinstance(field.dataType, DecimalType)
+        else sf.col(f"c{i}")
+        for i, (field, width) in enumerate(zip(frame.schema, widths, strict=True))
+    ]  # fmt: skip
+    return numbered.select(*values).toDF(*frame.columns)
 
 
 def zero_made_positive(column: SparkColumn) -> SparkColumn:

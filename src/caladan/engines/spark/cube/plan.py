@@ -93,6 +93,9 @@ def solver(body: CubeBody) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
 
         from caladan.data.schema import compute
         from caladan.engines.spark.cube.body import solutions
+        from caladan.engines.spark.daemon import settle
+
+        settle()  # Spark has loaded pandas for this
 
         received = list(facts)
         if received:

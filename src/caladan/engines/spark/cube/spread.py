@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as sf
 
 from caladan.data.schema import compute
+from caladan.engines.spark.connect import is_connect
 from caladan.engines.spark.cube.plan import CubeBody, solver
 from caladan.engines.spark.cube.shares import product, shares
 from caladan.engines.spark.types import inside, schema
@@ -47,6 +48,8 @@ def cubed(
     """
     atoms = [Spread(frame, size) for frame, size in given if size is not None]
     if len(atoms) < len(given) or sum(atom.size for atom in atoms) < WORTH_IT:
+        return None
+    if is_connect(atoms[0].frame):  # its executors may not have what solves cells
         return None
     return solved(body, atoms, columns, cells_for(atoms[0].frame))
 

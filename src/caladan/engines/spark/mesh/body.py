@@ -7,9 +7,10 @@ tasks of the new attempt meet anew.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,11 +19,15 @@ from caladan.engines.embedded.tables import LoadedTable
 from caladan.engines.interface import Table
 from caladan.engines.problems import interrupted, limit
 from caladan.engines.spark.control import Line
+from caladan.engines.spark.mesh.checkpoint import Checkpoint, Files, folder_of
 from caladan.engines.spark.mesh.greeting import Door, Doorway
+from caladan.engines.spark.mesh.heavy import Splitting
+from caladan.engines.spark.mesh.keeping import Keeper
 from caladan.engines.spark.mesh.links import Links
 from caladan.engines.spark.mesh.messages import Verdict
 from caladan.engines.spark.mesh.part import Part
 from caladan.engines.spark.mesh.rounds import Bounds, Ending, Enough, Round, rounds
+from caladan.engines.spark.mesh.secure import Identity, Secure
 from caladan.engines.spark.tasks.outputs import output
 from caladan.engines.spark.tasks.relay import Relay, packed
 from caladan.engines.spark.tasks.work import Outcome, Work
@@ -36,7 +41,9 @@ class Mesh:
     """The work of the tasks, and how they are to meet.
 
     `host` is where tasks listen, None if Spark is to say; `patience` the seconds after which a
-    silent peer is given up; `local` whether tasks go on alone while they can.
+    silent peer is given up; `local` whether tasks go on alone while they can; `splitting` which
+    values are split; `checkpoint` where they save what they have, if they do; `identity` what they
+    encrypt with, if they do.
     """
 
     work: Work
@@ -44,6 +51,9 @@ class Mesh:
     host: str | None
     patience: float
     local: bool
+    splitting: Splitting
+    checkpoint: Checkpoint | None = None
+    identity: Identity | None = None
 
 
 def task(mesh: Mesh, _: Iterable[int]) -> Iterator[tuple[int, Outcome]]:
@@ -66,9 +76,11 @@ def _evaluated(mesh: Mesh, me: int, context: Any) -> Outcome:
     line = Line.connect(work.address, {"part": me, "attempt": attempt, "door": door})
     try:
         doors = _doors(line, context, door)
-        links = Links(doorway.meet(me, doors, work.address.key, mesh.patience), mesh.patience)
+        secure = None if mesh.identity is None else Secure(mesh.identity)
+        met = doorway.meet(me, doors, work.address.key, mesh.patience, secure)
+        links = Links(met, mesh.patience)
         try:
-            outcome = _together(mesh, me, line, links)
+            outcome = _together(mesh, me, line, links, _attempt(doors))
         finally:
             links.close()
         return outcome
@@ -91,7 +103,12 @@ def _doors(line: Line, context: Any, door: list[Any]) -> list[Door]:
     return [Door(*each) for each in found]
 
 
-def _together(mesh: Mesh, me: int, line: Line, links: Links) -> Outcome:
+def _attempt(doors: Sequence[Door]) -> str:
+    """A name that only the tasks that meet have in common."""
+    return hashlib.sha256("".join(door.nonce for door in doors).encode()).hexdigest()[:16]
+
+
+def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> Outcome:
     work = mesh.work
     options = work.options
     started = time.perf_counter()
@@ -115,12 +132,26 @@ def _together(mesh: Mesh, me: int, line: Line, links: Links) -> Outcome:
             name: LoadedTable(relations[name].columns, shipment.read())
             for name, shipment in work.inputs.items()
         }
-        part = Part(work.program, given_facts(work.program, store), me, mesh.tasks, check)
+        given = given_facts(work.program, store)
+        part = Part(work.program, given, me, mesh.tasks, check, mesh.splitting)
     except CaladanError as problem:  # every task finds the same
         cannot = problem.diagnostics[0].code == "C051"  # what kernels do not do
         return Outcome("cannot" if cannot else "failed", (), _packed(problem.diagnostics, work))
+    if part.heavy:
+        relay.split(part.heavy)
     bounds = Bounds(options.max_rounds, options.max_facts)
-    ending = rounds(part, links, bounds, tell, local=mesh.local)
+    keeper = None
+    if mesh.checkpoint is not None:
+        name = folder_of(part.fingerprint(mesh.local))
+        line.send({"part": me, "checkpoint": name})
+        keeper = Keeper(
+            Files(f"{mesh.checkpoint.folder.rstrip('/')}/{name}", me, links.beat),
+            attempt,
+            mesh.checkpoint.seconds,
+            relay.resumed,
+            lambda reason: line.send({"part": me, "lost": reason}),
+        )
+    ending = rounds(part, links, bounds, tell, local=mesh.local, keeper=keeper)
     links.farewell()
     relay.close()
     found = part.solutions()

@@ -8,6 +8,8 @@ task of an earlier attempt that is still around does not know the nonces.
     caller ── who it is, its challenge ──►
            ◄── proof, challenge ──
            ── proof ──►
+
+Where what is sent is to be encrypted, all of this happens inside TLS (secure.py).
 """
 
 from __future__ import annotations
@@ -20,7 +22,10 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from caladan.engines.spark.mesh.secure import Secure
 
 _HELLO: Final = struct.Struct("<q32s")
 _SIZE: Final = 32  # bytes of a challenge, and of a proof
@@ -53,7 +58,12 @@ class Doorway:
         self._listener.close()
 
     def meet(
-        self, me: int, doors: Sequence[Door], key: bytes, patience: float
+        self,
+        me: int,
+        doors: Sequence[Door],
+        key: bytes,
+        patience: float,
+        secure: Secure | None = None,
     ) -> list[socket.socket | None]:
         """A connection to every other task, by number; None for this one."""
         deadline = time.monotonic() + patience
@@ -61,11 +71,11 @@ class Doorway:
         met: list[socket.socket | None] = [None] * len(doors)
         try:
             for task in range(me):
-                met[task] = _called(doors[task], me, task, secret, deadline)
+                met[task] = _called(doors[task], me, task, secret, deadline, secure)
             while any(link is None for link in met[me + 1 :]):
                 self._listener.settimeout(_left(deadline))
-                connection, _ = self._listener.accept()
-                caller = _answered(connection, me, secret)
+                stranger, _ = self._listener.accept()
+                caller, connection = _answered(stranger, me, secret, secure)
                 if caller is None or not me < caller < len(doors) or met[caller] is not None:
                     connection.close()
                 else:
@@ -78,10 +88,14 @@ class Doorway:
         return met
 
 
-def _called(door: Door, me: int, task: int, secret: bytes, deadline: float) -> socket.socket:
+def _called(
+    door: Door, me: int, task: int, secret: bytes, deadline: float, secure: Secure | None
+) -> socket.socket:
     connection = socket.create_connection((door.host, door.port), _left(deadline))
     try:
         connection.settimeout(_left(deadline))
+        if secure is not None:
+            connection = secure.calling(connection)
         ours = secrets.token_bytes(_SIZE)
         connection.sendall(_HELLO.pack(me, ours))
         proof, theirs = _exactly(connection, _SIZE), _exactly(connection, _SIZE)
@@ -94,17 +108,21 @@ def _called(door: Door, me: int, task: int, secret: bytes, deadline: float) -> s
     return connection
 
 
-def _answered(connection: socket.socket, me: int, secret: bytes) -> int | None:
-    """Who calls, None if it cannot prove it."""
+def _answered(
+    connection: socket.socket, me: int, secret: bytes, secure: Secure | None
+) -> tuple[int | None, socket.socket]:
+    """Who calls, None if it cannot prove it; and the connection to go on with."""
     with suppress(OSError):
         connection.settimeout(_STRANGER)
+        if secure is not None:
+            connection = secure.called(connection)
         caller, theirs = _HELLO.unpack(_exactly(connection, _HELLO.size))
         ours = secrets.token_bytes(_SIZE)
         connection.sendall(_proof(secret, b"called", caller, me, theirs) + ours)
         proof = _exactly(connection, _SIZE)
         if hmac.compare_digest(proof, _proof(secret, b"caller", caller, me, ours)):
-            return caller
-    return None
+            return caller, connection
+    return None, connection
 
 
 def _proof(secret: bytes, side: bytes, caller: int, called: int, challenge: bytes) -> bytes:

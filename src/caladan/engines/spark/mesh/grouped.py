@@ -6,7 +6,8 @@ the new value. Of the best values only the best of a round travels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -18,15 +19,18 @@ from caladan.columns.ranks import Kind
 from caladan.columns.relation import StoredRelation
 from caladan.columns.rows import GroupRelation
 from caladan.delta.program import DeltaRule
-from caladan.engines.embedded.accumulators import LARGEST, SMALLEST
+from caladan.engines.embedded.accumulators import LARGEST, SMALLEST, Accumulator, Places
 from caladan.engines.embedded.arithmetic import Values
 from caladan.engines.embedded.groups import AggregateHead, Contributing, Contribution
 from caladan.engines.embedded.plans import RulePlan
 from caladan.engines.embedded.walk import Sink
+from caladan.engines.spark.mesh import shelves
 from caladan.engines.spark.mesh.members import Slots, delta_columns
 from caladan.engines.spark.mesh.outbox import BestOutbox, Outbox, WholeOutbox
 from caladan.engines.spark.mesh.placement import Copy
-from caladan.engines.spark.mesh.slots import AsIs, Batch, Codec, Slot, codec, field_spread
+from caladan.engines.spark.mesh.shelves import Shelf
+from caladan.engines.spark.mesh.slots import AsIs, Batch, Codec, Field, Slot, codec
+from caladan.engines.spark.mesh.splits import field_copy
 
 
 class GroupMember:
@@ -39,6 +43,7 @@ class GroupMember:
         owner: Copy,
         others: Sequence[Copy],
         slots: Slots,
+        heavy: Callable[[Copy], Words | None],
         me: int,
         tasks: int,
     ) -> None:
@@ -47,6 +52,7 @@ class GroupMember:
         self._domains = tuple(domains)
         self._me, self._tasks = me, tasks
         self._owner = owner
+        self._heavy = heavy(owner)
         self._head = AggregateHead(info, domains)
         self._slots = slots
         self._is_best = all(f in (None, *SMALLEST, *LARGEST) for f in info.aggregates)
@@ -54,10 +60,11 @@ class GroupMember:
         self._group = [self._columns[i] for i in info.group]
         self._by = tuple(info.group.index(column) for column in owner.by)
         self._outboxes: list[tuple[Slot, Outbox]] = []
+        self._places: dict[tuple[int, str], tuple[Codec, ...]] = {}
         self._others: dict[Copy, tuple[GroupCopy, Slot]] = {}
         for copy in others:
             values = GroupCopy(info, domains)
-            spread = field_spread(self._columns, copy.by)
+            spread = field_copy(self._columns, copy.by, info.group, copy.heavy, heavy(copy))
             self._others[copy] = (values, slots.made(self._columns, spread, values.take))
 
     @property
@@ -73,7 +80,9 @@ class GroupMember:
         if not given.flip():
             return
         batch = Batch(given.delta_count(), delta_columns(given))
-        mine = field_spread(self._columns, self._owner.by).split(batch, self._tasks)[self._me]
+        owner = self._owner
+        spread = field_copy(self._columns, owner.by, self._info.group, owner.heavy, self._heavy)
+        mine = spread.split(batch, self._tasks)[self._me]
         if mine is not None and mine.rows:
             self._head.give(mine.fields, mine.rows)
 
@@ -91,6 +100,8 @@ class GroupMember:
         codecs += [AsIs(np.float64 if kind is Kind.FLOAT else np.int64) for kind in kinds.values()]
         codecs += [codec(domain) for domains in keys.values() for domain in domains]
         places = {} if self._is_best else contributing.places
+        for i, place in places.items():
+            self._places[i, place] = tuple(map(codec, keys[i]))
 
         def receive(batch: Batch) -> None:
             fields = iter(batch.fields)
@@ -99,7 +110,9 @@ class GroupMember:
             known = {i: tuple(next(fields) for _ in domains) for i, domains in keys.items()}
             self._head.take(Contribution(batch.rows, group, amounts, known), places)
 
-        return self._slots.made(codecs, field_spread(codecs, self._by), receive)
+        whole = tuple(range(len(self._group)))
+        spread = field_copy(codecs, self._by, whole, self._owner.heavy, self._heavy)
+        return self._slots.made(codecs, spread, receive)
 
     def leaving(self) -> Iterator[tuple[Slot, Batch]]:
         for slot, outbox in self._outboxes:
@@ -111,6 +124,27 @@ class GroupMember:
             for _, slot in self._others.values():
                 yield slot, news
 
+    def shelves(self) -> Iterator[Shelf]:
+        head = self._head
+        yield from shelves.groups(
+            self.facts, self._columns, lambda batch: head.restore(batch.fields, batch.rows)
+        )
+        for column in head.columns.values():
+            types = tuple(AsIs(each.dtype) for each in column.columns(0))
+            yield Shelf(types, partial(self._kept, column), partial(_keep, column.restore))
+        for (i, place), keys in self._places.items():
+            places = head.columns[i].places
+            if places is not None:
+                types = (AsIs(np.uint32), *keys, AsIs(places.dtype), AsIs(np.bool_))
+                take = partial(_keep, partial(places.restore, place))
+                yield Shelf(types, partial(_placed, places, place), take)
+        for values, _ in self._others.values():
+            yield from shelves.groups(values.relation, self._columns, values.restore)
+
+    def _kept(self, column: Accumulator) -> Iterator[Batch]:
+        rows = self.facts.count()
+        yield Batch(rows, tuple(column.columns(rows)))
+
     def commit(self) -> None:
         self.facts.commit()
         for values, _ in self._others.values():
@@ -121,6 +155,17 @@ class GroupMember:
             values.flip()
         # A total over nothing is 0, in the one task that owns it.
         return self._head.flip() if self._by or self._me == 0 else 0
+
+
+def _placed(places: Places, place: str) -> Iterator[Batch]:
+    columns = places.columns(place)
+    if columns:
+        yield Batch(len(columns[0]), tuple(columns))
+
+
+def _keep(restore: Callable[[Sequence[Field]], None], batch: Batch) -> None:
+    """Restore arrays that change in place: copies, for those of a batch lie in what was read."""
+    restore([np.array(field) for field in batch.fields])
 
 
 class GroupCopy:
@@ -136,6 +181,13 @@ class GroupCopy:
     def take(self, batch: Batch) -> None:
         """New values; `flip` puts them in."""
         self._pending.append(batch)
+
+    def restore(self, batch: Batch) -> None:
+        """Groups with their values, as they once were; none of them is new."""
+        self._tuples.ids([batch.fields[i] for i in self._group], batch.rows)
+        body = self.relation.body
+        assert isinstance(body, GroupRelation)
+        body.restore(batch.fields, batch.rows)
 
     def flip(self) -> int:
         """Make the groups with new values the delta."""

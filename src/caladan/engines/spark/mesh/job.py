@@ -19,9 +19,13 @@ from py4j.protocol import Py4JError
 from caladan.engines.spark.control import Message, Peer
 from caladan.engines.spark.mesh import body
 from caladan.engines.spark.mesh.body import Mesh
+from caladan.engines.spark.mesh.certificate import certificate
+from caladan.engines.spark.mesh.checkpoint import Checkpoint
+from caladan.engines.spark.mesh.heavy import Splitting
 from caladan.engines.spark.strategies import CannotServe, Context
 from caladan.engines.spark.tasks.job import controlled
 from caladan.engines.spark.tasks.work import Outcome, Work
+from caladan.errors import error
 
 Hear: TypeAlias = Callable[[Message], None]
 
@@ -29,7 +33,15 @@ PATIENCE: Final = "spark.caladan.mesh.patience"
 """The setting with the seconds after which a silent task is given up."""
 LOCAL: Final = "spark.caladan.mesh.local"
 """The setting, true or false, by which tasks go on alone while they can before they exchange."""
+ENCRYPT: Final = "spark.caladan.mesh.encrypt"
+"""The setting, true or false, by which tasks encrypt what they send."""
+_ENCRYPTING: Final = (ENCRYPT, "spark.network.crypto.enabled", "spark.ssl.rpc.enabled")
+SPLIT: Final = "spark.caladan.mesh.split"
+"""The setting with the share of a task's work from which a value is split; 0 for never."""
+APART: Final = "spark.caladan.mesh.checkpoint"
+"""The setting with the seconds between two rounds that are saved, where a checkpoint is given."""
 _PATIENCE: Final = 60.0
+_APART: Final = 30.0
 _EXECUTORS: Final = 20.0  # seconds to wait for executors that are still starting
 
 
@@ -39,8 +51,6 @@ def slots(context: Context) -> int:
     conf = spark.getConf()
     if conf.get("spark.dynamicAllocation.enabled", "false") == "true":
         raise CannotServe("Spark runs no barrier jobs while it allocates executors dynamically")
-    if conf.get("spark.network.crypto.enabled", "false") == "true":
-        raise CannotServe("Spark is to encrypt what is sent, and tasks would not")
     deadline = time.monotonic() + _EXECUTORS
     while True:
         found = _slots(spark)
@@ -63,14 +73,18 @@ def run(work: Work, tasks: int, hear: Hear, context: Context) -> list[Outcome]:
     """What comes of each task; `hear` is told what tasks say, but for how they meet."""
     spark: Any = context.workspace.session.sparkContext
     conf = spark.getConf()
+    folder = context.options.checkpoint
     meeting = Meeting(tasks, hear)
     with controlled(context, meeting.heard) as control:
         mesh = Mesh(
             replace(work, address=control.address),
             tasks,
             "127.0.0.1" if spark.master.startswith("local") else None,
-            float(conf.get(PATIENCE, str(_PATIENCE))),
+            _number(conf, PATIENCE, _PATIENCE),
             conf.get(LOCAL, "false") == "true",
+            Splitting(_number(conf, SPLIT, Splitting().share)),
+            None if folder is None else Checkpoint(folder, _number(conf, APART, _APART)),
+            certificate(spark) if _encrypts(conf) else None,
         )
         stage = spark.parallelize(range(tasks), tasks).barrier()
         outcomes = stage.mapPartitions(partial(body.task, mesh)).partitionBy(tasks).collect()
@@ -78,6 +92,23 @@ def run(work: Work, tasks: int, hear: Hear, context: Context) -> list[Outcome]:
     if control.failure is not None:
         raise control.failure
     return [outcome for _, outcome in sorted(outcomes, key=lambda pair: pair[0])]
+
+
+def _encrypts(conf: Any) -> bool:
+    """Whether tasks are to encrypt what they send: where Spark does, or where asked to."""
+    return any(conf.get(name, "false") == "true" for name in _ENCRYPTING)
+
+
+def _number(conf: Any, name: str, default: float) -> float:
+    """A setting that is a number, not below 0."""
+    given = conf.get(name, str(default))
+    try:
+        number = float(given)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise error("C050", f"{name} must be a number from 0 on, not {given!r}")
+    return number
 
 
 class Meeting:

@@ -5,13 +5,15 @@ for all peers at once when there is nothing to do. A peer that is busy for long 
 now and then (`beat`); one that sends nothing at all for longer than our patience hangs, and is
 given up. That ends this task, and so the attempt.
 
-A frame is its length in 8 bytes and the message; a heartbeat is a length of -1.
+A frame is its length in 8 bytes and the message; a heartbeat is a length of -1. A connection may be
+one of TLS, which has no call for several buffers at once; there small ones are put together.
 """
 
 from __future__ import annotations
 
 import select
 import socket
+import ssl
 import struct
 import time
 from collections import deque
@@ -24,6 +26,8 @@ from caladan.engines.spark.mesh.greeting import PeerLost
 _LENGTH: Final = struct.Struct("<q")
 _HEARTBEAT: Final = _LENGTH.pack(-1)
 _BUFFERS: Final = 64  # handed to the system in one call
+_RECORD: Final = 1 << 14  # bytes that TLS encrypts at once
+_NOT_NOW: Final = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _BEATS: Final = 10  # heartbeats in the time after which a peer is given up
 
 
@@ -45,8 +49,8 @@ class _Peer:
         """Send what can be sent without waiting."""
         while self.outward:
             try:
-                sent = self.socket.sendmsg([self.outward[i] for i in range(self._ready())])
-            except (BlockingIOError, InterruptedError):
+                sent = self._sent()
+            except _NOT_NOW:
                 return
             while sent:
                 first = self.outward[0]
@@ -56,8 +60,19 @@ class _Peer:
                 sent -= first.nbytes
                 self.outward.popleft()
 
-    def _ready(self) -> int:
-        return min(len(self.outward), _BUFFERS)
+    def _sent(self) -> int:
+        if not isinstance(self.socket, ssl.SSLSocket):
+            ready = min(len(self.outward), _BUFFERS)
+            return self.socket.sendmsg([self.outward[i] for i in range(ready)])
+        small: list[memoryview] = []
+        size = 0
+        while self.outward and size + self.outward[0].nbytes <= _RECORD:
+            size += self.outward[0].nbytes
+            small.append(self.outward.popleft())
+        if small:
+            # What TLS could not send it wants to see again, so it stays in one piece.
+            self.outward.appendleft(small[0] if len(small) == 1 else memoryview(b"".join(small)))
+        return self.socket.send(self.outward[0])
 
     def receive(self) -> bytearray | None:
         """The message, if it is there in whole."""
@@ -65,7 +80,7 @@ class _Peer:
             target = self._head if self._body is None else self._body
             try:
                 got = self.socket.recv_into(memoryview(target)[self._have :])
-            except (BlockingIOError, InterruptedError):
+            except _NOT_NOW:
                 return None
             if not got:
                 raise PeerLost(f"task {self.number} is gone")

@@ -19,6 +19,7 @@ from caladan.delta.program import DeltaRule
 from caladan.engines.embedded.plans import RulePlan
 from caladan.engines.embedded.walk import Sink
 from caladan.engines.spark.mesh.placement import Copy
+from caladan.engines.spark.mesh.shelves import Shelf
 from caladan.engines.spark.mesh.slots import Batch, Codec, Slot, Spread
 from caladan.operators.tree import Version
 
@@ -64,6 +65,10 @@ class Member(Protocol):
     @property
     def facts(self) -> StoredRelation:
         """What this task owns."""
+        ...
+
+    def shelves(self) -> Iterator[Shelf]:
+        """What there is to be saved between two rounds, in the order in which it is put back."""
         ...
 
 

@@ -1,6 +1,7 @@
 """What a task tells a peer in a round: how it stands, and its batches, as bytes.
 
-    activity, new, facts, verdict, sections     then for each section: slot, rows      8 bytes each
+    activity, new, facts, verdict, saving, sections    then for each section: slot, rows
+                                                                                       8 bytes each
     the arrays of every section, each filled up to a multiple of 8 bytes
 
 Both sides know from a slot which arrays there are and how long, so nothing else is said. What
@@ -10,16 +11,16 @@ arrives is not copied: arrays lie in the message.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, cast
 
 import numpy as np
 
-from caladan.engines.spark.mesh.slots import Batch, Field, Slot
+from caladan.engines.spark.mesh.slots import Batch, Codec, Field, Slot
 
-_HEAD: Final = struct.Struct("<qqqqq")
+_HEAD: Final = struct.Struct("<qqqqqq")
 _SECTION: Final = struct.Struct("<qq")
 _FILL: Final = bytes(8)
 
@@ -33,6 +34,14 @@ class Verdict(IntEnum):
     FAILED = 3
 
 
+class Saving(IntEnum):
+    """Whether a task wants all tasks to save how far they are."""
+
+    NOT_NOW = 0
+    NOW = 1
+    CANNOT = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """How a task stands: the rows it sends now, what it last found new, the facts it owns."""
@@ -41,6 +50,7 @@ class Standing:
     new: int
     facts: int
     verdict: Verdict
+    saving: Saving = Saving.NOT_NOW
 
 
 def message(standing: Standing, sections: Sequence[tuple[Slot, Batch]]) -> list[Any]:
@@ -49,29 +59,42 @@ def message(standing: Standing, sections: Sequence[tuple[Slot, Batch]]) -> list[
     head += [_SECTION.pack(slot.number, batch.rows) for slot, batch in sections]
     buffers: list[Any] = [b"".join(head)]
     for slot, batch in sections:
-        for codec, field in zip(slot.codecs, batch.fields, strict=True):
-            for array in codec.outward(field):
-                if array.nbytes:
-                    buffers.append(memoryview(cast("Any", array)).cast("B"))
-                    if array.nbytes % 8:
-                        buffers.append(_FILL[array.nbytes % 8 :])
+        buffers += buffers_of(slot.codecs, batch)
     return buffers
 
 
-def _numbers(standing: Standing) -> tuple[int, int, int, int]:
-    return standing.activity, standing.new, standing.facts, standing.verdict
+def buffers_of(codecs: Sequence[Codec], batch: Batch) -> Iterator[Any]:
+    """The arrays of a batch, as bytes."""
+    for codec, field in zip(codecs, batch.fields, strict=True):
+        for array in codec.outward(field):
+            if array.nbytes:
+                yield memoryview(cast("Any", array)).cast("B")
+                if array.nbytes % 8:
+                    yield _FILL[array.nbytes % 8 :]
+
+
+def _numbers(standing: Standing) -> tuple[int, int, int, int, int]:
+    return standing.activity, standing.new, standing.facts, standing.verdict, standing.saving
 
 
 def standing_of(data: bytearray) -> Standing:
     """How the sender of a message stands."""
-    activity, new, facts, verdict, _ = _HEAD.unpack_from(data)
-    return Standing(activity, new, facts, Verdict(verdict))
+    activity, new, facts, verdict, saving, _ = _HEAD.unpack_from(data)
+    return Standing(activity, new, facts, Verdict(verdict), Saving(saving))
 
 
 def batches_of(data: bytearray, slots: Sequence[Slot]) -> Iterator[tuple[Slot, Batch]]:
     """The batches of a message."""
-    sections = _HEAD.unpack_from(data)[4]
-    at = _HEAD.size + sections * _SECTION.size
+    sections = _HEAD.unpack_from(data)[-1]
+    take = taking(data, _HEAD.size + sections * _SECTION.size)
+    for number in range(sections):
+        slot_number, rows = _SECTION.unpack_from(data, _HEAD.size + number * _SECTION.size)
+        slot = slots[slot_number]
+        yield slot, Batch(rows, tuple(codec.inward(take, rows) for codec in slot.codecs))
+
+
+def taking(data: bytearray, at: int) -> Callable[[Any, int], Field]:
+    """A function that takes one array after another out of what has come, without copying."""
 
     def take(dtype: Any, length: int) -> Field:
         nonlocal at
@@ -79,10 +102,7 @@ def batches_of(data: bytearray, slots: Sequence[Slot]) -> Iterator[tuple[Slot, B
         at += array.nbytes + -array.nbytes % 8
         return array
 
-    for number in range(sections):
-        slot_number, rows = _SECTION.unpack_from(data, _HEAD.size + number * _SECTION.size)
-        slot = slots[slot_number]
-        yield slot, Batch(rows, tuple(codec.inward(take, rows) for codec in slot.codecs))
+    return take
 
 
 def merged(sections: Iterable[tuple[Slot, Batch]]) -> list[tuple[Slot, Batch]]:

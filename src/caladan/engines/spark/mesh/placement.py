@@ -10,6 +10,11 @@ rule use the same copies. That is what makes a delay harmless: two facts meet in
 the round, where the later of them arrives. A rule with one recursive atom takes place wherever the
 fact is, so it reads the owner copy.
 
+A value that is so frequent that its task would have too much to do (heavy.py) is split. Where atoms
+meet, the facts of one atom with that value are spread by all their columns, and those of the others
+are in every task: then any of them still meet in exactly one task. Where one fact fans out to many
+of a finished relation, the fact is in every task, and each task has a share of the others.
+
 Which columns own a relation is chosen by counting: a candidate that is derived where it is owned
 does not travel, a copy that rules read anyway saves another one, and where neither gains anything
 all columns are hashed, so that no value is too frequent.
@@ -18,12 +23,13 @@ all columns are hashed, so that no value is too frequent.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
 from math import prod
 from typing import Final, TypeAlias
 
-from caladan.analysis.core import RelationInfo
+from caladan.analysis.core import RelationInfo, Term
 from caladan.engines.embedded.body import Body
 from caladan.operators.tree import Scan, Version
 from caladan.program import Variable
@@ -36,18 +42,28 @@ _COPIED: Final = 1.0
 _UNEVEN: Final = 0.01
 
 
+class Heavy(Enum):
+    """Where the facts of a copy are that have a heavy value in the column it is spread by."""
+
+    TOGETHER = "together"  # where a hash of the value says, as all others
+    SPREAD = "spread"  # where a hash of all columns says
+    EVERYWHERE = "everywhere"  # in every task
+    ALONE = "alone"  # in every task, and the copy has no other facts
+
+
 @dataclass(frozen=True, slots=True)
 class Copy:
     """A relation, spread by some columns; whole in every task if `by` is None."""
 
     relation: str
     by: Columns | None
+    heavy: Heavy = Heavy.TOGETHER
 
     @property
     def name(self) -> str:
         """A name that no relation has."""
         spread = "whole" if self.by is None else ",".join(map(str, self.by))
-        return f"{self.relation}@{spread}"
+        return f"{self.relation}@{spread}@{self.heavy.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,51 +82,93 @@ class RuleBody:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The owner copy of every relation, the copies there are besides, and where rules meet."""
+    """The owner copy of every relation, the copies there are besides, and which copy is read.
+
+    `reads` is by rule number and recursive atom, where that is not the owner copy.
+    """
 
     owners: Mapping[str, Copy]
     others: tuple[Copy, ...]
-    meetings: Mapping[int, str | None]
-    relations: Mapping[str, RelationInfo]
+    reads: Mapping[tuple[int, str, tuple[Term, ...]], Copy]
 
     def read(self, rule: RuleBody, scan: Scan) -> Copy:
         """The copy that a recursive atom of a rule reads."""
-        if rule.rule not in self.meetings:
-            return self.owners[scan.relation]
-        return _met(scan, self.meetings[rule.rule], self.relations)
+        return self.reads.get(
+            (rule.rule, scan.relation, scan.arguments), self.owners[scan.relation]
+        )
 
 
-def placement(rules: Sequence[RuleBody], relations: Mapping[str, RelationInfo]) -> Placement:
-    """Choose the copies for the delta rules of a clique; `relations` are those of the clique."""
-    meetings: dict[int, str | None] = {}
+def placement(
+    rules: Sequence[RuleBody],
+    relations: Mapping[str, RelationInfo],
+    is_heavy: Callable[[str, int], bool] = lambda _, __: False,
+    fanned: Iterable[Copy] = (),
+) -> Placement:
+    """Choose the copies for the delta rules of a clique; `relations` are those of the clique.
+
+    `is_heavy` tells whether a column may have heavy values; `fanned` are copies that are wanted
+    for facts that fan out.
+    """
+    met = meetings(rules, relations)
+    reads: dict[tuple[int, str, tuple[Term, ...]], Copy] = {}
     for rule in rules:
-        if len(rule.recursive) > 1:
-            meetings[rule.rule] = _meeting(rule, relations)
-    needed = dict.fromkeys(
-        _met(scan, meetings[rule.rule], relations)
-        for rule in rules
-        if rule.rule in meetings
-        for scan in rule.recursive
-    )
+        if rule.rule in met:
+            reads.update(_reads(rule, met[rule.rule], relations, is_heavy))
+    needed = dict.fromkeys((*reads.values(), *fanned))
     best = min(
-        _choices(relations), key=lambda owners: _cost(owners, rules, relations, meetings, needed)
+        _choices(relations, is_heavy),
+        key=lambda owners: _cost(owners, rules, relations, met, needed),
     )
-    owners = {name: Copy(name, by) for name, by in best.items()}
-    others = tuple(copy for copy in needed if owners[copy.relation] != copy)
-    return Placement(owners, others, meetings, relations)
+    others = tuple(copy for copy in needed if best[copy.relation] != copy)
+    return Placement(best, others, reads)
+
+
+def meetings(
+    rules: Sequence[RuleBody], relations: Mapping[str, RelationInfo]
+) -> dict[int, str | None]:
+    """The variables in which rules with several recursive atoms meet, by rule number."""
+    several = (rule for rule in rules if len(rule.recursive) > 1)
+    return {rule.rule: _meeting(rule, relations) for rule in several}
+
+
+def _reads(
+    rule: RuleBody,
+    variable: str | None,
+    relations: Mapping[str, RelationInfo],
+    is_heavy: Callable[[str, int], bool],
+) -> Iterator[tuple[tuple[int, str, tuple[Term, ...]], Copy]]:
+    """Which copies the recursive atoms of a rule read: of one of them heavy values are spread.
+
+    That is the same one in all delta rules of the rule, in whatever order these have their atoms.
+    """
+    spread: tuple[str, tuple[Term, ...]] | None = None
+    for scan in sorted(rule.recursive, key=lambda scan: (scan.relation, repr(scan.arguments))):
+        copy = _met(scan, variable, relations)
+        if copy.by and is_heavy(copy.relation, copy.by[0]):
+            atom = (scan.relation, scan.arguments)
+            spread = spread or atom
+            copy = replace(copy, heavy=Heavy.SPREAD if atom == spread else Heavy.EVERYWHERE)
+        yield (rule.rule, scan.relation, scan.arguments), _plain(copy, relations)
+
+
+def _plain(copy: Copy, relations: Mapping[str, RelationInfo]) -> Copy:
+    """A copy by all there is to spread by cannot spread heavy values any further."""
+    if copy.heavy is Heavy.SPREAD and relations[copy.relation].group == copy.by:
+        return replace(copy, heavy=Heavy.TOGETHER)
+    return copy
 
 
 def _meeting(rule: RuleBody, relations: Mapping[str, RelationInfo]) -> str | None:
     """The variable that most recursive atoms share; None if they have no variables at all."""
     counts: dict[str, int] = {}
     for scan in rule.recursive:
-        for name in {name for _, name in _places(scan, relations)}:
+        for name in {name for _, name in places(scan, relations)}:
             counts[name] = counts.get(name, 0) + 1
     in_head = {c.name for c in rule.body.columns if isinstance(c, Variable)}
     return max(sorted(counts), key=lambda name: (counts[name], name in in_head), default=None)
 
 
-def _places(scan: Scan, relations: Mapping[str, RelationInfo]) -> Iterator[tuple[int, str]]:
+def places(scan: Scan, relations: Mapping[str, RelationInfo]) -> Iterator[tuple[int, str]]:
     """The columns of an atom that facts can be spread by, with their variables.
 
     The values of aggregates change, so facts would have to move. A variable with `#` in its name
@@ -126,35 +184,39 @@ def _met(scan: Scan, variable: str | None, relations: Mapping[str, RelationInfo]
     """The copy that an atom reads in a rule whose atoms meet in a variable."""
     if variable is None:
         return Copy(scan.relation, ())
-    columns = [i for i, name in _places(scan, relations) if name == variable]
+    columns = [i for i, name in places(scan, relations) if name == variable]
     return Copy(scan.relation, (columns[0],) if columns else None)
 
 
-def _choices(relations: Mapping[str, RelationInfo]) -> Iterator[dict[str, Columns]]:
+def _choices(
+    relations: Mapping[str, RelationInfo], is_heavy: Callable[[str, int], bool]
+) -> Iterator[dict[str, Copy]]:
     """Combinations of owners: all of them, or, for large cliques, the most even."""
-    options = {name: _options(info) for name, info in relations.items()}
+    options = {name: _options(info, is_heavy) for name, info in relations.items()}
     if prod(map(len, options.values())) > _TRIED:
         options = {name: some[:1] for name, some in options.items()}
     for chosen in itertools.product(*options.values()):
         yield dict(zip(options, chosen, strict=True))
 
 
-def _options(info: RelationInfo) -> list[Columns]:
+def _options(info: RelationInfo, is_heavy: Callable[[str, int], bool]) -> list[Copy]:
     group = info.group
-    return [group] + [(column,) for column in group if len(group) > 1]
+    found = [Copy(info.name, group)]
+    for column in group if len(group) > 1 else ():
+        heavy = Heavy.SPREAD if is_heavy(info.name, column) else Heavy.TOGETHER
+        found.append(Copy(info.name, (column,), heavy))
+    return found
 
 
 def _cost(
-    owners: Mapping[str, Columns],
+    owners: Mapping[str, Copy],
     rules: Sequence[RuleBody],
     relations: Mapping[str, RelationInfo],
     meetings: Mapping[int, str | None],
     needed: Mapping[Copy, None],
 ) -> float:
-    cost = sum(
-        _COPIED for copy in needed if copy.by is not None and owners[copy.relation] != copy.by
-    )
-    cost += sum(_UNEVEN for name, by in owners.items() if by != relations[name].group)
+    cost = sum(_COPIED for copy in needed if copy.by is not None and owners[copy.relation] != copy)
+    cost += sum(_UNEVEN for name, copy in owners.items() if copy.by != relations[name].group)
     for rule in rules:
         if not _is_local(rule, owners, relations, meetings):
             cost += _TRAVELS
@@ -163,20 +225,19 @@ def _cost(
 
 def _is_local(
     rule: RuleBody,
-    owners: Mapping[str, Columns],
+    owners: Mapping[str, Copy],
     relations: Mapping[str, RelationInfo],
     meetings: Mapping[int, str | None],
 ) -> bool:
-    """Whether what a rule derives is owned where it is derived."""
-    by = owners[rule.head]
-    if len(by) != 1:
+    """Whether what a rule derives is owned where it is derived; but for heavy values."""
+    by = owners[rule.head].by
+    if by is None or len(by) != 1:
         return False
     column = rule.body.columns[by[0]]
     if rule.rule in meetings:
         return isinstance(column, Variable) and column.name == meetings[rule.rule]
     (seed,) = rule.recursive
-    spread = owners[seed.relation]
-    places = dict(_places(seed, relations))
-    return (
-        len(spread) == 1 and isinstance(column, Variable) and places.get(spread[0]) == column.name
-    )
+    spread = owners[seed.relation].by
+    if spread is None or len(spread) != 1 or not isinstance(column, Variable):
+        return False
+    return dict(places(seed, relations)).get(spread[0]) == column.name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -14,17 +14,18 @@ from caladan.delta.program import DeltaRule
 from caladan.engines.embedded.heads import PlainHead
 from caladan.engines.embedded.plans import RulePlan
 from caladan.engines.embedded.walk import Sink
+from caladan.engines.spark.mesh import shelves
 from caladan.engines.spark.mesh.members import Slots, delta_columns
-from caladan.engines.spark.mesh.placement import Columns, Copy
+from caladan.engines.spark.mesh.placement import Copy
+from caladan.engines.spark.mesh.shelves import Shelf
 from caladan.engines.spark.mesh.slots import (
     AsIs,
     Batch,
     Slot,
     Spread,
     codec,
-    field_spread,
-    key_spread,
 )
+from caladan.engines.spark.mesh.splits import field_copy, key_copy
 
 
 class PlainMember:
@@ -36,12 +37,14 @@ class PlainMember:
         owner: Copy,
         others: Sequence[Copy],
         slots: Slots,
+        heavy: Callable[[Copy], Words | None],
         me: int,
         tasks: int,
     ) -> None:
         self._domains = tuple(domains)
         self._me, self._tasks = me, tasks
         self._owner = owner
+        self._heavy = heavy
         self._outbox = PlainHead(domains)
         self.facts = StoredRelation(domains)
         # Closed domains have the same size in every task, and so do the columns of packed keys.
@@ -50,7 +53,7 @@ class PlainMember:
         )
         self._codecs = (AsIs(np.uint64),) if self._keyed else tuple(map(codec, domains))
         self._candidates = slots.made(
-            self._codecs, self._spread(owner.by), lambda batch: self._add(self.facts, batch)
+            self._codecs, self._spread(owner), lambda batch: self._add(self.facts, batch)
         )
         self._others: dict[Copy, tuple[StoredRelation, Slot]] = {}
         for copy in others:
@@ -58,14 +61,16 @@ class PlainMember:
             self._others[copy] = (relation, self._slot(copy, relation, slots))
 
     def _slot(self, copy: Copy, relation: StoredRelation, slots: Slots) -> Slot:
-        spread = self._spread(copy.by)
+        spread = self._spread(copy)
         return slots.made(self._codecs, spread, lambda batch: self._add(relation, batch))
 
-    def _spread(self, by: Columns | None) -> Spread:
+    def _spread(self, copy: Copy) -> Spread:
+        heavy = self._heavy(copy)
         if not self._keyed:
-            return field_spread(self._codecs, by)
+            whole = tuple(range(len(self._domains)))
+            return field_copy(self._codecs, copy.by, whole, copy.heavy, heavy)
         assert isinstance(self.facts.body, PackedRelation)
-        return key_spread(self.facts.body.base.packing, by)
+        return key_copy(self.facts.body.base.packing, copy.by, copy.heavy, heavy)
 
     def reading(self, copy: Copy) -> StoredRelation:
         return self.facts if copy == self._owner else self._others[copy][0]
@@ -102,6 +107,10 @@ class PlainMember:
             relation.flip()
         return self.facts.flip()
 
+    def shelves(self) -> Iterator[Shelf]:
+        for relation in (self.facts, *(relation for relation, _ in self._others.values())):
+            yield from shelves.facts(relation, self._codecs, keyed=self._keyed)
+
     def _delta(self, relation: StoredRelation) -> Batch:
         body = relation.body
         if self._keyed and isinstance(body, PackedRelation):
@@ -110,10 +119,4 @@ class PlainMember:
         return Batch(relation.delta_count(), delta_columns(relation))
 
     def _add(self, relation: StoredRelation, batch: Batch) -> None:
-        if not self._keyed:
-            relation.add(batch.fields, batch.rows)
-            return
-        body = relation.packed()
-        assert body is not None
-        # What is taken in gets sorted in place; a message, or a part of a larger array, is ours.
-        body.add_keys(np.array(batch.fields[0]))
+        shelves.add(relation, batch, keyed=self._keyed)

@@ -11,9 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from caladan.engines.spark.mesh.messages import (
+    Saving,
     Standing,
     Verdict,
     batches_of,
@@ -24,6 +25,9 @@ from caladan.engines.spark.mesh.messages import (
 from caladan.engines.spark.mesh.part import Part
 from caladan.engines.spark.mesh.slots import Batch, Slot
 from caladan.errors import CaladanError
+
+if TYPE_CHECKING:
+    from caladan.engines.spark.mesh.keeping import Keeper
 
 Going = list[list[tuple[Slot, Batch]]]
 
@@ -81,10 +85,17 @@ def rounds(
     tell: Callable[[Round], None] = lambda _: None,
     *,
     local: bool = False,
+    keeper: Keeper | None = None,
 ) -> Ending:
-    """Go through the rounds. With `local`, a task goes on alone while it can before it sends."""
+    """Go through the rounds. With `local`, a task goes on alone while it can before it sends.
+
+    With a keeper, they begin where tasks have been before, if they have, and are saved now and
+    then.
+    """
     number = facts = 0
     work = part.start
+    if keeper is not None and (saved := keeper.resume(part, exchange, bounds)) is not None:
+        number, work = saved, part.step
     while True:
         started = time.perf_counter()
         verdict, failure = Verdict.GO_ON, None
@@ -99,7 +110,8 @@ def rounds(
         except CaladanError as problem:
             verdict, failure = Verdict.FAILED, problem
         evaluated = time.perf_counter()
-        standing = Standing(part.activity, part.new, part.facts, verdict)
+        saving = Saving.NOT_NOW if keeper is None else keeper.saving
+        standing = Standing(part.activity, part.new, part.facts, verdict, saving)
         came, standings = _exchanged(exchange, standing, going)
         exchanged = time.perf_counter()
         facts = sum(each.facts for each in standings)
@@ -122,6 +134,8 @@ def rounds(
         except CaladanError as problem:
             failure = problem
         number += 1
+        if keeper is not None and failure is None:
+            keeper.keep(part, number, [each.saving for each in standings])
         work = part.step if failure is None else _raising(failure)
 
 

@@ -140,6 +140,14 @@ class Everywhere:
 
 
 @dataclass(frozen=True, slots=True)
+class Nowhere:
+    """To no task."""
+
+    def split(self, batch: Batch, tasks: int) -> list[Batch | None]:
+        return [None] * tasks
+
+
+@dataclass(frozen=True, slots=True)
 class ToFirst:
     """To the first task."""
 

@@ -9,10 +9,11 @@ from typing import Final
 
 from py4j.protocol import Py4JError
 
+from caladan.data.output import cannot_write
 from caladan.delta.program import DeltaProgram
 from caladan.engines.spark.control import Message
 from caladan.engines.spark.failures import first_line
-from caladan.engines.spark.mesh import job
+from caladan.engines.spark.mesh import checkpoint, job
 from caladan.engines.spark.strategies import CannotServe, Context
 from caladan.engines.spark.table import SparkTable
 from caladan.engines.spark.tasks.job import tables, work_on
@@ -32,6 +33,9 @@ def meshed(
     if not slots:
         raise CannotServe("Spark has no executor to run tasks on")
     tasks = min(context.parts, slots)
+    folder = context.options.checkpoint
+    if folder is not None:
+        _prepare(folder)
     started = time.perf_counter()
     listener = Listener(context.events, clique.relations)
     work = work_on(program, store, context, None)
@@ -45,12 +49,27 @@ def meshed(
     outcomes.sort(key=lambda outcome: outcome.status != "failed")
     if all(outcome.status != "cannot" for outcome in outcomes):
         listener.tell_totals()
+    if folder is not None and all(outcome.status != "stopped" for outcome in outcomes):
+        for name in listener.saved:
+            checkpoint.removed(folder, name)
     found = tables(work, outcomes, context)
     facts = sum(table.count() for table in found.values())
     context.events.clique_done(
         clique.relations, listener.rounds, facts, time.perf_counter() - started
     )
     return found
+
+
+def _prepare(folder: str) -> None:
+    try:
+        checkpoint.prepared(folder)
+    except checkpoint.FAILURES as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise cannot_write(
+            checkpoint.shown(folder),
+            checkpoint.shown(first_line(reason)),
+            "a checkpoint needs a folder that the driver and all executors can write to",
+        ) from None
 
 
 def _last_words(text: str) -> str:
@@ -69,6 +88,8 @@ class Listener:
         self._rules: dict[int, dict[int, tuple[int, float]]] = {}
         self._bytes: dict[int, int] = {}
         self.rounds = 0
+        self.saved: set[str] = set()
+        """The names under which tasks save."""
 
     def hear(self, message: Message) -> None:
         """A message of a task."""
@@ -77,6 +98,15 @@ class Listener:
                 self._start()
                 self.rounds = int(arguments[0])
                 self._events.round_done(*arguments)
+            elif name in ("resumed", "split"):
+                self._start()
+                tell = self._events.resumed if name == "resumed" else self._events.split
+                tell(int(arguments[0]))
+        if "checkpoint" in message:
+            self.saved.add(str(message["checkpoint"]))
+        if "lost" in message:
+            self._start()
+            self._events.checkpoint_lost(str(message["lost"]))
         if "rules" in message:
             found = {int(rule): (int(n), float(s)) for rule, n, s in message["rules"]}
             self._rules[int(message["part"])] = found

@@ -11,6 +11,7 @@ without: then there is no progress to see, and stopping means that Spark ends th
 from __future__ import annotations
 
 import _thread
+import os
 import signal
 import threading
 import time
@@ -24,6 +25,7 @@ from caladan.engines.embedded.tables import DerivedTable, LoadedTable
 from caladan.engines.interface import Stopped, Table
 from caladan.engines.problems import interrupted
 from caladan.engines.spark.control import Line
+from caladan.engines.spark.cube.cells import in_cell
 from caladan.engines.spark.tasks.outputs import batches, output
 from caladan.engines.spark.tasks.parts import in_part
 from caladan.engines.spark.tasks.relay import Relay, packed
@@ -42,7 +44,7 @@ def evaluated(work: Work, part: int) -> Outcome:
     try:
         program, store = _ready(work, part)
         try:
-            with _stoppable(line):
+            with _stoppable(line), _own_cores(work):
                 tables = EmbeddedEngine().run(program, store, work.options, relay)
         except Stopped as stopped:
             outputs = _outputs(stopped.store, work, time.perf_counter() - started, is_final=False)
@@ -63,18 +65,20 @@ def evaluated(work: Work, part: int) -> Outcome:
 def listed(work: Work, relation: str, part: int, parts: int) -> Iterator[pa.RecordBatch]:
     """The facts of a relation in a part; if one task does it all, every n-th block of them."""
     program, store = _ready(work, part)
-    tables = EmbeddedEngine().run(program, store, work.options, Relay(None))
+    with _own_cores(work):
+        tables = EmbeddedEngine().run(program, store, work.options, Relay(None))
     table = cast("DerivedTable", tables[relation])
     return batches(table, part, parts) if work.parts is None else batches(table)
 
 
 def _ready(work: Work, part: int) -> tuple[DeltaProgram, dict[str, Table]]:
-    relations = work.program.relations
     facts = {name: shipment.read() for name, shipment in work.inputs.items()}
     program = work.program
-    if work.parts is not None:
+    if work.cut is not None:
+        program, facts = in_cell(program, facts, part, work.cut)
+    elif work.parts is not None:
         program, facts = in_part(program, facts, part, work.parts)
-        relations = program.relations
+    relations = program.relations
     return program, {n: LoadedTable(relations[n].columns, data) for n, data in facts.items()}
 
 
@@ -103,6 +107,22 @@ def _line(work: Work, part: int) -> Line | None:
         return Line.connect(work.address, {"part": part, "attempt": attempt})
     except OSError:
         return None
+
+
+@contextmanager
+def _own_cores(work: Work) -> Generator[None]:
+    """One task among several has the cores that Spark gives it; one alone may use all there are."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if work.parts is None or context is None or "CALADAN_THREADS" in os.environ:
+        yield
+        return
+    os.environ["CALADAN_THREADS"] = str(context.cpus())
+    try:
+        yield
+    finally:
+        del os.environ["CALADAN_THREADS"]
 
 
 @contextmanager

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
-from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -86,20 +85,21 @@ def run(work: Work, tasks: int, listen: Listen, context: Context) -> list[Outcom
     return cast("list[Outcome]", found)
 
 
+@lru_cache(maxsize=4)
 def _numbers(spark: SparkContext, count: int) -> Any:
-    """An RDD with so many partitions; what is in it nobody looks at. It is made once."""
-    known = _NUMBERS.setdefault(spark, {})
-    if count not in known:
-        known[count] = spark.parallelize(range(count), count)
-    return known[count]
+    """An RDD with so many partitions; what is in it nobody looks at, so it is made once."""
+    return spark.parallelize(range(count), count)
 
-
-_NUMBERS: Final[WeakKeyDictionary[Any, dict[int, Any]]] = WeakKeyDictionary()
 
 _EVENTS: Final = {
     name: name
     for name in (
-        "clique_started", "rule_done", "rule_searched", "rule_skipped", "round_done", "clique_done",
+        "clique_started",
+        "rule_done",
+        "rule_searched",
+        "rule_skipped",
+        "round_done",
+        "clique_done",
     )
 }
 """What tasks may tell of; anything else that arrives is not called."""

@@ -57,6 +57,9 @@ class Relay(Events):
     def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
         self._tell("round_done", number, new, total, seconds)
 
+    def split(self, values: int) -> None:
+        self._tell("split", values)
+
     def resumed(self, number: int) -> None:
         self._tell("resumed", number)
 

@@ -40,7 +40,11 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What tasks are to do. `parts` is None if one task does it all, else there are so many."""
+    """What tasks are to do. `parts` is None if one task does it all, else there are so many.
+
+    With `cut`, the shares of each rule's variables, a part is a cell; else it is one of the pivot's
+    values.
+    """
 
     program: DeltaProgram
     inputs: Mapping[str, Shipment]
@@ -48,6 +52,7 @@ class Work:
     keeping: Keeping
     parts: int | None = None
     address: Address | None = None
+    cut: tuple[Mapping[str, int], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +66,12 @@ class Outcome:
 
 def task(work: Work, part: int, _: object) -> list[Outcome]:
     """The function that Spark maps over partitions."""
+    from caladan.engines.spark.daemon import settle
     from caladan.engines.spark.tasks.body import evaluated
 
-    return [evaluated(work, part)]
+    outcome = evaluated(work, part)
+    settle()
+    return [outcome]
 
 
 def lister(
@@ -72,8 +80,10 @@ def lister(
     """The function that Spark maps over the numbers of parts, to have a relation listed."""
 
     def facts(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from caladan.engines.spark.daemon import settle
         from caladan.engines.spark.tasks.body import listed
 
+        settle()  # Spark has loaded pandas for this
         for batch in numbers:
             for part in batch.column(0).to_pylist():
                 yield from listed(work, relation, cast("int", part), parts)

@@ -1,0 +1,205 @@
+"""Checkpoints: what the parts of a clique hold after a round, in files from which others go on.
+
+All tasks save after the same round, each its own part, as soon as one of them finds it is time. A
+round counts as saved once the files of all its parts are there; a task that saves again knows that
+they are, since everybody has sent a message after writing. So the last but one is removed then.
+
+    FOLDER/caladan-FINGERPRINT/ROUND-ATTEMPT-PART.saved
+
+The fingerprint says which rules over which facts this is (fingerprint.py), so whoever comes with
+the same goes on where these tasks were: the next attempt of a stage, or another run after the
+driver was lost. Parts of different attempts are never put together: sums of doubles may differ in
+their last digits. A file is a line with the format, a JSON object, the shelves of the part
+(shelves.py), and a SHA-256 of all that. One that is damaged is not used, and nor is its round.
+
+Nothing here is needed for the answer. Where files cannot be written tasks go on without.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import struct
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from caladan.engines.spark.mesh import shelves
+from caladan.engines.spark.mesh.fingerprint import FORMAT
+from caladan.engines.spark.mesh.shelves import Shelf
+from caladan.engines.spark.staging import opened
+
+_MAGIC: Final = b"caladan checkpoint %d\n" % FORMAT
+_LENGTH: Final = struct.Struct("<q")
+_DIGEST: Final = 32
+_CHUNK: Final = 8 << 20  # bytes that are written or read between two heartbeats
+_NAME: Final = re.compile(r"(\d+)-([0-9a-f]{16})-(\d+)\.saved")
+_SECRETS: Final = re.compile(r"//[^/@\s]*@")
+_FOLDER: Final = re.compile(r"caladan-[0-9a-f]{64}")
+FAILURES: Final = (OSError, ValueError, NotImplementedError)
+"""What file systems raise: a disk that is full, a name they do not like."""
+
+
+class Damaged(Exception):
+    """A file is not what was once written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Where parts are saved, and how many seconds apart."""
+
+    folder: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Saved:
+    """A round that an attempt saved."""
+
+    round: int
+    attempt: str
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a part has to know besides its shelves: sums of its own, by rule number at the end."""
+
+    new: int
+    facts: int
+    solutions: Mapping[int, tuple[int, float]]
+
+
+class Files:
+    """The files of one part."""
+
+    def __init__(self, folder: str, part: int, beat: Callable[[], None]) -> None:
+        self.folder, self._part = folder, part
+        self._beat = beat
+
+    def found(self) -> list[Saved]:
+        """The rounds that are there of this part."""
+        from pyarrow import fs
+
+        try:
+            system, path = opened(self.folder)
+            names = [i.base_name for i in system.get_file_info(fs.FileSelector(path, True))]
+        except FAILURES:
+            return []
+        matches = [match for name in names if (match := _NAME.fullmatch(name))]
+        return [Saved(int(m[1]), m[2]) for m in matches if int(m[3]) == self._part]
+
+    def write(self, saved: Saved, state: State, parts: Iterable[Shelf]) -> None:
+        """Save a round; one of FAILURES if that is not possible."""
+        system, path = opened(self._uri(saved))
+        system.create_dir(path.rpartition("/")[0])
+        # Elsewhere a file is seen once it is whole; here it would be before.
+        shown_at_once = system.type_name in ("local", "hdfs")
+        target = f"{path}.part" if shown_at_once else path
+        digest = hashlib.sha256()
+        with system.open_output_stream(target) as stream:
+            for buffer in self._buffers(state, parts):
+                view = memoryview(buffer).cast("B")
+                for start in range(0, len(view), _CHUNK):
+                    chunk = view[start : start + _CHUNK]
+                    digest.update(chunk)
+                    stream.write(chunk)
+                    self._beat()
+            stream.write(digest.digest())
+        if shown_at_once:
+            system.move(target, path)
+
+    def _buffers(self, state: State, parts: Iterable[Shelf]) -> Iterator[Any]:
+        told = {
+            "new": state.new,
+            "facts": state.facts,
+            "solutions": [[rule, *done] for rule, done in state.solutions.items()],
+        }
+        head = json.dumps(told).encode()
+        head += b" " * (-(len(_MAGIC) + _LENGTH.size + len(head)) % 8)  # arrays lie at eights
+        yield _MAGIC + _LENGTH.pack(len(head)) + head
+        yield from shelves.written(parts)
+
+    def read(self, saved: Saved) -> tuple[State, bytearray, int]:
+        """A round: its state, all its bytes, and where the shelves begin; Damaged if it is."""
+        try:
+            data = self._bytes(saved)
+        except FAILURES as problem:
+            raise Damaged(f"it cannot be read: {shown(str(problem))}") from problem
+        if not data.startswith(_MAGIC):
+            raise Damaged("it is no checkpoint of this version")
+        content = memoryview(data)[:-_DIGEST]
+        digest = hashlib.sha256()
+        for start in range(0, len(content), _CHUNK):
+            digest.update(content[start : start + _CHUNK])
+            self._beat()
+        if digest.digest() != bytes(memoryview(data)[len(content) :]):
+            raise Damaged("its checksum is wrong")
+        at = len(_MAGIC)
+        (length,) = _LENGTH.unpack_from(data, at)
+        at += _LENGTH.size
+        try:
+            told = json.loads(bytes(content[at : at + length]))
+            solutions = {int(rule): (int(n), float(s)) for rule, n, s in told["solutions"]}
+            state = State(int(told["new"]), int(told["facts"]), solutions)
+        except (ValueError, KeyError, TypeError):
+            raise Damaged("it is no checkpoint of this version") from None
+        return state, data, at + length
+
+    def _bytes(self, saved: Saved) -> bytearray:
+        system, path = opened(self._uri(saved))
+        with system.open_input_file(path) as file:
+            data = bytearray(file.size())
+            at = 0
+            while at < len(data):
+                chunk = file.read(_CHUNK)
+                if not chunk:
+                    raise OSError("it ends too early")
+                data[at : at + len(chunk)] = chunk
+                at += len(chunk)
+                self._beat()
+        return data
+
+    def remove(self, saved: Iterable[Saved]) -> None:
+        """Remove rounds, as far as they are there."""
+        for each in saved:
+            with suppress(*FAILURES):
+                system, path = opened(self._uri(each))
+                system.delete_file(path)
+
+    def _uri(self, saved: Saved) -> str:
+        return f"{self.folder}/{saved.round:09}-{saved.attempt}-{self._part}.saved"
+
+
+def shown(text: str) -> str:
+    """A URI, or a text about it, without user names and passwords.
+
+    >>> shown("cannot reach s3://key:secret@bucket/saved")
+    'cannot reach s3://bucket/saved'
+    """
+    return _SECRETS.sub("//", text)
+
+
+def folder_of(fingerprint: str) -> str:
+    """The name of the folder, within that of the user, for what has a fingerprint."""
+    return f"caladan-{fingerprint}"
+
+
+def prepared(folder: str) -> None:
+    """See that the folder of the user is there and can be written to; else one of FAILURES."""
+    system, path = opened(folder)
+    system.create_dir(path)
+    probe = f"{path.rstrip('/')}/caladan-{time.time_ns():x}.probe"
+    with system.open_output_stream(probe) as stream:
+        stream.write(b"caladan")
+    system.delete_file(probe)
+
+
+def removed(folder: str, name: str) -> None:
+    """Remove what has been saved under a name that a task told, as far as it is there."""
+    if _FOLDER.fullmatch(name):
+        with suppress(*FAILURES):
+            system, path = opened(f"{folder.rstrip('/')}/{name}")
+            system.delete_dir(path)

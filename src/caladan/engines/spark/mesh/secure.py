@@ -1,0 +1,69 @@
+"""Encryption between tasks: TLS in which both ends have the one certificate made for the session.
+
+The certificate signs itself and is the only one that either end accepts, so whoever has its key is
+one of us. It comes to the tasks with their work, through Spark: that is as secret as what Spark
+itself sends, which is encrypted where this is used (job.py). Who has the certificate still has to
+prove that it belongs to the attempt (greeting.py).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import tempfile
+from dataclasses import dataclass
+from typing import Final
+
+_FAILED: Final = "the other end has another certificate"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A certificate and its private key, both as PEM. Not to be logged."""
+
+    certificate: str
+    key: str
+
+    def __repr__(self) -> str:
+        return "Identity(…)"
+
+
+class Secure:
+    """Makes connections of a task secure."""
+
+    def __init__(self, identity: Identity) -> None:
+        self._expected = ssl.PEM_cert_to_DER_cert(identity.certificate)
+        self._caller = _context(identity, ssl.PROTOCOL_TLS_CLIENT)
+        self._called = _context(identity, ssl.PROTOCOL_TLS_SERVER)
+
+    def calling(self, connection: socket.socket) -> ssl.SSLSocket:
+        """A connection that this end has opened; its timeout holds for the handshake."""
+        return self._checked(self._caller.wrap_socket(connection))
+
+    def called(self, connection: socket.socket) -> ssl.SSLSocket:
+        """A connection that the other end has opened."""
+        return self._checked(self._called.wrap_socket(connection, server_side=True))
+
+    def _checked(self, connection: ssl.SSLSocket) -> ssl.SSLSocket:
+        if connection.getpeercert(binary_form=True) != self._expected:
+            connection.close()
+            raise ssl.SSLError(_FAILED)
+        return connection
+
+
+def _context(identity: Identity, protocol: int) -> ssl.SSLContext:
+    context = ssl.SSLContext(protocol)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False  # it is the same certificate on every host
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(cadata=identity.certificate)
+    # OpenSSL takes a key from a file only; this one is readable to us alone, and gone at once.
+    handle, path = tempfile.mkstemp(prefix="caladan-", suffix=".pem")
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(identity.certificate + identity.key)
+        context.load_cert_chain(path)
+    finally:
+        os.unlink(path)  # noqa: PTH108
+    return context

@@ -1,0 +1,130 @@
+"""What a session of Spark Connect can do; `test_connect.py` runs this in a process of its own."""
+
+import gc
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession, functions as sf
+from tests.programs.answers import check_answers
+from tests.programs.corpus import Folder, folders
+
+import caladan as cal
+from caladan.engines.spark import connect
+from caladan.errors import CaladanError
+
+CLOSURE = """database({arc(A: integer, B: integer)}).
+tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B)."""
+
+ENDLESS = "n(0). n(M) <- n(N), M = N + 1. query n(N)."
+
+SOME = 10
+"""The corpus is walked in steps of so many: a round takes longer than on a driver."""
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A session of Spark Connect, whose server runs in this process's own JVM."""
+    os.environ["PYSPARK_SUBMIT_ARGS"] = (
+        "--driver-memory 1g --conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=2 "
+        "--conf spark.driver.extraJavaOptions='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' "
+        "pyspark-shell"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PySpark's, on the way to its own server
+        session = SparkSession.builder.remote("local[2]").getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def db(spark: Any) -> Iterator[cal.Session]:
+    with cal.connect(spark) as session:
+        yield session
+
+
+@pytest.mark.parametrize("folder", folders(sql=True)[::SOME], ids=lambda folder: folder.name)
+def test_program(db: cal.Session, folder: Folder) -> None:
+    for relation, path in folder.facts.items():
+        db.add(relation, path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cal.CaladanWarning)
+        out = db.run(folder.file, params=folder.params)
+    check_answers(folder, out)
+
+
+def test_only_frame_serves_and_says_why(db: cal.Session) -> None:
+    db.add("arc", [(1, 2), (2, 3)])
+    for strategy in (None, "meshed"):
+        out = db.run(CLOSURE, strategy=strategy)
+        assert sorted(out.answer.rows()) == [(1, 2), (1, 3), (2, 3)]
+        assert [clique.strategy for clique in out.stats.cliques] == ["frame"]
+    plan = db.explain(CLOSURE, stage="plan")
+    assert "strategy: frame (Spark Connect runs no tasks of ours)" in plan
+    assert "Physical Plan" in db.explain(CLOSURE, stage="spark")
+
+
+def test_frames_go_in_and_come_out(db: cal.Session, spark: Any) -> None:
+    db.add("p", spark.range(3).withColumn("text", sf.concat(sf.lit("n"), sf.col("id"))))
+    answer = db.run("q(T, N) <- p(N, T), N > 0. query q(T, N).").answer
+    frame = answer.spark()
+    assert frame.sparkSession is spark
+    assert sorted(map(tuple, frame.filter("N = 2").collect())) == [("n2", 2)]
+    assert db.sql("SELECT count(*) AS n FROM p").rows() == [(3,)]
+
+
+def test_bad_rows_of_a_frame(db: cal.Session, spark: Any) -> None:
+    db.add("p", spark.createDataFrame([(1, "a"), (2, None)], "n int, t string"))
+    with pytest.raises(CaladanError, match=r"C036.*column t of p"):
+        db.run("q(N) <- p(N, _). query q(N).")
+    out = db.run("q(N) <- p(N, _). query q(N).", permissive=True)
+    assert out.answer.rows() == [(1,)]
+    assert out["_rejected"].count() == 1
+
+
+def test_files_are_read_where_they_are(db: cal.Session, tmp_path: Path) -> None:
+    """A path is one of this machine, a URI is for the server to read."""
+    (tmp_path / "arc.csv").write_text("A,B\n1,2\n2,3\n")
+    for place in (str(tmp_path / "arc.csv"), (tmp_path / "arc.csv").as_uri()):
+        db.add("arc", place)
+        answer = db.run(CLOSURE).answer
+        assert answer.count() == 3
+    answer.write(tmp_path / "tc.parquet")
+    db.add("arc", tmp_path / "tc.parquet")
+    assert db.run(CLOSURE).answer.count() == 3
+
+
+@pytest.mark.filterwarnings("ignore::caladan.CaladanWarning")
+def test_a_limit_leaves_what_was_derived(db: cal.Session) -> None:
+    with pytest.raises(cal.Stopped, match="C042") as stopped:
+        db.run(ENDLESS, max_rounds=3)
+    assert stopped.value.result is not None
+    assert stopped.value.result["n"].count() >= 3
+    with pytest.raises(cal.Stopped, match="C042"):
+        db.run(ENDLESS, timeout=3)
+
+
+@pytest.mark.filterwarnings("ignore::caladan.CaladanWarning")
+def test_ctrl_c(db: cal.Session) -> None:
+    threading.Timer(3.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(cal.Stopped, match="C043"):
+        db.run(ENDLESS)
+
+
+def test_the_users_session_is_left_as_it_was(spark: Any) -> None:
+    before = dict(spark.conf.getAll)
+    with cal.connect(spark) as db:
+        db.add("p", spark.range(3))
+        out = db.run("q(N) <- p(N). query q(N).")
+        assert out.answer.spark().count() == 3
+        del out
+    assert dict(spark.conf.getAll) == before
+    assert spark.range(2).count() == 2
+    gc.collect()
+    connect.drop_unused()
+    assert spark.sql("SHOW VIEWS IN global_temp").count() == 0

@@ -1,0 +1,335 @@
+"""Parts that are lost and go on from what was saved, side by side in one process."""
+
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+from tests.differential.running import check_same, run
+from tests.programs.answers import check_answers
+from tests.programs.corpus import Folder
+from tests.spark.mesh.engine import PartsEngine
+from tests.spark.mesh.recursive import RECURSIVE
+from tests.spark.mesh.together import Lost, run_parts
+from tests.strategies.random_programs import RandomProgram, random_programs
+
+import caladan
+from caladan.columns.interner import Tuples
+from caladan.delta.program import DeltaProgram
+from caladan.engines.spark.mesh.checkpoint import Damaged, Files, Saved, folder_of, removed
+from caladan.engines.spark.mesh.heavy import Splitting
+from caladan.engines.spark.mesh.keeping import Keeper
+from caladan.engines.spark.mesh.part import Part
+from caladan.engines.spark.mesh.rounds import Bounds, Ending
+from caladan.language import parse
+from caladan.language.deals import unparse
+from caladan.pipeline import compile_program
+from caladan.session import Session
+
+TASKS = 3
+ARC = "database({arc(A: integer, B: integer)}).\n"
+CLOSURE = ARC + "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), tc(C, B). query tc(A, B)."
+CHAIN = {"arc": pa.table({"A": pa.array(range(40), pa.int32()), "B": range(1, 41)})}
+
+
+class Saving:
+    """Runs parts that save after every round, one attempt after another."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        local: bool = False,
+        splitting: Splitting = Splitting(0),  # noqa: B008
+    ) -> None:
+        self.folder, self.local, self.splitting = folder, local, splitting
+        self.attempts = 0
+        self.resumed: list[int] = []
+        self.lost: list[str] = []
+
+    def run(
+        self,
+        program: DeltaProgram,
+        tables: Mapping[str, pa.Table],
+        lasting: int | None = None,
+        bounds: Bounds = Bounds(),  # noqa: B008
+        tasks: int = TASKS,
+    ) -> tuple[list[Part], list[Ending]]:
+        self.attempts += 1
+        attempt = f"{self.attempts:016x}"
+
+        def keeper(part: Part, me: int) -> Keeper:
+            name = folder_of(part.fingerprint(self.local))
+            files = Files(f"{self.folder}/{name}", me, lambda: None)
+            return Keeper(files, attempt, 0, self.resumed.append, self.lost.append)
+
+        return run_parts(
+            program, tables, tasks, bounds,
+            local=self.local, keeper=keeper, lasting=lasting, splitting=self.splitting,
+        )  # fmt: skip
+
+    @property
+    def files(self) -> list[Path]:
+        return sorted(self.folder.glob("*/*"))
+
+
+class LosingEngine(PartsEngine):
+    """Loses its tasks again and again, each time a little later; they go on."""
+
+    def __init__(self, saving: Saving, tasks: int, *, every: int) -> None:
+        super().__init__(tasks, local=saving.local)
+        self.saving, self.every = saving, every
+
+    def parts(self, program: DeltaProgram, given: Mapping[str, pa.Table]) -> list[Part]:
+        for _ in range(8):
+            try:
+                return self.saving.run(program, given, 3 + self.every, tasks=self.tasks)[0]
+            except Lost:
+                continue
+        return self.saving.run(program, given, tasks=self.tasks)[0]
+
+
+@pytest.fixture
+def saving(tmp_path: Path) -> Saving:
+    return Saving(tmp_path)
+
+
+def closure(program: str = CLOSURE) -> DeltaProgram:
+    return compile_program(parse(program), {}, {}, demand=False).delta
+
+
+def pairs(parts: list[Part], name: str = "tc") -> set[tuple[object, ...]]:
+    rows = [row for part in parts for row in part.owned(name).arrow().to_pylist()]
+    found = {tuple(row.values()) for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+WANTED = {(a, b) for b in range(41) for a in range(b)}
+
+
+# ── The same answers ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("folder", RECURSIVE, ids=lambda folder: folder.name)
+def test_program(folder: Folder, local: bool, tmp_path: Path) -> None:
+    """Every kind of relation there is: sets, best values, sums, texts that rules make."""
+    saving = Saving(tmp_path, local=local, splitting=Splitting(0 if local else 1e-6, least=1))
+    db = Session(LosingEngine(saving, 2, every=1))
+    for relation, path in folder.facts.items():
+        db.add(relation, path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", caladan.CaladanWarning)
+        out = db.run(folder.file, params=folder.params)
+    check_answers(folder, out)
+
+
+@settings(max_examples=25)  # each of them is run up to nine times
+@given(random_programs(layers=6), st.integers(2, 3), st.integers(0, 2), st.booleans())
+def test_random_programs(given: RandomProgram, tasks: int, every: int, local: bool) -> None:
+    text = unparse(given.program)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", caladan.CaladanWarning)
+        splitting = Splitting(1e-6, least=1) if every else Splitting(0)
+        saving = Saving(Path(folder), local=local, splitting=splitting)
+        db = Session(LosingEngine(saving, tasks, every=every))
+        for name, rows in given.facts.items():
+            db.add(name, rows)
+        found = [answer.rows() for answer in db.run(text).answers]
+    check_same(found, run("reference", text, given.facts), given)
+
+
+@pytest.mark.parametrize("lasting", range(2, 8))
+def test_tasks_go_on_where_they_were(saving: Saving, lasting: int) -> None:
+    """One exchange tells what was found before, one is that of the exit rules."""
+    with pytest.raises(Lost):
+        saving.run(closure(), CHAIN, lasting)
+    parts, endings = saving.run(closure(), CHAIN)
+    assert pairs(parts) == WANTED
+    assert saving.resumed == [lasting - 1] * TASKS
+    fresh = Saving(saving.folder / "fresh").run(closure(), CHAIN)
+    assert [(e.rounds, e.facts) for e in endings] == [(e.rounds, e.facts) for e in fresh[1]]
+    assert [_counts(part) for part in parts] == [_counts(part) for part in fresh[0]]
+
+
+def _counts(part: Part) -> dict[int, int]:
+    return {rule: count for rule, (count, _) in part.solutions().items()}
+
+
+# ── What is not used ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_last_round_is_damaged(saving: Saving) -> None:
+    """All go on one round earlier, though two of the three have a good file."""
+    with pytest.raises(Lost):
+        saving.run(closure(), CHAIN, 5)
+    last = saving.files[-1]
+    data = bytearray(last.read_bytes())
+    data[len(data) // 2] ^= 1
+    last.write_bytes(data)
+    parts, _ = saving.run(closure(), CHAIN)
+    assert pairs(parts) == WANTED
+    assert saving.resumed == [3] * TASKS
+    assert saving.lost == ["what was saved before round 4 is not used: its checksum is wrong"]
+
+
+@pytest.mark.parametrize("content", [b"", b"caladan", bytes(1000), None])
+def test_files_are_cut_short_or_gone(saving: Saving, content: bytes | None) -> None:
+    with pytest.raises(Lost):
+        saving.run(closure(), CHAIN, 5)
+    for path in saving.files:
+        if content is None:
+            path.unlink()
+        else:
+            path.write_bytes(content)
+    parts, _ = saving.run(closure(), CHAIN)
+    assert pairs(parts) == WANTED
+    assert saving.resumed == []
+    assert len(saving.lost) == (0 if content is None else 2 * TASKS)
+
+
+def test_a_round_that_not_all_have_saved_does_not_count(saving: Saving) -> None:
+    with pytest.raises(Lost):
+        saving.run(closure(), CHAIN, 5)
+    saving.files[-1].unlink()
+    parts, _ = saving.run(closure(), CHAIN)
+    assert pairs(parts) == WANTED
+    assert saving.resumed == [3] * TASKS
+
+
+def test_parts_of_two_attempts_are_not_put_together(saving: Saving) -> None:
+    with pytest.raises(Lost):
+        saving.run(closure(), CHAIN, 4)
+    first = saving.files[-1]
+    first.rename(first.with_name(first.name.replace("0001-", "0009-")))
+    parts, _ = saving.run(closure(), CHAIN)
+    assert pairs(parts) == WANTED
+    assert saving.resumed == [2] * TASKS
+
+
+@pytest.mark.parametrize(
+    "other", ["more facts", "another rule", "more tasks", "another way", "another type", "split"]
+)
+def test_what_was_saved_for_something_else(saving: Saving, other: str) -> None:
+    with pytest.raises(Lost):
+        saving.run(closure(), CHAIN, 5)
+    program, tables, tasks = CLOSURE, CHAIN, TASKS
+    if other == "more facts":
+        tables = {"arc": pa.table({"A": pa.array(range(39), pa.int32()), "B": range(1, 40)})}
+    elif other == "another rule":
+        program = CLOSURE.replace("tc(A, C), tc(C, B)", "tc(A, C), tc(C, B), A < 3")
+    elif other == "more tasks":
+        tasks = 2
+    elif other == "another way":
+        saving.local = True
+    elif other == "split":
+        saving.splitting = Splitting(1e-6, least=1)
+    else:
+        program = CLOSURE.replace("B: integer", "B: long")
+    saving.run(closure(program), tables, tasks=tasks)
+    assert saving.resumed == []
+    assert saving.lost == []
+
+
+def test_the_order_in_which_facts_were_read_does_not_matter(saving: Saving) -> None:
+    with pytest.raises(Lost):
+        saving.run(closure(), CHAIN, 5)
+    turned = {"arc": CHAIN["arc"].take(list(reversed(range(40))))}
+    assert pairs(saving.run(closure(), turned)[0]) == WANTED
+    assert saving.resumed == [4] * TASKS
+
+
+def test_limits_that_would_have_ended_the_run_earlier(saving: Saving) -> None:
+    """A run with a limit never has more than the limit allows, whatever was saved."""
+    with pytest.raises(Lost):
+        saving.run(closure(), CHAIN, 5)
+    parts, endings = saving.run(closure(), CHAIN, bounds=Bounds(max_rounds=2))
+    assert saving.resumed == []
+    assert {ending.reached for ending in endings} == {"max_rounds"}
+    alone = run_parts(closure(), CHAIN, TASKS, Bounds(max_rounds=2))[0]
+    assert pairs(parts) == pairs(alone)
+
+
+def test_a_run_that_met_a_limit_goes_on_with_a_larger_one(saving: Saving) -> None:
+    _, endings = saving.run(closure(), CHAIN, bounds=Bounds(max_rounds=4))
+    assert endings[0].reached == "max_rounds"
+    parts, _ = saving.run(closure(), CHAIN)
+    assert saving.resumed == [4] * TASKS
+    assert pairs(parts) == WANTED
+
+
+# ── Files ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_only_the_last_two_rounds_are_kept(saving: Saving) -> None:
+    saving.run(closure(), CHAIN)
+    rounds = {path.name.partition("-")[0] for path in saving.files}
+    assert len(rounds) == 2
+    assert len(saving.files) == 2 * TASKS
+
+
+def test_where_nothing_can_be_written_tasks_go_on(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_bytes(b"in the way")
+    saving = Saving(blocked)
+    assert pairs(saving.run(closure(), CHAIN)[0]) == WANTED
+    assert len(saving.lost) == TASKS
+    assert saving.lost[0].startswith("nothing is saved from round 1 on: ")
+
+
+def test_only_folders_of_checkpoints_are_removed(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / folder_of("a" * 64)).mkdir()
+    for name in ("data", "../" + tmp_path.name, "", folder_of("a" * 64)):
+        removed(str(tmp_path), name)
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_a_file_without_a_part(tmp_path: Path) -> None:
+    files = Files(str(tmp_path), 0, lambda: None)
+    assert files.found() == []
+    with pytest.raises(Damaged, match="cannot be read"):
+        files.read(Saved(3, "0" * 16))
+
+
+def test_other_files_are_not_looked_at(tmp_path: Path) -> None:
+    for name in ("notes.txt", "000000003-00000000000000ff-1.saved.part", "3-zz-1.saved"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "000000003-00000000000000ff-1.saved").write_bytes(b"")
+    assert Files(str(tmp_path), 1, lambda: None).found() == [Saved(3, "00000000000000ff")]
+    assert Files(str(tmp_path), 0, lambda: None).found() == []
+
+
+def test_a_fingerprint_is_the_same_in_every_process() -> None:
+    """Whatever the seed of Python's hashes: sets and dictionaries must not show."""
+    script = (
+        "from tests.spark.mesh.test_checkpoint import CHAIN, closure\n"
+        "from caladan.engines.spark.mesh.part import Part\n"
+        "print(Part(closure(), CHAIN, 0, 3, lambda: None).fingerprint(False))"
+    )
+    there = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONHASHSEED": "1", "PYTHONPATH": str(Path(__file__).parents[3])},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert there.strip() == Part(closure(), CHAIN, 0, 3, lambda: None).fingerprint(False)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 4), st.lists(st.tuples(*[st.integers(0, 3)] * 4), max_size=40))
+def test_numbered_tuples_come_back(arity: int, rows: list[tuple[int, ...]]) -> None:
+    tuples = Tuples(arity)
+    columns = [np.array([row[c] for row in rows], np.uint32) for c in range(arity)]
+    tuples.ids(columns, len(rows))
+    again = Tuples(arity)
+    ids, fresh = again.ids(tuples.columns(), len(tuples))
+    assert ids.tolist() == fresh.tolist() == list(range(len(tuples)))
