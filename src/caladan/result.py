@@ -147,12 +147,15 @@ class Relation:
 
     def head(self, n: int = 20) -> list[tuple[Any, ...]]:
         """The first facts in the order of `rows()`; of very many, whichever come first."""
+        from caladan.data.order import first_in_order
         from caladan.data.output import rows
 
         is_sorted = self._order or self._is_ordered
         if not is_sorted and self._arrow is None and self.count() > _SORTED_UP_TO:
             return list(rows(self._narrowed(self._table.arrow(limit=n))))
-        return list(rows(self.ordered().slice(0, n)))
+        if is_sorted:
+            return list(rows(self.arrow().slice(0, n)))
+        return list(rows(first_in_order(self.arrow(), n)))
 
     def write(
         self,

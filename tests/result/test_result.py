@@ -15,7 +15,8 @@ from hypothesis import given, strategies as st
 import caladan as cal
 from caladan.data.infer import infer
 from caladan.data.load import load
-from caladan.data.order import in_order
+from caladan.data.order import first_in_order, in_order
+from caladan.data.schema import ARROW
 from caladan.data.source import source
 from caladan.data.table import wrap
 from caladan.result import Relation, Result
@@ -71,8 +72,24 @@ def test_order_is_the_order_of_python(
     expected = sorted(rows)
     for column, descending in reversed(order):
         expected.sort(key=lambda row: row[column], reverse=descending)
-    found = in_order(pa.Table.from_arrays(arrays, schema=schema), order)
+    table = pa.Table.from_arrays(arrays, schema=schema)
+    found = in_order(table, order)
     assert [tuple(row.values()) for row in found.to_pylist()] == expected
+    for n in range(4):
+        assert first_in_order(table, n).equals(in_order(table).slice(0, n))
+
+
+@pytest.mark.parametrize("type", [*ARROW.values()], ids=str)
+def test_the_first_of_every_type(type: pa.DataType) -> None:
+    numbers = pa.array([5, 3, 1, 4, 2, 0, 9, 8])
+    is_text = pa.types.is_string(type) or pa.types.is_binary(type)
+    column = numbers.cast(pa.string()) if is_text else numbers
+    if pa.types.is_boolean(type):
+        column = pa.array([n > 4 for n in numbers.to_pylist()])
+    elif pa.types.is_date32(type):
+        column = numbers.cast(pa.int32())
+    table = pa.table({"a": column.cast(type), "b": numbers})
+    assert first_in_order(table, 3).equals(in_order(table).slice(0, 3))
 
 
 def test_repr_is_short_and_counts_only_what_it_knows(people: Relation) -> None:

@@ -25,6 +25,7 @@ _WORTH_THREADS = 1 << 19  # keys to be sorted
 _NO_BOUNDS: Counts = np.empty(0, np.int64)
 _SMALL = 256  # keys below which a binary search is as quick as any filter
 _FILTER_BITS = 16  # bits of a filter for each key
+_EXACT_BITS = 24  # of a lookup key, for which a filter has a bit for each: 2 MB stay in the cache
 _SPARSE = (
     8  # bounds are made for runs with at least one key for so many words of the leading column
 )
@@ -74,7 +75,9 @@ class Run:
             return _NO_FILTER
         wanted = (len(self.keys) * _FILTER_BITS - 1).bit_length()
         space = sum(self.packing.widths) - shift
-        log = 0 if space <= wanted + 2 else wanted
+        # A bit for every lookup key spares the search; clearing 512 of them costs about a lookup.
+        small = space <= _EXACT_BITS and (1 << space) >> 9 <= lookups
+        log = 0 if space <= wanted + 2 or small else wanted
         bits: Keys = np.zeros(max(1, (1 << (log or space)) >> 6), np.uint64)
         probe.fill_filter(self.keys, shift, log, bits)
         self._filters[shift] = Filter(bits, log)

@@ -28,6 +28,16 @@ def in_order(table: pa.Table, order: Sequence[tuple[int, bool]] = ()) -> pa.Tabl
     return table.take(compute.sort_indices(pa.table(keys), sort_keys=directions))
 
 
+def first_in_order(table: pa.Table, rows: int) -> pa.Table:
+    """The first rows of `in_order(table)`, without sorting the others."""
+    fractions = any(pa.types.is_floating(column.type) for column in table.columns)
+    if table.num_rows <= 2 * rows or not rows or not table.num_columns or fractions:
+        return in_order(table).slice(0, rows)  # and NaN keeps its place
+    keys = {f"k{i}": column for i, column in enumerate(table.columns)}
+    directions = [(name, "ascending") for name in keys]
+    return table.take(compute.select_k_unstable(pa.table(keys), rows, directions))
+
+
 def _add(
     keys: dict[str, Any], directions: list[tuple[str, str]], values: Any, *, descending: bool
 ) -> None:
