@@ -57,7 +57,7 @@ def main(pairs: int) -> None:
         for i, path in enumerate(paths):
             path.write_text("".join(f"{a},{(a * 7 + i) % ROWS}\n" for a in range(ROWS)))
         (folder / "program.dl").write_text(program())
-        run = (sys.executable, "-m", "caladan.cli", "run", str(folder / "program.dl"))
+        run = (sys.executable, "-m", "caladan", "run", str(folder / "program.dl"))
         bare: list[float] = []
         ours: list[float] = []
         for _ in range(pairs):

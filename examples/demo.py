@@ -64,7 +64,7 @@ def _caladan(*arguments: str, hidden: tuple[str, ...] = ()) -> int:
     """Run a command line of Caladan, in a process of its own."""
     print(f"$ {_command(arguments)}\n", flush=True)
     process = subprocess.run(
-        [sys.executable, "-m", "caladan.cli", *arguments, *hidden], check=False
+        [sys.executable, "-m", "caladan", *arguments, *hidden], check=False
     )
     print(flush=True)
     return process.returncode
