@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from caladan.analysis.core import Checked, CoreGoal, CoreRule, RelationInfo, Term
+from caladan.analysis.core import Checked, CoreGoal, CoreRule, RelationInfo, Term, by_head
 from caladan.analysis.monotone import monotone
 from caladan.analysis.normalize import normalize
 from caladan.analysis.parameters import parameters
@@ -67,11 +67,9 @@ def _relations(
     found: Diagnostics,
 ) -> dict[str, RelationInfo]:
     relations: dict[str, RelationInfo] = {}
-    by_head: dict[str, list[CoreRule]] = {}
-    for rule in typed.rules:
-        by_head.setdefault(rule.head, []).append(rule)
+    own = by_head(typed.rules)
     for name, column_types in typed.columns.items():
-        rules = by_head.get(name, [])
+        rules = own.get(name, [])
         relation = known.get(name)
         if relation is not None and relation.columns is not None:
             names = [c.name for c in relation.columns]

@@ -16,7 +16,7 @@ goals and the warnings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -82,6 +82,14 @@ class CoreRule:
     def has_aggregates(self) -> bool:
         """Whether a head column is an aggregate."""
         return any(isinstance(a, Aggregate) for a in self.arguments)
+
+
+def by_head(rules: Iterable[CoreRule]) -> dict[str, list[CoreRule]]:
+    """The rules of each relation that has some."""
+    found: dict[str, list[CoreRule]] = {}
+    for rule in rules:
+        found.setdefault(rule.head, []).append(rule)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

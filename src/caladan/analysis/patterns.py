@@ -13,17 +13,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from caladan.analysis.binding import body_patterns, free
-from caladan.analysis.core import Checked, CoreRule
+from caladan.analysis.core import Checked, CoreRule, by_head
 from caladan.program import Constant
 
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """The patterns of a program; a mask says which columns of a relation may be bound at all."""
+    """The patterns of a program; a mask says which columns of a relation may be bound at all.
+
+    `own` has the rules of each relation.
+    """
 
     checked: Checked
     masks: Mapping[str, str]
-    by_head: Mapping[str, Sequence[CoreRule]]
+    own: Mapping[str, Sequence[CoreRule]]
 
     def of(self, relation: str, occurrence: str) -> str:
         """The pattern a relation is evaluated under, for an occurrence with these bindings."""
@@ -39,7 +42,7 @@ class Patterns:
 
     def rules(self, relation: str) -> Sequence[CoreRule]:
         """The rules of a relation."""
-        return self.by_head.get(relation, ())
+        return self.own.get(relation, ())
 
     def body(self, rule: CoreRule, pattern: str) -> dict[int, tuple[str, str]]:
         """For each atom of a rule: the pattern its relation is evaluated under, and its own.
@@ -85,11 +88,9 @@ def settle(checked: Checked, wanted: Iterable[str], whole: Iterable[str]) -> Pat
     wanted = tuple(wanted)
     relations = checked.relations
     masks = {name: free(relations[name].arity) for name in (*whole, *wanted)}
-    by_head: dict[str, list[CoreRule]] = {}
-    for rule in checked.rules:
-        by_head.setdefault(rule.head, []).append(rule)
+    own = by_head(checked.rules)
     while True:
-        patterns = Patterns(checked, masks, by_head)
+        patterns = Patterns(checked, masks, own)
         reached = explore(patterns, wanted)
         common: dict[str, str] = {}
         for relation, pattern in reached:
