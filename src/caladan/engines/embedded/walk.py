@@ -109,7 +109,8 @@ class Walk:
         self, steps: Sequence[Step], frontier: Frontier, sink: Taker, needed: frozenset[str]
     ) -> tuple[Frontier, Taker, frozenset[str]]:
         """Groups instead of solutions, where several joins are ahead and that pays (aside.py)."""
-        if sum(isinstance(step, Lookup | Propose) for step in steps) < 2:
+        joins = sum(isinstance(step, Lookup | Propose) and bool(step.binds) for step in steps)
+        if joins < 2:  # a test costs less than grouping
             return frontier, sink, needed
         reads = frozenset[str]().union(*(step.reads for step in steps))
         live = [name for name in frontier.columns if name in reads]
