@@ -63,9 +63,7 @@ def _make_data() -> None:
 def _caladan(*arguments: str, hidden: tuple[str, ...] = ()) -> int:
     """Run a command line of Caladan, in a process of its own."""
     print(f"$ {_command(arguments)}\n", flush=True)
-    process = subprocess.run(
-        [sys.executable, "-m", "caladan", *arguments, *hidden], check=False
-    )
+    process = subprocess.run([sys.executable, "-m", "caladan", *arguments, *hidden], check=False)
     print(flush=True)
     return process.returncode
 
