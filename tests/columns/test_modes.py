@@ -19,6 +19,20 @@ assert main(["run", "steps.dl", "--engine", "embedded"]) == 0
 assert {wanted} == ("numba" in sys.modules)
 """
 
+READING = """
+import os, sys, threading
+from caladan.columns.ahead import load_ahead
+from caladan.columns.kernels import probe
+load_ahead(["missing.csv", "arc.csv"])
+loading = [t for t in threading.enumerate() if t.name == "caladan-kernels"]
+assert bool(loading) == {wanted}, loading
+if (child := os.fork()) == 0:  # not before the modules are whole
+    os._exit(int({wanted} != ("numba" in sys.modules)))
+assert os.waitpid(child, 0)[1] == 0
+assert not any(each.is_alive() for each in loading)
+assert {wanted} != hasattr(probe.ranges, "function")
+"""
+
 
 def run(*command: str, cwd: Path = ROOT, **environment: str) -> str:
     outside = {
@@ -52,3 +66,11 @@ def test_numba_is_loaded_when_it_pays(numbers: int, wanted: bool, tmp_path: Path
     text = f"n(1). n(Y) <- n(X), Y = X + 1, Y <= {numbers}. query n(X)."
     (tmp_path / "steps.dl").write_text(text)
     assert f"{numbers:,} facts" in run("-c", SMALL.format(wanted=wanted), cwd=tmp_path)
+
+
+@pytest.mark.parametrize(("rows", "wanted"), [(20, False), (20_000, True)])
+def test_kernels_are_loaded_while_large_files_are_read(
+    rows: int, wanted: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "arc.csv").write_text("".join(f"{i},{i + 1}\n" for i in range(rows)))
+    run("-c", READING.format(wanted=wanted), cwd=tmp_path, CALADAN_THREADS="2")

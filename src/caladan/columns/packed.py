@@ -198,9 +198,14 @@ class PackedRelation:
                 self._seen.unseen(keys.copy())
 
     def is_worth_a_set(self, known: int) -> bool:
-        """Whether facts were derived again so often that setting up a set of them pays."""
-        bits = min(sum(self.widths), _BITMAP_BITS)
-        return self._tried - known > max(_WORTH_A_SET, (1 << bits) >> 7, 2 * known)
+        """Whether facts were derived again so often that setting up a set of them pays.
+
+        A bitmap costs its size to clear, and a miss of the cache for most facts; a set of words
+        costs what the facts cost to put in.
+        """
+        bits = sum(self.widths)
+        cost = max((1 << bits) >> 7, 2 * known) if bits <= _BITMAP_BITS else known
+        return self._tried - known > max(_WORTH_A_SET, cost)
 
     @property
     def pending(self) -> Sequence[Keys]:

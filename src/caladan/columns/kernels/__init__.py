@@ -24,6 +24,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import RLock
 from typing import Any, Final, TypeVar, cast
 
 import numpy as np
@@ -31,8 +32,9 @@ import numpy as np
 F = TypeVar("F", bound=Callable[..., Any])
 
 CHECKED: Final = os.environ.get("CALADAN_CHECK", "") not in ("", "0")
-_INTERPRETED: Final = os.environ.get("CALADAN_INTERPRET", "") not in ("", "0")
+INTERPRETED: Final = os.environ.get("CALADAN_INTERPRET", "") not in ("", "0")
 _WORTH_NUMBA: Final = 50_000
+_compiling = RLock()  # a kernel calls others
 
 
 def kernel(signature: str | list[str]) -> Callable[[F], F]:
@@ -69,17 +71,18 @@ class Kernel:
 
     def compiled(self) -> Callable[..., Any]:
         """The compiled function. It takes this one's place in its module, and so do its callees."""
-        if self._compiled is None:
-            import numba
+        with _compiling:
+            if self._compiled is None:
+                import numba
 
-            names = self.function.__globals__
-            for name in self.function.__code__.co_names:
-                if isinstance(callee := names.get(name), Kernel):
-                    callee.compiled()
-            compiler = cast("Any", numba.njit)(self._signature, **_options())
-            self._compiled = cast("Callable[..., Any]", compiler(self.function))
-            names[self.function.__name__] = self._compiled
-        return self._compiled
+                names = self.function.__globals__
+                for name in self.function.__code__.co_names:
+                    if isinstance(callee := names.get(name), Kernel):
+                        callee.compiled()
+                compiler = cast("Any", numba.njit)(self._signature, **_options())
+                self._compiled = cast("Callable[..., Any]", compiler(self.function))
+                names[self.function.__name__] = self._compiled
+            return self._compiled
 
     def _is_small(self, arguments: tuple[Any, ...]) -> bool:
         """Whether to go on without numba; who has loaded it already need not."""
@@ -87,7 +90,7 @@ class Kernel:
             return False
         if self._signature is not None:  # a helper is part of its caller
             Kernel.elements += sum(a.size for a in arguments if isinstance(a, np.ndarray))
-        return _INTERPRETED or Kernel.elements < _WORTH_NUMBA
+        return INTERPRETED or Kernel.elements < _WORTH_NUMBA
 
 
 def _options() -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from caladan.analysis.core import CoreGoal
+from caladan.columns.ahead import load_ahead
 from caladan.columns.relation import StoredRelation
 from caladan.data.load import load
 from caladan.data.schema import arrow_schema, table_of
@@ -38,6 +39,7 @@ class EmbeddedEngine:
     ) -> tuple[Table, pa.Table | None]:
         """The facts of a source, and the rows set aside."""
         started = time.perf_counter()
+        load_ahead(source.paths)
         data, rejected = load(name, source, columns, permissive=options.permissive)
         return LoadedTable(columns, data, time.perf_counter() - started), rejected
 

@@ -22,7 +22,7 @@ from caladan.engines.embedded.aside import Asides, Crossing, Taker
 from caladan.engines.embedded.frontier import Frontier
 from caladan.engines.embedded.steps import Absent, Bind, Lookup, Propose, Step, Test
 
-WORTH_THREADS: Final = 1 << 16  # solutions of a batch
+WORTH_THREADS: Final = 1 << 13  # solutions of a batch
 
 
 class Sink:
