@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings, strategies as st
 
 import caladan
 from caladan.columns.warmup import warmup
@@ -140,6 +141,25 @@ def test_values_that_outgrow_their_width() -> None:
     found = set(run(text).answer.rows())
     assert {(1, 1, p) for p in powers} <= found
     assert max(c for _, _, c in found) == powers[-1]
+
+
+NUMBERS = st.integers(-3, 40) | st.sampled_from([2**40, -(2**50)])
+TEXTS = st.text("abé\U0001f40d", max_size=2)
+FRACTIONS = st.sampled_from([-1.5, -0.0, 0.0, 2.25, float("inf")])
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(NUMBERS, TEXTS, FRACTIONS), max_size=30), st.integers(0, 9))
+def test_the_first_facts_are_those_of_all_in_order(
+    facts: list[tuple[int, str, float]], few: int
+) -> None:
+    columns = [pa.int64(), pa.string(), pa.float64()]
+    arrays = [pa.array([fact[i] for fact in facts], type) for i, type in enumerate(columns)]
+    db = caladan.connect("embedded")
+    db.add("e", pa.Table.from_arrays(arrays, names=["a", "b", "c"]))
+    out = db.run("p(B, A, C) <- e(A, B, C). q(A, Y) <- e(A, _, _), Y = A + 1.")
+    for name in ("e", "p", "q"):
+        assert out[name].head(few) == out[name].rows()[:few]
 
 
 def test_facts_of_sixteen_columns() -> None:

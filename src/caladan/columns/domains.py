@@ -209,6 +209,12 @@ class TextDomain:
 Domain: TypeAlias = OffsetDomain | SortedDomain | InternedDomain | CodedDomain | TextDomain
 
 
+def is_ordered(domain: Domain) -> bool:
+    """Whether words are in the order of their values."""
+    near = isinstance(domain, OffsetDomain) and domain.is_near
+    return near or isinstance(domain, SortedDomain | CodedDomain)
+
+
 def word_of(value: Value, domain: Domain) -> int | None:
     """The word of a Python value, None if the domain does not have it."""
     if isinstance(domain, CodedDomain):

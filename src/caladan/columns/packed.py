@@ -257,6 +257,11 @@ class PackedRelation:
     def head(self, rows: int) -> tuple[Words, ...]:
         return first_rows(self.blocks(max(1, min(rows, BLOCK))), self.arity, rows)
 
+    def first(self, rows: int) -> tuple[Words, ...]:
+        """The first facts in the order of their words."""
+        keys = [np.empty(0, np.uint64), *(run.keys[:rows] for run in self.base.all_runs)]
+        return self.columns_of(np.sort(np.concatenate(keys))[:rows])
+
     def _order_for(self, bound: frozenset[int]) -> tuple[int, ...] | None:
         orders = (self.base.packing.order, *self._others)
         return next((o for o in orders if frozenset(o[: len(bound)]) == bound), None)

@@ -10,7 +10,7 @@ what was derived so far.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from caladan.analysis.core import CoreGoal
 from caladan.delta.program import DeltaProgram
@@ -47,6 +47,15 @@ class Table(Protocol):
 
     def close(self) -> None:
         """Let go of what the table holds; it is not used again."""
+        ...
+
+
+@runtime_checkable
+class Leading(Protocol):
+    """A table that may know its first facts without looking at all of them."""
+
+    def first(self, rows: int) -> pa.Table | None:
+        """The first facts by their columns from the left; None if only looking at all tells."""
         ...
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from caladan.analysis.core import CoreGoal
-from caladan.columns.domains import Domain, closed_domain, coded_domain, word_of
+from caladan.columns.domains import Domain, closed_domain, coded_domain, is_ordered, word_of
 from caladan.columns.layout import Layout, Words, concatenated, first_rows
 from caladan.columns.ranks import CODED, arrow_ranks, kind_of
 from caladan.columns.relation import StoredRelation
@@ -40,6 +40,9 @@ class LoadedTable:
 
     def arrow(self, limit: int | None = None) -> pa.Table:
         return self.distinct.arrow(limit)
+
+    def first(self, rows: int) -> pa.Table | None:
+        return self.distinct.first(rows)
 
     def spark(self, session: Any) -> Any:
         return session.createDataFrame(self.arrow())
@@ -106,6 +109,17 @@ class DerivedTable:
             ranks = [d.ranks(w) for d, w in zip(self.domains, words, strict=True)]
             rows = sorted_rows(ranks, self.order, len(ranks))[:limit]
             words = tuple(column[rows] for column in words)
+        return self._decoded(words)
+
+    def first(self, rows: int) -> pa.Table | None:
+        """The first facts by value, where facts stand in the order of their values."""
+        is_whole = not self.order and (self._goal is None or not self._goal.is_bound)
+        packed = self.layout.packed() if isinstance(self.layout, StoredRelation) else None
+        if not is_whole or packed is None or not all(map(is_ordered, self.domains)):
+            return None
+        return self._decoded(packed.first(rows)) if self.columns else None
+
+    def _decoded(self, words: Sequence[Words]) -> pa.Table:
         arrays = [
             domain.arrow(column, ARROW[each.type])
             for domain, column, each in zip(self.domains, words, self.columns, strict=True)
