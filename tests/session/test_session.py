@@ -266,3 +266,25 @@ def test_importing_is_light() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_parquet_and_orc_are_read_without_pandas(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    import pyarrow as pa
+    import pyarrow.orc as po
+    import pyarrow.parquet as pq
+
+    table = pa.table({"A": [1, 2], "B": [2, 3]})
+    pq.write_table(table, tmp_path / "arc.parquet")
+    po.write_table(table, tmp_path / "far.orc")
+    code = (
+        "import sys, caladan; db = caladan.connect('embedded'); "
+        "db.add('arc', 'arc.parquet'); db.add('far', 'far.orc'); "
+        "print(db.run('p(A, C) <- arc(A, B), far(B, C).')['p'].rows(), 'pandas' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "[(1, 3)] False\n", done.stderr

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 import pyarrow as pa
 
 from caladan.data import json_rows, text, utf8
-from caladan.data.files import columnar, schema_of
+from caladan.data.columnar import columnar
 from caladan.data.problems import cannot_read, only_spark
 from caladan.data.schema import column_type
 from caladan.data.source import Source, files
@@ -83,7 +83,7 @@ def _from_files(relation: str, source: Source) -> tuple[Column, ...]:
             if first_items:
                 return _from_rows(relation, first_items)
         else:
-            return _from_arrow(relation, str(path), schema_of(columnar(path, source)))
+            return _from_arrow(relation, str(path), columnar(path, source.format).schema)
     raise cannot_read(
         relation, source.name, "an empty file does not tell its columns",
         f"declare them: database({{{relation}(A: integer, …)}}).",

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 import pyarrow as pa
 
-from caladan.data.files import columnar
+from caladan.data.columnar import columnar
 from caladan.data.schema import DECIMAL_SPELLED, match_columns
 from caladan.data.source import Source, files
 from caladan.notation import DECIMAL_DIGITS, WIDEST, Width, Widths, wider
@@ -47,7 +47,7 @@ def _schemas(relation: str, source: Source) -> Iterator[list[tuple[str, Width]]]
     elif source.kind == "path" and source.format in _COLUMNAR and not source.is_remote:
         for path in files(relation, source):
             if path.stat().st_size:
-                schema = columnar(path, source).schema
+                schema = columnar(path, source.format).schema
                 yield [(field.name, _of_arrow(field.type)) for field in schema]
 
 
