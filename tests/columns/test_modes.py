@@ -32,6 +32,14 @@ assert os.waitpid(child, 0)[1] == 0
 assert not any(each.is_alive() for each in loading)
 assert {wanted} != hasattr(probe.ranges, "function")
 """
+SEARCH = """
+import sys, caladan
+db = caladan.connect("embedded")
+db.add("e", [(-5, -7), (-7, 3), (3, -5), (3, 4)])
+triangles = list(db.find("a b c", "e(a, b), e(b, c), e(c, a)"))
+assert sorted(triangles) == [(-7, 3, -5), (-5, -7, 3), (3, -5, -7)], triangles
+assert "numba" not in sys.modules
+"""
 
 
 def run(*command: str, cwd: Path = ROOT, **environment: str) -> str:
@@ -74,3 +82,7 @@ def test_kernels_are_loaded_while_large_files_are_read(
 ) -> None:
     (tmp_path / "arc.csv").write_text("".join(f"{i},{i + 1}\n" for i in range(rows)))
     run("-c", READING.format(wanted=wanted), cwd=tmp_path, CALADAN_THREADS="2")
+
+
+def test_a_small_search_of_negative_numbers_goes_without_numba() -> None:
+    run("-c", SEARCH)

@@ -75,7 +75,7 @@ def locate_dense(words: Any, first: int, starts: Any, nodes: Any) -> None:
     span = starts.size - 1
     for i in range(words.size):
         # Unsigned, so that a word below `first` is out of range too, however far below.
-        at = np.uint64(words[i]) - np.uint64(first)
+        at = np.uint64(words[i]) - np.uint64(np.int64(first))
         node = -1
         if at < np.uint64(span):
             p = np.int64(at)

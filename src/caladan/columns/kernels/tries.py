@@ -17,7 +17,7 @@ from caladan.columns.kernels import kernel
 def push_column(keys: Any, words: Any, low: int, width: int) -> None:
     """Append a column to the keys, at their lower end."""
     by = np.uint64(width)
-    least = np.uint64(low)
+    least = np.uint64(np.int64(low))  # Python refuses a negative number, an int64 wraps around
     for i in range(keys.size):
         # A width of 64 leaves no room for others; shifting by it would leave the key as it is.
         before = keys[i] << by if width < 64 else np.uint64(0)
@@ -28,7 +28,7 @@ def push_column(keys: Any, words: Any, low: int, width: int) -> None:
 def read_column(keys: Any, shift: int, mask: int, low: int, words: Any) -> None:
     """A column of the keys as words. `words` may be the keys themselves, in another type."""
     by = np.uint64(shift)
-    least = np.uint64(low)
+    least = np.uint64(np.int64(low))  # Python refuses a negative number, an int64 wraps around
     for i in range(keys.size):
         words[i] = np.int64(((keys[i] >> by) & mask) + least)
 
@@ -59,6 +59,6 @@ def list_starts(keys: Any, shift: int, starts: Any) -> None:
 def read_column_at(keys: Any, at: Any, shift: int, mask: int, low: int, words: Any) -> None:
     """A column of some of the keys as words."""
     by = np.uint64(shift)
-    least = np.uint64(low)
+    least = np.uint64(np.int64(low))  # Python refuses a negative number, an int64 wraps around
     for i in range(words.size):
         words[i] = np.int64(((keys[at[i]] >> by) & mask) + least)
