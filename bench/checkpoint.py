@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.meshed import CASES
-from caladan.engines.spark.mesh import shelves
 from caladan.engines.spark.mesh.checkpoint import Files, Saved, State
 from caladan.engines.spark.mesh.part import Part
 from caladan.engines.spark.mesh.rounds import Bounds, rounds
 from caladan.language import parse
 from caladan.pipeline import compile_program
 
-SAVED = Saved(1, "0" * 16)
+SAVED = Saved(1, "0" * 16, 1)
 
 
 class Alone:
@@ -53,12 +52,12 @@ def line(name: str) -> str:
     digest, _ = timed(part.fingerprint)
     evaluate, _ = timed(lambda: rounds(part, Alone(), Bounds()))
     with tempfile.TemporaryDirectory() as folder:
-        files = Files(folder, 0, lambda: None)
-        state = State(part.new, part.facts, part.solutions())
-        save = min(timed(lambda: files.write(SAVED, state, part.shelves()))[0] for _ in range(3))
+        files = Files(folder, lambda: None)
+        state = State(part.facts, part.solutions())
+        save = min(timed(lambda: files.write(SAVED, 0, state, part.saved()))[0] for _ in range(3))
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
-        read, (_, data, at) = timed(lambda: files.read(SAVED))
-    back, _ = timed(lambda: shelves.restored(again.shelves(), data, at))
+        read, (_, data, at) = timed(lambda: files.read(SAVED, 0))
+    back, _ = timed(lambda: again.go_on(1, {0: (data, at)}, [], Alone(), lambda: None))
     assert again.facts == part.facts
     seconds = " | ".join(f"{each:.3f}" for each in (evaluate, digest, save, read, back))
     return f"| {name} | {part.facts:,} | {size / 1e6:.1f} | {seconds} |"

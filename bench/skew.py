@@ -1,6 +1,6 @@
 """What splitting frequent values does for tasks of strategy *meshed*.
 
-    python -m bench.skew [--tasks N]
+    python -m bench.skew [--tasks N] [--only CASE…]
 
 Graphs with hubs, by tasks that are plain processes over loopback, without Spark. *Busiest* is the
 share of the busiest task as a multiple of the mean, of solutions found and of CPU seconds; 1 is
@@ -30,6 +30,14 @@ LABELS = ARC + (
     "cc(A, mmin<C>) <- arc(A, _), C = A. cc(B, mmin<C>) <- cc(A, C), arc(A, B). query cc(A, C)."
 )
 
+PAIRS = ARC + (
+    "pair(A, B) <- arc(A, B). in(A, K) <- pair(A, B), K = B - B.\n"
+    "pair(A, B) <- in(A, K), in(B, K). query pair(A, B)."
+)
+REACHED = ARC + (
+    "from(A, B) <- arc(A, B), A = 0. from(A, B) <- from(A, C), arc(C, B). query from(A, B)."
+)
+
 
 def star(spokes: int) -> list[tuple[int, int]]:
     """As many arcs to a node as from it."""
@@ -53,21 +61,37 @@ def layers(nodes: int, arcs: int, seed: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in np.unique(np.concatenate(found), axis=0)]
 
 
+def chain(nodes: int, shortcuts: int, seed: int) -> list[tuple[int, int]]:
+    """Nodes in a row, and shortcuts by which all of them are soon reached."""
+    ends = np.random.default_rng(seed).integers(0, nodes, (shortcuts, 2))
+    return [(i, i + 1) for i in range(nodes)] + [(int(a), int(b)) for a, b in ends]
+
+
 CASES = {
     "closure of a star": (CLOSURE, star(3000)),
     "closure, Zipf": (CLOSURE, layers(3000, 9000, 8)),
     "labels, 3 hubs in a row": (LABELS, burst(3, 1_000_000)),
+    "pairs in a derived block": (PAIRS, [(i, 10_000 + i) for i in range(3000)]),
+    "all that one node reaches": (REACHED, chain(1_000_000, 1_000_000, 8)),
+}
+SPLITTING = {
+    "nothing": Splitting(0),
+    "from the inputs": Splitting(moving=1e18),
+    "also derived": Splitting(),
 }
 
 
 def main() -> None:
-    """Print two lines for each case: without splitting, and with it."""
+    """Print three lines for each case: nothing split, what the inputs show, what comes up too."""
     parser = argparse.ArgumentParser(prog="python -m bench.skew", description=__doc__)
     parser.add_argument("--tasks", type=int, default=4)
+    parser.add_argument("--only", nargs="*", choices=CASES)
     options = parser.parse_args()
-    print("| case | facts | values split | MB sent | busiest, solutions | busiest, CPU | CPU s |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print("| case | facts | split | values | MB sent | busiest, solutions | busiest, CPU | CPU s |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for name, (text, arcs) in CASES.items():
+        if options.only and name not in options.only:
+            continue
         for line in _lines(name, text, arcs, options.tasks):
             print(line, flush=True)
 
@@ -77,7 +101,7 @@ def _lines(name: str, text: str, arcs: Sequence[tuple[int, int]], tasks: int) ->
     columns = zip(*arcs, strict=True)
     tables = {"arc": pa.table([pa.array(column, pa.int32()) for column in columns], ["A", "B"])}
     facts: set[int] = set()
-    for splitting in (Splitting(0), Splitting()):
+    for what, splitting in SPLITTING.items():
         runs = [processes(tasks, _evaluate, program, tables, splitting) for _ in range(2)]
         best = min(runs, key=lambda run: max(done.cpu for done, _ in run))
         done, heavy = [each for each, _ in best], best[0][1]
@@ -85,7 +109,7 @@ def _lines(name: str, text: str, arcs: Sequence[tuple[int, int]], tasks: int) ->
         assert len(facts) == 1, "the answers differ"
         sent = sum(each.bytes for each in done) / 1e6
         yield (
-            f"| {name} | {max(facts):,} | {heavy} | {sent:.1f} "
+            f"| {name} | {max(facts):,} | {what} | {heavy} | {sent:.1f} "
             f"| {_busiest([each.solutions for each in done]):.2f} "
             f"| {_busiest([each.cpu for each in done]):.2f} "
             f"| {max(each.cpu for each in done):.2f} |"

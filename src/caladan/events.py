@@ -39,8 +39,11 @@ class Events:
     def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
         """A round of the current clique is over; it found so many new facts."""
 
-    def split(self, values: int) -> None:
-        """So many values are too frequent for one task; their facts are shared by all."""
+    def split(self, values: int, shown: Sequence[str]) -> None:
+        """So many values are too frequent for one task, some of them `shown`; all share them.
+
+        Told again when there are more.
+        """
 
     def resumed(self, number: int) -> None:
         """The current clique goes on at a round that was saved by an earlier attempt or run."""
@@ -103,9 +106,9 @@ class Several(Events):
         for each in self._listeners:
             each.round_done(number, new, total, seconds)
 
-    def split(self, values: int) -> None:
+    def split(self, values: int, shown: Sequence[str]) -> None:
         for each in self._listeners:
-            each.split(values)
+            each.split(values, shown)
 
     def resumed(self, number: int) -> None:
         for each in self._listeners:

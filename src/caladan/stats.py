@@ -43,8 +43,9 @@ class RuleStats:
 class CliqueStats:
     """Relations evaluated together.
 
-    `split` is how many values were too frequent for one task, and were shared by all. `resumed` is
-    the round at which a checkpoint let them go on, 0 if they started anew; `notes` says what was
+    `split` is how many values were too frequent for one task, and were shared by all;
+    `split_values` shows the first of them, unless tasks encrypt what they send. `resumed` is the
+    round at which a checkpoint let them go on, 0 if they started anew; `notes` says what was
     wrong with checkpoints.
     """
 
@@ -56,6 +57,7 @@ class CliqueStats:
     seconds: float = 0.0
     rules: list[RuleStats] = field(default_factory=list[RuleStats])
     split: int = 0
+    split_values: list[str] = field(default_factory=list[str])
     resumed: int = 0
     notes: list[str] = field(default_factory=list[str])
 
@@ -132,7 +134,7 @@ class Stats(Events):
             for rule in clique.rules:
                 lines += [_rule_line(rule), *map(_search_line, rule.search)]
             if clique.split:
-                lines.append(f"  split {clique.split:,} frequent values")
+                lines.append(_split_line(clique))
             if clique.resumed:
                 lines.append(f"  resumed at round {clique.resumed:,}")
             lines += [f"  {note}" for note in clique.notes]
@@ -182,8 +184,9 @@ class Stats(Events):
         clique.rounds, clique.facts = number, total
         clique.seconds += seconds
 
-    def split(self, values: int) -> None:
-        self._clique().split = values
+    def split(self, values: int, shown: Sequence[str]) -> None:
+        clique = self._clique()
+        clique.split, clique.split_values = values, list(shown)
 
     def resumed(self, number: int) -> None:
         self._clique().resumed = number
@@ -234,6 +237,14 @@ def _rule_line(rule: RuleStats) -> str:
     facts = "" if rule.facts is None else f"{rule.facts:,}"
     skipped = f"  {rule.skipped:,} skipped" if rule.skipped else ""
     return f"{name:<32} {'':<10} {rule.evaluated:>7,} {facts:>12} {rule.seconds:>9.3f}{skipped}"
+
+
+def _split_line(clique: CliqueStats) -> str:
+    values = [_short(value, 24) for value in clique.split_values]
+    if values and len(values) < clique.split:
+        values.append("…")
+    line = f"  split {clique.split:,} frequent value{'' if clique.split == 1 else 's'}"
+    return f"{line}: {', '.join(values)}" if values else line
 
 
 def _search_line(search: SearchStats) -> str:

@@ -78,3 +78,14 @@ def test_progress_is_taken_away(capsys: pytest.CaptureFixture[str]) -> None:
     live.run_done(0.1)
     live.close()
     assert capsys.readouterr().out == ""
+
+
+def test_values_that_were_split() -> None:
+    stats = Stats()
+    stats.clique_started(["tc"], recursive=True, strategy="meshed")
+    stats.split(1, ["17"])
+    assert "\n  split 1 frequent value: 17\n" in str(stats)
+    stats.split(3, ["17", "a name that is much too long to be shown in whole"])
+    assert "\n  split 3 frequent values: 17, a name that is much too…, …\n" in str(stats)
+    stats.split(2, [])
+    assert "\n  split 2 frequent values\n" in str(stats)

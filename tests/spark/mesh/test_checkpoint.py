@@ -1,5 +1,6 @@
 """Parts that are lost and go on from what was saved, side by side in one process."""
 
+import itertools
 import subprocess
 import sys
 import tempfile
@@ -66,7 +67,7 @@ class Saving:
 
         def keeper(part: Part, me: int) -> Keeper:
             name = folder_of(part.fingerprint(self.local))
-            files = Files(f"{self.folder}/{name}", me, lambda: None)
+            files = Files(f"{self.folder}/{name}", lambda: None)
             return Keeper(files, attempt, 0, self.resumed.append, self.lost.append)
 
         return run_parts(
@@ -80,19 +81,21 @@ class Saving:
 
 
 class LosingEngine(PartsEngine):
-    """Loses its tasks again and again, each time a little later; they go on."""
+    """Loses its tasks again and again, each time a little later; as many go on, or others."""
 
-    def __init__(self, saving: Saving, tasks: int, *, every: int) -> None:
-        super().__init__(tasks, local=saving.local)
+    def __init__(self, saving: Saving, *tasks: int, every: int) -> None:
+        super().__init__(tasks[0], local=saving.local)
         self.saving, self.every = saving, every
+        self.sizes = tasks
 
     def parts(self, program: DeltaProgram, given: Mapping[str, pa.Table]) -> list[Part]:
+        sizes = itertools.cycle(self.sizes)
         for _ in range(8):
             try:
-                return self.saving.run(program, given, 3 + self.every, tasks=self.tasks)[0]
+                return self.saving.run(program, given, 3 + self.every, tasks=next(sizes))[0]
             except Lost:
                 continue
-        return self.saving.run(program, given, tasks=self.tasks)[0]
+        return self.saving.run(program, given, tasks=next(sizes))[0]
 
 
 @pytest.fixture
@@ -117,12 +120,17 @@ WANTED = {(a, b) for b in range(41) for a in range(b)}
 # ── The same answers ─────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize(
+    ("sizes", "splitting"),
+    [((2,), Splitting(1e-6, least=1)), ((2, 3, 1, 4), Splitting(1e-6, least=1, moving=0))],
+)
 @pytest.mark.parametrize("folder", RECURSIVE, ids=lambda folder: folder.name)
-def test_program(folder: Folder, local: bool, tmp_path: Path) -> None:
+def test_program(
+    folder: Folder, sizes: tuple[int, ...], splitting: Splitting, tmp_path: Path
+) -> None:
     """Every kind of relation there is: sets, best values, sums, texts that rules make."""
-    saving = Saving(tmp_path, local=local, splitting=Splitting(0 if local else 1e-6, least=1))
-    db = Session(LosingEngine(saving, 2, every=1))
+    saving = Saving(tmp_path, splitting=splitting)
+    db = Session(LosingEngine(saving, *sizes, every=2))
     for relation, path in folder.facts.items():
         db.add(relation, path)
     with warnings.catch_warnings():
@@ -132,14 +140,19 @@ def test_program(folder: Folder, local: bool, tmp_path: Path) -> None:
 
 
 @settings(max_examples=25)  # each of them is run up to nine times
-@given(random_programs(layers=6), st.integers(2, 3), st.integers(0, 2), st.booleans())
-def test_random_programs(given: RandomProgram, tasks: int, every: int, local: bool) -> None:
+@given(
+    random_programs(layers=6),
+    st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    st.integers(0, 2),
+    st.booleans(),
+)
+def test_random_programs(given: RandomProgram, sizes: list[int], every: int, local: bool) -> None:
     text = unparse(given.program)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", caladan.CaladanWarning)
-        splitting = Splitting(1e-6, least=1) if every else Splitting(0)
+        splitting = Splitting(1e-6, least=1, moving=every - 1) if every else Splitting(0)
         saving = Saving(Path(folder), local=local, splitting=splitting)
-        db = Session(LosingEngine(saving, tasks, every=every))
+        db = Session(LosingEngine(saving, *sizes, every=every))
         for name, rows in given.facts.items():
             db.add(name, rows)
         found = [answer.rows() for answer in db.run(text).answers]
@@ -157,6 +170,49 @@ def test_tasks_go_on_where_they_were(saving: Saving, lasting: int) -> None:
     fresh = Saving(saving.folder / "fresh").run(closure(), CHAIN)
     assert [(e.rounds, e.facts) for e in endings] == [(e.rounds, e.facts) for e in fresh[1]]
     assert [_counts(part) for part in parts] == [_counts(part) for part in fresh[0]]
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2), (4, 1), (1, 4), (2, 5)])
+@pytest.mark.parametrize("splitting", [Splitting(0), Splitting(0.1, least=4, moving=0)])
+def test_other_tasks_go_on(saving: Saving, before: int, after: int, splitting: Splitting) -> None:
+    """A cluster of another size has what the first had, and derives only what is missing."""
+    saving.splitting = splitting
+    with pytest.raises(Lost):
+        saving.run(closure(), CHAIN, 5, tasks=before)
+    parts, endings = saving.run(closure(), CHAIN, tasks=after)
+    assert pairs(parts) == WANTED
+    if not splitting.share:  # else some of the five exchanges were for that
+        assert saving.resumed == [4] * after
+    assert len(saving.resumed) == after
+    assert saving.lost == []
+    fresh = run_parts(closure(), CHAIN, after)[1]
+    assert endings[0].rounds <= fresh[0].rounds + 1
+    # Of those that were there before, none is left in the end.
+    assert {path.name.rpartition("of")[2] for path in saving.files} == {f"{after}.saved"}
+
+
+def test_the_round_before_is_damaged_for_other_tasks_too(saving: Saving) -> None:
+    with pytest.raises(Lost):
+        saving.run(closure(), CHAIN, 5)
+    saving.files[-1].write_bytes(b"")
+    parts, _ = saving.run(closure(), CHAIN, tasks=2)
+    assert pairs(parts) == WANTED
+    assert saving.resumed == [3] * 2
+    assert saving.lost == [
+        "what was saved before round 4 is not used: it is no checkpoint of this version"
+    ]
+
+
+@pytest.mark.parametrize("after", [2, TASKS])
+def test_what_was_split_before_is_known_to_those_who_go_on(saving: Saving, after: int) -> None:
+    saving.splitting = Splitting(1e-6, least=1, moving=0)
+    with pytest.raises(Lost):
+        saving.run(closure(), CHAIN, 6)
+    saving.splitting = Splitting(0)
+    parts, _ = saving.run(closure(), CHAIN, tasks=after)
+    assert pairs(parts) == WANTED
+    assert len(saving.resumed) == after
+    assert (parts[0].heavy > 0) == (after == TASKS)
 
 
 def _counts(part: Part) -> dict[int, int]:
@@ -214,26 +270,20 @@ def test_parts_of_two_attempts_are_not_put_together(saving: Saving) -> None:
     assert saving.resumed == [2] * TASKS
 
 
-@pytest.mark.parametrize(
-    "other", ["more facts", "another rule", "more tasks", "another way", "another type", "split"]
-)
+@pytest.mark.parametrize("other", ["more facts", "another rule", "another way", "another type"])
 def test_what_was_saved_for_something_else(saving: Saving, other: str) -> None:
     with pytest.raises(Lost):
         saving.run(closure(), CHAIN, 5)
-    program, tables, tasks = CLOSURE, CHAIN, TASKS
+    program, tables = CLOSURE, CHAIN
     if other == "more facts":
         tables = {"arc": pa.table({"A": pa.array(range(39), pa.int32()), "B": range(1, 40)})}
     elif other == "another rule":
         program = CLOSURE.replace("tc(A, C), tc(C, B)", "tc(A, C), tc(C, B), A < 3")
-    elif other == "more tasks":
-        tasks = 2
     elif other == "another way":
         saving.local = True
-    elif other == "split":
-        saving.splitting = Splitting(1e-6, least=1)
     else:
         program = CLOSURE.replace("B: integer", "B: long")
-    saving.run(closure(program), tables, tasks=tasks)
+    saving.run(closure(program), tables)
     assert saving.resumed == []
     assert saving.lost == []
 
@@ -293,18 +343,20 @@ def test_only_folders_of_checkpoints_are_removed(tmp_path: Path) -> None:
 
 
 def test_a_file_without_a_part(tmp_path: Path) -> None:
-    files = Files(str(tmp_path), 0, lambda: None)
-    assert files.found() == []
+    files = Files(str(tmp_path), lambda: None)
+    assert files.found() == {}
     with pytest.raises(Damaged, match="cannot be read"):
-        files.read(Saved(3, "0" * 16))
+        files.read(Saved(3, "0" * 16, 1), 0)
 
 
 def test_other_files_are_not_looked_at(tmp_path: Path) -> None:
-    for name in ("notes.txt", "000000003-00000000000000ff-1.saved.part", "3-zz-1.saved"):
+    attempt = "00000000000000ff"
+    for name in ("notes.txt", f"000000003-{attempt}-1of2.saved.part", "3-zz-0of1.saved"):
         (tmp_path / name).write_bytes(b"")
-    (tmp_path / "000000003-00000000000000ff-1.saved").write_bytes(b"")
-    assert Files(str(tmp_path), 1, lambda: None).found() == [Saved(3, "00000000000000ff")]
-    assert Files(str(tmp_path), 0, lambda: None).found() == []
+    (tmp_path / f"000000003-{attempt}-0of2.saved").write_bytes(b"")
+    (tmp_path / f"000000004-{attempt}-0of1.saved").write_bytes(b"")
+    found = Files(str(tmp_path), lambda: None).found()
+    assert found == {Saved(3, attempt, 2): False, Saved(4, attempt, 1): True}
 
 
 def test_a_fingerprint_is_the_same_in_every_process() -> None:

@@ -143,6 +143,26 @@ def test_another_run_goes_on(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2)])
+def test_a_cluster_of_another_size_goes_on(
+    db: caladan.Session,
+    told: Resumed,
+    before: int,
+    after: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(job, "slots", lambda _: before)
+    with pytest.raises(Stopped):
+        db.run(CLOSURE, max_rounds=4, checkpoint=tmp_path)
+    assert len(list(tmp_path.glob("*/*.saved"))) == 2 * before
+    monkeypatch.setattr(job, "slots", lambda _: after)
+    out = db.run(CLOSURE, checkpoint=tmp_path)
+    assert told.rounds == [4]
+    assert out.answer.count() == NODES * (NODES + 1) // 2
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_from_the_command_line(
     db: caladan.Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -163,7 +183,7 @@ def test_from_the_command_line(
 def test_a_damaged_checkpoint(db: caladan.Session, told: Resumed, tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         db.run(CLOSURE, max_rounds=4, checkpoint=tmp_path)
-    for path in tmp_path.glob("*/*-1.saved"):
+    for path in tmp_path.glob("*/*-1of2.saved"):
         path.write_bytes(path.read_bytes()[:-100])
     out = db.run(CLOSURE, checkpoint=tmp_path)
     assert out.answer.count() == NODES * (NODES + 1) // 2

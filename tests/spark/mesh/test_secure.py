@@ -197,6 +197,17 @@ def test_a_run_that_is_encrypted(
     assert [mesh.identity for mesh in used] == [identity]
 
 
+def test_values_that_are_split_are_not_told_in_the_clear(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line to the driver is not encrypted: it has their number only."""
+    monkeypatch.setattr(job, "_encrypts", lambda _: True)
+    db = caladan.connect(spark)
+    db.add("arc", [(i, 0) for i in range(1, 301)] + [(0, i) for i in range(301, 651)])
+    (clique,) = db.run(CLOSURE, strategy="meshed").stats.cliques
+    assert (clique.split, clique.split_values) == (1, [])
+
+
 @pytest.mark.parametrize(
     ("settings", "wanted"),
     [

@@ -25,9 +25,9 @@ words = st.lists(st.integers(0, 1000), min_size=1, max_size=200)
 
 def sent(slot: Slot, batch: Batch, other: Slot) -> Batch:
     """A batch as it arrives where the slot is `other`."""
-    buffers = message(Standing(7, 5, 3, Verdict.GO_ON), [(slot, batch)])
+    buffers = message(Standing(7, 5, 3, 9, Verdict.GO_ON), [(slot, batch)])
     data = bytearray(b"".join(bytes(each) for each in buffers))
-    assert standing_of(data) == Standing(7, 5, 3, Verdict.GO_ON)
+    assert standing_of(data) == Standing(7, 5, 3, 9, Verdict.GO_ON)
     ((_, came),) = batches_of(data, [other])
     return came
 

@@ -2,6 +2,7 @@
 
     heavy        values that are too frequent for one task
     placement    which copies of a relation there are, how they are spread, which one a rule reads
+    given        what goes in, encoded
     members      what a part asks of a relation ─► plain (sets of facts), grouped (aggregates)
     outbox       what rules contribute to groups, until it is sent
     slots        what travels: kinds of batches, to whom their rows go
@@ -9,7 +10,12 @@
     messages     batches as bytes
     shares       a task's share of a finished relation
     ready        rules over the copies and shares that they read
-    part         one task's part of a clique: evaluate, send, take in
+    placed       relations and rules while certain values are split
+    arrivals     what a relation takes in when it is placed anew
+    moving       all that parts hold, placed anew
+    part         one task's part of a clique: evaluate, send, take in, be placed anew
+    expected     what the coming round has to do, and with which values
+    balance      values that become heavy while tasks work
     rounds       the loop that all tasks go through together, and how it ends
     shelves      what a part is made of, taken out and put back
     fingerprint  what a checkpoint belongs to

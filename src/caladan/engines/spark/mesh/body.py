@@ -34,6 +34,7 @@ from caladan.engines.spark.tasks.work import Outcome, Work
 from caladan.errors import CaladanError, Diagnostic
 
 _PATIENCE: Final = 5.0  # seconds to wait for the driver to bring tasks together
+_SHOWN: Final = 16  # values that are split of which the driver is told
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,25 +134,30 @@ def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> Ou
             for name, shipment in work.inputs.items()
         }
         given = given_facts(work.program, store)
-        part = Part(work.program, given, me, mesh.tasks, check, mesh.splitting)
+        part = Part(work.program, given, me, mesh.tasks, check, mesh.splitting, options.search)
     except CaladanError as problem:  # every task finds the same
         cannot = problem.diagnostics[0].code == "C051"  # what kernels do not do
         return Outcome("cannot" if cannot else "failed", (), _packed(problem.diagnostics, work))
+
+    def tell_split() -> None:
+        # The line to the driver is not encrypted; where links are, values are not for it.
+        relay.split(part.heavy, part.heavy_values(_SHOWN) if mesh.identity is None else ())
+
     if part.heavy:
-        relay.split(part.heavy)
+        tell_split()
     bounds = Bounds(options.max_rounds, options.max_facts)
     keeper = None
     if mesh.checkpoint is not None:
         name = folder_of(part.fingerprint(mesh.local))
         line.send({"part": me, "checkpoint": name})
         keeper = Keeper(
-            Files(f"{mesh.checkpoint.folder.rstrip('/')}/{name}", me, links.beat),
+            Files(f"{mesh.checkpoint.folder.rstrip('/')}/{name}", links.beat),
             attempt,
             mesh.checkpoint.seconds,
             relay.resumed,
             lambda reason: line.send({"part": me, "lost": reason}),
         )
-    ending = rounds(part, links, bounds, tell, local=mesh.local, keeper=keeper)
+    ending = rounds(part, links, bounds, tell, local=mesh.local, keeper=keeper, split=tell_split)
     links.farewell()
     relay.close()
     found = part.solutions()
@@ -159,6 +165,7 @@ def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> Ou
         {
             "part": me,
             "rules": [[rule, count, seconds] for rule, (count, seconds) in found.items()],
+            "searched": [[*key, *counts] for key, counts in part.proposals().items()],
             "rounds": ending.rounds,
             "bytes": links.sent,
         }

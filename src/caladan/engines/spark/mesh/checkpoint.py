@@ -4,12 +4,13 @@ All tasks save after the same round, each its own part, as soon as one of them f
 round counts as saved once the files of all its parts are there; a task that saves again knows that
 they are, since everybody has sent a message after writing. So the last but one is removed then.
 
-    FOLDER/caladan-FINGERPRINT/ROUND-ATTEMPT-PART.saved
+    FOLDER/caladan-FINGERPRINT/ROUND-ATTEMPT-PARTofTASKS.saved
 
 The fingerprint says which rules over which facts this is (fingerprint.py), so whoever comes with
 the same goes on where these tasks were: the next attempt of a stage, or another run after the
-driver was lost. Parts of different attempts are never put together: sums of doubles may differ in
-their last digits. A file is a line with the format, a JSON object, the shelves of the part
+driver was lost. If there are more tasks now, or fewer, all that was saved is placed anew. Parts of
+different attempts are never put together: sums of doubles may differ in their last digits. A file
+is a line with the format, a JSON object, the values that are split, the shelves of the part
 (shelves.py), and a SHA-256 of all that. One that is damaged is not used, and nor is its round.
 
 Nothing here is needed for the answer. Where files cannot be written tasks go on without.
@@ -22,7 +23,7 @@ import json
 import re
 import struct
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -36,7 +37,7 @@ _MAGIC: Final = b"caladan checkpoint %d\n" % FORMAT
 _LENGTH: Final = struct.Struct("<q")
 _DIGEST: Final = 32
 _CHUNK: Final = 8 << 20  # bytes that are written or read between two heartbeats
-_NAME: Final = re.compile(r"(\d+)-([0-9a-f]{16})-(\d+)\.saved")
+_NAME: Final = re.compile(r"(\d+)-([0-9a-f]{16})-(\d+)of(\d+)\.saved")
 _SECRETS: Final = re.compile(r"//[^/@\s]*@")
 _FOLDER: Final = re.compile(r"caladan-[0-9a-f]{64}")
 FAILURES: Final = (OSError, ValueError, NotImplementedError)
@@ -57,43 +58,48 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Saved:
-    """A round that an attempt saved."""
+    """A round that an attempt saved, of so many tasks."""
 
     round: int
     attempt: str
+    tasks: int
 
 
 @dataclass(frozen=True, slots=True)
 class State:
     """What a part has to know besides its shelves: sums of its own, by rule number at the end."""
 
-    new: int
     facts: int
     solutions: Mapping[int, tuple[int, float]]
 
 
 class Files:
-    """The files of one part."""
+    """The files of all parts, in a folder."""
 
-    def __init__(self, folder: str, part: int, beat: Callable[[], None]) -> None:
-        self.folder, self._part = folder, part
-        self._beat = beat
+    def __init__(self, folder: str, beat: Callable[[], None]) -> None:
+        self.folder = folder
+        self.beat = beat
 
-    def found(self) -> list[Saved]:
-        """The rounds that are there of this part."""
+    def found(self) -> dict[Saved, bool]:
+        """The rounds that are there, and whether all parts of them are."""
         from pyarrow import fs
 
         try:
             system, path = opened(self.folder)
             names = [i.base_name for i in system.get_file_info(fs.FileSelector(path, True))]
         except FAILURES:
-            return []
+            return {}
         matches = [match for name in names if (match := _NAME.fullmatch(name))]
-        return [Saved(int(m[1]), m[2]) for m in matches if int(m[3]) == self._part]
+        parts: dict[Saved, set[int]] = {}
+        for m in matches:
+            parts.setdefault(Saved(int(m[1]), m[2], int(m[4])), set()).add(int(m[3]))
+        return {saved: there == set(range(saved.tasks)) for saved, there in parts.items()}
 
-    def write(self, saved: Saved, state: State, parts: Iterable[Shelf]) -> None:
-        """Save a round; one of FAILURES if that is not possible."""
-        system, path = opened(self._uri(saved))
+    def write(
+        self, saved: Saved, part: int, state: State, parts: Iterable[Sequence[Shelf]]
+    ) -> None:
+        """Save a round of a part; one of FAILURES if that is not possible."""
+        system, path = opened(self._uri(saved, part))
         system.create_dir(path.rpartition("/")[0])
         # Elsewhere a file is seen once it is whole; here it would be before.
         shown_at_once = system.type_name in ("local", "hdfs")
@@ -106,26 +112,26 @@ class Files:
                     chunk = view[start : start + _CHUNK]
                     digest.update(chunk)
                     stream.write(chunk)
-                    self._beat()
+                    self.beat()
             stream.write(digest.digest())
         if shown_at_once:
             system.move(target, path)
 
-    def _buffers(self, state: State, parts: Iterable[Shelf]) -> Iterator[Any]:
+    def _buffers(self, state: State, parts: Iterable[Sequence[Shelf]]) -> Iterator[Any]:
         told = {
-            "new": state.new,
             "facts": state.facts,
             "solutions": [[rule, *done] for rule, done in state.solutions.items()],
         }
         head = json.dumps(told).encode()
         head += b" " * (-(len(_MAGIC) + _LENGTH.size + len(head)) % 8)  # arrays lie at eights
         yield _MAGIC + _LENGTH.pack(len(head)) + head
-        yield from shelves.written(parts)
+        for each in parts:
+            yield from shelves.written(each)
 
-    def read(self, saved: Saved) -> tuple[State, bytearray, int]:
-        """A round: its state, all its bytes, and where the shelves begin; Damaged if it is."""
+    def read(self, saved: Saved, part: int) -> tuple[State, bytearray, int]:
+        """A part: its state, all its bytes, and where the shelves begin; Damaged if it is."""
         try:
-            data = self._bytes(saved)
+            data = self._bytes(saved, part)
         except FAILURES as problem:
             raise Damaged(f"it cannot be read: {shown(str(problem))}") from problem
         if not data.startswith(_MAGIC):
@@ -134,7 +140,7 @@ class Files:
         digest = hashlib.sha256()
         for start in range(0, len(content), _CHUNK):
             digest.update(content[start : start + _CHUNK])
-            self._beat()
+            self.beat()
         if digest.digest() != bytes(memoryview(data)[len(content) :]):
             raise Damaged("its checksum is wrong")
         at = len(_MAGIC)
@@ -143,13 +149,13 @@ class Files:
         try:
             told = json.loads(bytes(content[at : at + length]))
             solutions = {int(rule): (int(n), float(s)) for rule, n, s in told["solutions"]}
-            state = State(int(told["new"]), int(told["facts"]), solutions)
+            state = State(int(told["facts"]), solutions)
         except (ValueError, KeyError, TypeError):
             raise Damaged("it is no checkpoint of this version") from None
         return state, data, at + length
 
-    def _bytes(self, saved: Saved) -> bytearray:
-        system, path = opened(self._uri(saved))
+    def _bytes(self, saved: Saved, part: int) -> bytearray:
+        system, path = opened(self._uri(saved, part))
         with system.open_input_file(path) as file:
             data = bytearray(file.size())
             at = 0
@@ -159,18 +165,18 @@ class Files:
                     raise OSError("it ends too early")
                 data[at : at + len(chunk)] = chunk
                 at += len(chunk)
-                self._beat()
+                self.beat()
         return data
 
-    def remove(self, saved: Iterable[Saved]) -> None:
-        """Remove rounds, as far as they are there."""
-        for each in saved:
+    def remove(self, saved: Saved, parts: Iterable[int]) -> None:
+        """Remove parts of a round, as far as they are there."""
+        for part in parts:
             with suppress(*FAILURES):
-                system, path = opened(self._uri(each))
+                system, path = opened(self._uri(saved, part))
                 system.delete_file(path)
 
-    def _uri(self, saved: Saved) -> str:
-        return f"{self.folder}/{saved.round:09}-{saved.attempt}-{self._part}.saved"
+    def _uri(self, saved: Saved, part: int) -> str:
+        return f"{self.folder}/{saved.round:09}-{saved.attempt}-{part}of{saved.tasks}.saved"
 
 
 def shown(text: str) -> str:

@@ -1,9 +1,9 @@
-"""What a checkpoint belongs to: the same rules over the same facts, spread over as many tasks.
+"""What a checkpoint belongs to: the same rules over the same facts.
 
-A fingerprint is a digest of all that decides what a part of a clique holds after a round: this
-version of Caladan, the rules and types, how many tasks there are and how they go about it, and
-every fact that goes in. Facts are digested in an order of their own, so that it does not matter in
-which one they were read.
+A fingerprint is a digest of all that decides what the parts of a clique hold after a round: this
+version of Caladan, the rules and types, how tasks go about it, and every fact that goes in. How
+many tasks there are and which values they split is told by the files. Facts are digested in an
+order of their own, so that it does not matter in which one they were read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.delta.program import DeltaProgram
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Of what is saved; it also changes where the same facts come to lie elsewhere."""
 
 Relations = Mapping[str, tuple[StoredRelation, Sequence[Domain]]]

@@ -14,7 +14,7 @@ import numpy as np
 from caladan.analysis.core import RelationInfo
 from caladan.columns.domains import Domain
 from caladan.columns.interner import Tuples
-from caladan.columns.layout import Words
+from caladan.columns.layout import Words, concatenated
 from caladan.columns.ranks import Kind
 from caladan.columns.relation import StoredRelation
 from caladan.columns.rows import GroupRelation
@@ -25,11 +25,12 @@ from caladan.engines.embedded.groups import AggregateHead, Contributing, Contrib
 from caladan.engines.embedded.plans import RulePlan
 from caladan.engines.embedded.walk import Sink
 from caladan.engines.spark.mesh import shelves
+from caladan.engines.spark.mesh.arrivals import Contributors, GroupArrivals
 from caladan.engines.spark.mesh.members import Slots, delta_columns
 from caladan.engines.spark.mesh.outbox import BestOutbox, Outbox, WholeOutbox
 from caladan.engines.spark.mesh.placement import Copy
 from caladan.engines.spark.mesh.shelves import Shelf
-from caladan.engines.spark.mesh.slots import AsIs, Batch, Codec, Field, Slot, codec
+from caladan.engines.spark.mesh.slots import AsIs, Batch, Codec, Field, Slot, Spread, codec
 from caladan.engines.spark.mesh.splits import field_copy
 
 
@@ -80,9 +81,7 @@ class GroupMember:
         if not given.flip():
             return
         batch = Batch(given.delta_count(), delta_columns(given))
-        owner = self._owner
-        spread = field_copy(self._columns, owner.by, self._info.group, owner.heavy, self._heavy)
-        mine = spread.split(batch, self._tasks)[self._me]
+        mine = self._owning().split(batch, self._tasks)[self._me]
         if mine is not None and mine.rows:
             self._head.give(mine.fields, mine.rows)
 
@@ -110,9 +109,17 @@ class GroupMember:
             known = {i: tuple(next(fields) for _ in domains) for i, domains in keys.items()}
             self._head.take(Contribution(batch.rows, group, amounts, known), places)
 
+        return self._slots.made(codecs, self._spread(codecs), receive)
+
+    def _owning(self) -> Spread:
+        """Where facts are owned."""
+        by, whole = self._owner.by, self._info.group
+        return field_copy(self._columns, by, whole, self._owner.heavy, self._heavy)
+
+    def _spread(self, codecs: Sequence[Codec]) -> Spread:
+        """Where rows go whose first fields are a group."""
         whole = tuple(range(len(self._group)))
-        spread = field_copy(codecs, self._by, whole, self._owner.heavy, self._heavy)
-        return self._slots.made(codecs, spread, receive)
+        return field_copy(codecs, self._by, whole, self._owner.heavy, self._heavy)
 
     def leaving(self) -> Iterator[tuple[Slot, Batch]]:
         for slot, outbox in self._outboxes:
@@ -140,6 +147,37 @@ class GroupMember:
                 yield Shelf(types, partial(_placed, places, place), take)
         for values, _ in self._others.values():
             yield from shelves.groups(values.relation, self._columns, values.restore)
+
+    def contents(self) -> Iterator[tuple[str, Batch]]:
+        head, rows = self._head, self.facts.count()
+        columns = tuple(concatenated(self.facts.blocks(), len(self._domains)))
+        if rows:
+            kept = [array for column in head.columns.values() for array in column.columns(rows)]
+            yield "groups", Batch(rows, (*columns, *kept))
+            yield "facts", Batch(rows, columns)
+        for relation in (self.facts, *(values.relation for values, _ in self._others.values())):
+            if relation.delta_count():
+                yield "changed", Batch(relation.delta_count(), delta_columns(relation))
+        for i, place in self._places:
+            places = head.columns[i].places
+            for batch in _placed(places, place) if places is not None else ():
+                number, *rest = batch.fields
+                group = [columns[c][number] for c in self._info.group]
+                yield f"{i} {place}", Batch(batch.rows, (*group, *rest))
+
+    def arrivals(self, slots: Slots) -> GroupArrivals:
+        head = self._head
+        kept = [AsIs(a.dtype) for column in head.columns.values() for a in column.columns(0)]
+        copies = [(values, slot.spread) for values, slot in self._others.values()]
+        found = GroupArrivals(head, self._columns, kept, self._owning(), copies, slots)
+        for (i, place), keys in self._places.items():
+            places = head.columns[i].places
+            if places is not None:
+                codecs = (*self._group, *keys, AsIs(places.dtype), AsIs(np.bool_))
+                restore = partial(places.restore, place)
+                spread = self._spread(codecs)
+                found.contributors(f"{i} {place}", spread, Contributors(codecs, restore))
+        return found
 
     def _kept(self, column: Accumulator) -> Iterator[Batch]:
         rows = self.facts.count()
@@ -188,6 +226,10 @@ class GroupCopy:
         body = self.relation.body
         assert isinstance(body, GroupRelation)
         body.restore(batch.fields, batch.rows)
+
+    def numbers(self, group: Sequence[Field], rows: int) -> Field:
+        """The numbers of groups."""
+        return self._tuples.ids(group, rows)[0]
 
     def flip(self) -> int:
         """Make the groups with new values the delta."""

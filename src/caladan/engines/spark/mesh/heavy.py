@@ -8,6 +8,7 @@ of what a task has to do on average. Such values are split (placement.py).
 How much that is, is estimated before the first round from the facts that go in, which all tasks
 have and see alike: relations of the clique are taken to have the values that exit rules give them.
 A wrong estimate costs time, nothing else. Columns are sampled: a heavy value is in every sample.
+Values that turn out to be heavy later are found by balance.py.
 """
 
 from __future__ import annotations
@@ -33,10 +34,14 @@ Place: TypeAlias = tuple[str, int]  # a column of a relation
 
 @dataclass(frozen=True, slots=True)
 class Splitting:
-    """When a value is heavy: from this share of what a task does on average, and so many facts."""
+    """When a value is heavy: from this share of what a task does on average, and so many facts.
+
+    `moving` is what it costs to place a fact anew, as a multiple of what a solution costs.
+    """
 
     share: float = 0.1
     least: int = 1 << 16
+    moving: float = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +99,32 @@ class Fan:
 
 
 class HeavyValues:
-    """The heavy values of columns, as words; columns of one domain have the same."""
+    """The heavy values of columns, as words; columns of one domain have the same.
+
+    `by_domain` has them by the identity of the domain.
+    """
 
     def __init__(
         self, by_domain: Mapping[int, Words], domain: Callable[[str, int], Domain]
     ) -> None:
-        self._by_domain = by_domain
+        self.by_domain = by_domain
         self._domain = domain
+
+    def plus(self, more: Mapping[int, Words]) -> HeavyValues:
+        """These and some more."""
+        found = dict(self.by_domain)
+        for domain, words in more.items():
+            found[domain] = np.union1d(found.get(domain, _NOTHING), words)
+        return HeavyValues(found, self._domain)
 
     @property
     def count(self) -> int:
         """How many there are."""
-        return sum(map(len, self._by_domain.values()))
+        return sum(map(len, self.by_domain.values()))
 
     def of(self, name: str, column: int) -> Words | None:
         """Those of a column, None if there are none."""
-        return self._by_domain.get(id(self._domain(name, column)))
+        return self.by_domain.get(id(self._domain(name, column)))
 
     def has(self, name: str, column: int) -> bool:
         """Whether a column may have some."""
@@ -118,12 +133,6 @@ class HeavyValues:
     def within(self, copy: Copy) -> Words | None:
         """Those of the column that a copy is spread by."""
         return self.of(copy.relation, copy.by[0]) if copy.by else None
-
-    def described(self, relations: Mapping[str, RelationInfo]) -> list[object]:
-        """Something that is equal where the same values are heavy."""
-        columns = [(name, i) for name in sorted(relations) for i in range(relations[name].arity)]
-        found = [(place, self.of(*place)) for place in columns]
-        return [(place, words.tolist()) for place, words in found if words is not None]
 
     def fan(self, rule: RuleBody, relations: Mapping[str, RelationInfo]) -> Fan | None:
         """How the facts of a rule with one recursive atom fan out by heavy values, if they do."""

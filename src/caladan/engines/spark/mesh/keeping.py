@@ -2,7 +2,8 @@
 
 Tasks save some seconds apart, and work ten times as long as it takes them. To go on, they tell each
 other which rounds each of them has found; the latest that all have is read by all, and if one of
-them finds its file damaged, all try the one before.
+them finds its file damaged, all try the one before. If there were other tasks than now, each reads
+some of their files, or none.
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from caladan.engines.spark.mesh import shelves
 from caladan.engines.spark.mesh.checkpoint import FAILURES, Damaged, Files, Saved, State, shown
-from caladan.engines.spark.mesh.messages import Saving
+from caladan.engines.spark.mesh.messages import Exchange, Saving
 from caladan.engines.spark.mesh.part import Part
-from caladan.engines.spark.mesh.rounds import Bounds, Exchange
+from caladan.engines.spark.mesh.rounds import Bounds
 
 _SHARE: Final = 10  # times as long as they save do tasks work
 _ANSWER: Final = struct.Struct("<?q")
@@ -63,16 +63,18 @@ class Keeper:
         if self._cannot or Saving.NOW not in wishes:
             return
         started = time.monotonic()
-        saved = Saved(number, self._attempt)
+        saved = Saved(number, self._attempt, part.tasks)
         try:
-            state = State(part.new, part.facts, part.solutions())
-            self._files.write(saved, state, part.shelves())
+            state = State(part.facts, part.solutions())
+            self._files.write(saved, part.me, state, part.saved())
         except FAILURES as problem:
             self._cannot = True
             self._lost(f"nothing is saved from round {number} on: {shown(str(problem))}")
             return
         # Whatever was saved before is there in whole: all have sent a message since.
-        self._files.remove(each for each in self._known if each != self._good)
+        for each in self._known:
+            if each != self._good:
+                self._files.remove(each, _share(part, each))
         self._known = [saved] if self._good is None else [self._good, saved]
         self._good = saved
         self._last = time.monotonic()
@@ -82,39 +84,47 @@ class Keeper:
 
     def resume(self, part: Part, exchange: Exchange, bounds: Bounds) -> int | None:
         """Put a part back to where all tasks have been; the round to go on with."""
-        self._known = self._files.found()
-        for saved in self._common(part, exchange):
+        found = self._files.found()
+        self._known = list(found)
+        for saved in self._common([each for each in found if found[each]], part, exchange):
+            mine = _share(part, saved)
             try:
-                state, data, at = self._files.read(saved)
-                answer = _ANSWER.pack(True, state.facts)
+                read = {number: self._files.read(saved, number) for number in mine}
             except Damaged as problem:
                 self._lost(f"what was saved before round {saved.round} is not used: {problem}")
-                answer = _ANSWER.pack(False, 0)
-                state, data, at = None, bytearray(), 0
-            answers = [_ANSWER.unpack(each) for each in _told(part, exchange, answer)]
-            if not all(good for good, _ in answers) or state is None:
-                self._files.remove([saved])
+                read = None
+            facts = 0 if read is None else sum(state.facts for state, _, _ in read.values())
+            told = _told(part, exchange, _ANSWER.pack(read is not None, facts))
+            answers = [_ANSWER.unpack(each) for each in told]
+            if not all(good for good, _ in answers) or read is None:
+                self._files.remove(saved, mine)
             elif _is_within(bounds, saved.round, sum(facts for _, facts in answers)):
-                shelves.restored(part.shelves(), data, at)
-                part.go_on(state.new, state.solutions)
+                parts = {number: (data, at) for number, (_, data, at) in read.items()}
+                solutions = [state.solutions for state, _, _ in read.values()]
+                part.go_on(saved.tasks, parts, solutions, exchange, self._files.beat)
                 self._good = saved
                 self._tell(saved.round)
                 return saved.round
         return None
 
-    def _common(self, part: Part, exchange: Exchange) -> list[Saved]:
+    def _common(self, found: Sequence[Saved], part: Part, exchange: Exchange) -> list[Saved]:
         """The rounds that all tasks have found, the latest first."""
-        mine = [[each.round, each.attempt] for each in self._known]
+        mine = [[each.round, each.attempt, each.tasks] for each in found]
         told = json.dumps({"for": self._files.folder, "found": mine}).encode()
         heard = [json.loads(bytes(each)) for each in _told(part, exchange, told)]
         if any(each["for"] != self._files.folder for each in heard):
             self._cannot = True
             self._lost("nothing is saved: tasks do not agree on what they evaluate")
             return []
-        common = set(self._known)
+        common = set(found)
         for each in heard:
-            common &= {Saved(int(number), str(attempt)) for number, attempt in each["found"]}
+            common &= {Saved(int(n), str(attempt), int(m)) for n, attempt, m in each["found"]}
         return sorted(common, reverse=True)
+
+
+def _share(part: Part, saved: Saved) -> range:
+    """The parts of a round that a task looks after: its own, if there were as many tasks."""
+    return range(part.me, saved.tasks, part.tasks)
 
 
 def _is_within(bounds: Bounds, number: int, facts: int) -> bool:

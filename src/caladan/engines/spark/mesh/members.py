@@ -35,6 +35,16 @@ class Slots(list[Slot]):
         return self[-1]
 
 
+class Arrivals(Protocol):
+    """Takes in what is placed anew: slots by the kind of what comes."""
+
+    slots: dict[str, list[Slot]]
+
+    def settle(self) -> None:
+        """Make copies of all that has come, as they are between two rounds."""
+        ...
+
+
 class Member(Protocol):
     """What a part asks of a relation."""
 
@@ -69,6 +79,14 @@ class Member(Protocol):
 
     def shelves(self) -> Iterator[Shelf]:
         """What there is to be saved between two rounds, in the order in which it is put back."""
+        ...
+
+    def contents(self) -> Iterator[tuple[str, Batch]]:
+        """All there is between two rounds, by its kind, to be placed anew."""
+        ...
+
+    def arrivals(self, slots: Slots) -> Arrivals:
+        """What takes in contents of this relation, while there is nothing here yet."""
         ...
 
 

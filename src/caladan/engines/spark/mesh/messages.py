@@ -1,6 +1,6 @@
 """What a task tells a peer in a round: how it stands, and its batches, as bytes.
 
-    activity, new, facts, verdict, saving, sections    then for each section: slot, rows
+    activity, new, facts, found, verdict, saving, sections    then for each section: slot, rows
                                                                                        8 bytes each
     the arrays of every section, each filled up to a multiple of 8 bytes
 
@@ -11,18 +11,26 @@ arrives is not copied: arrays lie in the message.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
 
 from caladan.engines.spark.mesh.slots import Batch, Codec, Field, Slot
 
-_HEAD: Final = struct.Struct("<qqqqqq")
+_HEAD: Final = struct.Struct("<qqqqqqq")
 _SECTION: Final = struct.Struct("<qq")
 _FILL: Final = bytes(8)
+
+
+class Exchange(Protocol):
+    """The connections of a task to its peers."""
+
+    def exchange(self, messages: Sequence[Sequence[Any] | None]) -> list[bytearray | None]:
+        """Send each peer its message and return theirs; the entry of this task is None."""
+        ...
 
 
 class Verdict(IntEnum):
@@ -44,11 +52,15 @@ class Saving(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a task stands: the rows it sends now, what it last found new, the facts it owns."""
+    """How a task stands: the rows it sends now, what it last found new, the facts it owns.
+
+    `found` is how many solutions it has found so far.
+    """
 
     activity: int
     new: int
     facts: int
+    found: int
     verdict: Verdict
     saving: Saving = Saving.NOT_NOW
 
@@ -73,36 +85,40 @@ def buffers_of(codecs: Sequence[Codec], batch: Batch) -> Iterator[Any]:
                     yield _FILL[array.nbytes % 8 :]
 
 
-def _numbers(standing: Standing) -> tuple[int, int, int, int, int]:
-    return standing.activity, standing.new, standing.facts, standing.verdict, standing.saving
+def _numbers(standing: Standing) -> tuple[int, ...]:
+    counts = (standing.activity, standing.new, standing.facts, standing.found)
+    return *counts, standing.verdict, standing.saving
 
 
 def standing_of(data: bytearray) -> Standing:
     """How the sender of a message stands."""
-    activity, new, facts, verdict, saving, _ = _HEAD.unpack_from(data)
-    return Standing(activity, new, facts, Verdict(verdict), Saving(saving))
+    activity, new, facts, found, verdict, saving, _ = _HEAD.unpack_from(data)
+    return Standing(activity, new, facts, found, Verdict(verdict), Saving(saving))
 
 
 def batches_of(data: bytearray, slots: Sequence[Slot]) -> Iterator[tuple[Slot, Batch]]:
     """The batches of a message."""
     sections = _HEAD.unpack_from(data)[-1]
-    take = taking(data, _HEAD.size + sections * _SECTION.size)
+    take = Taking(data, _HEAD.size + sections * _SECTION.size)
     for number in range(sections):
         slot_number, rows = _SECTION.unpack_from(data, _HEAD.size + number * _SECTION.size)
         slot = slots[slot_number]
         yield slot, Batch(rows, tuple(codec.inward(take, rows) for codec in slot.codecs))
 
 
-def taking(data: bytearray, at: int) -> Callable[[Any, int], Field]:
-    """A function that takes one array after another out of what has come, without copying."""
+class Taking:
+    """Takes one array after another out of what has come, without copying; `at` is the next."""
 
-    def take(dtype: Any, length: int) -> Field:
-        nonlocal at
-        array = np.frombuffer(data, dtype, length, at) if length else np.empty(0, dtype)
-        at += array.nbytes + -array.nbytes % 8
+    def __init__(self, data: bytearray, at: int) -> None:
+        self._data, self.at = data, at
+
+    def __call__(self, dtype: Any, length: int) -> Field:
+        """An array of a type and length that are known."""
+        if not length:
+            return np.empty(0, dtype)
+        array: Field = np.frombuffer(self._data, dtype, length, self.at)
+        self.at += array.nbytes + -array.nbytes % 8
         return array
-
-    return take
 
 
 def merged(sections: Iterable[tuple[Slot, Batch]]) -> list[tuple[Slot, Batch]]:

@@ -2,33 +2,37 @@
 
 All tasks have all finished relations, and encode them alike. `start` evaluates the exit rules, each
 task for its share of one of their atoms; `step` evaluates the delta rules over what is new here.
-Either leaves batches to be sent. `take` takes in what has come, and decides what is new.
+Either leaves batches to be sent. `take` takes in what has come, and decides what is new. Between
+two rounds all that a part has can be placed anew, because more values are split or because other
+tasks had it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from caladan.columns.domains import Domain
 from caladan.columns.layout import Words
-from caladan.columns.relation import StoredRelation
+from caladan.data.schema import ARROW
 from caladan.delta.program import DeltaProgram
 from caladan.engines.embedded.blame import blamed
-from caladan.engines.embedded.body import body_of
-from caladan.engines.embedded.classes import Classes
 from caladan.engines.embedded.tables import DerivedTable
-from caladan.engines.spark.mesh.fingerprint import fingerprint
-from caladan.engines.spark.mesh.grouped import GroupMember
-from caladan.engines.spark.mesh.heavy import Inputs, Splitting, heavy_values
-from caladan.engines.spark.mesh.members import Member, Slots
-from caladan.engines.spark.mesh.placement import Placement, RuleBody, placement
-from caladan.engines.spark.mesh.plain import PlainMember
-from caladan.engines.spark.mesh.ready import Ready, Rules
+from caladan.engines.spark.mesh import shelves
+from caladan.engines.spark.mesh.given import Given
+from caladan.engines.spark.mesh.heavy import HeavyValues, Splitting
+from caladan.engines.spark.mesh.messages import Exchange
+from caladan.engines.spark.mesh.moving import moved
+from caladan.engines.spark.mesh.placed import Placed
+from caladan.engines.spark.mesh.placement import Placement
+from caladan.engines.spark.mesh.ready import Ready
 from caladan.engines.spark.mesh.shelves import Shelf
-from caladan.engines.spark.mesh.slots import Batch, Slot
+from caladan.engines.spark.mesh.slots import Batch, Slot, codec
+
+Solutions = Mapping[int, tuple[int, float]]
 
 
 class Part:
@@ -42,75 +46,41 @@ class Part:
         tasks: int,
         check: Callable[[], None],
         splitting: Splitting = Splitting(),  # noqa: B008
+        search: str | None = None,
     ) -> None:
-        (self._clique,) = program.cliques
-        self._program = program
-        self._me, self.tasks = me, tasks
+        self.me, self.tasks = me, tasks
         self.check = check
-        rules = (*self._clique.exit_rules, *self._clique.delta_rules)
-        bodies = [(rule, body_of(rule, program.relations)) for rule in rules]
-        self._classes = Classes(program, bodies)
-        words = self._classes.encode(tables)
-        self._base = {
-            name: stored(
-                words.get(name),
-                tables[name].num_rows if name in words else 0,
-                self._classes.columns(name),
-            )
-            for name in program.relations
-            if name not in self._clique.relations
+        self.splitting = splitting
+        self.given = Given(program, tables, splitting, tasks, search)
+        self.placed = Placed(self.given, me, tasks, self.given.heavy)
+        self._aggregating = {
+            each.rule.head: each.rule for each in self.given.rules if each.rule.has_aggregates
         }
-        own = {name: program.relations[name] for name in self._clique.relations}
-        recursive = [
-            RuleBody(rule.rule.number, rule.rule.head, body)
-            for rule, body in bodies
-            if rule.seed is not None
-        ]
-        exits = [(rule.rule.head, body) for rule, body in bodies if rule.seed is None]
-        inputs = Inputs(words, exits, recursive, own, self._classes.column)
-        self._heavy = heavy_values(inputs, splitting, tasks)
-        fans = {rule.rule: fan for rule in recursive if (fan := self._heavy.fan(rule, own))}
-        self.placement: Placement = placement(
-            recursive, own, self._heavy.has, [fan.copy for fan in fans.values()]
-        )
-        self.slots = Slots()
-        self._members = {name: self._member(name) for name in own}
-        made = Rules(
-            program.relations, self._classes, rules, self._base, self._members,
-            self.placement, self._heavy, fans, me, tasks,
-        )  # fmt: skip
-        self._rules: list[Ready] = []
-        self._exits: list[Ready] = []
-        for rule, body in bodies:
-            if rule.seed is not None:
-                self._rules += made.recursive(rule, body)
-            else:
-                self._exits.append(made.exit(rule, body))
-        self._given = {n: (words[n], tables[n].num_rows) for n in self._members if n in words}
-        self._aggregating = {r.rule.head: r.rule for r in rules if r.rule.has_aggregates}
         self._mine: list[tuple[Slot, Batch]] = []
         self.activity = 0
         """How many rows the last step left to be sent, to this task itself too."""
         self.new = 0
         """How many facts, or values of groups, were new when this task last took in."""
-        self._before: Mapping[int, tuple[int, float]] = {}
+        self._before: Solutions = {}
+        self._found_before = 0
+        self._proposed: dict[tuple[int, str], tuple[int, int]] = {}
 
     # ── Rounds ───────────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> list[list[tuple[Slot, Batch]]]:
         """Evaluate the exit rules; what goes to each task."""
-        for name, (columns, rows) in self._given.items():
-            self._members[name].give(columns, rows)
-        self._given = {}
-        self._run(self._exits)
+        for name, (columns, rows) in self.given.facts.items():
+            self.placed.members[name].give(columns, rows)
+        self.given.facts = {}
+        self._run(self.placed.exits)
         # What is given counts as active: it has no delta before everybody takes in.
         return self._leaving(1)
 
     def step(self) -> list[list[tuple[Slot, Batch]]]:
         """Evaluate the delta rules over what is new; what goes to each task."""
-        self._run(self._rules)
+        self._run(self.placed.rules)
         going = self._leaving(0)
-        for member in self._members.values():
+        for member in self.placed.members.values():
             member.commit()
         return going
 
@@ -122,7 +92,7 @@ class Part:
         for slot, batch in batches:
             slot.receive(batch)
         self.new = 0
-        for name, member in self._members.items():
+        for name, member in self.placed.members.items():
             with blamed(self._aggregating.get(name)):
                 self.new += member.flip()
 
@@ -132,46 +102,62 @@ class Part:
         return bool(self._mine)
 
     @property
+    def slots(self) -> Sequence[Slot]:
+        """The kinds of batches that come."""
+        return self.placed.slots
+
+    @property
+    def placement(self) -> Placement:
+        """Where facts are."""
+        return self.placed.placement
+
+    @property
     def heavy(self) -> int:
         """How many values are split."""
-        return self._heavy.count
+        return self.placed.heavy.count
+
+    def heavy_values(self, most: int) -> list[str]:
+        """Some of the values that are split, to be shown."""
+        found: list[str] = []
+        for (name, column), domain in self.given.domains():
+            words = self.placed.heavy.by_domain.get(id(domain))
+            if words is not None and len(found) < most:
+                type = ARROW[self.given.program.relations[name].columns[column].type]
+                found += map(str, domain.arrow(words[: most - len(found)], type).to_pylist())
+        return found
 
     @property
     def facts(self) -> int:
         """How many facts this task owns."""
-        return sum(member.facts.count() for member in self._members.values())
+        return sum(member.facts.count() for member in self.placed.members.values())
+
+    @property
+    def found(self) -> int:
+        """How many solutions this task has found since it started or went on."""
+        return self._found_before + self.placed.found
 
     def solutions(self) -> dict[int, tuple[int, float]]:
         """By rule number, how many solutions were found here, and in how many seconds."""
-        found = dict(self._before)
-        for ready in (*self._exits, *self._rules):
-            count, seconds = found.get(ready.rule.rule.number, (0, 0.0))
-            found[ready.rule.rule.number] = (count + int(ready.sink.count), seconds + ready.seconds)
-        return found
+        done = [
+            (ready.rule.rule.number, int(ready.sink.count), ready.seconds)
+            for ready in (*self.placed.exits, *self.placed.rules)
+        ]
+        return _added(self._before, done)
 
-    # ── Saving ───────────────────────────────────────────────────────────────────────────────────
-
-    def fingerprint(self, *settings: object) -> str:
-        """What a checkpoint of this part belongs to; before the start."""
-        given: dict[str, StoredRelation] = dict(self._base)
-        for name, (columns, rows) in self._given.items():
-            given[name] = stored(columns, rows, self._classes.columns(name))
-        relations = {name: (each, self._classes.columns(name)) for name, each in given.items()}
-        heavy = self._heavy.described(self._program.relations)
-        return fingerprint(self._program, relations, self.tasks, heavy, *settings)
-
-    def shelves(self) -> list[Shelf]:
-        """What there is to be saved after taking in; also what can be put back before the start."""
-        return [shelf for member in self._members.values() for shelf in member.shelves()]
-
-    def go_on(self, new: int, solutions: Mapping[int, tuple[int, float]]) -> None:
-        """Go on instead of starting, after the shelves were put back."""
-        self.new, self._before, self._given = new, solutions, {}
+    def proposals(self) -> dict[tuple[int, str], tuple[int, int]]:
+        """By rule number and variable, what the guided search proposed here, and confirmed."""
+        for ready in (*self.placed.exits, *self.placed.rules):
+            for variable, proposed, confirmed in ready.plan.proposals():
+                key = ready.rule.rule.number, variable
+                before, kept = self._proposed.get(key, (0, 0))
+                self._proposed[key] = before + proposed, kept + confirmed
+        return self._proposed
 
     def owned(self, name: str) -> DerivedTable:
         """The facts of a relation that this task owns."""
-        info = self._program.relations[name]
-        return DerivedTable(info.columns, self._members[name].facts, self._classes.columns(name))
+        relation = self.placed.members[name].facts
+        domains = self.given.classes.columns(name)
+        return DerivedTable(self.given.own[name].columns, relation, domains)
 
     def _run(self, rules: Sequence[Ready]) -> None:
         for ready in rules:
@@ -184,30 +170,93 @@ class Part:
 
     def _leaving(self, activity: int) -> list[list[tuple[Slot, Batch]]]:
         going: list[list[tuple[Slot, Batch]]] = [[] for _ in range(self.tasks)]
-        for member in self._members.values():
+        for member in self.placed.members.values():
             for slot, batch in member.leaving():
                 for task, part in enumerate(slot.spread.split(batch, self.tasks)):
                     if part is not None:
                         activity += part.rows
                         going[task].append((slot, part))
-        self._mine, going[self._me] = going[self._me], []
+        self._mine, going[self.me] = going[self.me], []
         self.activity = activity
         return going
 
-    def _member(self, name: str) -> Member:
-        info = self._program.relations[name]
-        owner = self.placement.owners[name]
-        others = [copy for copy in self.placement.others if copy.relation == name]
-        domains = self._classes.columns(name)
-        rest = (domains, owner, others, self.slots, self._heavy.within, self._me, self.tasks)
-        return GroupMember(info, *rest) if info.has_aggregates else PlainMember(*rest)
+    # ── Placing anew ─────────────────────────────────────────────────────────────────────────────
+
+    def split(self, heavy: HeavyValues, exchange: Exchange, beat: Callable[[], None]) -> None:
+        """Split other values from now on; all tasks do it between the same two rounds."""
+        source, solutions = self.placed, self.solutions()
+        self.proposals()  # as far as the rules that are left behind know of some
+        self._found_before += source.found
+        self.placed = Placed(self.given, self.me, self.tasks, heavy)
+        self._before = solutions
+        moved([source], self.placed, exchange, beat)
+
+    # ── Saving ───────────────────────────────────────────────────────────────────────────────────
+
+    def fingerprint(self, *settings: object) -> str:
+        """What a checkpoint of this part belongs to; before the start."""
+        return self.given.fingerprint(*settings)
+
+    def saved(self) -> Iterator[Sequence[Shelf]]:
+        """What there is to be saved after taking in: which values are split, then all the rest."""
+        yield _heavy_shelves(self.given, dict(self.placed.heavy.by_domain))
+        yield list(self.placed.shelves())
+
+    def go_on(
+        self,
+        tasks: int,
+        saved: Mapping[int, tuple[bytearray, int]],
+        solutions: Iterable[Solutions],
+        exchange: Exchange,
+        beat: Callable[[], None],
+    ) -> None:
+        """Go on instead of starting, with what so many tasks had saved.
+
+        `saved` is what this task is to put back: bytes and where they begin, by the number of the
+        task that had it. If there were as many tasks as now, each puts back its own. Otherwise all
+        is placed anew.
+        """
+        put_back = (_put_back(self.given, me, tasks, *each) for me, each in saved.items())
+        if tasks == self.tasks:
+            (self.placed,) = put_back
+        else:
+            moved(put_back, self.placed, exchange, beat)
+        self.given.facts = {}
+        self.new = sum(member.facts.delta_count() for member in self.placed.members.values())
+        for each in solutions:
+            self._before = _added(self._before, [(rule, *done) for rule, done in each.items()])
 
 
-def stored(columns: Sequence[Words] | None, rows: int, domains: Sequence[Domain]) -> StoredRelation:
-    """A finished relation."""
-    relation = StoredRelation(domains)
-    if columns is not None:
-        relation.add(columns, rows)
-    relation.flip()
-    relation.commit()
-    return relation
+def _put_back(given: Given, me: int, tasks: int, data: bytearray, at: int) -> Placed:
+    """What a task had when it saved."""
+    heavy: dict[int, Words] = {}
+    at = shelves.restored(_heavy_shelves(given, heavy), data, at)
+    placed = Placed(given, me, tasks, HeavyValues(heavy, given.classes.column))
+    shelves.restored(list(placed.shelves()), data, at)
+    return placed
+
+
+def _heavy_shelves(given: Given, heavy: dict[int, Words]) -> list[Shelf]:
+    """Which values are split, domain by domain."""
+
+    def shelf(domain: Domain) -> Shelf:
+        def some() -> Iterator[Batch]:
+            if id(domain) in heavy:
+                yield Batch(len(heavy[id(domain)]), (heavy[id(domain)],))
+
+        def take(batch: Batch) -> None:
+            heavy[id(domain)] = np.array(batch.fields[0])
+
+        return Shelf((codec(domain),), some, take)
+
+    return [shelf(domain) for _, domain in given.domains()]
+
+
+def _added(
+    solutions: Solutions, more: Iterable[tuple[int, int, float]]
+) -> dict[int, tuple[int, float]]:
+    found = dict(solutions)
+    for rule, count, seconds in more:
+        so_far, before = found.get(rule, (0, 0.0))
+        found[rule] = (so_far + count, before + seconds)
+    return found

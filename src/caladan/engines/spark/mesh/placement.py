@@ -141,21 +141,16 @@ def _reads(
 
     That is the same one in all delta rules of the rule, in whatever order these have their atoms.
     """
-    spread: tuple[str, tuple[Term, ...]] | None = None
-    for scan in sorted(rule.recursive, key=lambda scan: (scan.relation, repr(scan.arguments))):
-        copy = _met(scan, variable, relations)
-        if copy.by and is_heavy(copy.relation, copy.by[0]):
-            atom = (scan.relation, scan.arguments)
-            spread = spread or atom
-            copy = replace(copy, heavy=Heavy.SPREAD if atom == spread else Heavy.EVERYWHERE)
-        yield (rule.rule, scan.relation, scan.arguments), _plain(copy, relations)
-
-
-def _plain(copy: Copy, relations: Mapping[str, RelationInfo]) -> Copy:
-    """A copy by all there is to spread by cannot spread heavy values any further."""
-    if copy.heavy is Heavy.SPREAD and relations[copy.relation].group == copy.by:
-        return replace(copy, heavy=Heavy.TOGETHER)
-    return copy
+    scans = sorted(rule.recursive, key=lambda scan: (scan.relation, repr(scan.arguments)))
+    copies = {(s.relation, s.arguments): _met(s, variable, relations) for s in scans}
+    heavy = [atom for atom, copy in copies.items() if copy.by and is_heavy(atom[0], copy.by[0])]
+    # A relation with one column to be known by has nothing else to be spread by.
+    spread = next((a for a in heavy if copies[a].by != relations[a[0]].group), None)
+    for atom, copy in copies.items():
+        how = Heavy.TOGETHER
+        if spread is not None and atom in heavy:
+            how = Heavy.SPREAD if atom == spread else Heavy.EVERYWHERE
+        yield (rule.rule, *atom), replace(copy, heavy=how)
 
 
 def _meeting(rule: RuleBody, relations: Mapping[str, RelationInfo]) -> str | None:

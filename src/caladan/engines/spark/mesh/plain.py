@@ -15,6 +15,7 @@ from caladan.engines.embedded.heads import PlainHead
 from caladan.engines.embedded.plans import RulePlan
 from caladan.engines.embedded.walk import Sink
 from caladan.engines.spark.mesh import shelves
+from caladan.engines.spark.mesh.arrivals import PlainArrivals
 from caladan.engines.spark.mesh.members import Slots, delta_columns
 from caladan.engines.spark.mesh.placement import Copy
 from caladan.engines.spark.mesh.shelves import Shelf
@@ -26,6 +27,7 @@ from caladan.engines.spark.mesh.slots import (
     codec,
 )
 from caladan.engines.spark.mesh.splits import field_copy, key_copy
+from caladan.operators.tree import Version
 
 
 class PlainMember:
@@ -110,6 +112,18 @@ class PlainMember:
     def shelves(self) -> Iterator[Shelf]:
         for relation in (self.facts, *(relation for relation, _ in self._others.values())):
             yield from shelves.facts(relation, self._codecs, keyed=self._keyed)
+
+    def contents(self) -> Iterator[tuple[str, Batch]]:
+        for relation in (self.facts, *(relation for relation, _ in self._others.values())):
+            for batch in shelves.batches(relation, Version.DELTA, keyed=self._keyed):
+                yield "new", batch
+        for batch in shelves.batches(self.facts, Version.OLD, keyed=self._keyed):
+            yield "old", batch
+
+    def arrivals(self, slots: Slots) -> PlainArrivals:
+        copies = [(self.facts, self._candidates.spread)]
+        copies += [(relation, slot.spread) for relation, slot in self._others.values()]
+        return PlainArrivals(self._codecs, copies, slots, keyed=self._keyed)
 
     def _delta(self, relation: StoredRelation) -> Batch:
         body = relation.body

@@ -63,7 +63,9 @@ class Rules:
         fans: Mapping[int, Fan],
         me: int,
         tasks: int,
+        search: str | None = None,
     ) -> None:
+        self._search = search
         self._relations = relations
         self._classes = classes
         self._numbers = {id(rule): number for number, rule in enumerate(rules)}
@@ -145,6 +147,7 @@ class Rules:
             domains,
             self._column,
             self._classes.columns(rule.rule.head),
+            self._search,
         )
         keys = self._classes.keys(rule, body)
         sink = self._members[rule.rule.head].sink(rule, plan, keys)

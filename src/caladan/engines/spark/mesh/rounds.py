@@ -3,17 +3,21 @@
 In a round a task evaluates, sends one message to every peer, and takes in one from every peer. All
 see the same sums, so all come to the same conclusion: the end is reached when nobody sent
 anything. Limits are looked at in the same way, and a task that failed says so instead of dying: a
-death would be taken for an accident, and the whole job would be tried again.
+death would be taken for an accident, and the whole job would be tried again. Between two rounds
+values may be split that make one task busier than others (balance.py).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
+from caladan.engines.spark.mesh.balance import Balance
 from caladan.engines.spark.mesh.messages import (
+    Exchange,
     Saving,
     Standing,
     Verdict,
@@ -30,14 +34,6 @@ if TYPE_CHECKING:
     from caladan.engines.spark.mesh.keeping import Keeper
 
 Going = list[list[tuple[Slot, Batch]]]
-
-
-class Exchange(Protocol):
-    """The connections of a task to its peers."""
-
-    def exchange(self, messages: Sequence[Sequence[Any] | None]) -> list[bytearray | None]:
-        """Send each peer its message and return theirs; the entry of this task is None."""
-        ...
 
 
 class Enough(Exception):
@@ -86,16 +82,20 @@ def rounds(
     *,
     local: bool = False,
     keeper: Keeper | None = None,
+    split: Callable[[], None] = lambda: None,
 ) -> Ending:
     """Go through the rounds. With `local`, a task goes on alone while it can before it sends.
 
     With a keeper, they begin where tasks have been before, if they have, and are saved now and
-    then.
+    then. `split` is called when other values are split than at the start.
     """
     number = facts = 0
     work = part.start
     if keeper is not None and (saved := keeper.resume(part, exchange, bounds)) is not None:
         number, work = saved, part.step
+        if part.heavy:
+            split()
+    balance = Balance(part, exchange, lambda: _beat(part))
     while True:
         started = time.perf_counter()
         verdict, failure = Verdict.GO_ON, None
@@ -111,7 +111,8 @@ def rounds(
             verdict, failure = Verdict.FAILED, problem
         evaluated = time.perf_counter()
         saving = Saving.NOT_NOW if keeper is None else keeper.saving
-        standing = Standing(part.activity, part.new, part.facts, verdict, saving)
+        counts = (part.activity, part.new, part.facts, part.found)
+        standing = Standing(*counts, verdict, saving)
         came, standings = _exchanged(exchange, standing, going)
         exchanged = time.perf_counter()
         facts = sum(each.facts for each in standings)
@@ -134,6 +135,8 @@ def rounds(
         except CaladanError as problem:
             failure = problem
         number += 1
+        if balance.is_due(standings) and balance.look(failed=failure is not None):
+            split()
         if keeper is not None and failure is None:
             keeper.keep(part, number, [each.saving for each in standings])
         work = part.step if failure is None else _raising(failure)
@@ -150,8 +153,14 @@ def _exchanged(
     exchange: Exchange, standing: Standing, going: Going
 ) -> tuple[list[bytearray], list[Standing]]:
     came = exchange.exchange([message(standing, merged(sections)) for sections in going])
-    data = [each for each in came if each is not None]
-    return data, [standing, *map(standing_of, data)]
+    standings = [standing if each is None else standing_of(each) for each in came]
+    return [each for each in came if each is not None], standings
+
+
+def _beat(part: Part) -> None:
+    """Tell peers that this task is alive; that it is to stop, the next round will find."""
+    with suppress(Enough):
+        part.check()
 
 
 def _alone(part: Part, going: Going) -> Going:

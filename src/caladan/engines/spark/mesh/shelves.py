@@ -23,7 +23,7 @@ from caladan.columns.layout import BLOCK
 from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.columns.rows import GroupRelation
-from caladan.engines.spark.mesh.messages import buffers_of, taking
+from caladan.engines.spark.mesh.messages import Taking, buffers_of
 from caladan.engines.spark.mesh.slots import AsIs, Batch, Codec
 from caladan.operators.tree import Version
 
@@ -54,9 +54,9 @@ def written(shelves: Iterable[Shelf]) -> Iterator[Any]:
     yield _BATCH.pack(_END, 0)
 
 
-def restored(shelves: Sequence[Shelf], data: bytearray, at: int) -> None:
-    """Put what was written back on the shelves of a part that has not started."""
-    take = taking(data, at)
+def restored(shelves: Sequence[Shelf], data: bytearray, at: int) -> int:
+    """Put what was written back on the shelves of a part that has not started; where it ends."""
+    take = Taking(data, at)
     current = 0
     while True:
         number, rows = (int(n) for n in take(np.int64, 2))
@@ -64,7 +64,7 @@ def restored(shelves: Sequence[Shelf], data: bytearray, at: int) -> None:
             shelves[current].done()
             current += 1
         if number == _END:
-            return
+            return take.at
         codecs = shelves[number].codecs
         shelves[number].take(Batch(rows, tuple(each.inward(take, rows) for each in codecs)))
 

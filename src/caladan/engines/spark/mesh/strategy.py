@@ -87,6 +87,7 @@ class Listener:
         self._has_started = False
         self._rules: dict[int, dict[int, tuple[int, float]]] = {}
         self._bytes: dict[int, int] = {}
+        self._searched: dict[int, list[tuple[int, str, int, int]]] = {}
         self.rounds = 0
         self.saved: set[str] = set()
         """The names under which tasks save."""
@@ -98,10 +99,12 @@ class Listener:
                 self._start()
                 self.rounds = int(arguments[0])
                 self._events.round_done(*arguments)
-            elif name in ("resumed", "split"):
+            elif name == "resumed":
                 self._start()
-                tell = self._events.resumed if name == "resumed" else self._events.split
-                tell(int(arguments[0]))
+                self._events.resumed(int(arguments[0]))
+            elif name == "split":
+                self._start()
+                self._events.split(int(arguments[0]), [str(value) for value in arguments[1]])
         if "checkpoint" in message:
             self.saved.add(str(message["checkpoint"]))
         if "lost" in message:
@@ -111,6 +114,7 @@ class Listener:
             found = {int(rule): (int(n), float(s)) for rule, n, s in message["rules"]}
             self._rules[int(message["part"])] = found
             self._bytes[int(message["part"])] = int(message["bytes"])
+            self._searched[int(message["part"])] = message["searched"]
 
     def tell_totals(self) -> None:
         """Tell what each rule did in all tasks together, in the time of the slowest."""
@@ -119,6 +123,11 @@ class Listener:
             done = [found[rule] for found in self._rules.values() if rule in found]
             solutions = sum(count for count, _ in done)
             self._events.rule_done(rule, None, solutions, max(seconds for _, seconds in done))
+        for found in self._searched.values():
+            for rule, variable, proposed, confirmed in found:
+                self._events.rule_searched(
+                    int(rule), None, str(variable), int(proposed), int(confirmed)
+                )
         self._events.shuffled(sum(self._bytes.values()))
 
     def _start(self) -> None:

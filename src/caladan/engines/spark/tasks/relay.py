@@ -57,8 +57,8 @@ class Relay(Events):
     def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
         self._tell("round_done", number, new, total, seconds)
 
-    def split(self, values: int) -> None:
-        self._tell("split", values)
+    def split(self, values: int, shown: Sequence[str]) -> None:
+        self._tell("split", values, list(shown))
 
     def resumed(self, number: int) -> None:
         self._tell("resumed", number)
