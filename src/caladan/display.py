@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from caladan.result import Relation
 
 
-_TO_THE_LEFT: Final = ("string", "boolean", "datetime", "date", "binary")
+_TO_THE_LEFT: Final = ("string", "boolean", "datetime", "date", "binary", "object")
 
 
 def cell(value: object) -> str:

@@ -6,12 +6,14 @@ import datetime as dt
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from caladan.errors import Place, Source, error
 from caladan.language import detect, parse
+from caladan.objects import Objects
 from caladan.options import Options
 from caladan.program import Program, Type, Value
 from caladan.values import fit
@@ -72,9 +74,9 @@ def title(program: Program | Script) -> str:
     return "Caladan plan" if name == UNNAMED else name
 
 
-def values(params: Mapping[str, object] | None) -> dict[str, Value]:
-    """Parameters as values of the language."""
-    return {name: _value(name, given) for name, given in (params or {}).items()}
+def values(params: Mapping[str, object] | None, objects: Objects) -> dict[str, Value]:
+    """Parameters as values of the language; what no other type holds is one of `objects`."""
+    return {name: _value(name, given, objects) for name, given in (params or {}).items()}
 
 
 def opened(relation: str, source: Data, engine: Engine) -> Data:
@@ -152,7 +154,7 @@ def _text(name: str) -> str:
         raise error("C035", f"cannot read the program: {reason}", Place(name)) from None
 
 
-def _value(name: str, given: object) -> Value:
+def _value(name: str, given: object, objects: Objects) -> Value:
     kinds = (Type.BOOLEAN, Type.LONG, Type.DOUBLE, Type.STRING)
     special = next((type for kind, type in _SPECIAL if isinstance(given, kind)), None)
     for kind in kinds if special is None else (special,):
@@ -160,8 +162,12 @@ def _value(name: str, given: object) -> Value:
             return fit(given, kind)
         except ValueError:
             continue
+    if special is None and not isinstance(given, str):
+        with suppress(ValueError):
+            return objects.constant(given)
     raise error(
         "C050",
         f"the parameter `{name}` is a {type(given).__name__}, which is no value",
-        help="give a number, a string, a boolean, a date or a datetime",
+        help="give a number, a string, a boolean, a date, a datetime, or an object that can be "
+        "hashed",
     )

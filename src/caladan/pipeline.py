@@ -18,6 +18,7 @@ from caladan.analysis.pcg import Pcg, pcg
 from caladan.delta.build import delta
 from caladan.delta.program import DeltaProgram
 from caladan.errors import Diagnostic
+from caladan.objects import Objects
 from caladan.operators.build import OperatorProgram, operators
 from caladan.program import Column, Program, Value
 
@@ -71,13 +72,15 @@ def compile_program(
     demand: bool = True,
     wanted: Iterable[str] | None = None,
     suggested: Iterable[str] = (),
+    objects: Objects | None = None,
 ) -> Compiled:
     """All stages. `catalog` has the columns of data that the program need not declare;
 
     `wanted` names relations to evaluate whole, besides what the goals ask for; `suggested` are
-    names to offer where the program mentions one that is not known.
+    names to offer where the program mentions one that is not known; `objects` numbers those among
+    the constants.
     """
-    checked = check(program, catalog, params, suggested)
+    checked = check(program, catalog, params, suggested, objects)
     demanded = restrict(checked, wanted, demand)
     operator_program = operators(demanded.checked)
     return Compiled(

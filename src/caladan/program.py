@@ -16,7 +16,7 @@ that `parse(print(program)) == program` can be tested.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
@@ -28,7 +28,8 @@ from caladan.errors import Span
 class Type(Enum):
     """The scalar types of columns; the value is the word users write.
 
-    A decimal has up to 20 digits before the point and 18 after it, and is never rounded.
+    A decimal has up to 20 digits before the point and 18 after it, and is never rounded. An object
+    is any Python value that can be hashed.
     """
 
     BYTE = "byte"
@@ -43,6 +44,12 @@ class Type(Enum):
     DATE = "date"
     DECIMAL = "decimal"
     BINARY = "binary"
+    OBJECT = "object"
+
+    @property
+    def has_order(self) -> bool:
+        """Whether one value can be less than another; objects are equal or they are not."""
+        return self is not Type.OBJECT
 
     @property
     def is_integral(self) -> bool:
@@ -65,7 +72,24 @@ class Type(Enum):
 
 _INTEGRAL: Final = (Type.BYTE, Type.SHORT, Type.INTEGER, Type.LONG)
 
-Value: TypeAlias = bool | int | float | str | dt.datetime | dt.date | Decimal | bytes
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """A constant that is a Python value, and the dictionary that numbers it (see objects.py)."""
+
+    value: Hashable
+    numbered: Callable[[Hashable], int] = field(compare=False)
+
+    @property
+    def number(self) -> int:
+        """Its number in the session."""
+        return self.numbered(self.value)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+Value: TypeAlias = bool | int | float | str | dt.datetime | dt.date | Decimal | bytes | Object
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from caladan import display
 from caladan.errors import CaladanError, Diagnostic, did_you_mean, error
+from caladan.objects import Objects, first_object
+from caladan.program import Type
 from caladan.stats import Stats
 
 if TYPE_CHECKING:
@@ -54,8 +56,10 @@ class Relation:
         *,
         is_ordered: bool = False,
         widths: Widths = (),
+        objects: Objects | None = None,
     ) -> None:
         self.name = name
+        self._objects = objects  # what the numbers in columns of objects stand for
         self._widths = widths  # of decimals, on their way out
         self._table = table
         self._order = tuple(order)
@@ -82,12 +86,15 @@ class Relation:
 
     def rows(self) -> list[tuple[Any, ...]]:
         """The facts as tuples: sorted relations in their order, others by columns from the left."""
-        from caladan.data.output import rows
-
-        return list(rows(self.ordered()))
+        return self._rows(self._in_order())
 
     def arrow(self) -> pa.Table:
         """The facts as an Arrow table."""
+        self._check_objects("an Arrow table")
+        return self._facts()
+
+    def _facts(self) -> pa.Table:
+        """The facts as an Arrow table, with numbers for objects."""
         from caladan.data.order import in_order
 
         if self._arrow is None:
@@ -102,6 +109,28 @@ class Relation:
         from caladan.data.widths import narrowed
 
         return narrowed(table, self._widths)
+
+    def _rows(self, table: pa.Table) -> list[tuple[Any, ...]]:
+        """Facts as tuples, with the values of objects."""
+        from caladan.data.output import rows
+
+        if self._objects is None or first_object(self._table.columns) is None:
+            return list(rows(table))
+        columns = [
+            self._objects.decoded(data.to_pylist()) if c.type is Type.OBJECT else data.to_pylist()
+            for c, data in zip(self._table.columns, table.columns, strict=True)
+        ]
+        return list(zip(*columns, strict=True))
+
+    def _check_objects(self, where: str) -> None:
+        """C012 where facts are to go that has no place for Python's objects."""
+        column = first_object(self._table.columns)
+        if column is not None:
+            raise error(
+                "C012",
+                f"column {column.name} of `{self.name}` holds objects, which {where} cannot",
+                help="take the facts with rows(), or derive a relation without that column",
+            )
 
     def pandas(self) -> pd.DataFrame:
         """The facts as a pandas data frame."""
@@ -119,6 +148,7 @@ class Relation:
 
     def spark(self, session: SparkSession | None = None) -> DataFrame:
         """The facts as a Spark DataFrame, of the engine's session unless another is given."""
+        self._check_objects("Spark")
         session = session or self._session
         if session is None:
             from pyspark.sql import SparkSession
@@ -148,14 +178,17 @@ class Relation:
     def head(self, n: int = 20) -> list[tuple[Any, ...]]:
         """The first facts in the order of `rows()`; of very many, whichever come first."""
         from caladan.data.order import first_in_order
-        from caladan.data.output import rows
+        from caladan.engines.interface import Leading
 
-        is_sorted = self._order or self._is_ordered
-        if not is_sorted and self._arrow is None and self.count() > _SORTED_UP_TO:
-            return list(rows(self._narrowed(self._table.arrow(limit=n))))
-        if is_sorted:
-            return list(rows(self.arrow().slice(0, n)))
-        return list(rows(first_in_order(self.arrow(), n)))
+        if self._order or self._is_ordered:
+            return self._rows(self._facts().slice(0, n))
+        if self._arrow is None:
+            first = self._table.first(n) if isinstance(self._table, Leading) else None
+            if first is None and self.count() > _SORTED_UP_TO:
+                first = self._table.arrow(limit=n)
+            if first is not None:
+                return self._rows(self._narrowed(first))
+        return self._rows(first_in_order(self._facts(), n))
 
     def write(
         self,
@@ -173,6 +206,7 @@ class Relation:
         """
         from caladan.data import folder, output
 
+        self._check_objects("a file or a table elsewhere")
         place = output.elsewhere(path, format)
         if place is not None:
             self._write_elsewhere(place, format if place is path else None, mode)
@@ -201,10 +235,14 @@ class Relation:
 
     def ordered(self) -> pa.Table:
         """The facts as an Arrow table, in the order of `rows()`."""
+        self._check_objects("an Arrow table")
+        return self._in_order()
+
+    def _in_order(self) -> pa.Table:
         from caladan.data.order import in_order
 
         in_place = self._order or self._is_ordered
-        return self.arrow() if in_place else in_order(self.arrow())
+        return self._facts() if in_place else in_order(self._facts())
 
     def __len__(self) -> int:
         return self.count()

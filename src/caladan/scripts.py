@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from caladan.engines.interface import Engine, Table
 from caladan.language.rasql.script import Declaration, Script, Statement
 from caladan.link import Definitions
+from caladan.objects import first_object
 from caladan.pipeline import Compiled, compile_program
 from caladan.program import Column, Program, Value
 from caladan.result import Relation, Result
 from caladan.sql.engine import SqlEngine
 from caladan.sql.parameters import bind
+from caladan.sql.problems import no_objects
 from caladan.sql.script import Evaluate, Evaluated, Outcome, ScriptStopped, run
 from caladan.stats import Stats
 from caladan.store import Store
@@ -156,6 +158,8 @@ class SessionTables:
         if source is None:
             table = self.derive(name)
             if table is not None:
+                if (column := first_object(table.columns)) is not None:
+                    raise no_objects(name, column)
                 return table.arrow() if session is None else table.spark(session)
             return None if session is None else _from_catalog(session, name)
         if session is None:

@@ -123,7 +123,7 @@ class Session:
         options = inputs.options(
             max_rounds, max_facts, timeout, permissive, strategy, memory, search, checkpoint
         )
-        read, values = inputs.program(program, language), inputs.values(params)
+        read, values = inputs.program(program, language), inputs.values(params, self._store.objects)
         if isinstance(read, Program):
             return self._run(read, values, options)
         return self._run_script(read, values, options)
@@ -131,7 +131,7 @@ class Session:
     def query(self, goal: str, params: Mapping[str, object] | None = None) -> Relation:
         """Ask one goal of the rules run so far: `db.query("tc(1, X)")`."""
         asked = Program(goals=(parse_goal(goal),))
-        return self._run(asked, inputs.values(params), Options()).answer
+        return self._run(asked, inputs.values(params, self._store.objects), Options()).answer
 
     def explain(
         self,
@@ -150,7 +150,7 @@ class Session:
         from caladan import explain
         from caladan.data.output import write_text
 
-        read, values = inputs.program(program, language), inputs.values(params)
+        read, values = inputs.program(program, language), inputs.values(params, self._store.objects)
         name = engine or getattr(self._engine, "variant", self._engine.name)
         wants_spark = html is not None or stage in ("all", "spark")
         if isinstance(read, Program):
@@ -173,14 +173,16 @@ class Session:
         params: Mapping[str, object] | None = None,
     ) -> tuple[Diagnostic, ...]:
         """Compile a program without running it: its warnings, or an error with all mistakes."""
-        read, values = inputs.program(program), inputs.values(params)
+        read, values = inputs.program(program), inputs.values(params, self._store.objects)
         if isinstance(read, Program):
             return self._compile(read, values).warnings
         return self._compile_script(read, values)[0].warnings
 
     def sql(self, query: str, params: Mapping[str, object] | None = None) -> Relation:
         """Run RaSQL over the session's relations: the answer of the last query."""
-        return self._run_script(inputs.script(query), inputs.values(params), Options()).answer
+        return self._run_script(
+            inputs.script(query), inputs.values(params, self._store.objects), Options()
+        ).answer
 
     def find(
         self,
@@ -238,7 +240,7 @@ class Session:
         run = self._evaluate(compiled, store, options, stats)
         stats.seconds = time.perf_counter() - started
         complete = self._complete(compiled, params, store, options)
-        result = wrap(program, run, self._engine, stats, complete)
+        result = wrap(program, run, self._engine, stats, complete, store.objects)
         if run.stopped is not None:
             raise Stopped(run.stopped.diagnostics, result) from None
         return result
@@ -292,6 +294,7 @@ class Session:
     def _library(self, body: str) -> Library:
         """The relations a body mentions, for the search; data stays encoded between questions."""
         from caladan.search import Library
+        from caladan.search.library import decoded
 
         if self._searched is None:
             self._searched = (Library({}), {})
@@ -302,7 +305,8 @@ class Session:
                 continue
             table = self._derive(name) if source is None else self._store.table(name)
             if table is not None:
-                library.put(name, table.arrow())
+                facts = decoded(table.arrow(), table.columns, self._store.objects)
+                library.put(name, facts)
                 placed[name] = source
         return library
 
@@ -313,7 +317,8 @@ class Session:
         asked = Program(goals=(Goal(Atom(name, ())),))
         linked = replace(self._definitions.link(asked, self._store), goals=())
         catalog = _catalog(linked, self._store)
-        compiled = compile_program(linked, catalog, {}, wanted=(name,))
+        objects = self._store.objects
+        compiled = compile_program(linked, catalog, {}, wanted=(name,), objects=objects)
         run = self._evaluate(compiled, self._store, Options(), Stats())
         if run.stopped is not None:
             raise run.stopped
@@ -323,7 +328,9 @@ class Session:
         self._check_open()
         linked = self._definitions.link(program, self._store)
         catalog = _catalog(linked, self._store)
-        return compile_program(linked, catalog, params, suggested=self._store)
+        return compile_program(
+            linked, catalog, params, suggested=self._store, objects=self._store.objects
+        )
 
     def _evaluate(self, compiled: Compiled, store: Store, options: Options, stats: Stats) -> Run:
         events = Several(stats, *self._listeners)
@@ -344,7 +351,9 @@ class Session:
 
         def complete(name: str) -> Run:
             self._check_open()
-            again = compile_program(program, _catalog(program, store), params, wanted=(name,))
+            again = compile_program(
+                program, _catalog(program, store), params, wanted=(name,), objects=store.objects
+            )
             run = self._evaluate(again, store, options, Stats())
             if run.stopped is not None:
                 raise run.stopped

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from caladan.engines.interface import Engine, Table
-from caladan.errors import Diagnostics
+from caladan.errors import Diagnostics, Span, error
 from caladan.events import Events
+from caladan.objects import Objects, first_object
 from caladan.options import Options
 from caladan.pipeline import Compiled
 from caladan.program import Column, Type
@@ -31,13 +33,15 @@ class Store:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.objects = Objects()
         self._sources: dict[str, Source] = {}
         self._columns: dict[Source, Columns] = {}
         self._loaded: dict[tuple[Source, Columns, bool], tuple[Table, pa.Table | None]] = {}
 
     def add(self, name: str, source: Source) -> None:
         """Give a relation its data, in place of any it had."""
-        self._sources[name] = source
+        own = source.objects is self.objects
+        self._sources[name] = source if own else replace(source, objects=self.objects)
 
     def drop(self, name: str) -> None:
         """Forget the data of a relation."""
@@ -56,6 +60,7 @@ class Store:
     def snapshot(self) -> Store:
         """The same data, whatever is added to the session from now on."""
         copy = Store(self._engine)
+        copy.objects = self.objects
         copy._sources = dict(self._sources)
         copy._columns = self._columns
         copy._loaded = self._loaded
@@ -72,12 +77,17 @@ class Store:
 
     def table(self, name: str) -> Table:
         """The facts of a relation, in the columns its data shows."""
-        return self._table(name, self.columns(name), Options(), Events())[0]
+        columns = self.columns(name)
+        self._check_objects(name, columns)
+        return self._table(name, columns, Options(), Events())[0]
 
     def load(
         self, compiled: Compiled, options: Options, events: Events, *, may_lack_data: bool = False
     ) -> tuple[dict[str, Table], list[pa.Table]]:
         """A table for each relation that takes data, and the rows that were set aside."""
+        relations = compiled.delta.relations.values()
+        for info in sorted(relations, key=lambda each: not each.takes_data):
+            self._check_objects(info.origin, info.columns, info.span)
         if not may_lack_data:
             self._require(compiled)
         tables: dict[str, Table] = {}
@@ -87,6 +97,7 @@ class Store:
                 tables[name], rejected = self._table(info.origin, info.columns, options, events)
                 if rejected is not None:
                     aside[info.origin] = rejected
+        self.objects.settle()
         return tables, list(aside.values())
 
     def widths(self, compiled: Compiled) -> dict[str, Widths]:
@@ -121,6 +132,19 @@ class Store:
             if info.takes_data and not info.is_derived and name not in self._sources:
                 found.extend([no_data(name, info.columns, info.span)])
         found.raise_errors()
+
+    def _check_objects(self, name: str, columns: Columns, span: Span | None = None) -> None:
+        """C051 for objects on spark: they stay in the process that has them."""
+        column = first_object(columns) if self._engine.name == "spark" else None
+        if column is not None:
+            raise error(
+                "C051",
+                f"column {column.name} of `{name}` holds objects, which the spark engine does "
+                "not take",
+                span,
+                help='use the embedded engine, `cal.connect("embedded")`, or declare the column '
+                "with the type that its values have",
+            )
 
     def _table(
         self, name: str, columns: Columns, options: Options, events: Events

@@ -50,6 +50,7 @@ _WANTED: Final[dict[Type, str]] = {
     Type.DATE: "a date (such as 2024-01-31)",
     Type.DECIMAL: "a decimal number",
     Type.BINARY: "binary data (bytes, or pairs of hexadecimal digits)",
+    Type.OBJECT: "an object, which only Python values in memory are",
 }
 
 
@@ -69,7 +70,7 @@ def fit(value: object, type: Type) -> Value:
     Traceback (most recent call last):
     ValueError: 300 does not fit in byte (-128 to 127)
     """
-    value = _python(value)
+    value = plain(value)
     if value is None:
         raise Missing
     if type.is_integral:
@@ -168,7 +169,7 @@ def written(value: Value) -> str:
             return str(value)
 
 
-def _python(value: object) -> object:
+def plain(value: object) -> object:
     """A plain Python value for what NumPy and pandas wrap; None for their missing values."""
     kind = type(value)
     module = kind.__module__.partition(".")[0]
@@ -264,21 +265,21 @@ def _fit_string(value: str) -> str:
         value.encode()
     except UnicodeEncodeError:
         raise ValueError(f"{value!a} has characters that are not Unicode text") from None
-    return str(value)
+    return str.__str__(value)  # of a member of an enum, the text and not its name
 
 
 def _parse_datetime(text: str) -> dt.datetime:
     try:
         return _without_zone(dt.datetime.fromisoformat(text))
     except (ValueError, OverflowError) as problem:
-        raise ValueError(f"{_quoted(text)} is not a datetime ({problem})") from None
+        raise ValueError(f"{quoted(text)} is not a datetime ({problem})") from None
 
 
 def _parse_date(text: str) -> dt.date:
     try:
         return dt.date.fromisoformat(text)
     except ValueError as problem:
-        raise ValueError(f"{_quoted(text)} is not a date ({problem})") from None
+        raise ValueError(f"{quoted(text)} is not a date ({problem})") from None
 
 
 def _without_zone(value: dt.datetime) -> dt.datetime:
@@ -291,7 +292,7 @@ def _integer(text: str, type: Type) -> int:
     # Python refuses to convert thousands of digits; more than 19 never fit in 64 bits anyway.
     digits = text.lstrip("+-").lstrip("0")
     if len(digits) > 19:
-        raise ValueError(f"{_quoted(text)} does not fit in {_range(type)}")
+        raise ValueError(f"{quoted(text)} does not fit in {_range(type)}")
     return _in_range(int(text), type)
 
 
@@ -312,10 +313,10 @@ def _too_large(text: str, type: Type) -> ValueError:
 
 
 def _not_a(value: object, type: Type) -> ValueError:
-    return ValueError(f"{_quoted(value)} is not {_WANTED.get(type, 'an integer')}")
+    return ValueError(f"{quoted(value)} is not {_WANTED.get(type, 'an integer')}")
 
 
-def _quoted(value: object) -> str:
+def quoted(value: object) -> str:
     """A value for a message: short, and on one line."""
     return _shortened(repr(value))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from caladan.analysis.core import CoreGoal
 from caladan.engines.interface import Engine, Stopped, Table
+from caladan.objects import Objects
 from caladan.pipeline import Compiled
 from caladan.program import Constant, Program
 from caladan.result import REJECTED, Relation, Result
@@ -33,7 +34,12 @@ class Run:
 
 
 def wrap(
-    program: Program, run: Run, engine: Engine, stats: Stats, complete: Callable[[str], Run]
+    program: Program,
+    run: Run,
+    engine: Engine,
+    stats: Stats,
+    complete: Callable[[str], Run],
+    objects: Objects,
 ) -> Result:
     """The Result of a run; `complete` evaluates a relation in full that was not needed in full."""
     session = getattr(engine, "session", None)
@@ -45,6 +51,7 @@ def wrap(
             _order(run, goal.relation),
             session,
             widths=run.widths.get(goal.relation, ()),
+            objects=objects,
         )
         for goal in goals
         if not goal.export
@@ -61,7 +68,8 @@ def wrap(
                 table, widths = _whole(again, name), again.widths.get(name, ())
         if table is None:
             return None
-        return Relation(name, table, _order(run, name), session, widths=widths)
+        order = _order(run, name)
+        return Relation(name, table, order, session, widths=widths, objects=objects)
 
     return Result(
         _names(program, run),

@@ -118,7 +118,7 @@ def test_tabs_have_no_quotes() -> None:
 
 
 def test_every_type() -> None:
-    columns = tuple(Column(t.value, t) for t in Type)
+    columns = tuple(Column(t.value, t) for t in Type if t is not Type.OBJECT)
     Path("all.csv").write_text("1,2,3,4,0.1,NaN,,TRUE,2024-01-31,2024-01-31,1.50,cafe\n")
     (row,) = rows("all.csv", columns)
     assert row[:5] == (1, 2, 3, 4, pytest.approx(0.1))

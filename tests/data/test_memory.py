@@ -196,6 +196,7 @@ INFERRED = [
     ([(1, "a", True, 0.5)], "c1 long, c2 string, c3 boolean, c4 double"),
     ([{"id": 1, "name": "a"}], "id long, name string"),
     (["a"], "c1 string"),
+    ([((2, 3), 1), ("x", 2)], "c1 object, c2 long"),
     ({"x": [1], "t": pa.array([dt.datetime(2024, 1, 1)])}, "x long, t datetime"),
     (pd.DataFrame({"x": np.array([1], "int32"), "y": ["a"]}), "x integer, y string"),
     (pl.DataFrame({"x": [1.5], "y": [dt.date(2024, 1, 1)]}), "x double, y date"),
@@ -236,6 +237,12 @@ def test_what_cannot_be_inferred(data: object, expected: str) -> None:
     with pytest.raises(CaladanError, match="C035") as caught:
         infer("r", source("r", data))
     assert expected in str(caught.value)
+
+
+def test_files_have_no_objects(tmp_path) -> None:
+    (tmp_path / "a.json").write_text('[{"x": [1]}]')
+    with pytest.raises(CaladanError, match=r"C035.*column x is nested values"):
+        infer("r", source("r", tmp_path / "a.json"))
 
 
 def test_columns_of_spark_frames() -> None:

@@ -11,6 +11,7 @@ from caladan import explain, inputs
 from caladan.errors import CaladanError
 from caladan.explain import tree
 from caladan.language import parse
+from caladan.objects import Objects
 from caladan.pipeline import STAGES, Compiled, compile_program
 from caladan.program import Column, Program, Type
 
@@ -172,7 +173,7 @@ def test_doctests() -> None:
 
 @pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)
 def test_every_program_is_explained(folder: Folder) -> None:
-    program = compile_program(folder.program, {}, inputs.values(folder.params))
+    program = compile_program(folder.program, {}, inputs.values(folder.params, Objects()))
     for engine in ("spark", "reference", "embedded"):
         text = explain.text(program, engine=engine)
         assert all(f"== {stage.heading} ==" in text for stage in STAGES)

@@ -20,6 +20,7 @@ ROWS = (
         "program",
         "notation",
         "values",
+        "objects",
         "functions",
     ),  # what a program is, its values, functions of them
     ("language",),  # text and Python into programs, and back

@@ -18,6 +18,7 @@ from caladan.analysis.safety import safety
 from caladan.analysis.strata import strata
 from caladan.analysis.types import Typed, types
 from caladan.errors import Diagnostics, Related
+from caladan.objects import Objects
 from caladan.program import (
     Aggregate,
     AggregateFunction,
@@ -29,7 +30,6 @@ from caladan.program import (
     Value,
     Variable,
 )
-from caladan.values import fit
 
 
 def check(
@@ -37,17 +37,22 @@ def check(
     catalog: Mapping[str, tuple[Column, ...]],
     values: Mapping[str, Value],
     suggested: Iterable[str] = (),
+    objects: Objects | None = None,
 ) -> Checked:
-    """The program in core form, or a CaladanError with everything that is wrong with it."""
+    """The program in core form, or a CaladanError with everything that is wrong with it.
+
+    Constants that are objects get their numbers from `objects`.
+    """
     found = Diagnostics()
+    objects = Objects() if objects is None else objects
     bound = parameters(program, values, found)
     known = resolve(bound, catalog, found, suggested)
     normal = normalize(bound, found, unsound(bound, known))
-    typed = types(normal.rules, known, found)
+    typed = types(normal.rules, known, found, objects)
     safety(typed.rules, found)
     relations = _relations(known, normal.internal, typed, found)
     goals = tuple(
-        _goal(g, relations, found)
+        _goal(g, relations, found, objects)
         for g in bound.goals
         if g.atom.relation in relations
         and relations[g.atom.relation].arity == len(g.atom.arguments)
@@ -163,7 +168,9 @@ def _shown_order(rules: Sequence[CoreRule]) -> tuple[tuple[int, bool], ...]:
     return tuple(order)
 
 
-def _goal(goal: Goal, relations: Mapping[str, RelationInfo], found: Diagnostics) -> CoreGoal:
+def _goal(
+    goal: Goal, relations: Mapping[str, RelationInfo], found: Diagnostics, objects: Objects
+) -> CoreGoal:
     relation = relations[goal.atom.relation]
     arguments: list[Term] = []
     columns: list[Column] = []
@@ -173,7 +180,7 @@ def _goal(goal: Goal, relations: Mapping[str, RelationInfo], found: Diagnostics)
                 arguments.append(argument)
                 name = column.name if argument.is_anonymous else argument.name
             case Constant():
-                arguments.append(_goal_constant(argument, column, relation, found))
+                arguments.append(_goal_constant(argument, column, relation, found, objects))
                 name = column.name
             case _:
                 found.add(
@@ -191,10 +198,14 @@ def _goal(goal: Goal, relations: Mapping[str, RelationInfo], found: Diagnostics)
 
 
 def _goal_constant(
-    argument: Constant, column: Column, relation: RelationInfo, found: Diagnostics
+    argument: Constant,
+    column: Column,
+    relation: RelationInfo,
+    found: Diagnostics,
+    objects: Objects,
 ) -> Constant:
     try:
-        return Constant(fit(argument.value, column.type), argument.span)
+        return Constant(objects.fit(argument.value, column.type), argument.span)
     except ValueError as reason:
         found.add(
             "C012",

@@ -23,6 +23,7 @@ from caladan.program import (
     Constant,
     Expression,
     Negative,
+    Object,
     Parameter,
     Type,
     Value,
@@ -121,6 +122,8 @@ def constant_type(value: Value) -> Type:
             return Type.DECIMAL
         case bytes():
             return Type.BINARY
+        case Object():
+            return Type.OBJECT
 
 
 def widened(one: Type, other: Type) -> Type | None:
@@ -139,8 +142,10 @@ def widened(one: Type, other: Type) -> Type | None:
 def stands_for(literal: Type, type: Type) -> bool:
     """Whether a literal may be written where a value of another type is meant.
 
-    So a date is written as text, and a decimal as a number.
+    So a date is written as text, and a decimal as a number; any value is an object.
     """
+    if type is Type.OBJECT:
+        return True
     if literal is Type.STRING:
         return type in (Type.DATETIME, Type.DATE, Type.DECIMAL, Type.BINARY)
     if literal is Type.DATE:

@@ -30,7 +30,7 @@ from caladan.program import (
 
 def article(type: Type) -> str:
     """A type with its article."""
-    return f"an {type}" if type is Type.INTEGER else f"a {type}"
+    return f"an {type}" if type in (Type.INTEGER, Type.OBJECT) else f"a {type}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,8 @@ def check_rule(
         checker.comparison(comparison)
     for argument, column in zip(rule.arguments, columns[rule.head], strict=False):
         checker.head(argument, column)
+    for key in rule.order:
+        checker.ordered(key.variable, "sort", key.span)
 
 
 class _Checker:
@@ -103,6 +105,10 @@ class _Checker:
 
     def comparison(self, node: Comparison) -> None:
         left, right = self.expression(node.left), self.expression(node.right)
+        if node.operator not in ("=", "~="):
+            for side in (node.left, node.right):
+                if self.ordered(side, node.operator, node.span):
+                    return
         if left is None or right is None or widened(left, right) is not None:
             return
         for side, own, other in ((node.left, left, right), (node.right, right, left)):
@@ -155,9 +161,24 @@ class _Checker:
                     self.expression(term)
                 if node.terms and node.function in ("sum", "avg", "msum", "mcount"):
                     self._operand(node.terms[-1], node.function, False)
+                if node.terms and node.function in ("min", "max", "mmin", "mmax"):
+                    self.ordered(node.terms[-1], node.function, node.span)
             case _:
                 pass
         return partial_type(node, self._known)
+
+    def ordered(self, node: Expression, wanting: str, span: Span | None) -> bool:
+        """Report a value without an order where one is needed; True if so."""
+        type = partial_type(node, self._known)
+        if type is None or type.has_order:
+            return False
+        self._conflict(
+            f"`{wanting}` needs values that have an order, not {article(type)}",
+            node.span or span or self._rule.span,
+            self._origins(node),
+            _declare(type),
+        )
+        return True
 
     def _operand(self, node: Expression, operator: str, whole: bool) -> None:
         type = self.expression(node)
@@ -205,4 +226,11 @@ def _declare(*types: Type) -> str | None:
         return "decimals only meet decimals; to compute, declare the column as double"
     if {Type.DATE, Type.DATETIME} == set(types):
         return "declare the column of dates as datetime: its data may stay as it is"
+    if Type.OBJECT in types and len(types) > 1:
+        return "objects only meet objects: declare the other column as object too"
+    if Type.OBJECT in types:
+        return (
+            "objects are compared by = and ~=, counted, and grouped by; for more, add a column "
+            "with a number or a text for each"
+        )
     return None

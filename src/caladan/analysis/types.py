@@ -26,18 +26,19 @@ from caladan.analysis.resolve import Known
 from caladan.analysis.rewrite import replace_in
 from caladan.analysis.type_check import Origin, article, check_rule
 from caladan.errors import Diagnostics, Related, Span
+from caladan.objects import Objects
 from caladan.program import (
     Aggregate,
     Comparison,
     Conditional,
     Constant,
     Expression,
+    Object,
     Type,
     Value,
     Variable,
     variables,
 )
-from caladan.values import fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,9 @@ class Typed:
     facts: Mapping[str, tuple[tuple[Value, ...], ...]]
 
 
-def types(rules: Iterable[CoreRule], known: Mapping[str, Known], found: Diagnostics) -> Typed:
+def types(
+    rules: Iterable[CoreRule], known: Mapping[str, Known], found: Diagnostics, objects: Objects
+) -> Typed:
     """The types of everything, and the rules with constants that have them."""
     inference = _Inference(known)
     facts = [r for r in rules if _is_fact(r)]
@@ -61,7 +64,7 @@ def types(rules: Iterable[CoreRule], known: Mapping[str, Known], found: Diagnost
         _check_fact(rule, inference.columns, found)
     for rule, environment in zip(derived, environments, strict=True):
         check_rule(rule, environment, inference.columns, found)
-    fitter = _Fitter(inference.final(), found)
+    fitter = _Fitter(inference.final(), found, objects)
     return Typed(
         tuple(
             fitter.rule(rule, {name: origin.type for name, origin in environment.items()})
@@ -223,9 +226,12 @@ def _check_fact(
 class _Fitter:
     """Gives constants the types of what they meet."""
 
-    def __init__(self, columns: dict[str, tuple[Type, ...]], found: Diagnostics) -> None:
+    def __init__(
+        self, columns: dict[str, tuple[Type, ...]], found: Diagnostics, objects: Objects
+    ) -> None:
         self.columns = columns
         self._found = found
+        self._objects = objects
 
     def facts(self, rules: Iterable[CoreRule]) -> dict[str, tuple[tuple[Value, ...], ...]]:
         rows: dict[str, list[tuple[Value, ...]]] = {}
@@ -289,8 +295,9 @@ class _Fitter:
         )
 
     def _beside(self, node: Expression, other: Expression, known: Mapping[str, Type]) -> Expression:
-        """A literal beside a datetime, a decimal or a 32-bit float is one of its kind."""
-        if isinstance(node, Constant) and not isinstance(other, Constant):
+        """A literal beside a datetime, a decimal, an object or a 32-bit float is of its kind."""
+        is_free = not isinstance(other, Constant) or isinstance(other.value, Object)
+        if isinstance(node, Constant) and is_free:
             type, own = partial_type(other, known), constant_type(node.value)
             if type is not None and (
                 stands_for(own, type) or (type is Type.FLOAT and own.is_numeric)
@@ -310,7 +317,7 @@ class _Fitter:
         if own.is_floating and type.is_integral:
             return value  # likewise
         try:
-            return fit(value, type)
+            return self._objects.fit(value, type)
         except ValueError as reason:
             self._found.add("C018", str(reason), span)
             return value

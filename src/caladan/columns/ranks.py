@@ -1,6 +1,7 @@
 """Ranks: values as signed 64-bit numbers, in the order of the values.
 
-Integers, booleans, days and microseconds are their own rank. The rank of a double is its bits, with
+Integers, booleans, days and microseconds are their own rank, and objects go by their number; where
+only equality counts, that will do. The rank of a double is its bits, with
 those of negative numbers turned round; -0.0 has the rank of 0.0, and every NaN the one above
 infinity. Texts, decimals and binary data have none of their own: they go by their place in a sorted
 dictionary (see domains.py). So equality, order, min and max of any type are those of 64-bit
@@ -22,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from caladan.notation import DECIMAL_DIGITS, DECIMAL_SCALE
-from caladan.program import Type, Value
+from caladan.program import Object, Type, Value
 
 Ranks: TypeAlias = NDArray[np.int64]
 Numbers: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
@@ -44,7 +45,7 @@ class Kind(Enum):
     DATE = "date"
     DECIMAL = "decimal"
     BINARY = "binary"
-    OBJECT = "object"  # any Python value that can be hashed: for the search only
+    OBJECT = "object"  # any Python value that can be hashed
 
     @property
     def is_coded(self) -> bool:
@@ -109,6 +110,8 @@ def rank_of(value: Value) -> int:
         value = math.nan if math.isnan(value) else value + 0.0
         (bits,) = struct.unpack("<q", struct.pack("<d", value))
         return bits ^ ((bits >> 63) & _MAGNITUDE)
+    if isinstance(value, Object):
+        return value.number
     if isinstance(value, dt.datetime):
         return (value - _EPOCH) // _MICROSECOND
     if isinstance(value, dt.date):

@@ -3,7 +3,8 @@
 `assemble` takes, for each column, an Arrow column or a list of Python values, and makes the Arrow
 table of the relation; rows with a value that is missing or does not fit are noted and left out.
 Whole columns are cast at once where that cannot change a value; only a column in which something
-is wrong is looked at value by value, with `values.fit`.
+is wrong is looked at value by value, with `values.fit`. What columns of objects hold becomes
+numbers.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from caladan.notation import (
     DECIMAL_SCALE,
     FITTING_DECIMAL_PATTERN,
 )
+from caladan.objects import Objects
 from caladan.program import Column, Type, Value
 from caladan.values import Missing, fit
 
@@ -52,14 +54,19 @@ def assemble(
     *,
     file: str | None = None,
     lines: Sequence[int] | None = None,
+    objects: Objects | None = None,
 ) -> pa.Table:
-    """The table of a relation; `lines` numbers the rows if they are not simply counted."""
+    """The table of a relation; `lines` numbers the rows if they are not simply counted.
+
+    `objects` has the numbers of the values in columns of objects.
+    """
+    objects = Objects() if objects is None else objects
     arrays: list[Any] = []
     found: dict[int, BadRow] = {}
     for column, values in zip(columns, data, strict=True):
         array = _at_once(relation, file, column, values)
         if array is None:
-            array, wrong = _one_by_one(relation, file, column, values, lines)
+            array, wrong = _one_by_one(relation, file, column, values, lines, objects)
             for row, problem in wrong.items():
                 found.setdefault(row, problem)
         arrays.append(array)
@@ -73,6 +80,8 @@ def assemble(
 
 def _at_once(relation: str, file: str | None, column: Column, values: Values) -> Chunked | None:
     """The whole column cast, or None if some value needs a closer look."""
+    if column.type is Type.OBJECT:
+        return None
     try:
         if isinstance(values, pa.ChunkedArray):
             chunked = cast("Chunked", values)
@@ -181,6 +190,7 @@ def _one_by_one(
     column: Column,
     values: Values,
     lines: Sequence[int] | None,
+    objects: Objects,
 ) -> tuple[Chunked, dict[int, BadRow]]:
     """The column with a null for each bad value, and the bad rows by their place in the column."""
     wrong: dict[int, BadRow] = {}
@@ -188,7 +198,8 @@ def _one_by_one(
     for row, value in enumerate(_python_values(relation, file, column, values)):
         line = row + 1 if lines is None else lines[row]
         try:
-            fitted.append(fit(value, column.type))
+            of_objects = column.type is Type.OBJECT
+            fitted.append(objects.given(value) if of_objects else fit(value, column.type))
         except Missing:
             fitted.append(None)
             wrong[row] = missing_value(relation, file, line, None, column)

@@ -2,13 +2,18 @@
 
 Data with a schema (Arrow, data frames, Parquet, Spark) says what it is. Text is judged by its first
 thousand rows: a column whose fields are all integers is `long`, else all numbers `double`, else all
-`true` or `false` `boolean`, else `string`. Columns without names are called c1, c2, …
+`true` or `false` `boolean`, else `string`. Python values that no other type holds are `object`.
+Columns without names are called c1, c2, …
 """
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from decimal import Decimal
 from itertools import islice
+from types import NoneType
 from typing import Any, Final, cast
 
 import pyarrow as pa
@@ -16,27 +21,14 @@ import pyarrow as pa
 from caladan.data import json_rows, text, utf8
 from caladan.data.columnar import columnar
 from caladan.data.problems import cannot_read, only_spark
-from caladan.data.schema import column_type
+from caladan.data.schema import SPARK, column_type
 from caladan.data.source import Source, files
+from caladan.objects import first_object
 from caladan.program import Column, Type
-from caladan.values import parse
+from caladan.values import parse, plain
 
 ROWS: Final = 1000
-
-_SPARK: Final[dict[str, Type]] = {
-    "tinyint": Type.BYTE,
-    "smallint": Type.SHORT,
-    "int": Type.INTEGER,
-    "bigint": Type.LONG,
-    "float": Type.FLOAT,
-    "double": Type.DOUBLE,
-    "string": Type.STRING,
-    "boolean": Type.BOOLEAN,
-    "date": Type.DATE,
-    "binary": Type.BINARY,
-    "timestamp": Type.DATETIME,
-    "timestamp_ntz": Type.DATETIME,
-}
+_PLAIN: Final = {str, int, float, bool, dt.date, dt.datetime, Decimal, bytes}
 
 
 def infer(relation: str, source: Source) -> tuple[Column, ...]:
@@ -63,7 +55,7 @@ def from_spark(relation: str, dtypes: Sequence[tuple[str, str]]) -> tuple[Column
     """The columns of a Spark DataFrame, from its names and types as Spark spells them."""
     columns: list[Column] = []
     for name, spelled in dtypes:
-        type = Type.DECIMAL if spelled.startswith("decimal") else _SPARK.get(spelled)
+        type = Type.DECIMAL if spelled.startswith("decimal") else SPARK.get(spelled)
         if type is None:
             raise _no_type(relation, None, name, spelled)
         columns.append(Column(name, type))
@@ -81,7 +73,7 @@ def _from_files(relation: str, source: Source) -> tuple[Column, ...]:
             items = json_rows.rows(relation, str(path), utf8.content(path), [])
             first_items = [item for _, item in islice(items, ROWS)]
             if first_items:
-                return _from_rows(relation, first_items)
+                return _check_json(relation, _from_rows(relation, first_items))
         else:
             return _from_arrow(relation, str(path), columnar(path, source.format).schema)
     raise cannot_read(
@@ -137,7 +129,7 @@ def _from_columns(relation: str, data: dict[str, object]) -> tuple[Column, ...]:
         if isinstance(values, pa.ChunkedArray):
             columns += _from_arrow(relation, None, pa.schema([(name, cast("Any", values).type)]))
         else:
-            columns.append(Column(name, _type_of(relation, name, cast("Iterable[object]", values))))
+            columns.append(Column(name, _python_type(relation, name, values)))
     return tuple(columns)
 
 
@@ -152,14 +144,14 @@ def _from_rows(relation: str, rows: Sequence[object]) -> tuple[Column, ...]:
         names = [str(name) for name in cast("dict[object, object]", first)]
         by_name = [cast("dict[str, object]", row) for row in rows if isinstance(row, dict)]
         return tuple(
-            Column(name, _type_of(relation, name, [row.get(name) for row in by_name]))
+            Column(name, _python_type(relation, name, [row.get(name) for row in by_name]))
             for name in names
         )
     cells = [_tuple(row) for row in rows]
     width = len(cells[0])
     names = [f"c{i}" for i in range(1, width + 1)]
     return tuple(
-        Column(name, _type_of(relation, name, [row[i] for row in cells if len(row) == width]))
+        Column(name, _python_type(relation, name, [row[i] for row in cells if len(row) == width]))
         for i, name in enumerate(names)
     )
 
@@ -168,18 +160,29 @@ def _tuple(row: object) -> tuple[object, ...]:
     return tuple(cast("Sequence[object]", row)) if isinstance(row, tuple | list) else (row,)
 
 
-def _type_of(relation: str, name: str, values: Iterable[object]) -> Type:
-    """The type Arrow would give the values; the odd one out is found when they are read."""
-    try:
-        type = column_type(pa.array(list(values)).type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+def _python_type(relation: str, name: str, values: object) -> Type:
+    """The type Arrow would give the values; where it has none, they are objects.
+
+    A text among numbers is more likely a mistake than meant, so whoever means it says so.
+    """
+    found = list(cast("Iterable[object]", values))
+    with suppress(pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        if (type_ := column_type(pa.array(found).type)) is not None:
+            return type_
+    kinds = {type(plain(value)) for value in found} - {NoneType}
+    if len(kinds) > 1 and kinds <= _PLAIN:
         raise cannot_read(
             relation, None, f"column {name} mixes values of different types",
-            f"declare its type: database({{{relation}(…)}}).",
-        ) from None  # fmt: skip
-    if type is None:
-        raise _no_type(relation, None, name, "nested values")
-    return type
+            f"declare its type, object if they are meant to differ: database({{{relation}(…)}}).",
+        )  # fmt: skip
+    return Type.OBJECT
+
+
+def _check_json(relation: str, columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Objects are for Python: a file has none."""
+    if (column := first_object(columns)) is not None:
+        raise _no_type(relation, None, column.name, "nested values, or integers of over 64 bits")
+    return tuple(columns)
 
 
 def _no_type(relation: str, place: str | None, name: str, found: str) -> Exception:

@@ -12,6 +12,7 @@ from caladan.data.convert import assemble
 from caladan.data.problems import BadRow
 from caladan.data.schema import match_columns
 from caladan.errors import error
+from caladan.objects import Objects
 from caladan.program import Column
 
 if TYPE_CHECKING:
@@ -43,25 +44,32 @@ def read(
     bad: list[BadRow],
     *,
     file: str | None = None,
+    objects: Objects | None = None,
 ) -> pa.Table:
     """The rows of a snapshot that fit the columns of a relation; the others are noted in `bad`."""
     if isinstance(data, pa.Table):
         table = cast("Any", data)
         places = match_columns(relation, file, table.column_names, columns)
-        return assemble(relation, columns, [table.column(i) for i in places], bad, file=file)
+        by_place = [table.column(i) for i in places]
+        return assemble(relation, columns, by_place, bad, file=file, objects=objects)
     if isinstance(data, dict):
         places = match_columns(relation, file, list(data), columns)
         by_column = [cast("Values", list(data.values())[i]) for i in places]
         _check_lengths(relation, columns, by_column)
-        return assemble(relation, columns, by_column, bad)
-    return _read_rows(relation, data, columns, bad)
+        return assemble(relation, columns, by_column, bad, objects=objects)
+    return _read_rows(relation, data, columns, bad, objects)
 
 
 def _read_rows(
-    relation: str, rows: Sequence[object], columns: Sequence[Column], bad: list[BadRow]
+    relation: str,
+    rows: Sequence[object],
+    columns: Sequence[Column],
+    bad: list[BadRow],
+    objects: Objects | None,
 ) -> pa.Table:
     if all(type(row) is tuple and len(row) == len(columns) for row in cast("list[Any]", rows)):
-        return assemble(relation, columns, _transposed(cast("list[Any]", rows), columns), bad)
+        whole = _transposed(cast("list[Any]", rows), columns)
+        return assemble(relation, columns, whole, bad, objects=objects)
     good: list[tuple[object, ...]] = []
     lines: list[int] = []
     wrong: list[BadRow] = []
@@ -72,7 +80,8 @@ def _read_rows(
         else:
             good.append(cells)
             lines.append(line)
-    table = assemble(relation, columns, _transposed(good, columns), wrong, lines=lines)
+    whole = _transposed(good, columns)
+    table = assemble(relation, columns, whole, wrong, lines=lines, objects=objects)
     bad.extend(sorted(wrong, key=lambda row: row.line or 0))
     return table
 
@@ -111,7 +120,10 @@ def _check_lengths(relation: str, columns: Sequence[Column], data: Sequence[Valu
 
 
 def _column(values: object) -> object:
-    """A column of a dict: Arrow for arrays of any library, else a list of Python values."""
+    """A column of a dict: Arrow for arrays of any library, else a list of Python values.
+
+    Arrow would take tuples in an array apart; they stay as they are.
+    """
     if isinstance(values, list | tuple):
         return list(cast("Sequence[object]", values))
     if isinstance(values, pa.ChunkedArray):
@@ -122,15 +134,23 @@ def _column(values: object) -> object:
         return cast("object", pa.chunked_array(cast("Any", values)))
     if hasattr(values, "__array__") or hasattr(values, "__arrow_c_array__"):
         try:
-            return cast("object", pa.chunked_array([pa.array(cast("Any", values))]))
+            array = pa.array(cast("Any", values))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
             return list(cast("Iterable[object]", values))
+        if not pa.types.is_nested(array.type):
+            return cast("object", pa.chunked_array([array]))
     return list(cast("Iterable[object]", values))
 
 
 def _from_pandas(frame: Any) -> pa.Table | dict[str, object]:
-    """A data frame; columns that mix types stay Python values, to be judged one by one."""
+    """A data frame; columns that mix types, or hold tuples, stay Python values."""
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+        table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         return {str(name): frame[name].tolist() for name in frame.columns}
+    kept = {
+        field.name: frame[name].tolist()
+        for name, field in zip(frame.columns, table.schema, strict=True)
+        if pa.types.is_nested(field.type) and frame[name].dtype == object
+    }
+    return {n: kept.get(n, table.column(n)) for n in table.column_names} if kept else table

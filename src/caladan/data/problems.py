@@ -15,13 +15,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from caladan.errors import CaladanError, Diagnostic, Place, Span, did_you_mean, error
-from caladan.program import Column
+from caladan.program import Column, Type
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SHOWN: Final = 5  # bad rows drawn in full; the others are counted
 
+_HASHABLE: Final = (
+    "columns of objects hold what can be hashed: a tuple in place of a list, a frozenset in place "
+    "of a set"
+)
 _DELIMITERS: Final = {"\t": r"\t", ",": ",", ";": ";", "|": "|", " ": " "}
 
 
@@ -86,7 +90,9 @@ def bad_value(
         text,
         f"{reason} (column {column.name} of {relation})",
         "C032",
-        f"`{column.name}` is declared as {column.type}",
+        _HASHABLE
+        if column.type is Type.OBJECT
+        else f"`{column.name}` is declared as {column.type}",
     )
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute
 
 from caladan.data.problems import other_columns
 from caladan.notation import DECIMAL_DIGITS, DECIMAL_SCALE
-from caladan.program import Column, Type, Value
+from caladan.program import Column, Object, Type, Value
 
 compute: Any = pyarrow.compute  # its functions are made at import, which type checkers cannot see
 
@@ -29,7 +29,24 @@ ARROW: dict[Type, pa.DataType] = {
     Type.DATE: pa.date32(),
     Type.DECIMAL: pa.decimal128(DECIMAL_DIGITS, DECIMAL_SCALE),
     Type.BINARY: pa.binary(),
+    Type.OBJECT: pa.int64(),  # numbers, see objects.py; never handed out
 }
+
+SPARK: Final[dict[str, Type]] = {
+    "tinyint": Type.BYTE,
+    "smallint": Type.SHORT,
+    "int": Type.INTEGER,
+    "bigint": Type.LONG,
+    "float": Type.FLOAT,
+    "double": Type.DOUBLE,
+    "string": Type.STRING,
+    "boolean": Type.BOOLEAN,
+    "date": Type.DATE,
+    "binary": Type.BINARY,
+    "timestamp": Type.DATETIME,
+    "timestamp_ntz": Type.DATETIME,
+}
+"""The column types of what Spark has, as it spells it; decimals have their width in their name."""
 
 DECIMAL: Final = f"decimal({DECIMAL_DIGITS},{DECIMAL_SCALE})"
 """The type of decimals as SQL spells it."""
@@ -61,8 +78,13 @@ def table_of(rows: Sequence[tuple[Value, ...]], columns: Sequence[Column]) -> pa
     if not columns:
         return pa.table({"": pa.nulls(len(rows))}).select([])
     fields = arrow_schema(columns)
-    arrays = [array_of([row[i] for row in rows], field.type) for i, field in enumerate(fields)]
+    by_column = ([_inside(row[i]) for row in rows] for i in range(len(columns)))
+    arrays = [array_of(v, field.type) for v, field in zip(by_column, fields, strict=True)]
     return pa.Table.from_arrays(arrays, schema=fields)
+
+
+def _inside(value: Value) -> Value:
+    return value.number if isinstance(value, Object) else value
 
 
 def array_of(values: Sequence[Value], type: pa.DataType) -> pa.Array:

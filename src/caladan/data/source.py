@@ -15,13 +15,14 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Final, Literal, TypeAlias, cast
 
 from caladan.data import memory, problems
 from caladan.data.external import CatalogTable, Delta, External, Jdbc, named
 from caladan.errors import error
+from caladan.objects import Objects
 
 Format: TypeAlias = Literal["csv", "json", "parquet", "orc"]
 Kind: TypeAlias = Literal["path", "arrow", "spark", "external"]
@@ -51,6 +52,7 @@ class Source:
     that a first line which is exactly the declared column names is one. `data` is what was given
     if it is not a path: a Spark DataFrame, an Arrow table, a dict of columns, or a list of rows,
     which stay Python values until the columns are known. `place` is the table elsewhere.
+    `objects` has the numbers of values in columns of objects.
     """
 
     kind: Kind
@@ -61,6 +63,7 @@ class Source:
     header: bool | None = None
     data: object = None
     place: External | None = None
+    objects: Objects = field(default_factory=Objects, repr=False)
 
     @property
     def quote(self) -> str | None:

@@ -23,6 +23,7 @@ from caladan.program import (
     Constant,
     Expression,
     Negative,
+    Object,
     Parameter,
     Value,
     Variable,
@@ -103,6 +104,9 @@ def value(constant: Value) -> str:
             )
         case dt.datetime():
             return f"'{constant.isoformat(sep=' ')}'"
+        case Object():
+            known = constant.value
+            return value(known) if isinstance(known, bool | int | float | str) else repr(constant)
         case _:
             return f"'{written(constant)}'"
 

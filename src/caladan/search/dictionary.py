@@ -1,35 +1,23 @@
 """Dictionaries: values of any kind that can be hashed, by number, in order of appearance.
 
-Texts, decimals, bytes and other Python values are known to the search by these numbers. Values that
-are equal are one value, as in a Python dict. Numbers are never taken back, so what was encoded with
-them stays good when more values come.
+Texts, decimals, bytes and other Python values are known to the search by these numbers, as those of
+columns of objects are to programs (see objects.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
+from caladan.objects import Objects
 from caladan.search.frontier import Words
 
 
-class Dictionary:
+class Dictionary(Objects):
     """Values by number."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
-        self._values: list[Hashable] = []
-
-    def number(self, value: object) -> int:
-        """The number of a value, which may be new; TypeError if it cannot be hashed."""
-        known = cast("Hashable", value)
-        number = self._numbers.setdefault(known, len(self._values))
-        if number == len(self._values):
-            self._values.append(known)
-        return number
 
     def numbers(self, values: Iterable[object]) -> Words:
         """The number of each value."""

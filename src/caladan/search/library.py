@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from caladan.columns.ranks import CODED, Kind, arrow_ranks, kind_of_value, rank_floats, rank_of
 from caladan.errors import error
-from caladan.program import Value
+from caladan.objects import Objects
+from caladan.program import Column, Type, Value
 from caladan.search.dictionary import Dictionary
 from caladan.search.frontier import Words
 from caladan.search.relation import Relation
@@ -128,6 +129,15 @@ class Facts:
     rows: int
 
 
+def decoded(table: pa.Table, columns: Sequence[Column], objects: Objects) -> Facts:
+    """What an engine has of a relation, with values in the place of the numbers of objects."""
+    found = [
+        objects.decoded(data.to_pylist()) if column.type is Type.OBJECT else data
+        for column, data in zip(columns, table.columns, strict=True)
+    ]
+    return Facts(tuple(table.column_names), tuple(found), table.num_rows)
+
+
 class Library:
     """Relations by name, each encoded when first used, in the kinds it is used in."""
 
@@ -199,6 +209,8 @@ class Library:
 
 def as_facts(name: str, data: Data) -> Facts:
     """The facts of a relation, from the usual ways to hold rows."""
+    if isinstance(data, Facts):
+        return data
     if callable(getattr(data, "arrow", None)):
         data = cast("Any", data).arrow()
     elif hasattr(data, "__arrow_c_stream__"):

@@ -18,9 +18,11 @@ from caladan.errors import CaladanError, Source as Written, Span, did_you_mean, 
 from caladan.language.rasql.scope import Known, KnownColumn
 from caladan.language.rasql.spans import span_of
 from caladan.language.rasql.translate import relation_name
+from caladan.objects import first_object
 from caladan.program import Column, Relation
 from caladan.sql.bags import bag, may_be_null
 from caladan.sql.engine import Frame, SqlEngine, key_of
+from caladan.sql.problems import no_objects
 
 if TYPE_CHECKING:
     from caladan.data.source import Source
@@ -108,7 +110,10 @@ class Names:
             return name or declared.name, source, declared.columns
         if name is None or source is None:
             return None
-        return name, source, self._session.columns(name)
+        columns = self._session.columns(name)
+        if (column := first_object(columns)) is not None:
+            raise no_objects(name, column, span_of(table, self._written))
+        return name, source, columns
 
     def _load(self, table: exp.Table) -> Frame:
         found = self.data(table)

@@ -12,10 +12,10 @@ from typing import cast
 from sqlglot import exp
 
 from caladan.data.schema import DECIMAL
-from caladan.errors import Diagnostics, did_you_mean
+from caladan.errors import Diagnostics, did_you_mean, error
 from caladan.language.rasql.script import Script, Statement
 from caladan.language.rasql.spans import span_of
-from caladan.program import Value
+from caladan.program import Object, Value
 from caladan.values import written
 
 
@@ -74,6 +74,8 @@ def _literal(value: Value, node: exp.Expr) -> exp.Expr:
             literal = exp.func("unhex", exp.Literal.string(value.hex()))
         case str():
             literal = exp.Literal.string(value)
+        case Object():
+            raise error("C065", f"the parameter `{node.name}` is an object, which SQL has none of")
     place = next((part.meta for part in node.walk() if "start" in part.meta), None)
     if place is not None:
         for part in literal.walk():

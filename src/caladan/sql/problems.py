@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from caladan.errors import CaladanError, Source, Span, error
 from caladan.language.rasql.spans import span_of
+from caladan.program import Column
 
 _QUOTED: Final = re.compile(r"""["'`]([^"'`\n]+)["'`]""")
 _KIND: Final = re.compile(r"^(?:[A-Z]\w*(?: [A-Z]\w*)* Error|\[[A-Z_.0-9]+\]):?\s*")
@@ -38,6 +39,16 @@ def no_type(name: str, spelled: str, tree: exp.Query | None, source: Source) -> 
         f"column {name} is {spelled.lower()}, which no column of a relation holds",
         span_of(selected[0] if selected else tree, source),
         help="cast it, or take it apart in the query",
+    )
+
+
+def no_objects(name: str, column: Column, place: Span | None = None) -> CaladanError:
+    """C065 for a table with Python's objects in it."""
+    return error(
+        "C065",
+        f"column {column.name} of `{name}` holds objects, which SQL cannot",
+        place,
+        help="ask for it with rules, in DeALS",
     )
 
 

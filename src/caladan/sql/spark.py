@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions as sf
 
-from caladan.data.schema import ARROW, DECIMAL, decimal_type
+from caladan.data.schema import ARROW, DECIMAL, SPARK, decimal_type
 from caladan.data.source import Source, source
 from caladan.engines.interface import Table
 from caladan.engines.spark.connect import is_connect
@@ -34,21 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_TYPES: Final[dict[str, Type]] = {
-    "tinyint": Type.BYTE,
-    "smallint": Type.SHORT,
-    "int": Type.INTEGER,
-    "bigint": Type.LONG,
-    "float": Type.FLOAT,
-    "double": Type.DOUBLE,
-    "string": Type.STRING,
-    "boolean": Type.BOOLEAN,
-    "date": Type.DATE,
-    "binary": Type.BINARY,
-    "timestamp": Type.DATETIME,
-    "timestamp_ntz": Type.DATETIME,
-    "void": Type.STRING,
-}
+_TYPES: Final[dict[str, Type]] = {**SPARK, "void": Type.STRING}
 
 _HANDED_OUT: Final[dict[str, str]] = {
     "timestamp": "timestamp_ntz",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final, TypeAlias
 
-from caladan.program import Type, Value
+from caladan.program import Object, Type, Value
 
 Row: TypeAlias = tuple[Value, ...]
 
@@ -20,7 +20,12 @@ LONG_MAX: Final = 2**63 - 1
 
 
 def canonical(value: Value) -> Value:
-    """The one object that stands for a value; OverflowError for an integer past 64 bits."""
+    """The one object that stands for a value; OverflowError for an integer past 64 bits.
+
+    Python values of columns of objects are their number.
+    """
+    if isinstance(value, Object):
+        return value.number
     if isinstance(value, float):
         return NAN if math.isnan(value) else value + 0.0  # -0.0 + 0.0 is 0.0
     if isinstance(value, int) and not LONG_MIN <= value <= LONG_MAX:

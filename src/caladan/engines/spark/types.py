@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 
 from caladan.engines.spark.inside import evaluated, names, shown
 from caladan.notation import DECIMAL_DIGITS, DECIMAL_SCALE
-from caladan.program import Column, Type, Value
+from caladan.program import Column, Object, Type, Value
 from caladan.values import written
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def schema(columns: Sequence[Column]) -> StructType:
 
 def literal(value: Value, type: Type) -> SparkColumn:
     """A value as a column of the type it is evaluated in."""
+    assert not isinstance(value, Object), "the store lets no objects come here"
     if isinstance(value, dt.datetime):
         # A datetime handed to Spark would be read in the time zone of this machine.
         return sf.lit(value.isoformat(sep=" ")).cast(TimestampNTZType())

@@ -37,6 +37,7 @@ from caladan.program import (
     Head,
     Literal,
     Negative,
+    Object,
     Parameter,
     Program,
     Relation,
@@ -180,6 +181,8 @@ def _value(value: Value) -> str:
             return value if _is_plain_word(value) else quote(value)
         case dt.datetime():
             return quote(value.isoformat(sep=" "))
+        case Object():
+            return _checked(repr(value), False, "object")
         case _:
             return quote(written(value))
 

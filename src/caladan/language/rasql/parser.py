@@ -38,6 +38,7 @@ _TYPES: Final[dict[str, Type]] = {
     "TIMESTAMPNTZ": Type.DATETIME,
 }
 
+_WORDS: Final = tuple(type.value for type in Type if type is not Type.OBJECT)
 
 _HINTS: Final[dict[str, Hint]] = {hint: hint for hint in HINTS}
 
@@ -166,7 +167,7 @@ def _columns(schema: exp.Schema, source: Source) -> Iterator[Column]:
                 "C004",
                 f"unknown type `{kind.sql() if kind else ''}`",
                 span,
-                help=did_you_mean(kind.sql().lower() if kind else "", [t.value for t in Type])
-                or f"the types are {', '.join(t.value for t in Type)}",
+                help=did_you_mean(kind.sql().lower() if kind else "", _WORDS)
+                or f"the types are {', '.join(_WORDS)}",
             )
         yield Column(column.name, _TYPES[spelled], span)
