@@ -32,6 +32,18 @@ settings.register_profile(
 settings.load_profile(os.environ.get("CALADAN_HYPOTHESIS", "ci" if "CI" in os.environ else "dev"))
 
 
+SHORT_LIVED = (
+    # Thousands of small plans, each run once: compiling them thoroughly costs more than it saves,
+    # and halves the speed of the tests.
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+    # What plans leave behind is short-lived: with room for the young, a fifth of the collections.
+    "-Xms1500m -Xmn700m "
+    # Spark's classes, 20,000 of them, were verified by whoever built them.
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+"""How a JVM runs whose work is many small things."""
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
     """One Spark session on two local cores, started the way Caladan starts its own."""
@@ -41,9 +53,7 @@ def spark() -> Iterator["SparkSession"]:
 
     conf = {
         "spark.driver.memory": "2g",
-        # Thousands of small plans, each run once: compiling them thoroughly costs more than it
-        # saves, and halves the speed of the tests.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",

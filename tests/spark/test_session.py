@@ -1,7 +1,5 @@
 """Whose session it is, and what is done to it."""
 
-import subprocess
-import sys
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -13,8 +11,6 @@ from caladan.engines.spark.session import child, moved
 from caladan.errors import CaladanError
 
 SQUARES = "database({n(A: integer)}). sq(A, B) <- n(A), B = A * A. query sq(A, B)."
-
-SLOTS = "spark.scheduler.barrier.maxConcurrentTasksCheck"
 
 
 def settings_of(spark: SparkSession) -> Mapping[str, str]:
@@ -65,21 +61,3 @@ def test_our_own_settings_may_be_made_while_the_session_runs(spark: SparkSession
 
 def partitions(frame: DataFrame) -> int:
     return frame.rdd.getNumPartitions()
-
-
-def test_a_session_of_our_own_is_quiet_and_stopped_at_the_end() -> None:
-    script = f"""
-import caladan
-from pyspark import SparkContext
-with caladan.connect("spark", master="local[1]", conf={{"spark.driver.memory": "1g"}}) as db:
-    db.add("n", [(3,)])
-    print(db.run({SQUARES!r}).answer.rows())
-    # Tasks that wait for slots which are not there are given up in seconds, not minutes.
-    print(SparkContext._active_spark_context.getConf().get("{SLOTS}.maxFailures"))
-print(SparkContext._active_spark_context)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=200, check=True
-    )
-    assert done.stdout == "[(3, 9)]\n10\nNone\n"
-    assert done.stderr == ""
