@@ -11,6 +11,8 @@ usage, 3 a limit was hit, 130 interrupted. Diagnostics go to stderr; stack trace
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 import warnings
@@ -23,6 +25,8 @@ from caladan.errors import EXIT_INTERRUPTED, EXIT_USER, CaladanError, Diagnostic
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line, and return its exit code."""
+    if argv is None:  # the process is ours, and may end without looking for garbage once more
+        atexit.register(gc.freeze)
     arguments = parse_arguments(argv)
     try:
         with _warnings_on_stderr():
