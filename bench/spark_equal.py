@@ -3,9 +3,10 @@
     python -m bench.spark_equal [--strategies NAMES] [--rounds] [CASE[:VERTICES]…]
 
 One session on local[2]; every strategy runs a case once. Answers are compared by their number and
-by a sum over hashes of all facts, both computed by Spark from the answer as a DataFrame. A case may
-be cut down to the arcs among its first vertices (`apsp-CA-HepTh:3000`); `--rounds` tells of every
-round as it is done. Times are of one run on the way there, not a benchmark.
+by a sum over hashes of all facts, both computed by Spark from the answer as a DataFrame; both are
+printed, so that strategies can also be run apart. A case may be cut down to the arcs among its
+first vertices (`apsp-CA-HepTh:3000`); `--rounds` tells of every round as it is done. Times are of
+one run on the way there, not a benchmark.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def main() -> None:
     strategies = given.strategies.split(",")
     listeners = [Rounds()] if given.rounds else []
     session = start(master="local[2]")
-    print(f"| case | facts | {' | '.join(strategies)} | equal |")
-    print(f"|---|---|{'---|' * len(strategies)}---|")
+    print(f"| case | facts | sum of hashes | {' | '.join(strategies)} | equal |")
+    print(f"|---|---|---|{'---|' * len(strategies)}---|")
     for case in given.cases:
         print(row(case, strategies, session, listeners), flush=True)
     print(f"\nLoad average: {', '.join(f'{load:.1f}' for load in os.getloadavg())}")
@@ -80,7 +81,9 @@ def row(case: str, strategies: list[str], session: SparkSession, listeners: list
                 instead = "" if used == strategy else f", by {used}"
                 cells.append(f"{time.perf_counter() - started:.1f} s{instead}")
     facts = ", ".join(f"{count:,}" for count, _ in found)
-    return f"| {case} | {facts} | {' | '.join(cells)} | {'yes' if len(found) == 1 else 'NO'} |"
+    sums = ", ".join(str(total) for _, total in found)
+    equal = "yes" if len(found) == 1 else "NO"
+    return f"| {case} | {facts} | {sums} | {' | '.join(cells)} | {equal} |"
 
 
 def among_first(arcs: pa.Table, vertices: int) -> pa.Table:

@@ -1,6 +1,6 @@
 """How relations are spread over partitions."""
 
-from caladan.engines.spark.layout import FULL, SMALL, partitioning, partitions
+from caladan.engines.spark.layout import FULL, SMALL, WAVES, partitioning, partitions
 from caladan.language import parse
 from caladan.pipeline import compile_program
 
@@ -31,5 +31,11 @@ def test_partitions_follow_the_number_of_facts() -> None:
     assert partitions(SMALL, 64) == 1
     assert partitions(SMALL + 1, 64) == 2
     assert partitions(5 * FULL, 64) == 8
-    assert partitions(10**12, 64) == 64
-    assert partitions(10**12, 1) == 1
+    assert partitions(SMALL + 1, 1) == 1
+
+
+def test_tasks_take_turns_before_partitions_grow() -> None:
+    assert partitions(5 * FULL, 2) == 8
+    assert partitions(10**12, 2) == 2 * WAVES
+    assert partitions(10**12, 1_000) == 2_048  # each may have to send to each
+    assert partitions(10**12, 5_000) == 5_000

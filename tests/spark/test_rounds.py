@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions as sf
 
 import caladan
-from caladan.engines.spark import frame, layout, log, plain, runs, table
+from caladan.engines.spark import frame, layout, log, plain, runs, session, table
 
-CHAIN = 120  # bench/spark_rounds.py goes further, and looks at the time as well
+CHAIN = 40  # bench/spark_rounds.py goes further, and looks at the time as well
 
 PROGRAMS = {
     "linear": "p(A, B) <- arc(A, B). p(A, B) <- p(A, C), arc(C, B). query p(A, B).",
@@ -20,6 +20,8 @@ PROGRAMS = {
         odd(A, B) <- even(A, C), arc(C, B). query odd(A, B). query even(A, B).""",
     "shortest": """p(A, B, mmin<D>) <- arc(A, B), D = A + 2 * B + 1.
         p(A, B, mmin<D>) <- p(A, C, D1), p(C, B, D2), D = D1 + D2. query p(A, B, D).""",
+    "shortest, source by source": """p(A, B, mmin<D>) <- arc(A, B), D = A + 2 * B + 1.
+        p(A, B, mmin<D>) <- p(A, C, D1), arc(C, B), D = D1 + C + 1. query p(A, B, D).""",
     "longest label": """p(A, mmax<B>, mmin<B>) <- arc(A, B).
         p(A, mmax<M>, mmin<N>) <- arc(A, B), p(B, M, N). query p(A, M, N).""",
     "paths": """p(A, B, mcount<(A, 1)>) <- arc(A, B), A < B.
@@ -48,6 +50,7 @@ def tiny_partitions() -> Iterator[None]:
         for module in (layout, log, frame, runs, table):
             patch.setattr(module, "SMALL", 4)
         patch.setattr(layout, "FULL", 8)
+        patch.setattr(layout, "WAVES", 2)
         patch.setattr(plain, "_HASHED", 12)
         yield
 
@@ -80,8 +83,8 @@ def test_what_a_failed_run_held_is_let_go(spark: SparkSession, storage: Any) -> 
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(arcs=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=14))
+@settings(max_examples=2, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(arcs=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=9, max_size=14))
 def test_runs_that_are_merged_hold_the_same_facts(
     spark: SparkSession, tiny_partitions: None, name: str, arcs: list[tuple[int, int]]
 ) -> None:
@@ -94,3 +97,25 @@ def test_runs_that_are_merged_hold_the_same_facts(
                 db.add("arc", arcs)
                 answers.append([a.rows() for a in db.run(text, strategy="frame").answers])
     assert answers[0] == answers[1]
+
+
+def test_new_facts_that_are_spread_anew_are_so_before_they_are_joined(spark: SparkSession) -> None:
+    workspace = runs.Workspace(session.child(spark))
+    workspace.spread(2)
+    facts = log.Log(workspace, ["c0"], ["c0"], lambda frame: frame, carried=True)
+    frame = workspace.session.range(layout.SMALL + 1).toDF("c0")
+    fresh = sf.lit(True).alias(log.FRESH)
+    facts.renew(workspace.materialise(facts.placed(frame).select("c0", fresh)))
+    workspace.spread(4)
+    facts.spread()
+    delta = facts.delta(layout.SMALL + 1).frame
+    assert delta.rdd.getNumPartitions() == 4
+    assert delta.count() == layout.SMALL + 1
+    workspace.close()
+
+
+def test_rows_of_a_run_are_not_serialised(spark: SparkSession) -> None:
+    workspace = runs.Workspace(session.child(spark))
+    run = workspace.materialise(workspace.session.range(10))
+    assert run.handle.getStorageLevel().deserialized()
+    workspace.close()

@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import caladan
+from caladan.engines.spark import table
 from caladan.engines.spark.tasks import job
 from caladan.engines.spark.tasks.work import Keeping
 from caladan.events import Events
@@ -173,6 +174,41 @@ def test_an_unknown_strategy(db: caladan.Session) -> None:
         db.run(CLOSURE, strategy="magic")
 
 
+# ── Events ───────────────────────────────────────────────────────────────────────────────────────
+
+SEARCHED = {
+    "single": "t(A, B, C) <- arc(A, B), arc(B, C), arc(C, A).",
+    "cubed": "t(A, B, C) <- arc(A, B), arc(B, C), arc(C, A).",
+    "pivoted": "t(A, B) <- arc(A, B), A < 9. t(A, C) <- t(A, B), arc(B, C), arc(C, A).",
+    "meshed": "t(A, B) <- arc(A, B). t(A, C) <- t(A, B), t(B, C), arc(C, A).",
+}
+
+
+@pytest.mark.parametrize("strategy", SEARCHED)
+def test_stats_tell_what_tasks_proposed(db: caladan.Session, strategy: str) -> None:
+    arcs = [(i, i * i % 23) for i in range(23)] + [(i * 5 % 23, i) for i in range(23)]
+    db.add("arc", arcs)
+    with caladan.connect("embedded") as other:
+        other.add("arc", arcs)
+        wanted = other.run(ARC + SEARCHED[strategy], search="paul")
+    with db.run(ARC + SEARCHED[strategy], strategy=strategy, search="paul") as out:
+        assert out.stats.strategy == strategy
+        assert out["t"].rows() == wanted["t"].rows()
+        assert proposed(wanted.stats)
+        assert proposed(out.stats).keys() == proposed(wanted.stats).keys()
+        if strategy == "single":
+            assert proposed(out.stats) == proposed(wanted.stats)
+
+
+def proposed(stats: Any) -> dict[str, tuple[int, int]]:
+    """By variable, what was proposed, and how much of it confirmed."""
+    found: dict[str, tuple[int, int]] = {}
+    for each in (each for clique in stats.cliques for rule in clique.rules for each in rule.search):
+        before, kept = found.get(each.variable, (0, 0))
+        found[each.variable] = before + each.proposed, kept + each.confirmed
+    return found
+
+
 # ── Results ──────────────────────────────────────────────────────────────────────────────────────
 
 NAMES = """database({arc(A: integer, B: integer)}).
@@ -201,6 +237,41 @@ def test_facts_are_the_same_however_they_are_kept(
     assert len(out["p"].head(3)) == 3
     out.close()
     assert staging(db) == []
+
+
+def test_many_facts_that_are_held_are_a_file_to_spark(
+    db: caladan.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "_MANY_BYTES", 0)
+    with db.run(NAMES, strategy="single") as out, db.run("query p(3, X, S, T).") as bound:
+        assert staging(db) == []
+        for answer in (out.answer, out["p"], bound.answer):
+            assert sorted(tuple(row) for row in answer.spark().collect()) == answer.rows()
+        assert staging(db)
+    assert staging(db) == []
+
+
+def test_few_facts_of_a_task_join_the_many_of_another(
+    db: caladan.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "Keeping", partial(Keeping, few_bytes=100, rate=1e12))
+    arcs = [(0, i) for i in range(1, 100)] + [(-i, -i - 9) for i in range(1, 9)]
+    db.add("arc", arcs)
+    with db.run(CLOSURE, strategy="pivoted") as out:
+        assert len(staging(db)) == 1  # of the task that has 0; the other sent what it has
+        assert sorted(tuple(row) for row in out.answer.spark().collect()) == sorted(arcs)
+        assert len(staging(db)) == 2
+        assert out.answer.rows() == sorted(arcs)
+    assert staging(db) == []
+
+
+def test_what_takes_a_moment_to_write_is_written(
+    db: caladan.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "Keeping", partial(Keeping, few_bytes=9, rate=211, moment=1.0))
+    with db.run(CLOSURE, strategy="single") as out:
+        assert len(staging(db)) == 1
+        assert out.answer.count() == 210
 
 
 def staging(db: caladan.Session) -> list[Path]:

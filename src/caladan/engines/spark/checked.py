@@ -98,13 +98,13 @@ def from_process(found: pa.Table, columns: tuple[Column, ...], workspace: Worksp
     To make a frame of them takes Spark far longer than to read them took.
     """
     if found.num_rows <= ENOUGH_FOR_ONE:
-        return held(columns, distinct(found), workspace.session)
+        return held(columns, distinct(found), workspace)
     return table(from_arrow(found, columns, workspace), columns, workspace, found.num_rows)
 
 
 def empty(columns: tuple[Column, ...], workspace: Workspace) -> SparkTable:
     """A table without facts."""
-    return held(columns, empty_table(columns), workspace.session)
+    return held(columns, empty_table(columns), workspace)
 
 
 def from_arrow(found: pa.Table, columns: tuple[Column, ...], workspace: Workspace) -> DataFrame:

@@ -180,7 +180,7 @@ class Cliques:
         data = table_of(self._program.facts.get(info.name, ()), info.columns)
         if info.takes_data:
             data = pa.concat_tables([self._known[info.name].arrow(), data])
-        return held(info.columns, distinct(data), self._workspace.session)
+        return held(info.columns, distinct(data), self._workspace)
 
 
 def parts_of(workspace: Workspace) -> int:

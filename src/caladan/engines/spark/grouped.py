@@ -71,16 +71,25 @@ class BestFacts:
 
     def round(self, derived: Sequence[DataFrame]) -> DataFrame:
         """The frame that a round computes: the tail with the groups that improved."""
-        log, pool = self._log, self._candidates(derived)
-        if log.tail is not None:
-            known = log.tail.frame.select(
-                *self._group,
-                *(self._none(i).alias(f"n{i}") for i in self._values),
-                *(sf.col(f"c{i}").alias(f"o{i}") for i in self._values),
-                sf.lit(True).alias(_HELD),
+        log, found = self._log, self._candidates(derived)
+        if log.tail is None:
+            return self._improved(found)
+        known = log.tail.frame.select(
+            *self._group,
+            *(self._none(i).alias(f"n{i}") for i in self._values),
+            *(sf.col(f"c{i}").alias(f"o{i}") for i in self._values),
+            sf.lit(True).alias(_HELD),
+        )
+        merged = (
+            log.placed(known.union(found))
+            .groupBy(*self._group)
+            .agg(
+                *self._aggregated("n", "n"),
+                *self._aggregated("o", "o"),
+                sf.bool_or(_HELD).alias(_HELD),
             )
-            pool = known.union(pool)
-        return self._improved(log.placed(pool))
+        )
+        return self._improved(merged)
 
     def spread(self) -> None:
         """Bring the facts into another number of partitions."""
@@ -116,13 +125,9 @@ class BestFacts:
             sf.lit(False).alias(_HELD),
         )
 
-    def _improved(self, pool: DataFrame) -> DataFrame:
+    def _improved(self, merged: DataFrame) -> DataFrame:
+        """Of groups with what was derived and what is known: the tail, and those that improved."""
         first = self._values[0]
-        merged = pool.groupBy(*self._group).agg(
-            *self._aggregated("n", "n"),
-            *self._aggregated("o", "o"),
-            sf.bool_or(_HELD).alias(_HELD),
-        )
         values = {i: self._better(i).alias(f"c{i}") for i in self._values}
         result = merged.select(
             *(values.get(i, sf.col(f"c{i}")) for i in range(self._info.arity)),

@@ -11,7 +11,12 @@ SMALL: Final = 20_000
 """Facts that one partition holds well: below that, more tasks only cost time."""
 
 FULL: Final = 250_000
-"""Facts of a partition of a larger relation."""
+"""Facts of a partition of a larger relation: a hash table of so many stays near the processor."""
+
+WAVES: Final = 32
+"""How many times more partitions there may be than tasks that run at once."""
+
+_MANY: Final = 2_048  # partitions to which tasks do not take turns: each may send to each
 
 
 def partitioning(clique: DeltaClique, info: RelationInfo) -> tuple[int, ...]:
@@ -25,9 +30,14 @@ def partitioning(clique: DeltaClique, info: RelationInfo) -> tuple[int, ...]:
     return info.group
 
 
-def partitions(facts: int, most: int) -> int:
-    """How many partitions suit so many facts: a power of two, or `most`."""
+def partitions(facts: int, at_once: int) -> int:
+    """How many partitions suit so many facts, if so many tasks run at once.
+
+    A power of two, or the most there may be. With more than run at once tasks take turns, each
+    with little in memory.
+    """
     if facts <= SMALL:
         return 1
-    wanted = max(2, -(-facts // FULL))
+    wanted = max(min(2, at_once), -(-facts // FULL))
+    most = max(at_once, min(WAVES * at_once, _MANY))
     return min(most, 1 << (wanted - 1).bit_length())

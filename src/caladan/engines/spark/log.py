@@ -80,6 +80,9 @@ class Log:
         assert latest is not None, "nothing is new"
         rows = latest.rows
         frame = rows.frame if new == latest.count else rows.frame.where(sf.col(FRESH))
+        if not rows.lone and latest.partitions != self.workspace.partitions:
+            # Spread anew before they are joined: what they derive is more, and is born in place.
+            frame = self.placed(frame)
         return Rows(frame, new, rows.lone)
 
     def placed(self, frame: DataFrame) -> DataFrame:

@@ -29,7 +29,8 @@ from caladan.engines.spark.session import created
 from caladan.engines.spark.shuffled import Shuffled
 from caladan.engines.spark.staging import Staging
 
-_HELD: Final = StorageLevel.MEMORY_AND_DISK
+# As objects: PySpark's MEMORY_AND_DISK has rows serialised, one by one, and back for every reader.
+_HELD: Final = StorageLevel.MEMORY_AND_DISK_DESER
 _OBSERVED: Final = "caladan"
 _FIELDS: Final[WeakKeyDictionary[Any, list[tuple[Any, Any]]]] = WeakKeyDictionary()
 """Of each JVM, the fields to reset; looking them up takes longer than resetting them."""

@@ -18,6 +18,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import pyarrow as pa
+
 from caladan.engines.spark.connect import is_connect
 
 if TYPE_CHECKING:
@@ -73,6 +75,25 @@ def opened(uri: str) -> tuple[Any, str]:
     from pyarrow import fs
 
     return fs.FileSystem.from_uri(uri) if "://" in uri else (fs.LocalFileSystem(), uri)
+
+
+def written(batches: Iterable[pa.RecordBatch], fields: pa.Schema, folder: str) -> str:
+    """Write facts, in the columns that frames of the engine have, as a new Parquet file."""
+    import pyarrow.parquet as pq
+
+    uri = name_in(folder, "facts", "parquet")
+    system, path = opened(uri)
+    if "://" in uri:
+        system.create_dir(path.rpartition("/")[0])
+    # Facts are many and alike, read once or twice: encoding them well is not worth its time.
+    texts = [field.name for field in fields if pa.types.is_string(field.type)]
+    with pq.ParquetWriter(
+        path, fields, filesystem=system, compression="lz4",
+        use_dictionary=cast("Any", texts), write_statistics=False,
+    ) as writer:  # fmt: skip
+        for batch in batches:
+            writer.write_batch(batch)
+    return uri
 
 
 def remove(uris: Iterable[str]) -> None:

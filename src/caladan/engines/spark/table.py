@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -25,6 +25,7 @@ from caladan.engines.spark.layout import SMALL
 from caladan.engines.spark.operators import Rows
 from caladan.engines.spark.runs import Run, Workspace, release
 from caladan.engines.spark.session import created, moved
+from caladan.engines.spark.staging import remove, written
 from caladan.engines.spark.types import OUTSIDE, literal, schema
 from caladan.program import Column
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from caladan.engines.spark.tasks.shipping import Shipment
 
 Frame: TypeAlias = "DataFrame | Callable[[], DataFrame]"
+
+_MANY_BYTES: Final = 1 << 20
 
 
 class SparkTable:
@@ -148,13 +151,24 @@ class SparkTable:
         )
 
 
-def held(columns: tuple[Column, ...], data: pa.Table, session: SparkSession) -> SparkTable:
-    """A table of facts, each once, that stay in this process."""
+def held(columns: tuple[Column, ...], data: pa.Table, workspace: Workspace) -> SparkTable:
+    """A table of facts, each once, that stay in this process.
+
+    A frame of few has them in its plan. Of many that would be slow, for a plan is copied, analysed
+    and sent to tasks: they are written to the staging folder, if tasks see it.
+    """
+    session, staging = workspace.session, workspace.staging
+    files: list[str] = []
 
     def make() -> DataFrame:
-        return created(session, arrow_table(data, columns), schema(columns))
+        facts = arrow_table(data, columns)
+        folder = staging.folder if staging.is_on_every_disk else None
+        if folder is None or facts.nbytes < _MANY_BYTES:
+            return created(session, facts, schema(columns))
+        files.append(written(facts.to_batches(), facts.schema, folder))
+        return session.read.schema(schema(columns)).parquet(files[-1])
 
-    return SparkTable(columns, make, count=data.num_rows, data=data)
+    return SparkTable(columns, make, count=data.num_rows, data=data, let_go=lambda: remove(files))
 
 
 def distinct(data: pa.Table) -> pa.Table:

@@ -25,9 +25,9 @@ def merged(
     """A table of what all cells derived by some rules; the given one is closed."""
     data = table.data
     if data is not None and not info.has_aggregates:
-        return held(info.columns, distinct(data), workspace.session)
+        return held(info.columns, distinct(data), workspace)
     if data is not None and _is_whole(info):
-        return held(info.columns, _combined(data, info), workspace.session)
+        return held(info.columns, _combined(data, info), workspace)
     frame = table.frame
     if info.has_aggregates:
         frame = combined(info, [Bag(frame)], blamed(info, rules))

@@ -16,6 +16,7 @@ from caladan.delta.program import DeltaProgram
 from caladan.engines.interface import Stopped
 from caladan.engines.spark import staging
 from caladan.engines.spark.control import Control, Message, Peer
+from caladan.engines.spark.inside import arrow_table
 from caladan.engines.spark.strategies import CannotServe, Context
 from caladan.engines.spark.sub import program_of, reads
 from caladan.engines.spark.table import SparkTable, held
@@ -154,7 +155,7 @@ def _table(
     count = sum(each.count for each in outputs)
     if not info.columns:
         # A fact without columns may have been derived by several tasks, and is still one.
-        return held((), pa.table({"": pa.nulls(min(count, 1))}).select([]), session)
+        return held((), pa.table({"": pa.nulls(min(count, 1))}).select([]), context.workspace)
     files = [each.file for each in outputs if each.file is not None]
     streams = [pa.ipc.open_stream(o.stream).read_all() for o in outputs if o.stream is not None]
     kept = sum(each.count for each in outputs if each.stream is not None)
@@ -162,12 +163,19 @@ def _table(
     if few is not None and kept == count:
         return few
     if all(each.file is not None or each.stream is not None for each in outputs):
+        added: list[str] = []
 
         def read() -> DataFrame:
-            staged = session.read.schema(schema(info.columns)).parquet(*files)
-            return staged if few is None else staged.union(few.frame)
+            if few is not None and not added:  # one frame of files is read sooner than a union
+                facts = arrow_table(few.arrow(), info.columns)
+                folder = cast("str", work.keeping.folder)
+                added.append(staging.written(facts.to_batches(), facts.schema, folder))
+            return session.read.schema(schema(info.columns)).parquet(*files, *added)
 
-        return SparkTable(info.columns, read, count=count, let_go=lambda: staging.remove(files))
+        def let_go() -> None:
+            staging.remove([*files, *added])
+
+        return SparkTable(info.columns, read, count=count, let_go=let_go)
     staging.remove(files)
     return SparkTable(info.columns, partial(_again, work, info, context), count=count)
 
@@ -176,7 +184,7 @@ def _held(info: RelationInfo, streams: Sequence[pa.Table], context: Context) -> 
     from caladan.data.schema import empty_table
 
     data = pa.concat_tables(streams) if streams else empty_table(info.columns)
-    return held(info.columns, data, context.workspace.session)
+    return held(info.columns, data, context.workspace)
 
 
 def _again(work: Work, info: RelationInfo, context: Context) -> DataFrame:

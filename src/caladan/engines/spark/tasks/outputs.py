@@ -2,15 +2,15 @@
 
 Few facts travel with the task's result. Many are written to the staging folder, as Parquet in the
 columns that frames of the engine have, if there is a folder and if writing them takes less time
-than deriving them did; otherwise only their number is told, and whoever wants to see them has them
-derived again. So the closure of a graph, which takes a moment to compute and minutes to list, is
-counted at once.
+than deriving them did, or but a moment; otherwise only their number is told, and whoever wants to
+see them has them derived again. So the closure of a graph, which is computed at once and takes
+minutes to list, is counted at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from caladan.columns.layout import BLOCK
 from caladan.data.schema import ARROW
 from caladan.engines.embedded.tables import DerivedTable
 from caladan.engines.spark.inside import arrow_schema
-from caladan.engines.spark.staging import name_in, opened
+from caladan.engines.spark.staging import written
 from caladan.engines.spark.tasks.shipping import stream_of
 from caladan.engines.spark.tasks.work import Keeping, Output
 from caladan.program import Type
@@ -35,9 +35,10 @@ def output(
     if count * width <= keeping.few_bytes:
         stream = stream_of(table.arrow()) if table.columns else None
         return Output(name, count, stream)
-    is_slow = count * len(table.columns) / 2 < seconds * keeping.rate
+    is_slow = count * len(table.columns) / 2 < max(seconds, keeping.moment) * keeping.rate
     if keeping.folder is not None and (is_slow or not is_final):
-        return Output(name, count, file=_written(table, keeping.folder))
+        uri = written(batches(table), arrow_schema(table.columns), keeping.folder)
+        return Output(name, count, file=uri)
     return Output(name, count, None if is_final else stream_of(table.arrow()))
 
 
@@ -56,22 +57,3 @@ def batches(table: DerivedTable, part: int = 0, parts: int = 1) -> Iterator[pa.R
                 for domain, words, column, field in columns
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=fields)
-
-
-def _written(table: DerivedTable, folder: str) -> str:
-    import pyarrow.parquet as pq
-
-    uri = name_in(folder, "facts", "parquet")
-    system, path = opened(uri)
-    if "://" in uri:
-        system.create_dir(path.rpartition("/")[0])
-    fields = arrow_schema(table.columns)
-    # Facts are many and alike, read once or twice: encoding them well is not worth its time.
-    texts = [field.name for field in fields if pa.types.is_string(field.type)]
-    with pq.ParquetWriter(
-        path, fields, filesystem=system, compression="lz4",
-        use_dictionary=cast("Any", texts), write_statistics=False,
-    ) as writer:  # fmt: skip
-        for batch in batches(table):
-            writer.write_batch(batch)
-    return uri

@@ -88,6 +88,11 @@ class _Part(Events):
     def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
         self._together.events.rule_done(rule, seed, facts, seconds)
 
+    def rule_searched(
+        self, rule: int, seed: str | None, variable: str, proposed: int, confirmed: int
+    ) -> None:
+        self._together.events.rule_searched(rule, seed, variable, proposed, confirmed)
+
     def rule_skipped(self, rule: int, seed: str | None) -> None:
         self._together.events.rule_skipped(rule, seed)
 
