@@ -61,11 +61,14 @@ class RulePlan:
         self._order_sizes: tuple[int, ...] = ()
         self._made: dict[tuple[int, ...], Sequence[Step]] = {}
         self._asides = Asides()
+        self._fan_out = 1.0  # of the last round
         self._statistics: Statistics | None = None
 
     def run(self, sink: Sink, check: Callable[[], None]) -> None:
         """Hand all solutions to the sink; `check` is called now and then and may raise."""
-        Walk(sink, check, self.body.needed, self._asides).run(self.steps())
+        walk = Walk(sink, check, self.body.needed, self._asides, self._fan_out)
+        walk.run(self.steps())
+        self._fan_out = walk.fan_out()
 
     def steps(self) -> Sequence[Step]:
         """The steps in the order that suits the relations as they are."""

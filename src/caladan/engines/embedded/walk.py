@@ -4,8 +4,9 @@ A lookup that finds much hands its solutions on in chunks; each goes through all
 the next is made, so memory is bounded by the size of a chunk times the number of steps. Columns
 that only the head reads may be set aside meanwhile (aside.py).
 
-Where a rule only looks things up and its head is packed, a large batch goes on in parts, one for
-each thread: whatever order they come back in, the facts are sorted before anybody sees them.
+Where a rule only looks things up and its head is packed, a batch goes on in parts, one for each
+thread, if it is large or if such batches were found to lead to many solutions: whatever order they
+come back in, the facts are sorted before anybody sees them.
 
 Arithmetic that fails is put off behind the steps that do not need its result: those may yet throw
 out the solutions it fails for. If none is left, the failure is the rule's.
@@ -22,7 +23,8 @@ from caladan.engines.embedded.aside import Asides, Crossing, Taker
 from caladan.engines.embedded.frontier import Frontier
 from caladan.engines.embedded.steps import Absent, Bind, Lookup, Propose, Step, Test
 
-WORTH_THREADS: Final = 1 << 13  # solutions of a batch
+WORTH_THREADS: Final = 1 << 16  # solutions of a batch, or those it will lead to
+_FEW: Final = 1 << 11  # solutions of a batch that is not worth threads, whatever it leads to
 
 
 class Sink:
@@ -71,11 +73,18 @@ class Walk:
     """Goes through the steps depth first, chunk by chunk."""
 
     def __init__(
-        self, sink: Sink, check: Callable[[], None], needed: frozenset[str], asides: Asides
+        self,
+        sink: Sink,
+        check: Callable[[], None],
+        needed: frozenset[str],
+        asides: Asides,
+        fan_out: float,
     ) -> None:
         self._sink = sink
         self._needed = needed
         self._asides = asides
+        self._fan_out = fan_out
+        self._scanned = 0
         self._looking = check
         self._lock = RLock()
         self._stopped = False
@@ -90,8 +99,10 @@ class Walk:
         assert isinstance(first, Lookup)
         for batch in first.run(everything, self._needed.union(*(s.reads for s in rest))):
             self._check()
+            self._scanned += batch.rows
+            is_large = self._is_large(batch.rows)
             batch, sink, needed = self._grouped(rest, batch, self._sink, self._needed)
-            if batch.rows >= WORTH_THREADS:
+            if is_large:
                 for step in rest:
                     _prepare(step)
 
@@ -118,6 +129,13 @@ class Walk:
         if groups is None:
             return frontier, sink, needed
         return groups.frontier, Crossing(groups, sink), needed | {groups.mark}
+
+    def fan_out(self) -> float:
+        """How many solutions came of a fact that the walk started from; 1 if that is not known."""
+        return self._sink.count / self._scanned if self._scanned else 1.0
+
+    def _is_large(self, rows: int) -> bool:
+        return rows >= min(_FEW, WORTH_THREADS) and rows * max(1, self._fan_out) >= WORTH_THREADS
 
     def _stop(self) -> None:
         """Let no thread go on: Python tells only the main one that the user has had enough."""
