@@ -5,7 +5,6 @@ import random
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.cluster.standalone import WORKERS, Cluster, kill
-from tests.programs.answers import check_answers
+from tests.programs.answers import answered
 from tests.programs.corpus import Folder
 from tests.spark.mesh.recursive import RECURSIVE
 
@@ -37,13 +36,8 @@ tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), tc(C, B). query tc(A, B)."""
 
 @pytest.mark.parametrize("folder", RECURSIVE, ids=lambda folder: folder.name)
 def test_program(db: caladan.Session, folder: Folder) -> None:
-    for relation, path in folder.facts.items():
-        db.add(relation, path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", caladan.CaladanWarning)
-        out = db.run(folder.file, params=folder.params, strategy="meshed", timeout=120)
+    out = answered(db, folder, strategy="meshed", timeout=120)
     assert {clique.strategy for clique in out.stats.cliques if clique.recursive} == {"meshed"}
-    check_answers(folder, out)
 
 
 def test_large_results_are_left_in_the_staging_folder(

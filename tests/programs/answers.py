@@ -1,4 +1,7 @@
-"""Whether a run of a program of the corpus answered what it must."""
+"""Whether a run of a program of the corpus answers what it must."""
+
+import warnings
+from typing import Any
 
 from tests.programs.compare import difference
 from tests.programs.corpus import Folder
@@ -6,7 +9,18 @@ from tests.programs.corpus import Folder
 import caladan
 
 
-def check_answers(folder: Folder, out: caladan.Result) -> None:
+def answered(db: caladan.Session, folder: Folder, **options: Any) -> caladan.Result:
+    """Run a program over its facts, and compare all its answers with what must come out."""
+    for relation, path in folder.facts.items():
+        db.add(relation, path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", caladan.CaladanWarning)
+        out = db.run(folder.file, params=folder.params, **options)
+        _check(folder, out)
+    return out
+
+
+def _check(folder: Folder, out: caladan.Result) -> None:
     """Compare every answer and every exported relation with what is expected, types and all."""
     found = dict(zip(folder.queries(), out.answers, strict=True))
     found.update({stem: out[name] for name, stem in folder.exports().items()})

@@ -1,13 +1,12 @@
 """Every program of the corpus, on every engine, against what must come out and against SQL."""
 
 import csv
-import warnings
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
-from tests.programs.answers import check_answers
+from tests.programs.answers import answered
 from tests.programs.compare import difference
 from tests.programs.corpus import Folder, folders
 
@@ -53,16 +52,11 @@ def cases() -> list[Any]:
 @pytest.mark.parametrize(("engine", "folder"), cases())
 def test_program(engine: str, folder: Folder, request: pytest.FixtureRequest) -> None:
     db = caladan.connect(request.getfixturevalue("spark") if engine == "spark" else engine)
-    for relation, path in folder.facts.items():
-        db.add(relation, path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", caladan.CaladanWarning)
-        # Facts are few here: left to itself, the spark engine would hand them to the embedded one.
-        # So it does with queries in RaSQL: frames evaluate the same rules for the twin in DeALS.
-        strategy = "frame" if engine == "spark" and "twin" not in folder.meta else None
-        out = db.run(folder.file, params=folder.params, strategy=strategy)
+    # Facts are few here: left to itself, the spark engine would hand them to the embedded one.
+    # So it does with queries in RaSQL: frames evaluate the same rules for the twin in DeALS.
+    strategy = "frame" if engine == "spark" and "twin" not in folder.meta else None
+    out = answered(db, folder, strategy=strategy)
     assert [warning.code for warning in out.warnings] == folder.meta.get("warnings", [])
-    check_answers(folder, out)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

@@ -1,11 +1,10 @@
 """Every program of the corpus by *single*, and by *pivoted* in one part and in three."""
 
-import warnings
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.programs.answers import check_answers
+from tests.programs.answers import answered
 from tests.programs.corpus import Folder, folders
 
 import caladan
@@ -25,14 +24,8 @@ PIVOTED = [folder for folder in folders() if has_pivot(folder)]
 
 
 def run(spark: SparkSession, folder: Folder, strategy: str) -> caladan.Result:
-    """Run a program and compare all its answers with what must come out."""
-    with caladan.connect(spark) as db, warnings.catch_warnings():
-        warnings.simplefilter("ignore", caladan.CaladanWarning)
-        for relation, path in folder.facts.items():
-            db.add(relation, path)
-        out = db.run(folder.file, params=folder.params, strategy=strategy)
-        check_answers(folder, out)
-        out.close()
+    """Run a program, and compare all its answers with what must come out."""
+    with caladan.connect(spark) as db, answered(db, folder, strategy=strategy) as out:
         return out
 
 

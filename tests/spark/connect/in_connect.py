@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession, functions as sf
-from tests.programs.answers import check_answers
+from tests.programs.answers import answered
 from tests.programs.corpus import Folder, folders
 
 import caladan as cal
@@ -50,12 +50,7 @@ def db(spark: Any) -> Iterator[cal.Session]:
 
 @pytest.mark.parametrize("folder", folders(sql=True)[::SOME], ids=lambda folder: folder.name)
 def test_program(db: cal.Session, folder: Folder) -> None:
-    for relation, path in folder.facts.items():
-        db.add(relation, path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cal.CaladanWarning)
-        out = db.run(folder.file, params=folder.params)
-    check_answers(folder, out)
+    answered(db, folder)
 
 
 def test_only_frame_serves_and_says_why(db: cal.Session) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 from tests.differential.running import check_same, run
-from tests.programs.answers import check_answers
+from tests.programs.answers import answered
 from tests.programs.corpus import Folder
 from tests.spark.mesh.engine import PartsEngine
 from tests.spark.mesh.recursive import RECURSIVE
@@ -152,12 +152,8 @@ def test_the_answer_is_that_of_the_embedded_engine(
 def test_program(folder: Folder) -> None:
     """Every kind of relation there is: sets, best values, sums, texts that rules make."""
     db = Session(PartsEngine(3, splitting=OFTEN))
-    for relation, path in folder.facts.items():
-        db.add(relation, path)
-    with warnings.catch_warnings(), nothing_known_before():
-        warnings.simplefilter("ignore", caladan.CaladanWarning)
-        out = db.run(folder.file, params=folder.params)
-    check_answers(folder, out)
+    with nothing_known_before():
+        answered(db, folder)
 
 
 @settings(max_examples=30)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 from tests.differential.running import check_same, run
-from tests.programs.answers import check_answers
+from tests.programs.answers import answered
 from tests.programs.corpus import Folder
 from tests.spark.mesh.engine import PartsEngine
 from tests.spark.mesh.recursive import RECURSIVE
@@ -131,12 +131,7 @@ def test_program(
     """Every kind of relation there is: sets, best values, sums, texts that rules make."""
     saving = Saving(tmp_path, splitting=splitting)
     db = Session(LosingEngine(saving, *sizes, every=2))
-    for relation, path in folder.facts.items():
-        db.add(relation, path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", caladan.CaladanWarning)
-        out = db.run(folder.file, params=folder.params)
-    check_answers(folder, out)
+    answered(db, folder)
 
 
 @settings(max_examples=25)  # each of them is run up to nine times

@@ -4,12 +4,11 @@ import os
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Sequence
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.programs.answers import check_answers
+from tests.programs.answers import answered
 from tests.programs.corpus import Folder
 from tests.spark.mesh.recursive import RECURSIVE
 
@@ -49,13 +48,9 @@ class Listening(Events):
 
 @pytest.mark.parametrize("folder", RECURSIVE, ids=lambda folder: folder.name)
 def test_program(spark: SparkSession, folder: Folder) -> None:
-    with caladan.connect(spark) as db, warnings.catch_warnings():
-        warnings.simplefilter("ignore", caladan.CaladanWarning)
-        for relation, path in folder.facts.items():
-            db.add(relation, path)
-        out = db.run(folder.file, params=folder.params, strategy="meshed")
+    with caladan.connect(spark) as db:
+        out = answered(db, folder, strategy="meshed")
         assert {c.strategy for c in out.stats.cliques if c.recursive} == {"meshed"}
-        check_answers(folder, out)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import warnings
 import pytest
 from hypothesis import given, strategies as st
 from tests.differential.running import check_same, run
-from tests.programs.answers import check_answers
+from tests.programs.answers import answered
 from tests.programs.corpus import Folder
 from tests.spark.mesh.engine import PartsEngine
 from tests.spark.mesh.recursive import RECURSIVE
@@ -28,12 +28,7 @@ SOMETIMES = Splitting(share=1.0, least=1)
 @pytest.mark.parametrize("folder", RECURSIVE, ids=lambda folder: folder.name)
 def test_program(folder: Folder, tasks: int, local: bool, splitting: Splitting) -> None:
     db = Session(PartsEngine(tasks, local=local, splitting=splitting))
-    for relation, path in folder.facts.items():
-        db.add(relation, path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", caladan.CaladanWarning)
-        out = db.run(folder.file, params=folder.params)
-    check_answers(folder, out)
+    answered(db, folder)
 
 
 @given(

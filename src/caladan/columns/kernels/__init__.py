@@ -7,7 +7,8 @@ C-contiguous and of few types: u64 keys, u32 words, i64 bounds, u64 bits.
 A kernel is compiled when it is first called, and not before numba is worth loading: that takes half
 a second, in which Python goes through a small program by itself. So kernels run as the plain Python
 that they are until they have been handed `_WORTH_NUMBA` array elements in all. They name their
-types by numpy (`from numpy import uint64 as u8`), which means the same either way; a file that
+types by numpy (`from numpy import uint64 as u8`), which means the same either way but for a scalar
+below zero: Python's own has to become an int64 before it wraps around to a uint64. A file that
 needs more of numba imports it, and from then on everything is compiled.
 
 With CALADAN_CHECK=1 in the environment every index is checked against its bounds; those builds
