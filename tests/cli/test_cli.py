@@ -283,6 +283,15 @@ def test_a_process_keeps_stdout_pure() -> None:
     assert (done.returncode, done.stdout) == (1, "")
 
 
+@pytest.mark.parametrize(("query", "code"), [("SELECT 1 AS A", 0), ("SELECT 1 / 0 AS A", 1)])
+def test_a_process_ends_quietly_after_sql(query: str, code: int) -> None:
+    Path("query.sql").write_text(query)
+    done = process("run", "query.sql", "--engine", "embedded", "--format", "csv")
+    assert done.returncode == code
+    assert "nanobind" not in done.stderr
+    assert done.stderr == "" or code
+
+
 def test_a_process_that_is_interrupted_shows_what_it_has() -> None:
     Path("long.dl").write_text("n(1). n(Y) <- n(X), Y = X + 1, Y > 0. query n(X).\n")
     command = [sys.executable, "-m", "caladan", "run", "long.dl", "--engine", "reference"]
