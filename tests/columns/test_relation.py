@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
+from caladan.columns import packed
 from caladan.columns.domains import (
     OffsetDomain,
     closed_domain,
@@ -143,6 +144,31 @@ def test_versions_of_a_relation(
         wanted = [True] * len(sorted(old)[:5]) + [False]
         if 1 << width > 9:
             assert relation.contains(tuple(columns(some, arity))).tolist() == wanted
+
+
+@given(
+    batches=st.lists(
+        st.lists(st.tuples(*[st.integers(0, 3)] * 2), min_size=5, max_size=25), min_size=2
+    ),
+    late=st.integers(0, 50),
+)
+def test_what_a_round_derives_is_taken_in_while_its_delta_is_apart(
+    batches: list[list[Fact]], late: int
+) -> None:
+    """Each fact counts once, whenever the relation comes to keep a set of all it has seen."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packed, "_COMPACT", 2)
+        patch.setattr(PackedRelation, "is_worth_a_set", lambda self, known: self._tried > late)
+        relation = StoredRelation([Sizes(8)] * 2)
+        known: set[Fact] = set()
+        for batch in batches:
+            for at in range(0, len(batch), 5):
+                part = batch[at : at + 5]
+                relation.add(columns(part, 2), len(part))
+            relation.commit()
+            assert relation.flip() == len(set(batch) - known)
+            known |= set(batch)
+        assert sorted(facts_of(list(relation.blocks()), 2)) == sorted(known)
 
 
 def check_lookups(

@@ -75,6 +75,27 @@ def test_the_machine_hands_over_when_deltas_grow(monkeypatch: pytest.MonkeyPatch
     assert out.answer.count() == 200 + 9000 + 301
 
 
+def test_a_round_that_derives_millions_of_facts_anew_counts_each_once() -> None:
+    """More than are sorted at once, most of them known, while the round's delta is apart."""
+    text = "database({e(A: integer, B: integer)}).\n"
+    text += "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), p(Y, Z). n(count<_>) <- p(X, Y). "
+    spokes = [(0, i) for i in range(1, 301)]
+    out = run(text + "query p(X, Y). query n(N).", e=[*spokes, *((i, 0) for _, i in spokes)])
+    assert out["p"].count() == 301 * 301
+    assert out["n"].rows() == [(301 * 301,)]
+    assert len(set(out["p"].rows())) == len(out["p"].rows())
+
+
+def test_records_of_one_entity_are_paired_once() -> None:
+    text = "database({key(R: integer, K: string)}).\n"
+    text += "same(A, B) <- key(A, K), key(B, K), A ~= B. "
+    text += "same(A, C) <- same(A, B), same(B, C), A ~= C. query same(A, B)."
+    keys = [(i, "shared" if i < 300 else str(i % 200)) for i in range(900)]
+    out = run(text, key=keys)
+    assert out.answer.count() == 300 * 299 + 200 * 6
+    assert len(set(out.answer.rows())) == out.answer.count()
+
+
 def test_a_guard_saves_scans() -> None:
     told = Told()
     text = "database({e(A: integer, B: integer), f(A: integer)}).\n"

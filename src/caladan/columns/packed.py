@@ -117,8 +117,9 @@ class PackedRelation:
     def add_keys(self, keys: Keys) -> None:
         """Facts as keys of the base packing; any thread may add some. The array is taken over."""
         tried = len(keys)
-        if self._seen is not None and pool.threads() > 1:
-            keys = self._seen.unknown(keys)  # most is known; only the rest waits for its turn
+        seen = self._seen  # another thread may do without it from one moment to the next
+        if seen is not None and pool.threads() > 1:
+            keys = seen.unknown(keys)  # most is known; only the rest waits for its turn
         with self._adding:
             self._tried += tried
             self._add_keys(keys)
@@ -182,7 +183,8 @@ class PackedRelation:
         if self._seen is not None:
             keys.sort()
             return keys
-        new = subtracted(distinct(keys), self.base.runs)
+        # A round that derives much is taken in several times, while its delta is still apart.
+        new = subtracted(distinct(keys), self.base.all_runs)
         self._consider_seen(new)
         return new
 
@@ -222,6 +224,7 @@ class PackedRelation:
         to.base = self.base.repacked(to.base.packing)
         to._pending = [self.base.packing.moved(k, to.base.packing) for k in self._pending]
         to._pending_keys = self._pending_keys
+        to._may_see = self._may_see
         return to
 
     # ── Reading ──────────────────────────────────────────────────────────────────────────────────
