@@ -8,6 +8,7 @@ may raise to end the run.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 
 class Events:
@@ -66,72 +67,71 @@ class Events:
         """The run is over."""
 
 
+def plain(value: Any) -> Any:
+    """A number of NumPy's as one of Python's, which JSON can hold; all else as it is.
+
+    Kernels count in NumPy's numbers. They become plain here, on the way to listeners and onto a
+    line between processes, and nowhere else.
+    """
+    return value.item() if hasattr(value, "dtype") else value
+
+
 class Several(Events):
-    """Passes every event on to several listeners."""
+    """Passes every event on to several listeners, with numbers that are Python's own."""
 
     def __init__(self, *listeners: Events) -> None:
         self._listeners = listeners
 
-    def run_started(self, engine: str, cliques: int) -> None:
+    def _tell(self, event: str, *told: object) -> None:
+        numbers = [plain(each) for each in told]
         for each in self._listeners:
-            each.run_started(engine, cliques)
+            getattr(each, event)(*numbers)
+
+    def run_started(self, engine: str, cliques: int) -> None:
+        self._tell("run_started", engine, cliques)
 
     def data_read(self, relation: str, facts: int, seconds: float) -> None:
-        for each in self._listeners:
-            each.data_read(relation, facts, seconds)
+        self._tell("data_read", relation, facts, seconds)
 
     def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
-        for each in self._listeners:
-            each.clique_started(relations, recursive, strategy)
+        self._tell("clique_started", relations, recursive, strategy)
 
     def strategy_declined(self, relations: Sequence[str], strategy: str, reason: str) -> None:
-        for each in self._listeners:
-            each.strategy_declined(relations, strategy, reason)
+        self._tell("strategy_declined", relations, strategy, reason)
 
     def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
-        for each in self._listeners:
-            each.rule_done(rule, seed, facts, seconds)
+        self._tell("rule_done", rule, seed, facts, seconds)
 
     def rule_searched(
         self, rule: int, seed: str | None, variable: str, proposed: int, confirmed: int
     ) -> None:
-        for each in self._listeners:
-            each.rule_searched(rule, seed, variable, proposed, confirmed)
+        self._tell("rule_searched", rule, seed, variable, proposed, confirmed)
 
     def rule_skipped(self, rule: int, seed: str | None) -> None:
-        for each in self._listeners:
-            each.rule_skipped(rule, seed)
+        self._tell("rule_skipped", rule, seed)
 
     def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
-        for each in self._listeners:
-            each.round_done(number, new, total, seconds)
+        self._tell("round_done", number, new, total, seconds)
 
     def split(self, values: int, shown: Sequence[str]) -> None:
-        for each in self._listeners:
-            each.split(values, shown)
+        self._tell("split", values, shown)
 
     def resumed(self, number: int) -> None:
-        for each in self._listeners:
-            each.resumed(number)
+        self._tell("resumed", number)
 
     def checkpoint_lost(self, reason: str) -> None:
-        for each in self._listeners:
-            each.checkpoint_lost(reason)
+        self._tell("checkpoint_lost", reason)
 
     def clique_done(
         self, relations: Sequence[str], rounds: int, facts: int, seconds: float
     ) -> None:
-        for each in self._listeners:
-            each.clique_done(relations, rounds, facts, seconds)
+        self._tell("clique_done", relations, rounds, facts, seconds)
 
     def shuffled(self, size: int) -> None:
-        for each in self._listeners:
-            each.shuffled(size)
+        self._tell("shuffled", size)
 
     def relation_held(self, relation: str, facts: int, nbytes: int, spilled: int) -> None:
-        for each in self._listeners:
-            each.relation_held(relation, facts, nbytes, spilled)
+        self._tell("relation_held", relation, facts, nbytes, spilled)
 
     def run_done(self, seconds: float) -> None:
-        for each in self._listeners:
-            each.run_done(seconds)
+        self._tell("run_done", seconds)

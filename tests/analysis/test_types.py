@@ -1,9 +1,12 @@
 """Types spread from columns and constants; conflicts show both sides."""
 
+from collections.abc import Iterator
+
 import pytest
 from tests.analysis.support import compiled, refused
 
-from caladan.program import Type
+from caladan.analysis.core import CoreRule
+from caladan.program import Type, Variable, variables
 
 ARC = "database({arc(A: integer, B: integer, W: double)}). "
 
@@ -105,3 +108,36 @@ def test_what_nothing_reaches_is_an_integer() -> None:
     out = compiled("p(X) <- p(X).")
     assert out.checked.relations["p"].types == (Type.INTEGER,)
     assert [w.code for w in out.warnings] == ["W103"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "type"),
+    [
+        ("p(X) <- p(X). q(X) <- p(X), t(X).", Type.STRING),
+        ("p(X) <- p(X). q(X) <- t(X), ~p(X).", Type.STRING),
+        ("p(X) <- p(X). q(1) <- p('a').", Type.STRING),
+        ("p(X) <- p(X). query p('a').", Type.STRING),
+        ("p(X) <- p(X), X > 'a'.", Type.STRING),
+        ("p(X) <- p(Y), X = if(Y = 1.5 then Y else Y).", Type.DOUBLE),
+        ("p(X) <- q(X). q(X) <- p(X). r(X) <- p(X), q(Y), X = Y. query r('a').", Type.STRING),
+        ("p(X) <- p(Y), X = Y + 1.", Type.LONG),
+    ],
+)
+def test_what_nothing_reaches_is_of_the_type_it_is_used_with(rules: str, type: Type) -> None:
+    out = compiled("database({t(A: string)}). " + rules)
+    assert out.checked.relations["p"].types == (type,)
+    assert all(v.name in rule.types for rule in out.checked.rules for v in _variables(rule))
+
+
+def test_uses_of_what_nothing_reaches_must_agree() -> None:
+    told = refused("database({t(A: string), n(A: integer)}). p(X) <- p(X). q(X) <- p(X), t(X). "
+                   "q(X) <- t(X), p(Y), n(Y).")  # fmt: skip
+    assert "C012" in told
+    assert "`Y` is integer in `n` but string elsewhere in the rule" in told
+
+
+def _variables(rule: CoreRule) -> Iterator[Variable]:
+    for comparison in rule.comparisons:
+        yield from variables(comparison)
+    for argument in rule.arguments:
+        yield from variables(argument)

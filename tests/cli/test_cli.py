@@ -122,10 +122,12 @@ def test_files(call) -> None:
     call("run", "two.dl", "--facts", "facts", "--out", "out")  # again, over what is there
 
 
-def test_stats(call) -> None:
-    call("run", "tc.dl", "--facts", "facts", "--stats", "stats.json")
+@pytest.mark.parametrize("engine", ["reference", "embedded"])
+def test_stats(call, engine: str) -> None:
+    Path("tc.dl").write_text(CLOSURE + "query tc(A, B).\n")
+    call("run", "tc.dl", "--facts", "facts", "--stats", "stats.json", "--engine", engine)
     stats = json.loads(Path("stats.json").read_text())
-    assert stats["engine"] == "reference"
+    assert stats["engine"] == engine
     assert stats["rounds"] > 0
 
 

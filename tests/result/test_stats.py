@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from inspect import signature
+from typing import Any
 
+import numpy as np
 import pytest
 
 import caladan as cal
+from caladan.events import Events, Several
 from caladan.progress import Progress, progress
 from caladan.stats import Stats
 
@@ -89,3 +93,37 @@ def test_values_that_were_split() -> None:
     assert "\n  split 3 frequent values: 17, a name that is much too…, …\n" in str(stats)
     stats.split(2, [])
     assert "\n  split 2 frequent values\n" in str(stats)
+
+
+EVENTS = [name for name in vars(Events) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_numbers_of_numpy_become_plain(event: str) -> None:
+    """Kernels count in NumPy's numbers; listeners, and JSON, get Python's."""
+    told: list[Any] = []
+    listener = Events()
+    setattr(listener, event, lambda *arguments: told.extend(arguments))
+    kinds = {"int": np.int64(3), "float": np.float32(0.5), "bool": np.bool_(True)}
+    parameters = list(signature(getattr(Events, event)).parameters.values())[1:]
+    given = [kinds.get(str(p.annotation).partition(" ")[0], "name") for p in parameters]
+    getattr(Several(listener), event)(*given)
+    assert len(told) == len(parameters)
+    assert {type(each) for each in told} <= {int, float, bool, str}
+
+
+@pytest.mark.parametrize("rows", [40, 4000])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B).",
+        "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), tc(C, B), A ~= B. query tc(A, B).",
+        "d(1, 0). d(Y, mmin<D>) <- d(X, E), arc(X, Y), D = E + 1. query d(X, D).",
+        "n(A, count<B>) <- arc(A, B). t(A, B, C) <- arc(A, B), arc(B, C), arc(C, A).",
+    ],
+)
+def test_stats_of_a_run_are_json(rules: str, rows: int) -> None:
+    with cal.connect("embedded") as db:
+        db.add("arc", [(i, i % 17 + 1) for i in range(rows)])
+        out = db.run(rules, search="paul")
+        assert json.loads(json.dumps(out.stats.to_dict()))["facts"] == out.stats.facts

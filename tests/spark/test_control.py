@@ -7,9 +7,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import pytest
 
 from caladan.engines.spark.control import Address, Control, Line, Message, Peer
+from caladan.engines.spark.tasks.relay import Relay
 
 HERE = "127.0.0.1"
 
@@ -48,6 +50,20 @@ def test_messages_arrive_in_order_and_are_answered() -> None:
     for part in range(3):
         rounds = [m["round"] for p, m in heard.messages if p == part and "round" in m]
         assert rounds == list(range(100))
+
+
+def test_events_arrive_whatever_numbers_they_have() -> None:
+    heard = Heard()
+    with Control(HERE, heard) as control:
+        line = Line.connect(control.address, {"part": 0})
+        relay = Relay(line)
+        relay.round_done(np.int64(1), np.uint32(2), np.int64(3), 0.5)
+        relay.split(np.int64(4), ["a"])
+        relay.close()
+        line.close()
+        control.drain()
+    told = [event for _, message in heard.messages for event in message.get("events", ())]
+    assert told == [["round_done", 1, 2, 3, 0.5], ["split", 4, ["a"]]]
 
 
 def test_a_long_message() -> None:

@@ -48,7 +48,7 @@ def check(
     bound = parameters(program, values, found)
     known = resolve(bound, catalog, found, suggested)
     normal = normalize(bound, found, unsound(bound, known))
-    typed = types(normal.rules, known, found, objects)
+    typed = types(normal.rules, known, found, objects, bound.goals)
     safety(typed.rules, found)
     relations = _relations(known, normal.internal, typed, found)
     goals = tuple(

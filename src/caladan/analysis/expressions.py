@@ -84,6 +84,11 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
             return _aggregate_type(node, types)
 
 
+def argument_type(node: Call, position: int) -> Type:
+    """What a function takes: `substring` text and two whole numbers, all others text."""
+    return Type.LONG if node.function == "substring" and position > 0 else Type.STRING
+
+
 def _aggregate_type(node: Aggregate, types: Mapping[str, Type]) -> Type | None:
     match node.function:
         case "count" | "countd":

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from caladan.analysis.core import CoreAtom, CoreRule
 from caladan.analysis.expressions import (
+    argument_type,
     constant_type,
     joinable,
     partial_type,
@@ -193,8 +194,7 @@ class _Checker:
         )
 
     def _call_argument(self, node: Call, position: int, argument: Expression) -> None:
-        """`substring` takes text and two whole numbers, all others take text."""
-        is_whole = node.function == "substring" and position > 0
+        is_whole = argument_type(node, position).is_integral
         type = self.expression(argument)
         if type is None or (type.is_integral if is_whole else type is Type.STRING):
             return

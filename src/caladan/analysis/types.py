@@ -2,19 +2,22 @@
 
 `types(rules, known)` works in three steps. It first spreads types from declared columns and
 constants through the rules until nothing changes; a head column that several rules feed takes the
-widest of their numeric types. It then checks every atom, comparison and expression, reporting C012
-with both sides: where each of the conflicting types came from. Last, it gives constants the type of
-the column or variable they meet (C018 where the value does not fit).
+widest of their numeric types. A column that no fact can ever reach, in a recursion without an exit,
+learns nothing that way: it takes the type of what it is used with. It then checks every atom,
+comparison and expression, reporting C012 with both sides: where each of the conflicting types came
+from. Last, it gives constants the type of the column or variable they meet (C018 where the value
+does not fit).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from caladan.analysis.core import CoreAtom, CoreRule, Term
 from caladan.analysis.expressions import (
+    argument_type,
     as_written,
     constant_type,
     joinable,
@@ -29,10 +32,12 @@ from caladan.errors import Diagnostics, Related, Span
 from caladan.objects import Objects
 from caladan.program import (
     Aggregate,
+    Call,
     Comparison,
     Conditional,
     Constant,
     Expression,
+    Goal,
     Object,
     Type,
     Value,
@@ -51,7 +56,11 @@ class Typed:
 
 
 def types(
-    rules: Iterable[CoreRule], known: Mapping[str, Known], found: Diagnostics, objects: Objects
+    rules: Iterable[CoreRule],
+    known: Mapping[str, Known],
+    found: Diagnostics,
+    objects: Objects,
+    goals: Iterable[Goal] = (),
 ) -> Typed:
     """The types of everything, and the rules with constants that have them."""
     inference = _Inference(known)
@@ -64,6 +73,11 @@ def types(
         _check_fact(rule, inference.columns, found)
     for rule, environment in zip(derived, environments, strict=True):
         check_rule(rule, environment, inference.columns, found)
+    # What is unknown after a mistake says nothing; else it is what no fact can ever reach.
+    if not found.errors and inference.unknown():
+        environments = inference.settle(derived, goals)
+        for rule, environment in zip(derived, environments, strict=True):
+            check_rule(rule, environment, inference.columns, found)
     fitter = _Fitter(inference.final(), found, objects)
     return Typed(
         tuple(
@@ -162,8 +176,79 @@ class _Inference:
             pass
         return known
 
+    def unknown(self) -> list[tuple[str, int]]:
+        """The columns without a type."""
+        columns = self.columns.items()
+        return [(name, i) for name, own in columns for i, c in enumerate(own) if c is None]
+
+    def settle(self, rules: list[CoreRule], goals: Iterable[Goal]) -> list[dict[str, Origin]]:
+        """Give columns without a type that of what they are used with, or let them be integers."""
+        for goal in goals:
+            self._use(goal.atom.relation, goal.atom.arguments, {}, goal.span)
+        environments = self.spread(rules)
+        while unknown := self.unknown():
+            for rule, environment in zip(rules, environments, strict=True):
+                known = {**self._wanted(rule, environment), **environment}
+                for atom in rule.atoms:
+                    self._use(atom.relation, atom.arguments, known, atom.span)
+            if unknown == self.unknown():
+                for name, i in unknown:
+                    self.columns[name][i] = Origin(Type.INTEGER, None, "")
+            environments = self.spread(rules)
+        return environments
+
+    def _use(
+        self,
+        relation: str,
+        arguments: Sequence[Expression],
+        known: Mapping[str, Origin],
+        span: Span | None,
+    ) -> None:
+        """What an atom says about columns without a type."""
+        columns = self.columns.get(relation, [])
+        for i, argument in enumerate(arguments[: len(columns)]):
+            type: Type | None = None
+            if isinstance(argument, Variable) and argument.name in known:
+                type = known[argument.name].type
+            elif isinstance(argument, Constant):
+                type = constant_type(argument.value)
+            if columns[i] is None and type is not None:
+                where = f"column {i + 1} of `{relation}` is {type} because of this"
+                columns[i] = Origin(type, argument.span or span, where)
+
+    def _wanted(self, rule: CoreRule, environment: Mapping[str, Origin]) -> dict[str, Origin]:
+        """The types that variables need for a rule's comparisons, calls and head to make sense."""
+        known = {name: origin.type for name, origin in environment.items()}
+        wanted: dict[str, Origin] = {}
+
+        def want(node: Expression, type: Type | None) -> None:
+            if isinstance(node, Variable) and type is not None:
+                where = f"`{node.name}` is {type} because of this"
+                wanted.setdefault(node.name, Origin(type, node.span, where))
+
+        def compare(node: Comparison) -> None:
+            for one, other in ((node.left, node.right), (node.right, node.left)):
+                want(one, partial_type(other, known))
+
+        def look(part: Expression) -> None:
+            if isinstance(part, Conditional):
+                for comparison in part.condition:
+                    compare(comparison)
+            elif isinstance(part, Call):
+                for i, argument in enumerate(part.arguments):
+                    want(argument, argument_type(part, i))
+
+        for comparison in rule.comparisons:
+            compare(comparison)
+        for argument, column in zip(rule.arguments, self.columns[rule.head], strict=False):
+            want(argument, None if column is None else column.type)
+        sides = [side for each in rule.comparisons for side in (each.left, each.right)]
+        for expression in (*sides, *rule.arguments):
+            replace_in(expression, look)
+        return wanted
+
     def final(self) -> dict[str, tuple[Type, ...]]:
-        """The columns' types; what no fact can ever reach is an integer."""
+        """The columns' types; what is not known after a mistake is an integer."""
         return {
             name: tuple(Type.INTEGER if c is None else c.type for c in columns)
             for name, columns in self.columns.items()

@@ -31,6 +31,8 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeAlias, cast
 
+from caladan.events import plain
+
 Message: TypeAlias = dict[str, Any]
 Heard: TypeAlias = "Callable[[Peer, Message], None]"
 
@@ -277,7 +279,7 @@ class Line:
 
 
 def _framed(message: Mapping[str, Any]) -> bytes:
-    body = json.dumps(message, separators=(",", ":")).encode()
+    body = json.dumps(message, separators=(",", ":"), default=plain).encode()
     return _LENGTH.pack(len(body)) + body
 
 

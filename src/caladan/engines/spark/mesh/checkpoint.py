@@ -32,6 +32,7 @@ from caladan.engines.spark.mesh import shelves
 from caladan.engines.spark.mesh.fingerprint import FORMAT
 from caladan.engines.spark.mesh.shelves import Shelf
 from caladan.engines.spark.staging import opened
+from caladan.events import plain
 
 _MAGIC: Final = b"caladan checkpoint %d\n" % FORMAT
 _LENGTH: Final = struct.Struct("<q")
@@ -122,7 +123,7 @@ class Files:
             "facts": state.facts,
             "solutions": [[rule, *done] for rule, done in state.solutions.items()],
         }
-        head = json.dumps(told).encode()
+        head = json.dumps(told, default=plain).encode()
         head += b" " * (-(len(_MAGIC) + _LENGTH.size + len(head)) % 8)  # arrays lie at eights
         yield _MAGIC + _LENGTH.pack(len(head)) + head
         for each in parts:
