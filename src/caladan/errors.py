@@ -12,6 +12,7 @@ limit was hit, 130 interrupted.
 from __future__ import annotations
 
 import difflib
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -75,6 +76,8 @@ EXIT_USER: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_LIMIT: Final = 3
 EXIT_INTERRUPTED: Final = 130
+
+_USER: Final = re.compile(r"//[^/@\s]*@")
 
 _EXIT_BY_CODE: Final[dict[str, int]] = {
     "C042": EXIT_LIMIT,
@@ -261,6 +264,15 @@ def render(diagnostics: Sequence[Diagnostic]) -> str:
     return "\n\n".join(d.render() for d in diagnostics)
 
 
+def without_user(text: str) -> str:
+    """A URI, or a text about it, without user names and passwords.
+
+    >>> without_user("cannot reach s3://key:secret@bucket/saved")
+    'cannot reach s3://bucket/saved'
+    """
+    return _USER.sub("//", text)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """A help line with the nearest known name, if one is near."""
     near = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
@@ -277,7 +289,7 @@ def _order(diagnostic: Diagnostic) -> tuple[str, int]:
 def _where(place: Span | Place | None) -> str:
     if place is None:
         return ""
-    parts = [place.name]
+    parts = [without_user(place.name)]
     if place.line is not None:
         parts.append(str(place.line))
         if place.column is not None:

@@ -1,7 +1,9 @@
 """Tables elsewhere: read from and written to by JDBC (Derby comes with Spark), in the catalog."""
 
 import datetime as dt
+import logging
 import math
+import traceback
 import uuid
 from collections.abc import Iterator
 from decimal import Decimal
@@ -9,9 +11,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 import caladan as cal
+from caladan.engines.spark.engine import SparkEngine
 from caladan.errors import CaladanError
 
 SECRET = "open-sesame"
@@ -76,6 +80,55 @@ def test_jdbc_says_what_is_wrong_but_no_secret(
         sales.write(cal.jdbc(url, "sales"))
     said.append(str(caught.value))
     assert not [text for text in said if SECRET in text or "java" in text.lower()]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "jdbc:mysql://(host=127.0.0.1,password={})/shop",
+        "jdbc:oracle:thin:ann/{}@127.0.0.1:1:shop",
+        "jdbc:teradata://127.0.0.1/USER=ann,PASSWORD={}",
+        "jdbc:db2://127.0.0.1:1/shop:user=ann;password={};",
+        "jdbc:informix-sqli://127.0.0.1:1/shop:INFORMIXSERVER=s;user=ann;password={}",
+        "jdbc:sqlserver://127.0.0.1:1;user=ann;password={{{}}}",
+        "jdbc:postgresql://127.0.0.1:port/shop?password={}",
+        "jdbc:derby://127.0.0.1:1/{};user=ann",
+        "jdbc:derby:memory:{};user=ann",
+        "jdbc:sqlite:/nowhere/{}/shop.db",
+    ],
+)
+def test_spark_tells_no_secret_either(
+    db: cal.Session,
+    sales: cal.Relation,
+    form: str,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    secret = f"sesame-{uuid.uuid4().hex}"
+    where = cal.jdbc(form.format(secret), "t", properties={"password": secret})
+    told: list[str] = []
+    for attempt in (lambda: db.add("t", where), lambda: sales.write(where)):
+        with pytest.raises(CaladanError) as caught:
+            attempt()
+        told += traceback.format_exception(caught.value)
+    told += [caplog.text, *capfd.readouterr()]
+    assert not [text for text in told if secret in text]
+
+
+def test_jobs_that_fail_later_tell_no_secret(spark: SparkSession, url: str) -> None:
+    """What was read is computed anew where executors are lost: the database may be gone by then."""
+    engine = SparkEngine(session=spark)
+    cal.jdbc(url, "sales").hide()
+
+    def work(_: object) -> None:
+        raise Py4JError(f"Job aborted: cannot reach {url}\n  at java.lang.Thread ({SECRET})")
+
+    with pytest.raises(CaladanError, match=r"C044.*cannot reach jdbc:derby") as caught:
+        cast("Any", engine)._attended(work)
+    told = "".join(traceback.format_exception(caught.value))
+    assert "java.lang.Thread" in told
+    assert SECRET not in told
 
 
 @pytest.mark.parametrize("format", [None, "orc"])

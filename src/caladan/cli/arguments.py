@@ -21,8 +21,17 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return _parser().parse_args(argv)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Quotes no URL of a database with all its secrets when it complains."""
+
+    def error(self, message: str) -> NoReturn:
+        from caladan.data.secrets import without_urls
+
+        super().error(without_urls(message))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="caladan",
         description="Datalog for Python that runs on Spark.",
         epilog=_EPILOG,
@@ -63,7 +72,7 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
         "--language", metavar="LANGUAGE", help="deals, souffle or rasql; detected if not given"
     )
     parser.add_argument(
-        "--data", action="append", default=[], type=_pair, metavar="NAME=PATH",
+        "--data", action="append", default=[], type=_data, metavar="NAME=PATH",
         help="the data of a relation: csv, tsv, facts, json, parquet, orc; a pattern, a folder; "
         "on spark also jdbc:URL#TABLE and table:NAME",
     )  # fmt: skip
@@ -137,9 +146,17 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
 
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    if not name or not equals:  # it may hold a secret: it is not told
+        raise argparse.ArgumentTypeError("it is not of the form NAME=VALUE")
     return name, value
+
+
+def _data(text: str) -> tuple[str, str]:
+    from caladan.data.external import is_url
+
+    if is_url(text):
+        raise argparse.ArgumentTypeError("name the relation: NAME=jdbc:URL#TABLE")
+    return _pair(text)
 
 
 def _size(text: str) -> int:

@@ -1,16 +1,17 @@
 """Tables that live elsewhere, and that Spark reads and writes: by JDBC, in its catalog, of Delta.
 
 `jdbc(…)` and `table(…)` name such a table; `db.add` reads it, `relation.write` writes it. What may
-be a secret (a password in a URL, in properties) is in no message and in no repr.
+be a secret (a password in a URL, in properties) is in no message and in no repr (secrets.py).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from caladan.data import secrets
 from caladan.errors import error
 
 JDBC: Final = "jdbc:"
@@ -18,9 +19,6 @@ CATALOG: Final = "table:"
 
 _PART: Final = r'(?:[^\W\d][\w$]*|"[^"]+"|`[^`]+`|\[[^\]]+\])'
 _TABLE: Final = re.compile(rf"{_PART}(?:\.{_PART})*")
-_SECRET: Final = re.compile(r"(?i)pass|pwd|secret|token|credential|key")
-_IN_URL: Final = re.compile(r"[?;&]([^=?;&]+)=([^?;&]*)")
-_START: Final = re.compile(r"jdbc:(?:[\w-]+:)*(?://)?")
 _OURS: Final = ("url", "dbtable", "query")
 
 
@@ -36,23 +34,11 @@ class Jdbc:
     @property
     def shown(self) -> str:
         """What to call it."""
-        return f"{_without_secrets(self.url)} ({self.table or 'a query'})"
+        return f"{secrets.shown(self.url)} ({self.table or 'a query'})"
 
-    def scrubbed(self, text: str) -> str:
-        """A text without what may be a secret."""
-        text = text.replace(self.url, _without_secrets(self.url))
-        for secret in sorted(self._secrets(), key=len, reverse=True):
-            text = text.replace(secret, "…")
-        return text
-
-    def _secrets(self) -> Iterator[str]:
-        for key, value in (*self.properties, *_IN_URL.findall(self.url)):
-            if value and _SECRET.search(key):
-                yield value
-        _, at, _ = self.url.partition("?")[0].rpartition("@")
-        if at:
-            user = self.url.partition("?")[0].rpartition("@")[0]
-            yield re.split("[:/]", _START.sub("", user, count=1), maxsplit=1)[-1]
+    def hide(self) -> None:
+        """Have its secrets kept out of what is told from now on."""
+        secrets.hide(self.url, self.properties)
 
     def __repr__(self) -> str:
         return f"<{self.shown}>"
@@ -69,9 +55,8 @@ class CatalogTable:
         """What to call it."""
         return f"the table {self.name}"
 
-    def scrubbed(self, text: str) -> str:
+    def hide(self) -> None:
         """There is no secret in a name."""
-        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +70,16 @@ class Delta:
         """What to call it."""
         return self.path
 
-    def scrubbed(self, text: str) -> str:
+    def hide(self) -> None:
         """There is no secret in a path."""
-        return text
 
 
 External: TypeAlias = Jdbc | CatalogTable | Delta
+
+
+def is_url(text: str) -> bool:
+    """Whether a text is a URL of a database."""
+    return text.lstrip()[: len(JDBC)].lower() == JDBC
 
 
 def jdbc(
@@ -107,9 +96,9 @@ def jdbc(
     `connect(conf={"spark.jars": "driver.jar"})`.
 
     >>> jdbc("jdbc:postgresql://ann:sesame@db.example/shop?ssl=true", "sales")
-    <jdbc:postgresql://db.example/shop (sales)>
+    <jdbc:postgresql://db.example (sales)>
     """
-    if not url.startswith(JDBC):
+    if not is_url(url):
         raise error("C050", "the URL of a database starts with `jdbc:`", help=_EXAMPLE)
     if (table is None) == (query is None):
         raise error("C050", "name a table of the database, or give a query", help=_EXAMPLE)
@@ -140,9 +129,11 @@ def named(text: str, relation: str, environment: Mapping[str, str]) -> External 
     """
     if text.startswith(CATALOG):
         return table(text.removeprefix(CATALOG))
-    if not text.startswith(JDBC):
+    if not is_url(text):
         return None
-    url, _, name = text.partition("#")
+    url, _, name = text.rpartition("#") if "#" in text else (text, "", "")
+    if name and not _TABLE.fullmatch(name):  # it may be part of a password: it is not told
+        raise error("C050", "what follows the last `#` is no name of a table", help=_SPELLED)
     found = {
         key: environment[variable]
         for key, variable in (("user", "CALADAN_JDBC_USER"), ("password", "CALADAN_JDBC_PASSWORD"))
@@ -151,15 +142,8 @@ def named(text: str, relation: str, environment: Mapping[str, str]) -> External 
     return jdbc(url, name or relation, properties=found)
 
 
+_SPELLED: Final = "as in jdbc:postgresql://host/database#sales; a `#` of the URL is written %23"
 _EXAMPLE: Final = 'as in jdbc("jdbc:postgresql://host/database", "sales", properties={…})'
-
-
-def _without_secrets(url: str) -> str:
-    """A URL without parameters, and without a user and a password before the host."""
-    address = re.split("[?;]", url, maxsplit=1)[0]
-    _, at, host = address.rpartition("@")
-    start = _START.match(address)
-    return f"{start[0]}{host}" if at and start else address
 
 
 def _text(value: object) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from caladan.data import output
+from caladan.data.secrets import scrubbed
 from caladan.data.source import suffix
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _with_spark(
         if mode == "error" and "ALREADY_EXISTS" in str(problem):
             output.check_mode(path, mode, exists=True)
         first = str(problem).partition("\n")[0]
-        raise output.cannot_write(path, first) from problem
+        raise output.cannot_write(path, scrubbed(first)) from None
 
 
 def _as_text(frame: Any, *, tabbed: bool) -> Any:

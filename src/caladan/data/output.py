@@ -23,7 +23,7 @@ from typing import Final, TextIO, cast
 
 import pyarrow as pa
 
-from caladan.data.external import CatalogTable, Delta, External, Jdbc
+from caladan.data.external import CatalogTable, Delta, External, Jdbc, named
 from caladan.data.source import suffix
 from caladan.errors import CaladanError, Place, error
 from caladan.program import Value
@@ -62,7 +62,7 @@ def elsewhere(path: object, format: str | None) -> External | None:
     """The table elsewhere that is meant, None if it is a file or a folder."""
     if isinstance(path, Jdbc | CatalogTable | Delta):
         return path
-    return Delta(str(path)) if format == "delta" else None
+    return Delta(str(path)) if format == "delta" else named(str(path), "", os.environ)
 
 
 def write(table: pa.Table, path: Path, format: str, mode: str, *, header: bool = False) -> None:

@@ -178,7 +178,9 @@ def _elsewhere(relation: str, data: object, format: str | None) -> External | No
         if not _is_uri(path):
             _check_there(relation, path)
         return Delta(path)
-    return named(data, relation, os.environ) if isinstance(data, str) else None
+    if isinstance(data, str | os.PathLike):
+        return named(os.fspath(cast("str | os.PathLike[str]", data)), relation, os.environ)
+    return None
 
 
 def _ending(relation: str, path: str) -> str:

@@ -19,7 +19,7 @@ from caladan.data.schema import ARROW, DECIMAL, SPARK, decimal_type
 from caladan.data.source import Source, source
 from caladan.engines.interface import Table
 from caladan.engines.spark.connect import is_connect
-from caladan.engines.spark.failures import first_line, quietly
+from caladan.engines.spark.failures import first_line, quietly, said
 from caladan.engines.spark.session import beside, created, moved
 from caladan.errors import Source as Written
 from caladan.language.rasql.script import Hint
@@ -191,7 +191,7 @@ class SqlTable:
 
 
 def _message(problem: BaseException) -> str:
-    return first_line(str(problem))
+    return first_line(said(problem))
 
 
 def _type(spelled: str) -> Type | None:

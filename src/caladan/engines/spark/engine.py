@@ -19,7 +19,7 @@ from caladan.engines.spark import connect, plans, sources
 from caladan.engines.spark.attend import Attended, Cancelled, TimeOver, new_tag
 from caladan.engines.spark.choice import STRATEGIES
 from caladan.engines.spark.cliques import Cliques
-from caladan.engines.spark.failures import diagnosed
+from caladan.engines.spark.failures import SparkSaid, diagnosed
 from caladan.engines.spark.runs import Workspace
 from caladan.engines.spark.session import adopt, child
 from caladan.engines.spark.shuffled import Shuffled
@@ -168,7 +168,7 @@ class SparkEngine:
         try:
             return Attended(connect.jobs(self._child), work, stopping, tag).run(deadline)
         except (PySparkException, Py4JError, Cancelled) as problem:
-            raise diagnosed(problem, rules) from problem
+            raise diagnosed(problem, rules) from SparkSaid(problem)
 
 
 def _tell_reading(store: Mapping[str, SparkTable], events: Events) -> None:

@@ -18,7 +18,7 @@ from caladan.data.external import CatalogTable, Delta, External, Jdbc
 from caladan.data.output import cannot_write, check_mode
 from caladan.data.problems import cannot_read, not_found
 from caladan.data.source import Source
-from caladan.engines.spark.failures import first_line, quietly
+from caladan.engines.spark.failures import first_line, quietly, said
 from caladan.engines.spark.fields import from_text
 from caladan.engines.spark.types import OUTSIDE
 from caladan.errors import CaladanError, error
@@ -50,6 +50,7 @@ def opened(relation: str, source: Source, session: SparkSession) -> Source:
     """A source that lives elsewhere as a DataFrame; no row has been read yet."""
     place = source.place
     assert place is not None
+    place.hide()
     try:
         with quietly():
             return replace(source, kind="spark", data=_frame(place, session))
@@ -59,7 +60,7 @@ def opened(relation: str, source: Source, session: SparkSession) -> Source:
 
 def unreadable(relation: str, place: External, problem: BaseException) -> CaladanError:
     """What Spark said about a table that it cannot read."""
-    text = str(problem)
+    text = said(problem)
     if any(mark in text for mark in _ABSENT):
         return not_found(relation, place.shown, what="no such table")
     return cannot_read(relation, place.shown, *_reason(place, text))
@@ -72,11 +73,12 @@ def write(relation: Any, place: External, format: str | None, mode: str, session
         raise error("C050", "a query cannot be written to", help="name a table")
     if format is not None and not isinstance(place, CatalogTable):
         raise error("C050", f"{place.shown} has its own format, not {format!r}")
+    place.hide()
     try:
         with quietly():
             _save(relation.spark(session).write.mode(mode), place, format)
     except (PySparkException, Py4JError) as problem:
-        text = str(problem)
+        text = said(problem)
         if mode == "error" and any(mark in text for mark in _PRESENT):
             check_mode(place.shown, mode, exists=True)
         reason, help = _reason(place, text)
@@ -149,4 +151,4 @@ def _reason(place: External, text: str) -> tuple[str, str | None]:
         return "no driver for this database", _DRIVER
     if isinstance(place, Delta) and any(mark in text for mark in _NO_SOURCE):
         return "this Spark session has no Delta", _DELTA
-    return place.scrubbed(first_line(text)), None
+    return first_line(text), None

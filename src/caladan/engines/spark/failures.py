@@ -3,7 +3,8 @@
 Rules mark what they raise: `marked(code, number)` is the text of an error that a Spark expression
 raises, and `diagnosed` finds it again in the exception that comes out of Spark, however deep.
 Anything else is C044 with the first line that means something. Nobody sees a Java stack trace,
-also not in what PySpark logs of its own accord: `quietly` keeps it from that.
+also not in what PySpark logs of its own accord: `quietly` keeps it from that. `--debug` shows it,
+as the cause of the diagnostic (`SparkSaid`). Neither has secrets of databases.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Final
 from pyspark.logger import PySparkLogger
 
 from caladan.analysis.core import CoreRule
+from caladan.data.secrets import scrubbed
 from caladan.engines.problems import division_by_zero, overflow
 from caladan.errors import CaladanError, Diagnostic, error
 
@@ -39,12 +41,12 @@ def marked(code: str, rule: CoreRule) -> str:
 
 def is_bad_row(problem: BaseException) -> bool:
     """Whether reading stopped at a row that needs a closer look."""
-    return BAD_ROW in str(problem)
+    return BAD_ROW in said(problem)
 
 
 def diagnosed(problem: BaseException, rules: Iterable[CoreRule] = ()) -> CaladanError:
     """An exception of Spark's as a diagnostic."""
-    text = str(problem)
+    text = said(problem)
     mark = _MARK.search(text)
     if mark is not None:
         rule = next((r for r in rules if r.number == int(mark.group(2))), None)
@@ -52,6 +54,13 @@ def diagnosed(problem: BaseException, rules: Iterable[CoreRule] = ()) -> Caladan
             make = division_by_zero if mark.group(1) == "C040" else overflow
             return CaladanError(make(rule))
     return CaladanError(Diagnostic("C044", f"Spark failed: {first_line(text)}", help=_HELP))
+
+
+class SparkSaid(Exception):
+    """All that Spark said, but for secrets: what `--debug` shows."""
+
+    def __init__(self, problem: BaseException) -> None:
+        super().__init__(scrubbed(said(problem)))
 
 
 def cannot_start(problem: BaseException, said: str) -> CaladanError:
@@ -95,6 +104,12 @@ def quietly() -> Generator[None]:
         _QUIET.depth -= 1
 
 
+def said(problem: BaseException) -> str:
+    """The text of an exception of Spark's; the JVM is asked for it, and Py4J logs no word of it."""
+    with quietly():
+        return str(problem)
+
+
 def first_line(text: str) -> str:
     """The first line of an exception's text that means something to a person."""
     for line in text.splitlines():
@@ -102,5 +117,5 @@ def first_line(text: str) -> str:
         if told and not _TRACE.match(line) and not told.endswith(_WAITED):
             for prefix in (_CLASS, _TASK, _CLASS):
                 told = prefix.sub("", told, count=1)
-            return told or line.strip()
+            return scrubbed(told or line.strip())
     return "no reason given"

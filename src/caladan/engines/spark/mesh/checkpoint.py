@@ -32,6 +32,7 @@ from caladan.engines.spark.mesh import shelves
 from caladan.engines.spark.mesh.fingerprint import FORMAT
 from caladan.engines.spark.mesh.shelves import Shelf
 from caladan.engines.spark.staging import opened
+from caladan.errors import without_user
 from caladan.events import plain
 
 _MAGIC: Final = b"caladan checkpoint %d\n" % FORMAT
@@ -39,7 +40,6 @@ _LENGTH: Final = struct.Struct("<q")
 _DIGEST: Final = 32
 _CHUNK: Final = 8 << 20  # bytes that are written or read between two heartbeats
 _NAME: Final = re.compile(r"(\d+)-([0-9a-f]{16})-(\d+)of(\d+)\.saved")
-_SECRETS: Final = re.compile(r"//[^/@\s]*@")
 _FOLDER: Final = re.compile(r"caladan-[0-9a-f]{64}")
 FAILURES: Final = (OSError, ValueError, NotImplementedError)
 """What file systems raise: a disk that is full, a name they do not like."""
@@ -134,7 +134,7 @@ class Files:
         try:
             data = self._bytes(saved, part)
         except FAILURES as problem:
-            raise Damaged(f"it cannot be read: {shown(str(problem))}") from problem
+            raise Damaged(f"it cannot be read: {without_user(str(problem))}") from problem
         if not data.startswith(_MAGIC):
             raise Damaged("it is no checkpoint of this version")
         content = memoryview(data)[:-_DIGEST]
@@ -178,15 +178,6 @@ class Files:
 
     def _uri(self, saved: Saved, part: int) -> str:
         return f"{self.folder}/{saved.round:09}-{saved.attempt}-{part}of{saved.tasks}.saved"
-
-
-def shown(text: str) -> str:
-    """A URI, or a text about it, without user names and passwords.
-
-    >>> shown("cannot reach s3://key:secret@bucket/saved")
-    'cannot reach s3://bucket/saved'
-    """
-    return _SECRETS.sub("//", text)
 
 
 def folder_of(fingerprint: str) -> str:

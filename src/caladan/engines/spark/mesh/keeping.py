@@ -14,10 +14,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from caladan.engines.spark.mesh.checkpoint import FAILURES, Damaged, Files, Saved, State, shown
+from caladan.engines.spark.mesh.checkpoint import FAILURES, Damaged, Files, Saved, State
 from caladan.engines.spark.mesh.messages import Exchange, Saving
 from caladan.engines.spark.mesh.part import Part
 from caladan.engines.spark.mesh.rounds import Bounds
+from caladan.errors import without_user
 
 _SHARE: Final = 10  # times as long as they save do tasks work
 _ANSWER: Final = struct.Struct("<?q")
@@ -69,7 +70,7 @@ class Keeper:
             self._files.write(saved, part.me, state, part.saved())
         except FAILURES as problem:
             self._cannot = True
-            self._lost(f"nothing is saved from round {number} on: {shown(str(problem))}")
+            self._lost(f"nothing is saved from round {number} on: {without_user(str(problem))}")
             return
         # Whatever was saved before is there in whole: all have sent a message since.
         for each in self._known:

@@ -17,6 +17,7 @@ from caladan.engines.spark.mesh import checkpoint, job
 from caladan.engines.spark.strategies import CannotServe, Context
 from caladan.engines.spark.table import SparkTable
 from caladan.engines.spark.tasks.job import tables, work_on
+from caladan.errors import without_user
 from caladan.events import Events
 
 _SAID: Final = re.compile(r"^(?:caladan\.[\w.]+|\w+Error): .+$", re.MULTILINE)
@@ -66,8 +67,8 @@ def _prepare(folder: str) -> None:
     except checkpoint.FAILURES as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
         raise cannot_write(
-            checkpoint.shown(folder),
-            checkpoint.shown(first_line(reason)),
+            without_user(folder),
+            first_line(reason),
             "a checkpoint needs a folder that the driver and all executors can write to",
         ) from None
 
