@@ -1,4 +1,4 @@
-"""What users hand to a session, read and checked: programs, parameters, limits."""
+"""What users hand to a session, read and checked: programs and parameters."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from caladan.errors import Place, Source, error
-from caladan.language import detect, parse
+from caladan.language import detect, parse, parse_goal
 from caladan.objects import Objects
-from caladan.options import Options
-from caladan.program import Program, Type, Value
+from caladan.program import Goal, Program, Type, Value
 from caladan.values import fit
 
 if TYPE_CHECKING:
@@ -43,15 +42,31 @@ def program(
     What is written in RaSQL is a Script, all else a Program.
     """
     if not isinstance(given, str | os.PathLike):
-        return given
+        return _ready(given)
     if isinstance(given, os.PathLike) or _is_file(given) or _LOOKS_LIKE_A_PATH.fullmatch(given):
         name = os.fspath(given)
         return _parsed(_text(name), name, language)
     return _parsed(given, UNNAMED, language)
 
 
+def _ready(given: object) -> Program | Script:
+    """A program that was read before; C050 for what is none."""
+    if isinstance(given, Program):
+        return given
+    from caladan.language.rasql.script import Script
+
+    if isinstance(given, Script):
+        return given
+    raise error(
+        "C050",
+        f"a program is text, or the path of a file, not a {type(given).__name__}",
+        help="use pathlib.Path for a path, and decode bytes first",
+    )
+
+
 def script(text: str) -> Script:
     """The Script of a RaSQL text."""
+    check_text("a query", text)
     found = _parsed(text, UNNAMED, "rasql")
     assert not isinstance(found, Program)
     return found
@@ -74,9 +89,30 @@ def title(program: Program | Script) -> str:
     return "Caladan plan" if name == UNNAMED else name
 
 
-def values(params: Mapping[str, object] | None, objects: Objects) -> dict[str, Value]:
+def values(params: object, objects: Objects) -> dict[str, Value]:
     """Parameters as values of the language; what no other type holds is one of `objects`."""
-    return {name: _value(name, given, objects) for name, given in (params or {}).items()}
+    if params is not None and not isinstance(params, Mapping):
+        raise error(
+            "C050",
+            f"params must map names to values, not be a {type(params).__name__}",
+            help='for example {"start": 1}',
+        )
+    named = cast("Mapping[object, object]", params or {})
+    for name in named:
+        check_text("the name of a parameter", name)
+    return {str(name): _value(str(name), value, objects) for name, value in named.items()}
+
+
+def goal(text: str) -> Goal:
+    """The goal that a text asks."""
+    check_text("a goal", text)
+    return parse_goal(text)
+
+
+def check_text(what: str, given: object) -> None:
+    """C050 unless something is text."""
+    if not isinstance(given, str):
+        raise error("C050", f"{what} is text, not a {type(given).__name__}")
 
 
 def opened(relation: str, source: Data, engine: Engine) -> Data:
@@ -91,42 +127,6 @@ def opened(relation: str, source: Data, engine: Engine) -> Data:
     from caladan.engines.spark import external
 
     return external.opened(relation, source, session)
-
-
-def options(
-    max_rounds: int | None,
-    max_facts: int | None,
-    timeout: float | None,
-    permissive: bool,
-    strategy: str | None,
-    memory: int | None = None,
-    search: str | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-) -> Options:
-    """Options with limits that make sense."""
-    limits = {
-        "max_rounds": max_rounds, "max_facts": max_facts, "timeout": timeout, "memory": memory
-    }  # fmt: skip
-    for name, limit in limits.items():
-        if limit is not None and limit <= 0:
-            raise error("C050", f"{name} must be greater than 0, not {limit}")
-    if search is not None:
-        from caladan.search.grades import grade_named
-
-        grade_named(search)
-    folder = None if checkpoint is None else _folder(checkpoint)
-    return Options(
-        max_rounds, max_facts, timeout, permissive, strategy,
-        memory=memory, search=search, checkpoint=folder,
-    )  # fmt: skip
-
-
-def _folder(given: str | os.PathLike[str]) -> str:
-    """A URI as it is, a path in full: tasks have other working directories."""
-    text = os.fspath(given)
-    if not text:
-        raise error("C050", "checkpoint must name a folder")
-    return text if "://" in text else str(Path(text).expanduser().absolute())
 
 
 def _is_file(text: str) -> bool:

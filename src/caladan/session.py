@@ -19,17 +19,16 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from caladan import inputs
 from caladan.analysis.parameters import parameters
 from caladan.engines import interface
 from caladan.engines.interface import Engine, Table
-from caladan.errors import Diagnostic, Diagnostics, error
+from caladan.errors import Diagnostic, Diagnostics, did_you_mean, error
 from caladan.events import Events, Several
-from caladan.language import parse_goal
 from caladan.link import Definitions, undeclared
-from caladan.options import Options
+from caladan.options import Options, RunOptions, checked
 from caladan.pipeline import Compiled, compile_program
 from caladan.program import Atom, Goal, Program, Value
 from caladan.result import CaladanWarning, Relation, Result, Stopped
@@ -96,6 +95,7 @@ class Session:
         from caladan.data.source import source
 
         self._check_open()
+        inputs.check_text("the name of a relation", name)
         given = source(name, data, format=format, delimiter=delimiter, header=header)
         given = inputs.opened(name, given, self._engine)
         if name not in self._store:
@@ -110,28 +110,29 @@ class Session:
         params: Mapping[str, object] | None = None,
         *,
         language: str | None = None,
-        max_rounds: int | None = None,
-        max_facts: int | None = None,
-        timeout: float | None = None,
-        permissive: bool = False,
-        strategy: str | None = None,
-        memory: int | None = None,
-        search: str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
+        **options: Unpack[RunOptions],
     ) -> Result:
-        """Run a program, given as text or as the path of a file, and hand out its relations."""
-        options = inputs.options(
-            max_rounds, max_facts, timeout, permissive, strategy, memory, search, checkpoint
-        )
+        """Run a program, given as text or as the path of a file, and hand out its relations.
+
+        The options are max_rounds, max_facts, timeout, memory, permissive, strategy, search and
+        checkpoint.
+        """
+        wanted = checked(options)
         read, values = inputs.program(program, language), inputs.values(params, self._store.objects)
         if isinstance(read, Program):
-            return self._run(read, values, options)
-        return self._run_script(read, values, options)
+            return self._run(read, values, wanted)
+        return self._run_script(read, values, wanted)
 
-    def query(self, goal: str, params: Mapping[str, object] | None = None) -> Relation:
-        """Ask one goal of the rules run so far: `db.query("tc(1, X)")`."""
-        asked = Program(goals=(parse_goal(goal),))
-        return self._run(asked, inputs.values(params, self._store.objects), Options()).answer
+    def query(
+        self,
+        goal: str,
+        params: Mapping[str, object] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Relation:
+        """Ask one goal of the rules run so far: `db.query("tc(1, X)")`; options as for `run`."""
+        wanted = checked(options)
+        asked = Program(goals=(inputs.goal(goal),))
+        return self._run(asked, inputs.values(params, self._store.objects), wanted).answer
 
     def explain(
         self,
@@ -178,10 +179,19 @@ class Session:
             return self._compile(read, values).warnings
         return self._compile_script(read, values)[0].warnings
 
-    def sql(self, query: str, params: Mapping[str, object] | None = None) -> Relation:
-        """Run RaSQL over the session's relations: the answer of the last query."""
+    def sql(
+        self,
+        query: str,
+        params: Mapping[str, object] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Relation:
+        """Run RaSQL over the session's relations: the answer of the last query.
+
+        Options as for `run`.
+        """
+        wanted = checked(options)
         return self._run_script(
-            inputs.script(query), inputs.values(params, self._store.objects), Options()
+            inputs.script(query), inputs.values(params, self._store.objects), wanted
         ).answer
 
     def find(
@@ -383,6 +393,8 @@ def _catalog(program: Program, store: Store) -> dict[str, Any]:
 def _engine(
     engine: str | SparkSession | None, master: str | None, conf: Mapping[str, str] | None
 ) -> Engine:
+    _check_connection(engine, master)
+    settings = _settings(conf)
     if isinstance(engine, str) and engine != "spark" and (master or conf):
         raise error("C050", f"master and conf are for the spark engine, not for {engine}")
     if engine == "reference":
@@ -394,9 +406,35 @@ def _engine(
 
         return EmbeddedEngine()
     if isinstance(engine, str) and engine != "spark":
-        known = "spark, embedded and reference"
-        raise error("C050", f"there is no engine {engine!r}; there are {known}")
+        raise error(
+            "C050",
+            f"there is no engine {engine!r}; there are spark, embedded and reference",
+            help=did_you_mean(engine, ("spark", "embedded", "reference")),
+        )
     from caladan.engines.spark.engine import SparkEngine
 
     session = None if isinstance(engine, str) else engine
-    return SparkEngine(session, master=master, conf=conf)
+    return SparkEngine(session, master=master, conf=settings)
+
+
+def _check_connection(engine: object, master: object) -> None:
+    """C050 for what is no engine, or no master."""
+    is_session = hasattr(engine, "createDataFrame") and not isinstance(engine, type)
+    if not (engine is None or isinstance(engine, str) or is_session):
+        raise error("C050", f"an engine is a name or a SparkSession, not a {type(engine).__name__}")
+    if not (master is None or isinstance(master, str)):
+        raise error("C050", f"master is the URL of a Spark master, not a {type(master).__name__}")
+
+
+def _settings(conf: object) -> dict[str, str]:
+    """Settings of Spark as text, which is what they are; C050 for what cannot be one."""
+    if conf is not None and not isinstance(conf, Mapping):
+        raise error(
+            "C050", f"conf maps names of Spark's settings to values, not a {type(conf).__name__}"
+        )
+    found: dict[str, str] = {}
+    for name, value in cast("Mapping[object, object]", conf or {}).items():
+        if not (isinstance(name, str) and isinstance(value, str | int | float)):
+            raise error("C050", f"conf has {value!r} for {name!r}, which is no setting of Spark's")
+        found[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return found

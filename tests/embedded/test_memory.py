@@ -102,7 +102,7 @@ def test_stats_have_the_bytes_of_relations() -> None:
 
 @pytest.mark.parametrize("memory", [0, -1])
 def test_a_budget_is_positive(memory: int) -> None:
-    with pytest.raises(caladan.CaladanError, match="memory must be greater than 0"):
+    with pytest.raises(caladan.CaladanError, match="memory must be a number of bytes"):
         run(CLOSURE, [(1, 2)], memory=memory)
 
 

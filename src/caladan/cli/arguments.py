@@ -116,10 +116,14 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-facts", type=int, metavar="N", help="facts to derive at most")
     parser.add_argument("--timeout", type=float, metavar="S", help="seconds to run at most")
     parser.add_argument(
-        "--memory", type=_size, metavar="SIZE",
+        "--memory", metavar="SIZE",
         help="bytes of relations to hold in memory (embedded), such as 500m or 4g",
     )  # fmt: skip
     parser.add_argument("--strategy", metavar="NAME", help="force a way of running on Spark")
+    parser.add_argument(
+        "--search", metavar="GRADE",
+        help="guided search for cyclic bodies: jessica, paul, ghanima or leto",
+    )  # fmt: skip
     parser.add_argument(
         "--checkpoint", metavar="DIR",
         help="save recursion on Spark there now and then; the same run goes on from it",
@@ -157,14 +161,6 @@ def _data(text: str) -> tuple[str, str]:
     if is_url(text):
         raise argparse.ArgumentTypeError("name the relation: NAME=jdbc:URL#TABLE")
     return _pair(text)
-
-
-def _size(text: str) -> int:
-    """Bytes; k, m and g are powers of 1024."""
-    number, unit = text.rstrip("kmgKMG"), text[len(text.rstrip("kmgKMG")) :].lower()
-    if not number.isdecimal() or unit not in ("", "k", "m", "g"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 500m or 4g")
-    return int(number) << {"": 0, "k": 10, "m": 20, "g": 30}[unit]
 
 
 def _run(arguments: argparse.Namespace) -> int:

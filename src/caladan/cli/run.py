@@ -55,6 +55,7 @@ def _run(program: Program | Script, arguments: argparse.Namespace, live: Progres
                 memory=arguments.memory,
                 permissive=arguments.permissive,
                 strategy=arguments.strategy,
+                search=arguments.search,
                 checkpoint=arguments.checkpoint,
             )
         except Stopped as stopped:

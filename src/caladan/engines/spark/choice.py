@@ -14,8 +14,6 @@ from caladan.delta.program import DeltaClique, DeltaRule
 from caladan.operators.tree import AntiJoin, Cut, Join, Operator, Scan, Unit
 from caladan.program import Aggregate, Constant, Expression, Variable
 
-STRATEGIES: Final = ("single", "cubed", "pivoted", "meshed", "frame")
-
 SMALL_INPUTS: Final = 2_000_000
 """Facts in all inputs together up to which one task evaluates a program by itself."""
 

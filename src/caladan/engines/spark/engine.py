@@ -17,7 +17,6 @@ from caladan.engines.interface import Stopped, Table
 from caladan.engines.problems import interrupted, limit
 from caladan.engines.spark import connect, plans, sources
 from caladan.engines.spark.attend import Attended, Cancelled, TimeOver, new_tag
-from caladan.engines.spark.choice import STRATEGIES
 from caladan.engines.spark.cliques import Cliques
 from caladan.engines.spark.failures import SparkSaid, diagnosed
 from caladan.engines.spark.runs import Workspace
@@ -25,7 +24,6 @@ from caladan.engines.spark.session import adopt, child
 from caladan.engines.spark.shuffled import Shuffled
 from caladan.engines.spark.staging import Staging
 from caladan.engines.spark.table import SparkTable
-from caladan.errors import error
 from caladan.events import Events
 from caladan.options import Options
 from caladan.program import Column
@@ -87,12 +85,6 @@ class SparkEngine:
         events: Events,
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program."""
-        if options.strategy not in (None, *STRATEGIES):
-            raise error(
-                "C050",
-                f"there is no strategy {options.strategy!r}",
-                help=f"there are {', '.join(STRATEGIES)}",
-            )
         started, clock = time.perf_counter(), time.monotonic()
         events.run_started(self.name, len(program.cliques))
         tables = cast("Mapping[str, SparkTable]", store)
