@@ -1,15 +1,19 @@
 """The line between driver and tasks: who may call, what is heard, how a job is stopped."""
 
+import os
+import resource
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
+from contextlib import ExitStack, suppress
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from caladan.engines.spark import strangers
 from caladan.engines.spark.control import Address, Control, Line, Message, Peer
 from caladan.engines.spark.tasks.relay import Relay
 
@@ -89,6 +93,146 @@ def test_who_does_not_know_the_key_is_not_heard() -> None:
             with suppress(ConnectionError):  # what being hung up on may look like
                 assert stranger.recv(1 << 16) == b""
     assert heard.messages == []
+
+
+@pytest.fixture
+def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strangers, "PATIENCE", 0.3)
+
+
+def test_strangers_have_one_span_of_time(short_patience: None) -> None:
+    with (
+        Control(HERE, Heard()) as control,
+        socket.create_connection((HERE, control.address.port)) as stranger,
+    ):
+        started = time.monotonic()
+        stranger.settimeout(5)
+        assert len(stranger.recv(32)) == 32
+        with suppress(ConnectionError):
+            while time.monotonic() - started < 3 and not received(stranger):
+                stranger.send(b"x")
+        assert 0.2 < time.monotonic() - started < 1.5
+
+
+def received(connection: socket.socket) -> bool:
+    """Whether the other end has hung up."""
+    connection.settimeout(0.02)
+    try:
+        return connection.recv(1) == b""
+    except TimeoutError:
+        return False
+
+
+def test_tasks_get_through_among_many_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strangers, "MOST", 4)
+    heard = Heard()
+    with Control(HERE, heard) as control, ExitStack() as stack:
+        for i in range(100):
+            stack.enter_context(socket.create_connection((HERE, control.address.port), 5))
+            if i % 25 == 0:
+                line = Line.connect(control.address, {"part": i})
+                line.send({"round": i})
+                line.close()
+        started = time.monotonic()
+        control.drain(5)
+        assert time.monotonic() - started < 2  # strangers are not waited for
+    assert [m["round"] for _, m in heard.messages if "round" in m] == [0, 25, 50, 75]
+
+
+def test_a_task_that_was_hung_up_on_calls_again() -> None:
+    with Control(HERE, Heard()) as control, socket.create_server((HERE, 0)) as door:
+
+        def crowded() -> None:
+            for _ in range(3):
+                door.accept()[0].close()
+            caller, _ = door.accept()
+            driver = socket.create_connection((HERE, control.address.port))
+            with caller, driver:
+                caller.sendall(driver.recv(32))
+                driver.sendall(caller.recv(64))
+                caller.sendall(driver.recv(32))
+                caller.recv(1 << 10)
+
+        thread = threading.Thread(target=crowded)
+        thread.start()
+        address = Address(HERE, door.getsockname()[1], control.address.key)
+        Line.connect(address, {"part": 0}).close()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 200_000,
+        b'{"a":' * 200_000,
+        b'{"n": ' + b"9" * 10_000 + b"}",
+        b"[1]",
+        b"\xff",
+        b"",
+        b"null",
+    ],
+    ids=["lists", "objects", "digits", "list", "bytes", "empty", "null"],
+)
+def test_what_is_no_message_ends_the_call_only(body: bytes) -> None:
+    heard = Heard()
+    with Control(HERE, heard) as control:
+        bad = Line.connect(control.address, {"part": 0})
+        cast("Any", bad)._socket.sendall(struct.pack(">I", len(body)) + body)
+        with pytest.raises(ConnectionError, match="gone"):
+            bad.receive(5)
+        bad.close()
+        good = Line.connect(control.address, {"part": 1})
+        good.send({"ask": 1})
+        assert good.receive(5) == {"answer": 2}
+        good.close()
+        control.drain()
+    assert control.failure is None
+
+
+def test_a_message_that_is_too_long_is_refused_before_it_has_come() -> None:
+    with Control(HERE, Heard()) as control:
+        line = Line.connect(control.address, {"part": 0})
+        cast("Any", line)._socket.sendall(struct.pack(">I", 0xFFFFFFFF))
+        with pytest.raises(ConnectionError, match="gone"):
+            line.receive(5)
+        line.close()
+
+
+def test_a_driver_that_sends_too_much_is_not_listened_to() -> None:
+    ours, theirs = socket.socketpair()
+    line = Line(ours)
+    with theirs:
+        theirs.sendall(struct.pack(">I", 0xFFFFFFFF))
+        with pytest.raises(ConnectionError, match="gone"):
+            line.receive(5)
+    line.close()
+
+
+def test_handles_run_out() -> None:
+    """The driver does not ask again and again, and hears everybody once there are handles."""
+    heard = Heard()
+    held: list[int] = []
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    caller = socket.socket()
+    with Control(HERE, heard) as control, caller:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+            with suppress(OSError):
+                while True:
+                    held.append(os.dup(0))
+            caller.connect((HERE, control.address.port))
+            before = time.process_time()
+            time.sleep(0.5)
+            spent = time.process_time() - before
+        finally:
+            for handle in held:
+                os.close(handle)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert spent < 0.25
+        line = Line.connect(control.address, {"part": 0})
+        line.send({"ask": 1})
+        assert line.receive(5) == {"answer": 2}
+        line.close()
 
 
 def test_a_driver_that_does_not_know_the_key_is_not_believed() -> None:

@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,8 @@ def test_strangers_and_tasks_of_other_attempts_stay_outside() -> None:
     def intrude() -> None:
         with socket.create_connection((doors[0].host, doors[0].port)) as stranger:
             stranger.sendall(b"GET / HTTP/1.0\r\n\r\n" + bytes(64))
-            stranger.recv(64)
+            with suppress(ConnectionError):  # what being hung up on may look like
+                assert stranger.recv(64) == b""
         with pytest.raises(PeerLost):
             intruder.meet(1, stale, KEY, 5)
         with pytest.raises(PeerLost):

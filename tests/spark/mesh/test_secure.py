@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.mesh.test_links import KEY, mesh
+from tests.spark.mesh.test_strangers import assert_connected, besieged, met, slow
 
 import caladan
 from caladan.engines.spark.mesh import certificate, job
@@ -35,6 +36,14 @@ def identity(spark: SparkSession) -> Identity:
 def other(spark: SparkSession) -> Identity:
     """Made in the same way for somebody else."""
     return certificate._new(spark.sparkContext._jvm)
+
+
+def shaken(secure: Secure, connection: socket.socket, *, called: bool) -> ssl.SSLSocket:
+    """A connection after the handshake."""
+    safe = secure.wrapped(connection, called=called)
+    safe.do_handshake()
+    secure.check(safe)
+    return safe
 
 
 @pytest.mark.parametrize("tasks", [2, 3])
@@ -87,13 +96,13 @@ def test_nobody_else_can_read_it(identity: Identity) -> None:
 
     def receive() -> None:
         other.settimeout(10)
-        with Secure(identity).called(other) as connection:
+        with shaken(Secure(identity), other, called=True) as connection:
             found.append(connection.recv(100))
 
     threads.append(threading.Thread(target=receive))
     for thread in threads:
         thread.start()
-    with Secure(identity).calling(ours) as connection:
+    with shaken(Secure(identity), ours, called=False) as connection:
         connection.sendall(b"a fact that is nobody's business")
         assert connection.version() == "TLSv1.3"
     for thread in threads:
@@ -132,6 +141,15 @@ def test_strangers_stay_outside(identity: Identity, other: Identity) -> None:
     ends = [end for links in found for end in links if end is not None]
     assert len(ends) == 2
     for each in (*ends, *doorways, intruder):
+        each.close()
+
+
+def test_tasks_meet_among_strangers(identity: Identity) -> None:
+    """Strangers who keep their handshake going take no time from the tasks'."""
+    doorways = [Doorway("127.0.0.1", 3) for _ in range(3)]
+    with besieged([each.door.port for each in doorways], slow, 8):
+        assert_connected(met(doorways, secure=Secure(identity)))
+    for each in doorways:
         each.close()
 
 

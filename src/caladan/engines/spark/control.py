@@ -7,7 +7,7 @@ behind its length; nothing that arrives is ever executed.
 Both ends prove that they know the key of the job, which Spark brings to the tasks with the work:
 each answers the other's random challenge with an HMAC. What is said after that is neither
 encrypted nor signed, as little as Spark's own traffic is by default; it holds numbers and names of
-relations, no facts.
+relations, no facts. Who has proved nothing yet is a stranger, with little time (strangers.py).
 
     driver                                      task
     with Control(host, heard) as control:       line = Line.connect(address, {"part": 3})
@@ -25,12 +25,14 @@ import selectors
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeAlias, cast
 
+from caladan.engines.spark.strangers import Strangers
 from caladan.events import plain
 
 Message: TypeAlias = dict[str, Any]
@@ -40,7 +42,18 @@ _NONCE: Final = 32
 _PROOF: Final = 32
 _LENGTH: Final = struct.Struct(">I")
 _LONGEST: Final = 64 << 20  # bytes of a message; a longer one is no message of ours
-_PATIENCE: Final = 10.0  # seconds for a handshake, or for a message to be taken
+_PATIENCE: Final = 10.0  # seconds for a task to get through, or for a message to be taken
+_AGAIN: Final = 0.05  # seconds until a task that was hung up on calls again
+_REFUSALS: Final = 3  # calls that end after the proof: it is wrong, or there was no time to read it
+_NO_MESSAGE: Final = (ValueError, RecursionError)  # what reading JSON raises, if it is none of ours
+
+
+class _HungUp(ConnectionError):
+    """The other end hung up."""
+
+
+class _Refused(ConnectionError):
+    """The other end hung up once it had our proof, or while that was on its way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +96,7 @@ class Control:
         self._listener = socket.create_server((bind or host, 0), backlog=128)
         self._waker, self._wake = socket.socketpair()
         self._selector = selectors.DefaultSelector()
+        self._strangers = Strangers(self._listener, self._selector, self._hang_up)
         self._lock = threading.Lock()
         self._gone = threading.Condition(self._lock)
         self._is_stopping = False
@@ -91,7 +105,6 @@ class Control:
         self._thread = threading.Thread(target=self._listen, name="caladan-control", daemon=True)
 
     def __enter__(self) -> Control:
-        self._selector.register(self._listener, selectors.EVENT_READ)
         self._selector.register(self._waker, selectors.EVENT_READ)
         self._thread.start()
         return self
@@ -114,28 +127,35 @@ class Control:
     def drain(self, timeout: float = 1.0) -> None:
         """Wait until every task has hung up: what they said last may still be on its way."""
         with self._lock:
-            self._gone.wait_for(lambda: not self._peers, timeout)
+            self._gone.wait_for(lambda: not any(p.is_known for p in self._peers.values()), timeout)
 
     def _listen(self) -> None:
         while True:
-            for key, _ in self._selector.select():
+            for key, _ in self._selector.select(self._strangers.wait()):
                 if key.fileobj is self._waker:
                     return
                 if key.fileobj is self._listener:
                     self._accept()
-                else:
+                elif key.fileobj in self._peers:  # else it was hung up on meanwhile
                     self._read(cast("socket.socket", key.fileobj))
+            self._strangers.attend()
 
     def _accept(self) -> None:
-        with suppress(OSError):
-            connection, _ = self._listener.accept()
+        connection = self._strangers.accept()
+        if connection is None:
+            return
+        try:
             connection.settimeout(_PATIENCE)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             peer = Peer(connection)
             connection.sendall(peer.nonce)
-            with self._lock:
-                self._peers[connection] = peer
-            self._selector.register(connection, selectors.EVENT_READ)
+        except OSError:  # it is gone already
+            connection.close()
+            return
+        with self._lock:
+            self._peers[connection] = peer
+        self._selector.register(connection, selectors.EVENT_READ)
+        self._strangers.add(connection)
 
     def _read(self, connection: socket.socket) -> None:
         peer = self._peers[connection]
@@ -143,14 +163,18 @@ class Control:
             received = connection.recv(1 << 16)
             peer.buffer += received
             ok = bool(received) and (peer.is_known or self._shake(peer)) and self._take(peer)
-        except (OSError, ValueError):
+        except (OSError, *_NO_MESSAGE):
             ok = False
         if not ok:
-            self._selector.unregister(connection)
-            with self._lock:
-                del self._peers[connection]
-                self._gone.notify_all()
-            connection.close()
+            self._strangers.discard(connection)
+            self._hang_up(connection)
+
+    def _hang_up(self, connection: socket.socket) -> None:
+        self._selector.unregister(connection)
+        with self._lock:
+            del self._peers[connection]
+            self._gone.notify_all()
+        connection.close()
 
     def _shake(self, peer: Peer) -> bool:
         """The task's challenge and proof; False if the proof is wrong."""
@@ -161,8 +185,9 @@ class Control:
         if not hmac.compare_digest(proof, _proof(key, b"task", peer.nonce, theirs)):
             return False
         del peer.buffer[: _NONCE + _PROOF]
-        peer.connection.sendall(_proof(key, b"driver", theirs, peer.nonce))
         peer.is_known = True
+        self._strangers.discard(peer.connection)
+        peer.connection.sendall(_proof(key, b"driver", theirs, peer.nonce))
         return True
 
     def _take(self, peer: Peer) -> bool:
@@ -171,15 +196,11 @@ class Control:
             return len(peer.buffer) < _NONCE + _PROOF
         while len(peer.buffer) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(peer.buffer)
-            if length > _LONGEST:
-                return False
-            if len(peer.buffer) < _LENGTH.size + length:
+            if len(peer.buffer) < _LENGTH.size + _checked(length):
                 break
-            message = json.loads(peer.buffer[_LENGTH.size : _LENGTH.size + length])
+            message = _message(peer.buffer[_LENGTH.size : _LENGTH.size + length])
             del peer.buffer[: _LENGTH.size + length]
-            if not isinstance(message, dict):
-                return False
-            self._tell(peer, cast("Message", message))
+            self._tell(peer, message)
         return True
 
     def _tell(self, peer: Peer, message: Message) -> None:
@@ -210,22 +231,43 @@ class Line:
 
     @staticmethod
     def connect(address: Address, hello: Mapping[str, Any]) -> Line:
-        """Call the driver; OSError if it cannot be reached or does not know the key."""
-        connection = socket.create_connection((address.host, address.port), _PATIENCE)
+        """Call the driver; OSError if it cannot be reached or does not know the key.
+
+        If strangers crowd its door, it may take this task for one of them and hang up.
+        """
+        deadline = time.monotonic() + _PATIENCE
+        refused = 0
+        while True:
+            try:
+                line = Line(Line._called(address, deadline))
+            except (_Refused, _HungUp, ConnectionResetError, BrokenPipeError) as problem:
+                refused += isinstance(problem, _Refused)
+                if time.monotonic() > deadline or refused > _REFUSALS:
+                    raise
+                time.sleep(_AGAIN)
+            else:
+                line.send(hello)
+                return line
+
+    @staticmethod
+    def _called(address: Address, deadline: float) -> socket.socket:
+        left = max(deadline - time.monotonic(), 0.001)
+        connection = socket.create_connection((address.host, address.port), left)
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             theirs, ours = _exactly(connection, _NONCE), secrets.token_bytes(_NONCE)
             connection.sendall(ours + _proof(address.key, b"task", theirs, ours))
-            proof = _exactly(connection, _PROOF)
+            try:
+                proof = _exactly(connection, _PROOF)
+            except ConnectionError:
+                raise _Refused("the driver does not know us") from None
             if not hmac.compare_digest(proof, _proof(address.key, b"driver", ours, theirs)):
                 raise ConnectionError("the driver does not know the key of the job")
             connection.settimeout(None)
         except OSError:
             connection.close()
             raise
-        line = Line(connection)
-        line.send(hello)
-        return line
+        return connection
 
     @property
     def is_stopped(self) -> bool:
@@ -263,10 +305,10 @@ class Line:
         self._socket.close()
 
     def _listen(self) -> None:
-        with suppress(OSError, ValueError):
+        with suppress(OSError, *_NO_MESSAGE):
             while True:
                 (length,) = _LENGTH.unpack(_exactly(self._socket, _LENGTH.size))
-                message = json.loads(_exactly(self._socket, min(length, _LONGEST)))
+                message = _message(_exactly(self._socket, _checked(length)))
                 if message.get("stop"):
                     self._stopped.set()
                     with self._lock:
@@ -280,7 +322,21 @@ class Line:
 
 def _framed(message: Mapping[str, Any]) -> bytes:
     body = json.dumps(message, separators=(",", ":"), default=plain).encode()
-    return _LENGTH.pack(len(body)) + body
+    return _LENGTH.pack(_checked(len(body))) + body
+
+
+def _message(body: bytes | bytearray) -> Message:
+    """A message that has come; one of `_NO_MESSAGE` if it is none."""
+    found = json.loads(body)
+    if not isinstance(found, dict):
+        raise ValueError("a message is an object")
+    return cast("Message", found)
+
+
+def _checked(length: int) -> int:
+    if length > _LONGEST:
+        raise ValueError(f"a message of {length} bytes, where {_LONGEST} is the most")
+    return length
 
 
 def _proof(key: bytes, *parts: bytes) -> bytes:
@@ -292,6 +348,6 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     while len(received) < size:
         chunk = connection.recv(min(size - len(received), 1 << 16))
         if not chunk:
-            raise ConnectionError("the other end hung up")
+            raise _HungUp("the other end hung up")
         received += chunk
     return bytes(received)

@@ -37,19 +37,15 @@ class Secure:
         self._caller = _context(identity, ssl.PROTOCOL_TLS_CLIENT)
         self._called = _context(identity, ssl.PROTOCOL_TLS_SERVER)
 
-    def calling(self, connection: socket.socket) -> ssl.SSLSocket:
-        """A connection that this end has opened; its timeout holds for the handshake."""
-        return self._checked(self._caller.wrap_socket(connection))
+    def wrapped(self, connection: socket.socket, *, called: bool) -> ssl.SSLSocket:
+        """A connection that the other end has opened, or this one; the handshake is to come."""
+        context = self._called if called else self._caller
+        return context.wrap_socket(connection, server_side=called, do_handshake_on_connect=False)
 
-    def called(self, connection: socket.socket) -> ssl.SSLSocket:
-        """A connection that the other end has opened."""
-        return self._checked(self._called.wrap_socket(connection, server_side=True))
-
-    def _checked(self, connection: ssl.SSLSocket) -> ssl.SSLSocket:
+    def check(self, connection: ssl.SSLSocket) -> None:
+        """After the handshake: whether the other end is one of us; SSLError if not."""
         if connection.getpeercert(binary_form=True) != self._expected:
-            connection.close()
             raise ssl.SSLError(_FAILED)
-        return connection
 
 
 def _context(identity: Identity, protocol: int) -> ssl.SSLContext:
