@@ -24,7 +24,19 @@ class Events:
         """A clique begins."""
 
     def strategy_declined(self, relations: Sequence[str], strategy: str, reason: str) -> None:
-        """A strategy cannot evaluate a clique; another is tried."""
+        """A strategy cannot evaluate a clique, or need not; another is tried.
+
+        Told before the clique starts, or while it goes.
+        """
+
+    def clique_taken(self, relations: Sequence[str], strategy: str, layouts: Sequence[str]) -> None:
+        """A strategy has evaluated the current clique; how each of its relations is held now."""
+
+    def machine_ran(self, rounds: int) -> None:
+        """So many rounds of the current clique were tiny, and done one fact at a time."""
+
+    def rule_planned(self, rule: int, seed: str | None, steps: Sequence[str]) -> None:
+        """The steps that a rule goes through from now on."""
 
     def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
         """A rule was evaluated; `facts` are those it derived, None where nobody counted."""
@@ -60,8 +72,19 @@ class Events:
     def shuffled(self, size: int) -> None:
         """So many bytes went from one task to another."""
 
-    def relation_held(self, relation: str, facts: int, nbytes: int, spilled: int) -> None:
-        """At the end: how many facts a relation has, its bytes in memory, and those on disk."""
+    def relation_held(
+        self,
+        relation: str,
+        facts: int,
+        nbytes: int,
+        spilled: int,
+        layout: str,
+        arrangements: Sequence[Sequence[str]],
+    ) -> None:
+        """At the end: how many facts a relation has, its bytes in memory, and those on disk.
+
+        `arrangements` are the column orders that were made of it.
+        """
 
     def run_done(self, seconds: float) -> None:
         """The run is over."""
@@ -99,6 +122,15 @@ class Several(Events):
     def strategy_declined(self, relations: Sequence[str], strategy: str, reason: str) -> None:
         self._tell("strategy_declined", relations, strategy, reason)
 
+    def clique_taken(self, relations: Sequence[str], strategy: str, layouts: Sequence[str]) -> None:
+        self._tell("clique_taken", relations, strategy, layouts)
+
+    def machine_ran(self, rounds: int) -> None:
+        self._tell("machine_ran", rounds)
+
+    def rule_planned(self, rule: int, seed: str | None, steps: Sequence[str]) -> None:
+        self._tell("rule_planned", rule, seed, steps)
+
     def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
         self._tell("rule_done", rule, seed, facts, seconds)
 
@@ -130,8 +162,16 @@ class Several(Events):
     def shuffled(self, size: int) -> None:
         self._tell("shuffled", size)
 
-    def relation_held(self, relation: str, facts: int, nbytes: int, spilled: int) -> None:
-        self._tell("relation_held", relation, facts, nbytes, spilled)
+    def relation_held(
+        self,
+        relation: str,
+        facts: int,
+        nbytes: int,
+        spilled: int,
+        layout: str,
+        arrangements: Sequence[Sequence[str]],
+    ) -> None:
+        self._tell("relation_held", relation, facts, nbytes, spilled, layout, arrangements)
 
     def run_done(self, seconds: float) -> None:
         self._tell("run_done", seconds)

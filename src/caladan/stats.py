@@ -27,7 +27,9 @@ class SearchStats:
 class RuleStats:
     """A rule, and the atom whose new facts seed it; `facts` is None where nobody counted.
 
-    `search` is filled where the guided search took the rule's body, which `search=` asks for.
+    `plans` has the steps it went through: one list, or several where facts spoke for another order
+    later on. `search` is filled where the guided search took the rule's body, which `search=` asks
+    for.
     """
 
     rule: int
@@ -37,12 +39,24 @@ class RuleStats:
     facts: int | None = None
     seconds: float = 0.0
     search: list[SearchStats] = field(default_factory=list[SearchStats])
+    plans: list[list[str]] = field(default_factory=list[list[str]])
+
+
+@dataclass(slots=True)
+class DeclinedStats:
+    """A strategy that did not evaluate a clique, and why."""
+
+    strategy: str
+    reason: str
 
 
 @dataclass(slots=True)
 class CliqueStats:
     """Relations evaluated together.
 
+    `layouts` says how each relation was held when the clique was done, on engines that hold them
+    in this process; `declined` which strategies were passed over, and why; `tiny_rounds` how many
+    rounds were so small that they were done one fact at a time.
     `split` is how many values were too frequent for one task, and were shared by all;
     `split_values` shows the first of them, unless tasks encrypt what they send. `resumed` is the
     round at which a checkpoint let them go on, 0 if they started anew; `notes` says what was
@@ -59,6 +73,9 @@ class CliqueStats:
     split: int = 0
     split_values: list[str] = field(default_factory=list[str])
     resumed: int = 0
+    layouts: dict[str, str] = field(default_factory=dict[str, str])
+    declined: list[DeclinedStats] = field(default_factory=list[DeclinedStats])
+    tiny_rounds: int = 0
     notes: list[str] = field(default_factory=list[str])
 
 
@@ -73,12 +90,17 @@ class DataStats:
 
 @dataclass(slots=True)
 class HeldStats:
-    """What a relation takes at the end of a run: bytes in memory, and on disk."""
+    """What a relation takes at the end of a run: bytes in memory, and on disk.
+
+    `arrangements` are the column orders that were made of it, for lookups.
+    """
 
     relation: str
     facts: int
     nbytes: int
     spilled: int
+    layout: str = ""
+    arrangements: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
 
 
 @dataclass(slots=True)
@@ -97,6 +119,9 @@ class Stats(Events):
     data: list[DataStats] = field(default_factory=list[DataStats])
     cliques: list[CliqueStats] = field(default_factory=list[CliqueStats])
     held: list[HeldStats] = field(default_factory=list[HeldStats])
+    _declined: dict[tuple[str, ...], list[DeclinedStats]] = field(
+        default_factory=dict[tuple[str, ...], list[DeclinedStats]], repr=False
+    )  # of cliques that have not started
 
     @property
     def rounds(self) -> int:
@@ -121,7 +146,8 @@ class Stats(Events):
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
         totals = {name: getattr(self, name) for name in ("rounds", "facts", "skipped", "strategy")}
-        return {**asdict(self), **totals}
+        told = {name: value for name, value in asdict(self).items() if not name.startswith("_")}
+        return {**told, **totals}
 
     def __str__(self) -> str:
         lines = [f"{'clique':<32} {'strategy':<10} {'rounds':>7} {'facts':>12} {'seconds':>9}"]
@@ -133,6 +159,11 @@ class Stats(Events):
             )
             for rule in clique.rules:
                 lines += [_rule_line(rule), *map(_search_line, rule.search)]
+                lines += [f"    {'; '.join(steps)}" for steps in rule.plans]
+            lines += map(_layout_line, clique.layouts.items())
+            lines += [f"  not {each.strategy}: {each.reason}" for each in clique.declined]
+            if clique.tiny_rounds:
+                lines.append(f"  {clique.tiny_rounds:,} tiny rounds, one fact at a time")
             if clique.split:
                 lines.append(_split_line(clique))
             if clique.resumed:
@@ -156,7 +187,28 @@ class Stats(Events):
         self.data.append(DataStats(relation, facts, seconds))
 
     def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
-        self.cliques.append(CliqueStats(tuple(relations), recursive, strategy))
+        declined = self._declined.pop(tuple(relations), [])
+        self.cliques.append(CliqueStats(tuple(relations), recursive, strategy, declined=declined))
+
+    def strategy_declined(self, relations: Sequence[str], strategy: str, reason: str) -> None:
+        said = DeclinedStats(strategy, reason)
+        if self.cliques and self.cliques[-1].relations == tuple(relations):
+            self.cliques[-1].declined.append(said)
+        else:
+            self._declined.setdefault(tuple(relations), []).append(said)
+
+    def clique_taken(self, relations: Sequence[str], strategy: str, layouts: Sequence[str]) -> None:
+        clique = self._clique()
+        clique.strategy = strategy
+        clique.layouts = dict(zip(relations, layouts, strict=True))
+
+    def machine_ran(self, rounds: int) -> None:
+        self._clique().tiny_rounds += rounds
+
+    def rule_planned(self, rule: int, seed: str | None, steps: Sequence[str]) -> None:
+        plans = self._rule(rule, seed).plans
+        if list(steps) not in plans:
+            plans.append(list(steps))
 
     def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
         stats = self._rule(rule, seed)
@@ -200,8 +252,17 @@ class Stats(Events):
         clique = self._clique()
         clique.rounds, clique.facts, clique.seconds = rounds, facts, seconds
 
-    def relation_held(self, relation: str, facts: int, nbytes: int, spilled: int) -> None:
-        self.held.append(HeldStats(relation, facts, nbytes, spilled))
+    def relation_held(
+        self,
+        relation: str,
+        facts: int,
+        nbytes: int,
+        spilled: int,
+        layout: str,
+        arrangements: Sequence[Sequence[str]],
+    ) -> None:
+        orders = [tuple(order) for order in arrangements]
+        self.held.append(HeldStats(relation, facts, nbytes, spilled, layout, orders))
 
     def run_done(self, seconds: float) -> None:
         self.seconds += seconds
@@ -237,6 +298,11 @@ def _rule_line(rule: RuleStats) -> str:
     facts = "" if rule.facts is None else f"{rule.facts:,}"
     skipped = f"  {rule.skipped:,} skipped" if rule.skipped else ""
     return f"{name:<32} {'':<10} {rule.evaluated:>7,} {facts:>12} {rule.seconds:>9.3f}{skipped}"
+
+
+def _layout_line(held: tuple[str, str]) -> str:
+    relation, layout = held
+    return f"  {_short(relation, 40)}: {layout}"
 
 
 def _split_line(clique: CliqueStats) -> str:

@@ -13,7 +13,17 @@ from tests.strategies.random_programs import RandomProgram, random_programs
 from caladan import inputs
 from caladan.columns import packed, pool, relation, runs
 from caladan.columns.spill import Space
-from caladan.engines.embedded import aside, memory, planning, plans, shaping, steps, tiny, walk
+from caladan.engines.embedded import (
+    aside,
+    blueprint,
+    memory,
+    planning,
+    plans,
+    shaping,
+    steps,
+    tiny,
+    walk,
+)
 
 
 def nothing(*_: Any) -> None:
@@ -30,7 +40,7 @@ def spill_everything(_: Any, facts: int, relations: memory.Relations) -> None:
 WAYS: dict[str, list[tuple[Any, str, Any]]] = {
     "as it is": [],
     "all rules split that can be": [(planning.Planner, "_is_selective", lambda *_: True)],
-    "shapes": [(shaping, "WORTH_A_SHAPE", 0)],
+    "shapes": [(blueprint, "WORTH_A_SHAPE", 0)],
     "rounds in small chunks": [
         (shaping.Shaping, "shape", nothing),
         (tiny.TinyRounds, "run", lambda *_: (0, 0)),

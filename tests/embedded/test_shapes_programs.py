@@ -10,11 +10,11 @@ from tests.programs.compare import difference
 from tests.programs.corpus import Folder, folders
 
 import caladan
-from caladan.engines.embedded import shapes, shaping
+from caladan.engines.embedded import blueprint, shapes
 
 
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shaping, "WORTH_A_SHAPE", 0)
+    monkeypatch.setattr(blueprint, "WORTH_A_SHAPE", 0)
     monkeypatch.setattr(shapes, "Limits", partial(shapes.Limits, least=0))
 
 

@@ -134,6 +134,8 @@ class BitRows(_Folded):
 
     bits: NDArray[np.uint64]
 
+    form = "bit rows"
+
     @classmethod
     def of(cls, rows: Fold, columns: Fold, bits: NDArray[np.uint64]) -> BitRows:
         """Bit rows, counted."""
@@ -188,6 +190,8 @@ class RangeRows(_Folded):
     bounds: Counts
     ranges: Keys
 
+    form = "ranges"
+
     @classmethod
     def of(cls, rows: Fold, columns: Fold, bounds: Counts, ranges: Keys) -> RangeRows:
         """Ranges, counted."""
@@ -236,6 +240,10 @@ class Swapped:
     arity = 2
 
     @property
+    def form(self) -> str:
+        return f"{self.inner.form}, transposed"
+
+    @property
     def nbytes(self) -> int:
         return self.inner.nbytes
 
@@ -263,6 +271,7 @@ class Distinct:
     words: Words
 
     arity = 1
+    form = "words"
 
     @property
     def nbytes(self) -> int:

@@ -34,6 +34,11 @@ class Layout(Protocol):
         ...
 
     @property
+    def form(self) -> str:
+        """What it is, in a word or two, for stats and explain."""
+        ...
+
+    @property
     def nbytes(self) -> int:
         """The bytes its arrays take."""
         ...

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
-from typing import Final
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from caladan.columns.runs import Arrangement, Run, distinct, subtracted
 from caladan.columns.seen import Bitmap, Seen, WordSet
 from caladan.columns.spill import Space
 from caladan.operators.tree import Version
+
+Orders: TypeAlias = Mapping[frozenset[int], tuple[int, ...]]
 
 _BITMAP_BITS: Final = 31  # of a key, for which a bitmap of all possible facts is made: 256 MB
 _WORTH_A_SET: Final = 1 << 18  # facts derived again before a set of them is kept
@@ -51,10 +54,17 @@ class PackedIndex:
 
 
 class PackedRelation:
-    """Facts of up to 64 bits."""
+    """Facts of up to 64 bits.
 
-    def __init__(self, widths: Sequence[int]) -> None:
+    `orders` has the column orders that others planned for lookups by some columns; where it has
+    none, the columns of a lookup come first, as they stand.
+    """
+
+    form = "packed keys"
+
+    def __init__(self, widths: Sequence[int], orders: Orders = MappingProxyType({})) -> None:
         straight = tuple(range(len(widths)))
+        self._orders = orders
         self.base = Arrangement(Packing(tuple(widths), straight))
         self._others: dict[tuple[int, ...], Arrangement] = {}
         self._behind: dict[tuple[int, ...], list[Run]] = {}
@@ -74,6 +84,11 @@ class PackedRelation:
     def widths(self) -> tuple[int, ...]:
         """The bits of each column."""
         return self.base.packing.widths
+
+    @property
+    def arrangements(self) -> list[tuple[int, ...]]:
+        """The column orders that were made."""
+        return [self.base.packing.order, *self._others]
 
     @property
     def nbytes(self) -> int:
@@ -220,7 +235,7 @@ class PackedRelation:
 
     def repacked(self, widths: Sequence[int]) -> PackedRelation:
         """The same facts with wider columns. Lookups in flight go on with the old runs."""
-        to = PackedRelation(widths)
+        to = PackedRelation(widths, self._orders)
         to.base = self.base.repacked(to.base.packing)
         to._pending = [self.base.packing.moved(k, to.base.packing) for k in self._pending]
         to._pending_keys = self._pending_keys
@@ -273,7 +288,7 @@ class PackedRelation:
         straight = self.base.packing.order
         order = self._order_for(bound)
         if order is None:
-            order = (*sorted(bound), *(c for c in straight if c not in bound))
+            order = self._orders.get(bound) or straight_order(bound, self.arity)
             self._others[order] = Arrangement(Packing(self.widths, order))
             self._behind[order] = list(self.base.runs)
         if order == straight:
@@ -285,6 +300,11 @@ class PackedRelation:
         if with_delta and self.base.delta is not None and arrangement.delta is None:
             arrangement.delta = _moved([self.base.delta], arrangement.packing)
         return arrangement
+
+
+def straight_order(bound: frozenset[int], arity: int) -> tuple[int, ...]:
+    """Some columns first, then the others, both as they stand."""
+    return (*sorted(bound), *(c for c in range(arity) if c not in bound))
 
 
 def _moved(runs: Sequence[Run], to: Packing) -> Run:

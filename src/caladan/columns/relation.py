@@ -7,11 +7,12 @@ when one grows past its width the relation is packed anew, or goes over to rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
 from caladan.columns.index import Index, Matches
 from caladan.columns.layout import BLOCK, Keys, Layout, Mask, Words
-from caladan.columns.packed import PackedRelation
+from caladan.columns.packed import Orders, PackedRelation
 from caladan.columns.packing import width_of
 from caladan.columns.rows import GroupRelation, RowRelation
 from caladan.operators.tree import Version
@@ -35,12 +36,17 @@ Body: TypeAlias = PackedRelation | RowRelation
 
 
 class StoredRelation:
-    """The facts of a relation, with their old, delta and new versions."""
+    """The facts of a relation, with their old, delta and new versions.
 
-    def __init__(self, domains: Sequence[Sized]) -> None:
+    `orders` has the column orders planned for lookups by some columns.
+    """
+
+    def __init__(self, domains: Sequence[Sized], orders: Orders = MappingProxyType({})) -> None:
         self.domains = tuple(domains)
         widths = widths_of(self.domains)
-        self.body: Body = RowRelation(self.arity) if widths is None else PackedRelation(widths)
+        self.body: Body = (
+            RowRelation(self.arity) if widths is None else PackedRelation(widths, orders)
+        )
 
     @classmethod
     def of_groups(cls, domains: Sequence[Sized], group: Sequence[int]) -> StoredRelation:
@@ -52,6 +58,15 @@ class StoredRelation:
     @property
     def arity(self) -> int:
         return len(self.domains)
+
+    @property
+    def form(self) -> str:
+        return self.body.form
+
+    @property
+    def arrangements(self) -> list[tuple[int, ...]]:
+        """The column orders that were made."""
+        return self.body.arrangements
 
     @property
     def nbytes(self) -> int:
@@ -143,12 +158,15 @@ class StoredRelation:
 
 
 def stored(
-    layout: Layout, domains: Sequence[Sized], check: Callable[[], None] | None = None
+    layout: Layout,
+    domains: Sequence[Sized],
+    check: Callable[[], None] | None = None,
+    orders: Orders = MappingProxyType({}),
 ) -> StoredRelation:
     """A layout as a stored relation, so that it can be joined with; `check` may raise meanwhile."""
     if isinstance(layout, StoredRelation):
         return layout
-    relation = StoredRelation(domains)
+    relation = StoredRelation(domains, orders)
     for block in layout.blocks():
         if check is not None:
             check()

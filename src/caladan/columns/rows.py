@@ -62,6 +62,8 @@ class RowIndex:
 class RowRelation:
     """Facts by rows, of any width."""
 
+    form = "rows"
+
     def __init__(self, arity: int, key: Sequence[int] | None = None) -> None:
         self.arity = arity
         self._key = tuple(range(arity)) if key is None else tuple(key)
@@ -73,6 +75,11 @@ class RowRelation:
         self._pending_rows: list[int] = []
         self._indexes: dict[tuple[int, ...], tuple[Tuples, Arrangement]] = {}
         self._indexed: dict[tuple[int, ...], int] = {}
+
+    @property
+    def arrangements(self) -> list[tuple[int, ...]]:
+        """The columns by which rows were indexed."""
+        return [columns for columns in self._indexes if columns]
 
     @property
     def nbytes(self) -> int:
@@ -191,6 +198,8 @@ class RowRelation:
 
 class GroupRelation(RowRelation):
     """Groups with values that change: what recursive aggregates keep."""
+
+    form = "groups"
 
     def __init__(self, arity: int, group: Sequence[int]) -> None:
         super().__init__(arity, group)

@@ -1,45 +1,25 @@
 """The fewest column orders that serve every lookup.
 
 A lookup binds some columns of a relation; an order serves it if those columns come first in it.
+A relation is kept in the order of its columns in any case; what that does not serve needs others.
 One order serves a chain of such sets, each inside the next, so the fewest orders are the fewest
 chains that cover all sets (Dilworth), found as a maximum matching of sets with larger ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-
-from caladan.analysis.schedule import Absent, Bind, Lookup, schedule
-from caladan.delta.program import Arrangement, DeltaRule
-from caladan.program import Constant
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 Need = tuple[str, frozenset[int]]
 
 
-def needs(rule: DeltaRule) -> Iterator[Need]:
-    """The columns by which a rule looks each relation up, past the one it starts from."""
-    core = rule.rule
-    first = rule.seed
-    if first is None:
-        first = next((i for i, a in enumerate(core.atoms) if not a.negated), None)
-    bound: set[str] = set()
-    for step in schedule(core, first).steps:
-        match step:
-            case Lookup(index) | Absent(index):
-                atom = core.atoms[index]
-                columns = frozenset(
-                    i
-                    for i, a in enumerate(atom.arguments)
-                    if isinstance(a, Constant) or a.name in bound
-                )
-                if columns:
-                    yield atom.relation, columns
-                if isinstance(step, Lookup):
-                    bound.update(atom.variables)
-            case Bind():
-                bound.add(step.variable)
-            case _:
-                pass
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """A relation in one column order; a lookup binds the first columns of the order."""
+
+    relation: str
+    order: tuple[int, ...]
 
 
 def cover(wanted: Iterable[Need], arity: Mapping[str, int]) -> dict[Need, Arrangement]:
@@ -54,7 +34,11 @@ def cover(wanted: Iterable[Need], arity: Mapping[str, int]) -> dict[Need, Arrang
         by_relation.setdefault(relation, []).append(columns)
     found: dict[Need, Arrangement] = {}
     for relation, sets in by_relation.items():
-        for chain in chains(sets):
+        straight = tuple(range(arity[relation]))
+        served = [columns for columns in sets if columns == frozenset(straight[: len(columns)])]
+        for columns in served:
+            found[relation, columns] = Arrangement(relation, straight)
+        for chain in chains([columns for columns in sets if columns not in served]):
             order: list[int] = []
             for columns in (*chain, range(arity[relation])):
                 order += sorted(set(columns).difference(order))

@@ -8,13 +8,11 @@ values are improved in place (mmin, msum …) is read as x' throughout: its old 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from caladan.analysis.core import Clique, CoreRule, RelationInfo
-from caladan.delta.arrangements import cover, needs
 from caladan.delta.contributors import contributors
 from caladan.delta.pivot import pivot
-from caladan.delta.program import Arrangement, DeltaClique, DeltaProgram, DeltaRule
+from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
 from caladan.operators.build import OperatorProgram, rule_plan
 from caladan.operators.tree import Version
 
@@ -22,18 +20,7 @@ from caladan.operators.tree import Version
 def delta(program: OperatorProgram) -> DeltaProgram:
     """The delta program of an operator program."""
     cliques = [_clique(c.clique, program.relations) for c in program.cliques]
-    rules = [r for c in cliques for r in (*c.exit_rules, *c.delta_rules)]
-    orders = cover(
-        (need for rule in rules for need in needs(rule)),
-        {name: info.arity for name, info in program.relations.items()},
-    )
-    return DeltaProgram(
-        program.relations,
-        program.checked.facts,
-        tuple(_arranged(c, orders) for c in cliques),
-        program.goals,
-        tuple(dict.fromkeys(orders.values())),
-    )
+    return DeltaProgram(program.relations, program.checked.facts, tuple(cliques), program.goals)
 
 
 def _clique(clique: Clique, relations: Mapping[str, RelationInfo]) -> DeltaClique:
@@ -69,18 +56,4 @@ def _rule(
     guard = dict.fromkeys(
         a.relation for i, a in enumerate(rule.atoms) if not a.negated and i != seed
     )
-    return DeltaRule(rule, seed, plan, tuple(guard), (), places)
-
-
-def _arranged(
-    clique: DeltaClique, orders: Mapping[tuple[str, frozenset[int]], Arrangement]
-) -> DeltaClique:
-    def arranged(rule: DeltaRule) -> DeltaRule:
-        found = dict.fromkeys(orders[need] for need in needs(rule))
-        return replace(rule, arrangements=tuple(found))
-
-    return replace(
-        clique,
-        exit_rules=tuple(arranged(r) for r in clique.exit_rules),
-        delta_rules=tuple(arranged(r) for r in clique.delta_rules),
-    )
+    return DeltaRule(rule, seed, plan, tuple(guard), places)

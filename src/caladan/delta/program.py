@@ -2,8 +2,8 @@
 
 For every clique, in evaluation order: the exit rules, evaluated once, and the delta rules, each a
 rule seeded by what is new in one of its atoms. Every `DeltaRule` has a plan (a tree of operators
-whose scans say which version of a relation they read), a guard (relations that must have facts for
-the rule to derive any) and the arrangements it would look things up in.
+whose scans say which version of a relation they read) and a guard (relations that must have facts
+for the rule to derive any).
 
 How a round goes, for every engine:
 
@@ -34,14 +34,6 @@ from caladan.program import Value
 
 
 @dataclass(frozen=True, slots=True)
-class Arrangement:
-    """A relation in one column order; a lookup binds the first columns of the order."""
-
-    relation: str
-    order: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Contributors:
     """Where the values of a summed column come from.
 
@@ -64,7 +56,6 @@ class DeltaRule:
     seed: int | None
     plan: Project | Cut
     guard: tuple[str, ...]
-    arrangements: tuple[Arrangement, ...]
     contributors: tuple[Contributors, ...] = ()
 
 
@@ -89,15 +80,13 @@ class DeltaProgram:
     """Everything an engine needs to know.
 
     `relations` has every relation that is read or derived; those with `takes_data` are found in the
-    store the engine is given. `facts` are the facts written in the program. `arrangements` are the
-    fewest column orders that serve every delta rule.
+    store the engine is given. `facts` are the facts written in the program.
     """
 
     relations: Mapping[str, RelationInfo]
     facts: Mapping[str, tuple[tuple[Value, ...], ...]]
     cliques: tuple[DeltaClique, ...]
     goals: tuple[CoreGoal, ...]
-    arrangements: tuple[Arrangement, ...]
 
     @property
     def rules(self) -> list[DeltaRule]:

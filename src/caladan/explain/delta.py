@@ -1,6 +1,6 @@
 """Stage `delta`: for every clique its exit rules and delta rules, as Datalog.
 
-    δtc(A, B) <- δtc(A, C), arc(C, B).  [rule 2, seed tc]  guard: arc has facts; looks up: …
+    δtc(A, B) <- δtc(A, C), arc(C, B).  [rule 2, seed tc]  guard: arc has facts
 
 A body is written in the order it is evaluated in. Within a clique `x` are the facts of earlier
 rounds, `δx` those of the last one and `x'` both; what aggregates combine is said where it matters.
@@ -8,11 +8,11 @@ rounds, `δx` those of the last one and `x'` both; what aggregates combine is sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from caladan.analysis.core import RelationInfo
-from caladan.delta.program import Arrangement, DeltaClique, DeltaProgram, DeltaRule
+from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
 from caladan.explain.terms import commas, comparison, counted, expression, expressions, value
 from caladan.operators.tree import (
     AntiJoin,
@@ -36,14 +36,11 @@ _LEGEND: Final = "x: facts of earlier rounds; δx: those of the last round; x': 
 
 
 def delta(compiled: Compiled) -> str:
-    """Every clique in evaluation order, then the arrangements they share."""
+    """Every clique in evaluation order."""
     program = compiled.delta
     blocks = ["\n".join(clique_lines(c, program)) for c in program.cliques]
     if any(c.delta_rules for c in program.cliques):
         blocks.insert(0, _LEGEND)
-    if program.arrangements:
-        wanted = commas(arrangement(a, program.relations) for a in program.arrangements)
-        blocks.append(f"Arrangements wanted: {wanted}")
     return "\n\n".join(blocks) or "(no rules)"
 
 
@@ -55,6 +52,13 @@ def clique_lines(clique: DeltaClique, program: DeltaProgram) -> Iterator[str]:
         pivots = (f"{n} by {program.relations[n].columns[i].name}" for n, i in clique.pivot.items())
         parts.append(f"pivot {commas(pivots)}")
     yield "; ".join(parts)
+    yield from facts_lines(clique, program)
+    yield from (f"  {rule_line(r, clique)}" for r in clique.exit_rules)
+    yield from (f"  {rule_line(r, clique)}" for r in clique.delta_rules)
+
+
+def facts_lines(clique: DeltaClique, program: DeltaProgram) -> Iterator[str]:
+    """What aggregates combine, and the facts that no rule derives."""
     for name in clique.relations:
         info = program.relations[name]
         if combined := _combined(info):
@@ -62,34 +66,24 @@ def clique_lines(clique: DeltaClique, program: DeltaProgram) -> Iterator[str]:
         if info.takes_data:
             yield f"  {name} has data of its own"
         yield from (f"  {line}" for line in _facts(name, program.facts.get(name, ())))
-    yield from (f"  {rule_line(r, clique, program)}" for r in clique.exit_rules)
-    yield from (f"  {rule_line(r, clique, program)}" for r in clique.delta_rules)
 
 
-def rule_line(rule: DeltaRule, clique: DeltaClique, program: DeltaProgram) -> str:
-    """A rule with its number and seed, its guard and what it looks up."""
+def rule_line(rule: DeltaRule, clique: DeltaClique) -> str:
+    """A rule with its number and seed, and its guard."""
     core = rule.rule
     mark = "δ" if clique.is_recursive else ""
     body = commas(_literals(rule.plan))
     head = f"{mark}{core.head}({expressions(core.arguments)})"
     text = f"{head} <- {body}." if body else f"{head}."
     seed = "" if rule.seed is None else f", seed {core.atoms[rule.seed].relation}"
-    notes = list(_notes(rule, program.relations))
+    notes = list(_notes(rule))
     return f"{text}  [rule {core.number}{seed}]" + ("  " + "; ".join(notes) if notes else "")
 
 
-def arrangement(node: Arrangement, relations: Mapping[str, RelationInfo]) -> str:
-    """`arc by (A, B)`."""
-    columns = relations[node.relation].columns
-    return f"{node.relation} by ({commas(columns[i].name for i in node.order)})"
-
-
-def _notes(rule: DeltaRule, relations: Mapping[str, RelationInfo]) -> Iterator[str]:
+def _notes(rule: DeltaRule) -> Iterator[str]:
     if rule.guard:
         verb = "has" if len(rule.guard) == 1 else "have"
         yield f"guard: {commas(rule.guard)} {verb} facts"
-    if rule.arrangements:
-        yield f"looks up: {commas(arrangement(a, relations) for a in rule.arrangements)}"
     plan = rule.plan.input if isinstance(rule.plan, Cut) else rule.plan
     for each in rule.contributors:
         keys = expressions(plan.keys[each.start : each.end])

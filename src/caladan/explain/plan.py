@@ -3,13 +3,12 @@
 spark       a tree below each goal: cliques as `Recursion` with their exchanges, everything else as
             the DataFrame operations it becomes
 connect     the same with Spark Connect, where there are no tasks of ours
-embedded    the delta rules with their guards and the arrangements they look things up in
+embedded    strategies, layouts and steps of the delta rules, and the arrangements they look up
 reference   one line: it evaluates every rule over all facts until nothing is new
 """
 
 from __future__ import annotations
 
-from caladan.explain.delta import arrangement, clique_lines
 from caladan.explain.frames import frames
 from caladan.explain.terms import commas
 from caladan.pipeline import Compiled
@@ -21,7 +20,9 @@ def plan(compiled: Compiled, engine: str, partitions: int | None) -> str:
         case "reference":
             return _reference(compiled)
         case "embedded":
-            return _embedded(compiled)
+            from caladan.explain.embedded import embedded
+
+            return embedded(compiled)
         case _:
             wanted, has_tasks = compiled.demanded.wanted, engine != "connect"
             return frames(compiled.delta, wanted, partitions, has_tasks=has_tasks)
@@ -33,10 +34,3 @@ def _reference(compiled: Compiled) -> str:
         how = "until nothing is new" if clique.is_recursive else "once"
         lines.append(f"{number}) {commas(clique.relations)}: {how}")
     return "\n".join(lines)
-
-
-def _embedded(compiled: Compiled) -> str:
-    program = compiled.delta
-    blocks = ["\n".join(clique_lines(c, program)) for c in program.cliques]
-    wanted = commas(arrangement(a, program.relations) for a in program.arrangements)
-    return "\n\n".join((*blocks, f"Arrangements: {wanted or 'none'}"))

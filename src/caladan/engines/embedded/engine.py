@@ -14,7 +14,7 @@ from caladan.columns.relation import StoredRelation
 from caladan.data.load import load
 from caladan.data.schema import arrow_schema, table_of
 from caladan.delta.program import DeltaProgram
-from caladan.engines.embedded.body import body_of
+from caladan.engines.embedded.blueprint import blueprint
 from caladan.engines.embedded.classes import Classes
 from caladan.engines.embedded.fixpoint import Evaluation
 from caladan.engines.embedded.limits import LimitReached, Limits
@@ -54,12 +54,12 @@ class EmbeddedEngine:
         started = time.perf_counter()
         events.run_started(self.name, len(program.cliques))
         limits = Limits(options)
-        bodies = [(rule, body_of(rule, program.relations)) for rule in program.rules]
-        classes = Classes(program, bodies)
+        plan = blueprint(program)
+        classes = Classes(program, plan.bodies)
         given = given_facts(program, store)
         words = classes.encode(given)
         encoded = {name: [(columns, given[name].num_rows)] for name, columns in words.items()}
-        evaluation = Evaluation(program, bodies, classes, encoded, limits, events, options.search)
+        evaluation = Evaluation(plan, classes, encoded, limits, events, options.search)
         derived = {name for clique in program.cliques for name in clique.relations}
         relations: tuple[str, ...] = ()
         try:
@@ -78,8 +78,15 @@ class EmbeddedEngine:
         except KeyboardInterrupt:
             raise Stopped(interrupted(relations), _tables(program, evaluation, classes)) from None
         for name, layout in evaluation.layouts().items():
-            spilled = layout.spilled if isinstance(layout, StoredRelation) else 0
-            events.relation_held(name, layout.count(), layout.nbytes, spilled)
+            stored = layout if isinstance(layout, StoredRelation) else None
+            spilled = 0 if stored is None else stored.spilled
+            columns = program.relations[name].columns
+            orders = [
+                [columns[i].name for i in order]
+                for order in ([] if stored is None else stored.arrangements)
+            ]
+            held = (layout.count(), layout.nbytes, spilled)
+            events.relation_held(name, *held, layout.form, orders)
         events.run_done(time.perf_counter() - started)
         return _tables(program, evaluation, classes)
 

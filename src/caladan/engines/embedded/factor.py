@@ -27,8 +27,12 @@ from caladan.program import Column, Expression, Variable, variables
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A rule in two: the relation in between, the rule that derives it, the rule that reads it."""
+    """A rule in two: the relation in between, the rule that derives it, the rule that reads it.
 
+    `selective` is the atom from outside the clique, if it is selective.
+    """
+
+    selective: CoreAtom
     relation: RelationInfo
     inner: CoreRule
     outer: CoreRule
@@ -46,13 +50,23 @@ def split(
     is_selective: Callable[[CoreAtom, str], bool],
 ) -> Split | None:
     """A rule in two, if that pays; `is_selective` tells of an atom and a variable."""
+    for found, names in splits(rule, clique, relations):
+        if any(is_selective(found.selective, name) for name in names):
+            return found
+    return None
+
+
+def splits(
+    rule: CoreRule, clique: DeltaClique, relations: Mapping[str, RelationInfo]
+) -> Iterator[tuple[Split, list[str]]]:
+    """The ways to have a rule in two, each with the variables it pays for if one is selective."""
     inside = [a for a in rule.positive if a.relation in clique.relations]
     outside = [a for a in rule.positive if a.relation not in clique.relations]
     plain = not relations[rule.head].has_aggregates and not rule.order and rule.limit is None
     if len(inside) < 2 or not plain:
-        return None
+        return
     if any(relations[a.relation].has_aggregates for a in inside):
-        return None
+        return
     for recursive in inside:
         for other in outside:
             pair = (recursive, other)
@@ -62,9 +76,8 @@ def split(
             own = (set(other.variables) & set(recursive.variables)) - read
             kept = [name for name in mine if name in read]
             narrow = len(kept) <= len(recursive.arguments) and len(inside) + len(outside) > 2
-            if narrow and any(is_selective(other, name) for name in own):
-                return _made(rule, (other, recursive), kept, rest)
-    return None
+            if narrow and own:
+                yield _made(rule, (other, recursive), kept, rest), sorted(own)
 
 
 def _read(rule: CoreRule, atoms: list[CoreAtom]) -> set[str]:
@@ -92,7 +105,7 @@ def _made(
     )
     inner = replace(rule, head=between, arguments=head, atoms=pair, comparisons=(), types=types)
     outer = replace(rule, atoms=(CoreAtom(between, head), *rest))
-    return Split(info, inner, outer)
+    return Split(pair[0], info, inner, outer)
 
 
 def seeded(
@@ -115,4 +128,4 @@ def seeded(
         guard = dict.fromkeys(
             a.relation for i, a in enumerate(rule.atoms) if not a.negated and i != seed
         )
-        yield DeltaRule(rule, seed, plan, tuple(guard), ())
+        yield DeltaRule(rule, seed, plan, tuple(guard))

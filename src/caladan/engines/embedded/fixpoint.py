@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from caladan.analysis.core import CoreRule
 from caladan.columns.layout import Layout, Words
-from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
+from caladan.delta.program import DeltaClique, DeltaRule
 from caladan.engines.embedded.blame import blamed
+from caladan.engines.embedded.blueprint import ROUNDS, Blueprint, said
 from caladan.engines.embedded.body import Body
 from caladan.engines.embedded.classes import Classes
 from caladan.engines.embedded.limits import Limits
@@ -39,16 +41,15 @@ class Evaluation:
 
     def __init__(
         self,
-        program: DeltaProgram,
-        bodies: Sequence[tuple[DeltaRule, Body]],
+        plan: Blueprint,
         classes: Classes,
         given: Mapping[str, Sequence[tuple[Sequence[Words], int]]],
         limits: Limits,
         events: Events,
         search: str | None = None,
     ) -> None:
-        self._state = State(program, classes, given, limits)
-        self._planner = Planner(self._state, bodies, search)
+        self._state = State(plan.program, classes, given, limits, plan.orders)
+        self._planner = Planner(self._state, plan.bodies, search)
         self._shaping = Shaping(self._state, self._planner)
         self._limits = limits
         self._events = events
@@ -65,22 +66,33 @@ class Evaluation:
         """Derive the relations of a clique."""
         started = time.perf_counter()
         self._limits.enter(clique.relations)
-        shape = self._shaping.shape(clique)
-        strategy = "rounds" if shape is None else type(shape).__name__.lower()
-        self._events.clique_started(clique.relations, clique.is_recursive, strategy)
+        self._events.clique_started(clique.relations, clique.is_recursive, ROUNDS)
+        shape = self._shaping.shape(clique, partial(self._declined, clique))
         self._state.start(clique.relations)
         for rule in clique.exit_rules:
             self._evaluate(rule, self._planner.plan(rule))
         rounds = 1
         self._round_done(clique, rounds, time.perf_counter(), clique.relations)
-        found = None if shape is None else self._shaping.evaluate(clique)
+        found, strategy = None, ROUNDS
+        if shape is not None:
+            found = self._shaping.evaluate(shape, partial(self._declined, clique))
+            strategy = ROUNDS if found is None else shape.name
         if found is None:
             rounds = self._rounds(clique, rounds)
-            found = {name: self._state.heads[name].finished() for name in clique.relations}
+            orders = self._state.orders
+            found = {
+                name: self._state.heads[name].finished(orders.get(name, {}))
+                for name in clique.relations
+            }
         self._state.finish(found)
+        layouts = [found[name].form for name in clique.relations]
+        self._events.clique_taken(clique.relations, strategy, layouts)
         facts = self._state.total(clique.relations)
         seconds = time.perf_counter() - started
         self._events.clique_done(clique.relations, rounds, facts, seconds)
+
+    def _declined(self, clique: DeltaClique, strategy: str, reason: str) -> None:
+        self._events.strategy_declined(clique.relations, strategy, reason)
 
     # ── Rounds ───────────────────────────────────────────────────────────────────────────────────
 
@@ -92,6 +104,7 @@ class Evaluation:
             [heads[name] for name in members],
             [(heads[rule.rule.head], plan) for rule, plan in plans],
             self._limits,
+            partial(self._declined, clique, "tiny rounds"),
         )
         while plans and any(heads[name].relation.delta_count() for name in members):
             self._limits.rounds(rounds)
@@ -99,6 +112,7 @@ class Evaluation:
             more, new = tiny.run(self._limits.rounds_left(rounds), self._facts_left())
             if more:
                 rounds += more
+                self._events.machine_ran(more)
                 self._tell(rounds, new, self._state.total(clique.relations), started)
                 continue
             for rule, plan in plans:
@@ -160,6 +174,8 @@ class Evaluation:
             plan.run(sink, check)
             sink.finish()
         seconds = time.perf_counter() - started
+        if (steps := plan.news()) is not None:
+            self._events.rule_planned(rule.rule.number, seed, [said(step) for step in steps])
         self._events.rule_done(rule.rule.number, seed, sink.count, seconds)
         for variable, proposed, confirmed in plan.proposals():
             self._events.rule_searched(rule.rule.number, seed, variable, proposed, confirmed)

@@ -15,6 +15,7 @@ from caladan.analysis.core import RelationInfo
 from caladan.columns.domains import Domain
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Counts, Mask, Words
+from caladan.columns.packed import Orders
 from caladan.columns.ranks import Kind, rank_floats
 from caladan.columns.relation import StoredRelation
 from caladan.columns.rows import GroupRelation
@@ -186,9 +187,9 @@ class AggregateHead:
         assert isinstance(body, GroupRelation)
         body.restore(columns, rows)
 
-    def finished(self) -> StoredRelation:
+    def finished(self, orders: Orders) -> StoredRelation:
         """The relation with its final values, packed like any other."""
-        relation = StoredRelation(self.domains)
+        relation = StoredRelation(self.domains, orders)
         for block in self.relation.blocks():
             relation.add(block, len(block[0]) if block else 1)
         relation.flip()

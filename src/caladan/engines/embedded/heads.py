@@ -8,10 +8,12 @@ each rule, which takes the rule's solutions, and `flip`, which goes from round t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 from caladan.columns.domains import Domain
 from caladan.columns.layout import Words
+from caladan.columns.packed import Orders
 from caladan.columns.relation import StoredRelation
 from caladan.delta.program import DeltaRule
 from caladan.engines.embedded.cut import CutRows
@@ -38,17 +40,17 @@ class Head(Protocol):
         """Make what is new the delta; how many facts that is."""
         ...
 
-    def finished(self) -> StoredRelation:
-        """The relation, once nothing changes any more."""
+    def finished(self, orders: Orders) -> StoredRelation:
+        """The relation, once nothing changes any more; lookups of it have these orders."""
         ...
 
 
 class PlainHead:
     """A relation without aggregates."""
 
-    def __init__(self, domains: Sequence[Domain]) -> None:
+    def __init__(self, domains: Sequence[Domain], orders: Orders = MappingProxyType({})) -> None:
         self._domains = tuple(domains)
-        self.relation = StoredRelation(domains)
+        self.relation = StoredRelation(domains, orders)
 
     def give(self, columns: Sequence[Words], rows: int) -> None:
         """Facts that are there from the start."""
@@ -77,6 +79,7 @@ class PlainHead:
         """Make what is new the delta."""
         return self.relation.flip()
 
-    def finished(self) -> StoredRelation:
-        """The relation, once nothing changes any more."""
+    def finished(self, orders: Orders) -> StoredRelation:
+        """The relation, once nothing changes any more; it has had its orders all along."""
+        del orders
         return self.relation

@@ -1,32 +1,41 @@
 """A rule made ready to run: its parts as steps, in an order chosen by looking at the facts.
 
-`RulePlan.run` starts from the delta (or, in an exit rule, the atom with the fewest facts), and
-hands every batch of solutions to a sink. Tests, bindings and negated atoms stand as early as they
-can. The order of the other atoms is chosen by trying: a sample of solutions is looked up in each
-atom that could come next, the one with the smallest fan-out is taken, the sample is extended by
-it, and so on. An order is kept until the relations have doubled.
+`RulePlan.run` hands every batch of solutions to a sink. How a body is gone through, and in which
+order, access.py decides; here a sample of solutions is looked up in each atom that could come next,
+to tell it their fan-outs. An order is kept until the relations have doubled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from caladan.analysis.core import Term
 from caladan.columns.domains import Domain
 from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
+from caladan.engines.embedded.access import (
+    Access,
+    Check,
+    Compute,
+    Exclude,
+    Hunt,
+    Meet,
+    Probe,
+    Settling,
+    bound_by,
+    chosen,
+    planned,
+    probe,
+)
 from caladan.engines.embedded.aside import Asides
 from caladan.engines.embedded.body import Body
 from caladan.engines.embedded.expressions import Evaluator
 from caladan.engines.embedded.frontier import Frontier
-from caladan.engines.embedded.settling import Settling
 from caladan.engines.embedded.steps import Absent, Bind, Lookup, Propose, Step, Test
 from caladan.engines.embedded.walk import Sink, Walk
 from caladan.operators.tree import Scan, Version
-from caladan.program import (
-    Constant,
-    Variable,
-)
+from caladan.program import Variable
 
 if TYPE_CHECKING:
     from caladan.search.statistics import Statistics
@@ -59,7 +68,10 @@ class RulePlan:
         self._absents = {scan: absent(scan) for scan in body.absents}
         self._order: tuple[int, ...] | None = None
         self._order_sizes: tuple[int, ...] = ()
-        self._made: dict[tuple[int, ...], Sequence[Step]] = {}
+        self._made: dict[tuple[int, ...], tuple[Sequence[Access], Sequence[Step]]] = {}
+        self.accesses: Sequence[Access] | None = None
+        """What the steps that were last asked for are made of."""
+        self._told: Sequence[Access] | None = None
         self._asides = Asides()
         self._fan_out = 1.0  # of the last round
         self._statistics: Statistics | None = None
@@ -74,9 +86,18 @@ class RulePlan:
         """The steps in the order that suits the relations as they are."""
         order = () if self._search is not None else self._chosen_order()
         if order not in self._made:
-            searching = self._search is not None
-            self._made[order] = self._searching() if searching else self._steps(order)
-        return self._made[order]
+            if self._search is not None:
+                self._made[order] = self._searching()
+            else:
+                steps = planned(self.body, order, self)
+                self._made[order] = (steps, [self.ready(step) for step in steps])
+        self.accesses, steps = self._made[order]
+        return steps
+
+    def news(self) -> Sequence[Access] | None:
+        """What the rule goes through, if that changed since this was last asked."""
+        told, self._told = self._told, self.accesses
+        return None if told is self.accesses else self.accesses
 
     def proposals(self) -> Iterator[tuple[str, int, int]]:
         """What the search proposed and confirmed for each variable since this was last asked."""
@@ -87,65 +108,26 @@ class RulePlan:
     # ── The order of atoms ───────────────────────────────────────────────────────────────────────
 
     def _chosen_order(self) -> tuple[int, ...]:
-        atoms = self.body.atoms
-        sizes = tuple(self._count(scan) for scan in atoms)
+        sizes = tuple(self._count(scan) for scan in self.body.atoms)
         if self._order is not None and not _grown(self._order_sizes, sizes):
             return self._order
         self._asides.forget()
-        first = self._first(sizes)
-        if len(atoms) < 2:
-            self._order = tuple(range(len(atoms)))
-        elif len(atoms) == 2 and not self._absents:
-            self._order = (first, 1 - first)
-        else:
-            self._order = self._sampled(first, sizes)
+        self._order = chosen(self.body, sizes, self, _Trial(self, sizes))
         self._order_sizes = sizes
         return self._order
 
-    def _first(self, sizes: Sequence[int]) -> int:
-        for i, scan in enumerate(self.body.atoms):
-            if scan.version is Version.DELTA:
-                return i
-        return min(range(len(sizes)), key=lambda i: self._selected(i, sizes), default=0)
+    def can_bind(self, relation: str, column: int) -> bool:
+        """Whether an index of a relation may bind a column."""
+        return self._relations[relation].can_bind(column)
 
-    def _selected(self, atom: int, sizes: Sequence[int]) -> float:
-        """How many facts an atom starts with, taking a constant to leave a hundredth."""
-        constants = sum(isinstance(a, Constant) for a in self.body.atoms[atom].arguments)
-        return sizes[atom] / 100**constants
+    def is_packed(self, relation: str) -> bool:
+        """Whether the facts of a relation are packed."""
+        return isinstance(self._relations[relation].body, PackedRelation)
 
-    def _sampled(self, first: int, sizes: Sequence[int]) -> tuple[int, ...]:
-        order = [first]
-        sample: Frontier | None = None
-        if sizes[first] >= WORTH_SAMPLING:
-            sample = self._try(self._steps(order), Frontier(1, {}))
-        while len(order) < len(self.body.atoms):
-            bound = self._bound(order)
-            left = [i for i in range(len(self.body.atoms)) if i not in order]
-            near = [i for i in left if self._connects(i, bound)] or left
-            best = near[0]
-            if len(near) > 1:
-                best = min(near, key=lambda i: self._cost(i, bound, sizes, sample))
-            before = len(self._steps(order))
-            order.append(best)
-            if sample is not None and sample.rows:
-                sample = self._try(self._steps(order)[before:], sample)
-        return tuple(order)
-
-    def _cost(
-        self, atom: int, bound: frozenset[str], sizes: Sequence[int], sample: Frontier | None
-    ) -> tuple[float, float, int]:
-        """How many facts of an atom go with a solution: measured, else guessed from its columns."""
-        scan = self.body.atoms[atom]
-        lookup = self._lookup(scan, bound)
-        unbound = self.relation_arity(scan) - len(lookup.bound)
-        if sample is None or not sample.rows or not lookup.bound:
-            return (1.0 if lookup.bound else float(sizes[atom]), unbound, atom)
-        return (lookup.matches(sample).total / sample.rows, unbound, atom)
-
-    def _try(self, steps: Sequence[Step], frontier: Frontier) -> Frontier:
+    def tried(self, steps: Sequence[Access], frontier: Frontier) -> Frontier:
         """A sample pushed through some steps; arithmetic that fails leaves it as it is."""
         everything = frozenset(self._domains)
-        for step in steps:
+        for step in map(self.ready, steps):
             if not isinstance(step, Absent | Bind | Test):
                 found = step.run(frontier, everything)
                 frontier = next((f for f in found if f.rows), Frontier(0, {})).sample(SAMPLE)
@@ -158,135 +140,105 @@ class RulePlan:
                 break
         return frontier
 
-    def relation_arity(self, scan: Scan) -> int:
-        """How many columns an atom's relation has."""
-        return self._relations[scan.relation].arity
-
     def _count(self, scan: Scan) -> int:
         relation = self._relations[scan.relation]
         return relation.delta_count() if scan.version is Version.DELTA else relation.count()
 
-    def _connects(self, atom: int, bound: frozenset[str]) -> bool:
-        scan = self.body.atoms[atom]
-        return not bound.isdisjoint(scan.variables) or any(
-            isinstance(a, Constant) for a in scan.arguments
-        )
-
-    def _bound(self, order: Iterable[int]) -> frozenset[str]:
-        """What is bound after some atoms and everything that settles with them."""
-        bound: set[str] = set()
-        for step in self._steps(order):
-            bound |= step.binds
-        return frozenset(bound)
-
     # ── Steps ────────────────────────────────────────────────────────────────────────────────────
 
-    def _steps(self, order: Iterable[int]) -> list[Step]:
-        """The atoms in an order, each followed by what can be settled then."""
-        settling = Settling(self.body, self.evaluator, self._domains, self._absent)
-        steps = settling.ready(frozenset())
-        left = list(order)
-        while left:
-            bound = frozenset[str]().union(*(s.binds for s in steps))
-            lookup = self._lookup(self.body.atoms[left.pop(0)], bound)
-            steps.append(self._met(lookup, bound, left) or lookup)
-            steps += settling.ready(bound | lookup.binds)
-        return steps
-
-    def _searching(self) -> list[Step]:
+    def _searching(self) -> tuple[list[Access], list[Step]]:
         """The delta, if there is one, and a search through all other atoms."""
         from caladan.engines.embedded.searching import Search
         from caladan.search.statistics import Statistics
 
         assert self._search is not None
-        settling = Settling(self.body, self.evaluator, self._domains, self._absent)
-        steps = settling.ready(frozenset())
-        bound = frozenset[str]().union(*(s.binds for s in steps))
+        settling = Settling(self.body)
+        before = settling.ready(frozenset())
         left = list(self.body.atoms)
         first = next((scan for scan in left if scan.version is Version.DELTA), None)
         if first is not None:
             left.remove(first)
-            steps.append(self._lookup(first, bound))
-            steps += settling.ready(bound | steps[-1].binds)
-            bound = frozenset[str]().union(*(s.binds for s in steps))
+            before.append(probe(first, bound_by(before), self))
+            before += settling.ready(bound_by(before))
+        bound = bound_by(before)
         self._statistics = Statistics()
-        atoms = tuple(map(self._searched, left))
-        steps.append(Search(atoms, bound, self._search, self._statistics))
-        return [*steps, *settling.ready(bound | steps[-1].binds)]
+        search = Search(tuple(map(self._searched, left)), bound, self._search, self._statistics)
+        after = settling.ready(bound | search.binds)
+        steps: list[Step] = [*map(self.ready, before), search, *map(self.ready, after)]
+        return [*before, Hunt(tuple(left), self._search), *after], steps
 
     def _searched(self, scan: Scan) -> StoredAtom:
         from caladan.search.stored import StoredAtom
 
         arguments = tuple(
-            argument.name
-            if isinstance(argument, Variable)
-            else self._word(argument, scan.relation, column)
+            self._given(argument, scan.relation, column)
             for column, argument in enumerate(scan.arguments)
         )
         return StoredAtom(self._relations[scan.relation], scan.version, arguments)
 
-    def _met(self, lookup: Lookup, bound: frozenset[str], left: list[int]) -> Propose | None:
-        """The lookup together with those of later atoms that bind the same one variable."""
-        together = [lookup]
-        for atom in list(left):
-            other = self._lookup(self.body.atoms[atom], bound)
-            if _proposes(other) and _proposes(lookup) and other.binds == lookup.binds:
-                together.append(other)
-                left.remove(atom)
-        return Propose(tuple(together), *lookup.binds) if len(together) > 1 else None
+    def ready(self, step: Access) -> Step:
+        """A step over the relations as they are stored."""
+        match step:
+            case Probe():
+                return self.lookup(step)
+            case Meet():
+                return Propose(tuple(map(self.lookup, step.probes)), step.variable)
+            case Exclude():
+                return Absent(self._absents[step.scan], self._words(step.scan, step.bound))
+            case Compute():
+                domain = self._domains[step.variable]
+                return Bind(self.evaluator, step.variable, step.expression, domain, step.solved)
+            case Check():
+                return Test(self.evaluator, step.comparison)
+            case Hunt():
+                raise AssertionError("a search is made with its statistics")
 
-    def _lookup(self, scan: Scan, known: frozenset[str]) -> Lookup:
-        relation = self._relations[scan.relation]
-        bound: dict[int, str | int] = {}
-        checked: dict[int, str | int] = {}
-        new: dict[int, str] = {}
-        for column, argument in enumerate(scan.arguments):
-            if isinstance(argument, Variable):
-                if argument.name in known or argument.name in new.values():
-                    value: str | int = argument.name
-                else:
-                    new[column] = argument.name
-                    continue
-            else:
-                value = self._word(argument, scan.relation, column)
-            # A delta is scanned rather than looked up: an order for it would be made for one use.
-            can_bind = relation.can_bind(column) and value not in new.values()
-            if can_bind and not (scan.version is Version.DELTA and not known):
-                bound[column] = value
-            else:
-                checked[column] = value
-        return Lookup(relation, scan.version, bound, checked, new, self.body.counting)
+    def lookup(self, found: Probe) -> Lookup:
+        """An atom over its relation."""
+        scan = found.scan
+        return Lookup(
+            self._relations[scan.relation], scan.version, self._words(scan, found.bound),
+            self._words(scan, found.checked), dict(found.new), self.body.counting,
+        )  # fmt: skip
 
-    def _absent(self, scan: Scan) -> Absent:
-        bound: dict[int, str | int] = {}
-        for column, argument in enumerate(scan.arguments):
-            if not isinstance(argument, Variable):
-                bound[column] = self._word(argument, scan.relation, column)
-            elif not argument.is_anonymous:
-                bound[column] = argument.name
-        return Absent(self._absents[scan], bound)
+    def _words(self, scan: Scan, given: Sequence[tuple[int, Term]]) -> dict[int, str | int]:
+        return {column: self._given(term, scan.relation, column) for column, term in given}
 
-    def _word(self, constant: Constant, relation: str, column: int) -> int:
-        return int(
-            self.evaluator.words(constant, Frontier(1, {}), self._columns(relation, column))[0]
-        )
+    def _given(self, term: Term, relation: str, column: int) -> str | int:
+        """A variable's name, or a constant's word."""
+        if isinstance(term, Variable):
+            return term.name
+        domain = self._columns(relation, column)
+        return int(self.evaluator.words(term, Frontier(1, {}), domain)[0])
+
+
+class _Trial:
+    """A sample of a body's solutions, pushed along as its order grows."""
+
+    def __init__(self, plan: RulePlan, sizes: Sequence[int]) -> None:
+        self._plan = plan
+        self._sizes = sizes
+        self._frontier: Frontier | None = None
+        self._done = 0  # steps that the sample went through
+
+    def fan_out(self, order: Sequence[int], found: Probe) -> float | None:
+        """How many facts go with a solution of the atoms so far; None if there are few."""
+        if self._sizes[order[0]] < WORTH_SAMPLING:
+            return None
+        frontier = Frontier(1, {}) if self._frontier is None else self._frontier
+        if frontier.rows:
+            steps = planned(self._plan.body, order, self._plan)
+            frontier = self._plan.tried(steps[self._done :], frontier)
+            self._frontier, self._done = frontier, len(steps)
+        if not frontier.rows:
+            return None
+        return self._plan.lookup(found).matches(frontier).total / frontier.rows
 
 
 def _is_cyclic(body: Body) -> bool:
     from caladan.search.acyclic import is_cyclic
 
     return is_cyclic([scan.variables for scan in body.atoms])
-
-
-def _proposes(lookup: Lookup) -> bool:
-    """Whether a lookup with something bound binds one variable, and any index of it is exact."""
-    if len(lookup.new) != 1 or not lookup.bound or lookup.checked:
-        return False
-    if isinstance(lookup.relation.body, PackedRelation):
-        return True
-    return lookup.version in (Version.FULL, Version.NEW) and all(
-        lookup.relation.can_bind(column) for column in lookup.new
-    )
 
 
 def _grown(before: Sequence[int], now: Sequence[int]) -> bool:

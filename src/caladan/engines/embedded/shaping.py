@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from caladan.columns.domains import Domain
 from caladan.columns.layout import Counts, Layout, Words, concatenated
 from caladan.delta.program import DeltaClique, DeltaRule
 from caladan.engines.embedded.blame import blamed
+from caladan.engines.embedded.blueprint import facts_read, shape_of, why_rounds
 from caladan.engines.embedded.body import Body, body_of
 from caladan.engines.embedded.heads import PlainHead
 from caladan.engines.embedded.planning import Planner
@@ -25,7 +28,7 @@ from caladan.program import Expression, Variable
 if TYPE_CHECKING:
     from caladan.engines.embedded.shapes import Shape
 
-WORTH_A_SHAPE: Final = 1000  # facts, below which rounds are done before a shape has started
+Declined: TypeAlias = "Callable[[str, str], None]"  # what was not taken, and why
 
 
 class Shaping:
@@ -35,27 +38,29 @@ class Shaping:
         self._state = state
         self._planner = planner
 
-    def shape(self, clique: DeltaClique) -> Shape | None:
-        """The shape of a clique; limits on rounds and facts are about rounds."""
+    def shape(self, clique: DeltaClique, declined: Declined) -> Shape | None:
+        """The shape that a clique is to be evaluated by; None if it goes in rounds."""
+        if not clique.is_recursive:
+            return None
         limits = self._state.limits
-        if limits.max_rounds is not None or limits.max_facts is not None:
+        facts = self.facts_read(clique)
+        reason = why_rounds(facts, limits.max_rounds, limits.max_facts)
+        if reason is not None:
+            declined("a shape", reason)
             return None
-        if not clique.is_recursive or self._facts_read(clique) < WORTH_A_SHAPE:
+        found = shape_of(clique, self._state.program, self._state.classes)
+        if isinstance(found, str):
+            declined("a shape", found)
             return None
-        from caladan.engines.embedded.shapes import recognise
+        return found
 
-        # Words of different domains would be taken for the same node.
-        domains = {id(d) for name in clique.relations for d in self._state.classes.columns(name)}
-        return recognise(clique, self._state.program.relations) if len(domains) == 1 else None
-
-    def _facts_read(self, clique: DeltaClique) -> int:
-        """How many facts the rules of a clique read from elsewhere."""
-        rules = (*clique.exit_rules, *clique.delta_rules)
-        read = {scan.relation for rule in rules for scan in self._planner.body(rule).atoms}
+    def facts_read(self, clique: DeltaClique) -> int:
+        """How many facts a clique is given, and its rules read from elsewhere."""
         given = [rows for name in clique.relations for _, rows in self._state.given.get(name, ())]
-        return sum(given) + self._state.total(n for n in read if n in self._state.finished)
+        finished = [name for name in facts_read(clique) if name in self._state.finished]
+        return sum(given) + self._state.total(finished)
 
-    def evaluate(self, clique: DeltaClique) -> dict[str, Layout] | None:
+    def evaluate(self, shape: Shape, declined: Declined) -> dict[str, Layout] | None:
         """The relations of a clique whose exit rules are done, None if the shape declines."""
         from caladan.engines.embedded import shapes
 
@@ -63,7 +68,7 @@ class Shaping:
         limits = shapes.Limits(self._state.limits.memory.most, pool.threads(), stop)
 
         def work() -> dict[str, Layout] | None:
-            return shapes.evaluate_shape(clique, self._state.program, self, limits)
+            return shapes.evaluated(shape, self, limits, partial(declined, shape.name))
 
         try:
             return run_stoppable(work, stop, self._state.limits.deadline)
@@ -83,7 +88,7 @@ class Shaping:
         plan = self._plan(rule)
         domains = [self._domain_of(rule, a, plan.body) for a in rule.arguments]
         head = PlainHead(domains)
-        delta_rule = DeltaRule(rule, None, Project(Unit(), ()), (), ())
+        delta_rule = DeltaRule(rule, None, Project(Unit(), ()), ())
         with blamed(rule):
             plan.run(head.sink(delta_rule, plan, ()), self._state.limits.seconds)
         head.flip()
@@ -92,7 +97,7 @@ class Shaping:
     def _plan(self, rule: CoreRule) -> RulePlan:
         relations = self._state.program.relations
         built = rule_plan(rule, Clique((), False, 0, ()), relations)
-        body = body_of(DeltaRule(rule, None, built, (), ()), relations)
+        body = body_of(DeltaRule(rule, None, built, ()), relations)
         domains = {name: self._domain_of(rule, Variable(name), body) for name in body.kinds}
         return self._planner.made(body, domains)
 

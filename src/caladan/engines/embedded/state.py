@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from caladan.columns.layout import Layout, Words
+from caladan.columns.packed import Orders
 from caladan.columns.relation import StoredRelation, stored
 from caladan.delta.program import DeltaProgram
 from caladan.engines.embedded.classes import Classes
@@ -13,7 +14,10 @@ from caladan.engines.embedded.limits import Limits
 
 
 class State:
-    """What is known; `given` has the facts from data and from the program's text, as words."""
+    """What is known; `given` has the facts from data and from the program's text, as words.
+
+    `orders` has the column orders that were planned for lookups.
+    """
 
     def __init__(
         self,
@@ -21,8 +25,10 @@ class State:
         classes: Classes,
         given: Mapping[str, Sequence[tuple[Sequence[Words], int]]],
         limits: Limits,
+        orders: Mapping[str, Orders],
     ) -> None:
         self.program = program
+        self.orders = orders
         self.classes = classes
         self.given = given
         self.limits = limits
@@ -36,7 +42,7 @@ class State:
 
     def load(self, name: str) -> None:
         """Store the given facts of a relation that no rule derives."""
-        relation = StoredRelation(self.classes.columns(name))
+        relation = StoredRelation(self.classes.columns(name), self.orders.get(name, {}))
         for columns, rows in self.given.get(name, ()):
             relation.add(columns, rows)
         new = relation.flip()
@@ -54,7 +60,7 @@ class State:
 
                 head: Head = AggregateHead(info, domains)
             else:
-                head = PlainHead(domains)
+                head = PlainHead(domains, self.orders.get(name, {}))
             for columns, rows in self.given.get(name, ()):
                 head.give(columns, rows)
             self.heads[name] = head
@@ -73,7 +79,8 @@ class State:
             # Its facts will be listed and sorted: twice their size, for a moment.
             self.limits.memory.require(16 * self.count(name), self.layouts)
         columns = self.classes.columns(name)
-        relation = stored(self.finished[name], columns, self.limits.seconds)
+        orders = self.orders.get(name, {})
+        relation = stored(self.finished[name], columns, self.limits.seconds, orders)
         self.finished[name] = relation
         return relation
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -24,17 +24,22 @@ _ENOUGH: Final = 1 << 62  # rounds or facts, where there is no limit
 
 
 class TinyRounds:
-    """Watches the deltas of a clique, and runs the machine when it is time."""
+    """Watches the deltas of a clique, and runs the machine when it is time.
+
+    `declined` is told why, where the machine does not know the rules.
+    """
 
     def __init__(
         self,
         members: Sequence[Head],
         rules: Sequence[tuple[Head, RulePlan]],
         limits: Limits,
+        declined: Callable[[str], None],
     ) -> None:
         self._members = members
         self._rules = rules
         self._limits = limits
+        self._declined = declined
         self._in_a_row = 0
         self._patience = PATIENCE
         self._worklist: Worklist | None = None
@@ -79,7 +84,8 @@ class TinyRounds:
         if self._worklist is None or not self._worklist.still_fits():
             try:
                 self._worklist = Worklist(self._members, self._rules)
-            except Unsuitable:
+            except Unsuitable as reason:
                 self._suits = False
+                self._declined(str(reason))
                 return False
         return True

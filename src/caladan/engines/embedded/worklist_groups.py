@@ -29,12 +29,12 @@ class PackedGroups:
         functions = [f for f in head.info.aggregates if f is not None]
         widths = widths_of(head.domains)
         if len(functions) != 1 or functions[0] not in (*SMALLEST, *LARGEST):
-            raise Unsuitable
+            raise Unsuitable("an aggregate other than one least or largest value")
         if widths is None or not head.info.group or self._groups.count() > _MOST:
-            raise Unsuitable
+            raise Unsuitable("groups are too wide, too many, or all in one")
         (value,) = (i for i, f in enumerate(head.info.aggregates) if f is not None)
         if not _is_near(head.domains[value]):  # else words are in no order
-            raise Unsuitable
+            raise Unsuitable("values are not integers near each other")
         self.widths = widths
         self.value_bits = widths[value]
         self.larger = functions[0] in LARGEST

@@ -53,16 +53,16 @@ class Numbers:
     def register(self) -> int:
         """A register that nothing uses yet."""
         if self._used == REGISTERS:
-            raise Unsuitable
+            raise Unsuitable("a rule has too many variables")
         self._used += 1
         return self._used - 1
 
     def word(self, expression: Expression, domain: Domain) -> int:
         """A register with the word of an expression."""
         if not isinstance(domain, OffsetDomain) or domain.kind is not Kind.INTEGER:
-            raise Unsuitable
+            raise Unsuitable("what is computed is no integer")
         if not domain.grows or not domain.is_near:
-            raise Unsuitable
+            raise Unsuitable("integers are too far apart")
         if domain not in self._written:
             self._written.append(domain)
         # How large a word may be is filled in when the widths of all keys are known.
@@ -79,7 +79,7 @@ class Numbers:
         match expression:
             case Constant():
                 if type(expression.value) is not int:
-                    raise Unsuitable
+                    raise Unsuitable("a constant is no integer")
                 return _constant(expression.value)
             case Variable():
                 return self._rank_of_word(expression.name)
@@ -90,16 +90,16 @@ class Numbers:
                 operands = self.rank(expression.left), self.rank(expression.right)
                 return _held(self._computed(_OPERATIONS[expression.operator], *operands))
             case _:
-                raise Unsuitable
+                raise Unsuitable("something other than integers is computed")
 
     def _rank_of_word(self, name: str) -> Term:
         domain, word = self._evaluator.domain(name), _held(self._words[name])
         if domain.kind is not Kind.INTEGER:
-            raise Unsuitable
+            raise Unsuitable("something other than integers is computed")
         if isinstance(domain, SortedDomain):
             return _held(self._computed(machine.RANK, word, _constant(domain.address)))
         if not isinstance(domain, OffsetDomain) or not domain.is_near:
-            raise Unsuitable
+            raise Unsuitable("integers are too far apart")
         if domain.base == 0:
             return word
         return _held(self._computed(machine.ADD, word, _constant(domain.base)))

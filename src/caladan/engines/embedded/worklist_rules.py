@@ -58,7 +58,7 @@ class Tables:
         """What the machine reads of a relation."""
         body = self.groups.get(relation) or relation.packed()
         if body is None:
-            raise Unsuitable
+            raise Unsuitable("facts have more than 64 bits")
         return body
 
     def relation(self, relation: StoredRelation) -> int:
@@ -73,7 +73,7 @@ class Tables:
         number = self.relation(relation)
         found = relation.index(tuple(bound), Version.OLD)
         if not isinstance(found, PackedIndex):
-            raise Unsuitable
+            raise Unsuitable("values that still change are looked up")
         columns = found.packing.order[: len(bound)]
         for i, index in enumerate(self.indexes):
             if index.relation == number and index.columns == columns:
@@ -86,7 +86,7 @@ def add_rule(tables: Tables, head: StoredRelation, plan: RulePlan) -> tuple[int,
     """Add a rule; the relation that seeds it, and where its steps start."""
     first, *others = plan.steps()
     if not isinstance(first, Lookup) or first.version is not Version.DELTA or first.bound:
-        raise Unsuitable
+        raise Unsuitable("a rule does not start with what is new")
     builder = _RuleBuilder(tables, plan.evaluator)
     start = len(tables.steps)
     builder.seed(first)
@@ -119,7 +119,7 @@ class _RuleBuilder:
                     self._lookup(step.confirming(other))
             case Absent():
                 if not step.bound:
-                    raise Unsuitable
+                    raise Unsuitable("a negated atom has nothing bound")
                 index = self._tables.index(step.relation, tuple(step.bound))
                 self._add(machine.ABSENT, index, 0, self._key(index, step.bound))
             case Test():
@@ -127,11 +127,11 @@ class _RuleBuilder:
             case Bind():
                 self._registers[step.variable] = self._register(step.expression, step.domain)
             case _:
-                raise Unsuitable
+                raise Unsuitable("a rule goes through the guided search")
 
     def emit(self, head: StoredRelation, plan: RulePlan) -> None:
         if plan.body.cut is not None:
-            raise Unsuitable
+            raise Unsuitable("a rule sorts or limits")
         shifts = self._tables.body(head).base.packing.shifts
         key = [
             self._word(column, domain, shift)
@@ -143,7 +143,7 @@ class _RuleBuilder:
 
     def _lookup(self, lookup: Lookup) -> None:
         if not lookup.bound:
-            raise Unsuitable
+            raise Unsuitable("an atom has nothing bound")
         index = self._tables.index(lookup.relation, tuple(lookup.bound))
         key = self._key(index, lookup.bound)
         binds, checks = self._found(lookup, self._tables.indexes[index].packing)

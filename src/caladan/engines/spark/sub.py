@@ -28,7 +28,6 @@ def program_of(program: DeltaProgram, cliques: Sequence[DeltaClique]) -> DeltaPr
         facts={n: rows for n, rows in program.facts.items() if n in names and n not in finished},
         cliques=tuple(cliques),
         goals=(),
-        arrangements=tuple(a for a in program.arrangements if a.relation in names),
     )
 
 

@@ -7,11 +7,11 @@
     pairs.py         pairs of words and small graphs
     places.py        words of several relations side by side
 
-`evaluate_shape` is what the engine calls for each recursive clique, with the exit facts at hand.
+`evaluated` is what the engine calls for each clique that has a shape, with the exit facts at hand.
 It gives layouts (columns/folded.py) that hold the same facts as the rounds would have found, or
 None, and then the rounds go ahead:
 
-- the clique has no shape, or the pairs don't fit it (`Carried` with steps that do not commute);
+- the pairs don't fit it (`Carried` with steps that do not commute);
 - fewer than `Limits.least` pairs: rounds are done before the shape's kernels are loaded;
 - words are spread too thin to index arrays by them;
 - no way fits the memory budget.
@@ -21,7 +21,9 @@ A limit on rounds or facts is about rounds, so the engine does not ask for shape
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -30,6 +32,7 @@ from caladan.columns.folded import Distinct, Swapped
 from caladan.columns.layout import Layout, Mask, Words
 from caladan.delta.program import DeltaClique, DeltaProgram
 from caladan.engines.embedded.shapes.pairs import (
+    Declined,
     Interrupted,
     Limits,
     Pairs,
@@ -47,7 +50,12 @@ from caladan.engines.embedded.shapes.recognise import (
     recognise,
 )
 
-__all__ = ["Inputs", "Interrupted", "Limits", "Shape", "evaluate_shape", "recognise"]
+__all__ = [
+    "Carried", "Declined", "Inputs", "Interrupted", "Limits", "Shape",
+    "evaluate_shape", "evaluated", "recognise", "ways",
+]  # fmt: skip
+
+L = TypeVar("L", bound=Layout)
 
 
 class Inputs(Protocol):
@@ -65,32 +73,39 @@ class Inputs(Protocol):
 def evaluate_shape(
     clique: DeltaClique, program: DeltaProgram, inputs: Inputs, limits: Limits
 ) -> dict[str, Layout] | None:
-    """The relation of a clique that has a shape; None if it has none or rounds are better."""
+    """The relations of a clique that has a shape; None if it has none or rounds are better."""
     shape = recognise(clique, program.relations)
-    if shape is None:
+    return None if shape is None else evaluated(shape, inputs, limits)
+
+
+def evaluated(
+    shape: Shape, inputs: Inputs, limits: Limits, declined: Callable[[str], None] | None = None
+) -> dict[str, Layout] | None:
+    """The relations of a shape; None if rounds are better, and then `declined` is told why."""
+    try:
+        match shape:
+            case Reached():
+                return _reached(shape, inputs, limits)
+            case Carried():
+                return _carried(shape, inputs, limits)
+            case Generations():
+                return {shape.relation: _generations(shape, inputs, limits)}
+    except Declined as reason:
+        if declined is not None:
+            declined(str(reason))
         return None
-    match shape:
-        case Reached():
-            return _reached(shape, inputs, limits)
-        case Carried():
-            return _carried(shape, inputs, limits)
-        case Generations():
-            layout = _generations(shape, inputs, limits)
-            return None if layout is None else {shape.relation: layout}
 
 
-def _reached(shape: Reached, inputs: Inputs, limits: Limits) -> dict[str, Layout] | None:
+def _reached(shape: Reached, inputs: Inputs, limits: Limits) -> dict[str, Layout]:
     from caladan.engines.embedded.shapes.closure import reached
 
     starts = {name: inputs.exit(name)[0] for name in shape.relations}
     links = [_solved(inputs, step) for step in shape.steps]
     pairs = [each for step in links for each in step]
-    if not limits.suits(*pairs, *((words, words) for words in starts.values())):
-        return None
+    limits.require(*pairs, *((words, words) for words in starts.values()))
     columns = [*starts.values(), *(column for each in pairs for column in each)]
     places = Places.of(shape.relations, shape.steps, columns)
-    if not places.fit:
-        return None
+    places.require()
     marks = reached(
         np.concatenate([places.put(name, words) for name, words in starts.items()]),
         places.edges(shape.steps, links),
@@ -99,42 +114,81 @@ def _reached(shape: Reached, inputs: Inputs, limits: Limits) -> dict[str, Layout
     return {name: Distinct(places.marked(name, marks)) for name in shape.relations}
 
 
-def _carried(shape: Carried, inputs: Inputs, limits: Limits) -> dict[str, Layout] | None:
+def _carried(shape: Carried, inputs: Inputs, limits: Limits) -> dict[str, Layout]:
+    from caladan.engines.embedded.shapes.closure import carried
+
+    closure = _closure(shape, inputs, limits)
+    layout = _fitting(
+        carried(
+            closure.exits,
+            closure.steps,
+            limits,
+            beside=closure.beside,
+            may_share=closure.places is None,
+        )
+    )
+    found: dict[str, Layout] = {}
+    for name in shape.relations:
+        mine = layout
+        if closure.places is not None:
+            mine = layout.with_columns(layout.columns.part(*closure.places.range(name)))
+        found[name] = Swapped(mine) if closure.is_turned else mine
+    return found
+
+
+def ways(shape: Carried, inputs: Inputs, limits: Limits) -> list[str]:
+    """The layouts of a closure that fit the budget, the one estimated to cost least first."""
+    from caladan.engines.embedded.shapes.closure import LAYOUTS, ranked
+
+    closure = _closure(shape, inputs, limits)
+    found = ranked(closure.exits, closure.steps, limits, may_share=closure.places is None)
+    turned = ", transposed" if closure.is_turned else ""
+    return list(dict.fromkeys(LAYOUTS[way] + turned for way in found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Closure:
+    """Exit pairs B and step pairs E, for B·E*; facts `beside` it are added as they are.
+
+    Where it `is_turned` the columns are exchanged; where relations share it, each has its place.
+    """
+
+    exits: Pairs
+    steps: Pairs
+    beside: Pairs | None = None
+    is_turned: bool = False
+    places: Places | None = None
+
+
+def _closure(shape: Carried, inputs: Inputs, limits: Limits) -> _Closure:
+    """What a carried shape comes down to; declines if it comes down to nothing of the kind."""
     exits = {name: _exits(inputs, name) for name in shape.relations}
     links = [_solved(inputs, step) for step in shape.steps]
-    if not limits.suits(*exits.values(), *(each for step in links for each in step)):
-        return None
+    limits.require(*exits.values(), *(each for step in links for each in step))
     passing = [
         None if step.condition is None else _passing(exits[step.source], step, inputs)
         for step in shape.steps
     ]
     if len(shape.relations) == 1 and all(len(step) == 1 for step in links):
         (name,) = shape.relations
-        layout = _alone(shape, exits[name], [step[0] for step in links], passing, limits)
-        return None if layout is None else {name: layout}
+        return _alone(shape, exits[name], [step[0] for step in links], passing)
     # A condition that is not met by all facts is met by some only on their way: leave it to rounds.
     if any(mask is not None and not mask.all() for mask in passing):
-        return None
+        raise Declined("a condition on the carried column holds for some facts only")
     if shape.doubles or len({step.column for step in shape.steps}) > 1:
-        return None
-    return _together(shape, exits, links, limits)
+        raise Declined("some of its rules carry one column, some another")
+    return _together(shape, exits, links)
 
 
 def _alone(
-    shape: Carried,
-    exits: Pairs,
-    steps: list[Pairs],
-    passing: list[Mask | None],
-    limits: Limits,
-) -> Layout | None:
+    shape: Carried, exits: Pairs, steps: list[Pairs], passing: list[Mask | None]
+) -> _Closure:
     """One relation, carrying either column or both, or doubling."""
-    from caladan.engines.embedded.shapes.closure import carried
-
     beside: Pairs | None = None  # exit facts that no step applies to
     for mask in passing:
         if mask is not None and not mask.all():
             if len(steps) > 1 or shape.doubles:
-                return None
+                raise Declined("a condition on the carried column holds for some facts only")
             exits, beside = (
                 (exits[0][mask], exits[1][mask]),
                 (exits[0][~mask], exits[1][~mask]),
@@ -146,61 +200,50 @@ def _alone(
         # p ⊇ its exit pairs B. With steps inside B all rules together give B⁺, provided that one
         # of them makes every such step: doubling does, and so does stepping by the whole of B.
         if beside is not None or not all(contains(exits, e) for e in (*forward, *backward)):
-            return None
+            raise Declined("its rules step by more than the pairs it starts with")
         if not shape.doubles and not contains(union(forward), exits):
-            return None
-        return carried(exits, exits, limits)
+            raise Declined("its rules step by less than the pairs it starts with")
+        return _Closure(exits, exits)
     if forward:
-        return carried(exits, union(forward), limits, beside=beside)
+        return _Closure(exits, union(forward), beside)
     # E*·B is the transpose of Bᵗ·(Eᵗ)*; a closure is the same from both ends.
     edges = union(backward)
     if beside is None and contains(exits, edges) and contains(edges, exits):
-        return carried(exits, exits, limits)
-    layout = carried(
-        turned(exits), turned(edges), limits, beside=None if beside is None else turned(beside)
-    )
-    return None if layout is None else Swapped(layout)
+        return _Closure(exits, exits)
+    aside = None if beside is None else turned(beside)
+    return _Closure(turned(exits), turned(edges), aside, is_turned=True)
 
 
-def _together(
-    shape: Carried, exits: dict[str, Pairs], links: list[list[Pairs]], limits: Limits
-) -> dict[str, Layout] | None:
+def _together(shape: Carried, exits: dict[str, Pairs], links: list[list[Pairs]]) -> _Closure:
     """Relations that carry the same column: a graph over (relation, word)."""
-    from caladan.engines.embedded.shapes.closure import carried
-
     column = shape.steps[0].column
     given = {n: turned(pairs) if column == 1 else pairs for n, pairs in exits.items()}
     words = [pairs[1] for pairs in given.values()]
     columns = [*words, *(column for step in links for pairs in step for column in pairs)]
     places = Places.of(shape.relations, shape.steps, columns)
-    if not places.fit:
-        return None
-    layout = carried(
-        (
-            np.concatenate([pairs[0] for pairs in given.values()]),
-            np.concatenate([places.put(name, pairs[1]) for name, pairs in given.items()]),
-        ),
-        places.edges(shape.steps, links),
-        limits,
-        may_share=False,
+    places.require()
+    starts = (
+        np.concatenate([pairs[0] for pairs in given.values()]),
+        np.concatenate([places.put(name, pairs[1]) for name, pairs in given.items()]),
     )
-    if layout is None:
-        return None
-    found: dict[str, Layout] = {}
-    for name in shape.relations:
-        mine = layout.with_columns(layout.columns.part(*places.range(name)))
-        found[name] = Swapped(mine) if column == 1 else mine
-    return found
+    edges = places.edges(shape.steps, links)
+    return _Closure(starts, edges, is_turned=column == 1, places=places)
 
 
-def _generations(shape: Generations, inputs: Inputs, limits: Limits) -> Layout | None:
+def _generations(shape: Generations, inputs: Inputs, limits: Limits) -> Layout:
     from caladan.engines.embedded.shapes.generations import generations
 
     first, second = inputs.exit(shape.relation)
     left, right = _pairs(inputs, shape.left), _pairs(inputs, shape.right)
-    if not limits.suits((first, second), left, right):
-        return None
-    return generations((first, second), left, right, limits)
+    limits.require((first, second), left, right)
+    return _fitting(generations((first, second), left, right, limits))
+
+
+def _fitting(layout: L | None) -> L:
+    """A layout, if it fits the memory budget."""
+    if layout is None:
+        raise Declined("no layout of it fits the memory budget")
+    return layout
 
 
 def _exits(inputs: Inputs, relation: str) -> Pairs:

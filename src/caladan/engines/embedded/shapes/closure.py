@@ -32,6 +32,12 @@ from caladan.engines.embedded.shapes.pairs import Graph, Limits, Pairs
 
 Way = Literal["bits", "ranges", "search"]
 
+LAYOUTS: Final[dict[Way, str]] = {
+    "bits": BitRows.form,
+    "ranges": RangeRows.form,
+    "search": RangeRows.form,
+}
+
 _SAMPLES: Final = 64
 # Nanoseconds: a word of a bit row; a range merged; a node or edge searched; a byte taken from the
 # system, which also stands for what memory is worth. Rough: on six graphs and a busy machine they
@@ -49,6 +55,11 @@ def reached(starts: Words, step: Pairs, nodes: int) -> Mask:
     marks = np.zeros(nodes, np.bool_)
     reach(graph.bounds, graph.targets, np.ascontiguousarray(starts, np.uint32), marks)
     return marks
+
+
+def ranked(exits: Pairs, step: Pairs, limits: Limits, *, may_share: bool = True) -> list[Way]:
+    """The ways that fit the budget, the one with the least estimate first."""
+    return list(dict.fromkeys(way for way, _ in _ranked(condensed(exits, step, may_share), limits)))
 
 
 def carried(

@@ -18,6 +18,10 @@ class Interrupted(Exception):
     """The stop flag was raised while a kernel ran: whoever raised it knows why."""
 
 
+class Declined(Exception):
+    """A shape does not suit the facts: says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a shape may use: bytes for its result, threads, and the flag that ends it.
@@ -35,12 +39,13 @@ class Limits:
         if self.stop[0] != 0:
             raise Interrupted
 
-    def suits(self, *pairs: Pairs) -> bool:
-        """Whether there are enough pairs, and words close enough together to index arrays by."""
+    def require(self, *pairs: Pairs) -> None:
+        """Decline unless there are enough pairs, with words close enough to index arrays by."""
         count = sum(len(first) for first, _ in pairs)
-        return count >= self.least and extent(*(c for p in pairs for c in p)) <= (
-            16 * count + (1 << 20)
-        )
+        if count < self.least:
+            raise Declined(f"it goes over fewer than {self.least:,} pairs")
+        if extent(*(c for p in pairs for c in p)) > 16 * count + (1 << 20):
+            raise Declined("its values are spread too thin to index arrays by them")
 
 
 @dataclass(frozen=True, slots=True)

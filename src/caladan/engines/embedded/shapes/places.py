@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from caladan.columns.layout import Mask, Words
-from caladan.engines.embedded.shapes.pairs import Pairs, extent, union
+from caladan.engines.embedded.shapes.pairs import Declined, Pairs, extent, union
 from caladan.engines.embedded.shapes.recognise import Step
 
 
@@ -40,10 +40,10 @@ class Places:
         """How many nodes there are."""
         return len(self.names) * self.width
 
-    @property
-    def fit(self) -> bool:
-        """Whether nodes can be numbered like words."""
-        return self.size < 1 << 31
+    def require(self) -> None:
+        """Decline unless nodes can be numbered like words."""
+        if self.size >= 1 << 31:
+            raise Declined("its relations have too many values between them")
 
     def range(self, relation: str) -> tuple[int, int]:
         """The nodes of a relation."""

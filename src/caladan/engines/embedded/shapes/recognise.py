@@ -53,6 +53,9 @@ class Reached:
     relations: tuple[str, ...]
     steps: tuple[Step, ...]
 
+    name = "reached"
+    layouts = ("words",)
+
 
 @dataclass(frozen=True, slots=True)
 class Carried:
@@ -65,6 +68,9 @@ class Carried:
     steps: tuple[Step, ...]
     doubles: bool
 
+    name = "carried"
+    layouts = ("ranges", "bit rows")
+
 
 @dataclass(frozen=True, slots=True)
 class Generations:
@@ -73,6 +79,14 @@ class Generations:
     relation: str
     left: CoreRule
     right: CoreRule
+
+    name = "generations"
+    layouts = ("bit rows",)
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The one relation."""
+        return (self.relation,)
 
 
 Shape: TypeAlias = Reached | Carried | Generations

@@ -52,8 +52,8 @@ def _program(body: CubeBody) -> DeltaProgram:
     )  # fmt: skip
     plan = rule_plan(rule, Clique((), False, 0, ()), relations)
     guard = tuple(f"atom{i}" for i in range(len(atoms)))
-    clique = DeltaClique((_SOLUTIONS,), False, 0, (DeltaRule(rule, None, plan, guard, ()),), ())
-    return DeltaProgram(relations, {}, (clique,), (), ())
+    clique = DeltaClique((_SOLUTIONS,), False, 0, (DeltaRule(rule, None, plan, guard),), ())
+    return DeltaProgram(relations, {}, (clique,), ())
 
 
 def _relation(name: str, columns: Sequence[Column], *, is_data: bool) -> RelationInfo:

@@ -65,7 +65,7 @@ def in_cell(
         info = program.relations[origin]
         relations[name] = replace(info, name=name, takes_data=True, is_derived=False)
     own = replace(clique, exit_rules=tuple(rules))
-    made = replace(program, relations=relations, facts=written, cliques=(own,), arrangements=())
+    made = replace(program, relations=relations, facts=written, cliques=(own,))
     return made, store
 
 
@@ -174,7 +174,7 @@ def _within(rule: DeltaRule, body: _Body, cell: int) -> DeltaRule:
         mine = replace(atom, relation=body.given.choose(atom.relation, mask))
         plan = cast("Project", replaced(plan, atom, mine))
     guard = dict.fromkeys(scan.relation for scan in scans(plan))
-    return replace(rule, plan=plan, guard=tuple(guard), arrangements=())
+    return replace(rule, plan=plan, guard=tuple(guard))
 
 
 def _read(node: Operator) -> Iterator[str]:

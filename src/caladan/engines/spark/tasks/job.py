@@ -96,6 +96,10 @@ _EVENTS: Final = {
     name: name
     for name in (
         "clique_started",
+        "strategy_declined",
+        "clique_taken",
+        "machine_ran",
+        "rule_planned",
         "rule_done",
         "rule_searched",
         "rule_skipped",

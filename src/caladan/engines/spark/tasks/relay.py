@@ -43,6 +43,18 @@ class Relay(Events):
     def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
         self._tell("clique_started", list(relations), recursive, strategy)
 
+    def strategy_declined(self, relations: Sequence[str], strategy: str, reason: str) -> None:
+        self._tell("strategy_declined", list(relations), strategy, reason)
+
+    def clique_taken(self, relations: Sequence[str], strategy: str, layouts: Sequence[str]) -> None:
+        self._tell("clique_taken", list(relations), strategy, list(layouts))
+
+    def machine_ran(self, rounds: int) -> None:
+        self._tell("machine_ran", rounds)
+
+    def rule_planned(self, rule: int, seed: str | None, steps: Sequence[str]) -> None:
+        self._tell("rule_planned", rule, seed, list(steps))
+
     def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
         self._tell("rule_done", rule, seed, facts, seconds)
 

@@ -33,3 +33,6 @@ class _Single(Several):
 
     def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
         self._events.clique_started(relations, recursive, "single")
+
+    def clique_taken(self, relations: Sequence[str], strategy: str, layouts: Sequence[str]) -> None:
+        self._events.clique_taken(relations, "single", layouts)

@@ -85,6 +85,9 @@ class _Part(Events):
         self._together = together
         self._part = part
 
+    def rule_planned(self, rule: int, seed: str | None, steps: Sequence[str]) -> None:
+        self._together.events.rule_planned(rule, seed, steps)
+
     def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
         self._together.events.rule_done(rule, seed, facts, seconds)
 

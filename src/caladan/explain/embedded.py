@@ -1,0 +1,137 @@
+"""The physical plan of the embedded engine: the strategies, layouts and steps of every clique.
+
+What is printed is the engine's own forecast (engines/embedded/forecast.py), made by the functions
+that a run decides by. Where facts decide, all alternatives are listed, each with its condition;
+with data, those that the data alone decides are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from caladan.analysis.core import CoreAtom
+from caladan.engines.embedded.access import (
+    Access,
+    Check,
+    Compute,
+    keys,
+)
+from caladan.engines.embedded.blueprint import ROUNDS, Blueprint, blueprint, said
+from caladan.engines.embedded.forecast import (
+    CliqueForecast,
+    Forecast,
+    Option,
+    RuleForecast,
+    forecast,
+)
+from caladan.engines.embedded.tiny import PATIENCE, SMALL
+from caladan.explain.delta import facts_lines, rule_line
+from caladan.explain.terms import commas, comparison, expression, expressions
+from caladan.pipeline import Compiled
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+_TINY = (
+    f"Rounds go over whole columns; after {PATIENCE} in a row with fewer than {SMALL:,} new\n"
+    "facts, one fact at a time, if the rules are made of what that machine knows."
+)
+_SAMPLES = (
+    "Where a rule has several plans, a sample of its solutions decides: the atom with the fewest\n"
+    "facts to a solution comes next. The first one is taken if nothing speaks for another."
+)
+
+
+def embedded(compiled: Compiled, given: Mapping[str, pa.Table] | None = None) -> str:
+    """The plan of a program; with its data, decided as far as the data decides."""
+    found = forecast(blueprint(compiled.delta), given)
+    blocks = ["\n".join(_clique(each, found.plan)) for each in found.cliques]
+    notes: list[str] = []
+    if any(_may_vary(rule) for each in found.cliques for rule in _all_rules(each)):
+        notes.append(_SAMPLES)
+    if any(c.clique.is_recursive and _goes_round(c) for c in found.cliques):
+        notes.append(_TINY)
+    wanted = commas(_arrangements(found))
+    return "\n\n".join([*blocks, *notes, f"Arrangements: {wanted or 'none'}"])
+
+
+def _clique(each: CliqueForecast, plan: Blueprint) -> Iterator[str]:
+    clique = each.clique
+    kind = "Clique" if clique.is_recursive else "Relation"
+    yield f"{kind} {commas(clique.relations)}"
+    yield from _options("strategy", each.strategies)
+    yield from _options("held as", each.layouts)
+    yield from facts_lines(clique, plan.program)
+    for rule in each.rules:
+        yield f"  {rule_line(rule.rule, clique)}"
+        yield from _plans(rule)
+    for parts in each.parts:
+        yield f"  rule {parts.number} in two parts, {parts.when}:"
+        for rule in parts.rules:
+            core = rule.rule.rule
+            literals = [*map(_atom, core.atoms), *map(comparison, core.comparisons)]
+            head = f"δ{core.head}({expressions(core.arguments)})"
+            yield f"  {head} <- {commas(literals)}.  [rule {core.number}, seed {rule.seed}]"
+            yield from _plans(rule)
+
+
+def _atom(atom: CoreAtom) -> str:
+    return f"{'~' if atom.negated else ''}{atom.relation}({expressions(atom.arguments)})"
+
+
+def _options(title: str, options: Sequence[Option]) -> Iterator[str]:
+    if len(options) == 1:
+        yield f"  {title}: {options[0].name} ({options[0].when})"
+        return
+    yield f"  {title}, decided by the facts:"
+    yield from (f"    {each.name}: {each.when}" for each in options)
+
+
+def _plans(rule: RuleForecast) -> Iterator[str]:
+    if rule.plans is None:
+        yield "    any order of its atoms in which each meets what is bound, by samples"
+        return
+    first, *others = rule.plans
+    for number, step in enumerate(first, start=1):
+        yield f"    {number}) {_step(step)}"
+    yield from (f"    or {'; '.join(map(said, plan))}" for plan in others)
+
+
+def _step(step: Access) -> str:
+    """A step as stats name it, and behind it what it is about."""
+    match step:
+        case Compute():
+            return f"{said(step)}: {step.variable} = {expression(step.expression)}"
+        case Check():
+            return f"{said(step)}: {comparison(step.comparison)}"
+        case _:
+            return said(step)
+
+
+def _arrangements(found: Forecast) -> Iterable[str]:
+    """The orders for the lookups of every rule's first plan."""
+    names: dict[str, None] = {}
+    for each in found.cliques:
+        for rule in each.rules:
+            for relation, key in keys(rule.plans[0] if rule.plans else ()):
+                columns = found.plan.program.relations[relation].columns
+                order = found.plan.order(relation, key)
+                names[f"{relation} by ({commas(columns[i].name for i in order)})"] = None
+    return names
+
+
+def _all_rules(each: CliqueForecast) -> Iterator[RuleForecast]:
+    yield from each.rules
+    for parts in each.parts:
+        yield from parts.rules
+
+
+def _may_vary(rule: RuleForecast) -> bool:
+    return rule.plans is None or len(rule.plans) > 1
+
+
+def _goes_round(each: CliqueForecast) -> bool:
+    return any(option.name == ROUNDS for option in each.strategies)

@@ -1,0 +1,220 @@
+"""Explain tells the truth: what the embedded engine forecasts is what its stats say was done."""
+
+from __future__ import annotations
+
+import doctest
+import warnings
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.programs.corpus import Folder, folders
+
+import caladan
+from caladan import inputs
+from caladan.engines.embedded import blueprint as blueprints, shapes
+from caladan.engines.embedded.access import keys
+from caladan.engines.embedded.blueprint import blueprint, said
+from caladan.engines.embedded.engine import given_facts
+from caladan.engines.embedded.forecast import CliqueForecast, Forecast, forecast
+from caladan.language import parse
+from caladan.objects import Objects
+from caladan.pipeline import Compiled, compile_program
+from caladan.program import Program
+from caladan.session import Session
+from caladan.stats import CliqueStats, Stats
+
+
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have shapes taken however small the data is."""
+    monkeypatch.setattr(blueprints, "WORTH_A_SHAPE", 0)
+    monkeypatch.setattr(shapes, "Limits", partial(shapes.Limits, least=0))
+
+
+def given(compiled: Compiled, db: Session) -> Mapping[str, pa.Table]:
+    """The data of a session, as a run reads it."""
+    return given_facts(compiled.delta, db.tables(compiled))
+
+
+def compare(told: Forecast, stats: Stats) -> None:
+    """All that was done had been forecast."""
+    assert [c.clique.relations for c in told.cliques] == [c.relations for c in stats.cliques]
+    for each, done in zip(told.cliques, stats.cliques, strict=True):
+        compare_clique(each, done)
+    compare_arrangements(told, stats)
+
+
+def compare_clique(each: CliqueForecast, done: CliqueStats) -> None:
+    assert done.strategy in [option.name for option in each.strategies]
+    held = {option.name for option in each.layouts}
+    held |= {f"{name}, transposed" for name in held}
+    assert set(done.layouts.values()) <= held
+    for rule in done.rules:
+        possible = each.plans(rule.rule, rule.seed)
+        if possible is not None:
+            said_before = [[said(step) for step in plan] for plan in possible]
+            assert all(plan in said_before for plan in rule.plans), (rule.plans, said_before)
+        assert bool(rule.plans) == bool(rule.evaluated)
+
+
+def compare_arrangements(told: Forecast, stats: Stats) -> None:
+    """Arrangements are those of the steps that were taken, and none is made beside them."""
+    relations = told.plan.program.relations
+    wanted: dict[str, set[tuple[str, ...]]] = {}
+    for each in told.cliques:
+        rules = [*each.rules, *(rule for parts in each.parts for rule in parts.rules)]
+        for rule in rules:
+            for plan in rule.plans or ():
+                for relation, key in keys(plan):
+                    if relation in relations:
+                        columns = relations[relation].columns
+                        order = told.plan.order(relation, key)
+                        names = tuple(columns[i].name for i in order)
+                        wanted.setdefault(relation, set()).add(names)
+    for held in stats.held:
+        columns = tuple(c.name for c in relations[held.relation].columns)
+        if held.layout == "packed keys":
+            assert set(held.arrangements) <= {columns, *wanted.get(held.relation, set())}
+
+
+@pytest.mark.parametrize("small", [True, False], ids=["shapes", "as it is"])
+@pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)
+def test_program(folder: Folder, small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if small:
+        always(monkeypatch)
+    with caladan.connect("embedded") as db:
+        for relation, path in folder.facts.items():
+            db.add(relation, path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", caladan.CaladanWarning)
+            stats = db.run(folder.program, params=folder.params).stats
+        params = inputs.values(folder.params, Objects())
+        compiled = compile_program(folder.program, {}, params)
+        plan = blueprint(compiled.delta)
+        compare(forecast(plan), stats)
+        compare(forecast(plan, given(compiled, db)), stats)
+
+
+CLOSURE = """
+database({arc(A: integer, B: integer)}).
+tc(A, B) <- arc(A, B).
+tc(A, B) <- tc(A, C), arc(C, B).
+query tc(A, B).
+"""
+
+
+def closed(program: str, arcs: list[tuple[int, int]]) -> tuple[Forecast, Stats]:
+    """What is forecast with data, and what is done."""
+    with caladan.connect("embedded") as db:
+        db.add("arc", arcs)
+        stats = db.run(program).stats
+        compiled = compile_program(parse(program), {}, {})
+        told = forecast(blueprint(compiled.delta), given(compiled, db))
+    compare(told, stats)
+    return told, stats
+
+
+def test_a_closure_is_told_with_its_layout() -> None:
+    told, stats = closed(CLOSURE, [(i, i + 1) for i in range(2000)])
+    (each,), (done,) = told.cliques, stats.cliques
+    assert [o.name for o in each.strategies] == [done.strategy] == ["carried"]
+    assert each.layouts[0].name == done.layouts["tc"] == "ranges"
+    assert "2,000 facts" in each.strategies[0].when
+
+
+def test_a_dense_closure_is_held_in_bits() -> None:
+    arcs = [(i * 7919 % 1500, i * 104729 % 1500) for i in range(20000)]
+    dag = sorted({(min(a, b), max(a, b)) for a, b in arcs if a != b})
+    told, stats = closed(CLOSURE, [(a * 37 % 1511, b * 37 % 1511) for a, b in dag])
+    assert told.cliques[0].layouts[0].name == stats.cliques[0].layouts["tc"]
+
+
+def test_few_facts_go_in_rounds_and_stats_say_why() -> None:
+    told, stats = closed(CLOSURE, [(1, 2), (2, 3)])
+    assert [o.name for o in told.cliques[0].strategies] == ["rounds"]
+    (done,) = stats.cliques
+    assert done.strategy == "rounds"
+    assert [(d.strategy, d.reason) for d in done.declined] == [
+        ("a shape", "its rules read fewer than 1,000 facts")
+    ]
+
+
+DECLINES = """
+database({arc(A: integer, B: integer)}).
+tc(A, B) <- arc(A, B).
+tc(A, B) <- tc(A, C), arc(C, B), B > 5.
+tc(A, B) <- arc(A, C), tc(C, B).
+query tc(A, B).
+"""
+
+
+def test_a_shape_that_declines_is_never_told_as_taken() -> None:
+    seen: list[str] = []
+
+    class Listener(caladan.events.Events):
+        def clique_started(self, relations: object, recursive: bool, strategy: str) -> None:
+            seen.append(strategy)
+
+        def clique_taken(self, relations: object, strategy: str, layouts: object) -> None:
+            seen.append(strategy)
+
+    arcs = [(i * 31 % 1999, i * 17 % 1999) for i in range(1, 1500)]
+    program = DECLINES.replace("arc(A, B).\ntc(A, B) <- tc", "arc(A, B), A > 3.\ntc(A, B) <- tc")
+    with caladan.connect("embedded") as db:
+        db._listeners = (Listener(),)  # pyright: ignore[reportPrivateUsage]
+        db.add("arc", arcs)
+        stats = db.run(program).stats
+    (done,) = stats.cliques
+    assert done.strategy == "rounds"
+    assert "carried" not in seen
+    assert [d.strategy for d in done.declined] == ["carried"]
+    assert "its rules step by" in done.declined[0].reason
+    assert "not carried: its rules step by" in str(stats)
+
+
+def test_one_order_serves_two_lookups() -> None:
+    """The chain cover is what runs: (B) and (B, C) share an arrangement, whichever comes first."""
+    program = """
+    database({r(A: integer, B: integer, C: integer), p(X: integer), q(X: integer, Y: integer)}).
+    one(A) <- p(B), r(A, B, _).
+    two(A) <- q(B, C), r(A, B, C).
+    query one(A). query two(A).
+    """
+    with caladan.connect("embedded") as db:
+        db.add("r", [(i, i % 7, i % 5) for i in range(100)])
+        db.add("p", [(1,), (2,)])
+        db.add("q", [(1, 1), (2, 2)])
+        stats = db.run(program).stats
+    (held,) = (h for h in stats.held if h.relation == "r")
+    assert held.arrangements == [("A", "B", "C"), ("B", "C", "A")]
+
+
+def test_tiny_rounds_are_counted() -> None:
+    program = """
+    database({arc(A: integer, B: integer)}).
+    d(A, 0) <- arc(A, _), A = 0.
+    d(B, N + 1) <- d(A, N), arc(A, B).
+    query d(A, N).
+    """
+    with warnings.catch_warnings(), caladan.connect("embedded") as db:
+        warnings.simplefilter("ignore", caladan.CaladanWarning)
+        db.add("arc", [(i, i + 1) for i in range(500)])
+        stats = db.run(program).stats
+    (done,) = stats.cliques
+    assert done.tiny_rounds > 100
+    assert "tiny rounds" in str(stats)
+
+
+def test_a_program_without_rules() -> None:
+    told = forecast(blueprint(compile_program(Program(), {}, {}).delta))
+    assert told.cliques == ()
+
+
+def test_doctests() -> None:
+    assert doctest.testmod(blueprints) == (0, 3)
+
+
+def test_the_folder_is_there() -> None:
+    assert Path(__file__).parents[1].joinpath("programs").is_dir()
