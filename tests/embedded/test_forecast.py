@@ -6,7 +6,6 @@ import doctest
 import warnings
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -19,8 +18,10 @@ from caladan.engines.embedded.access import keys
 from caladan.engines.embedded.blueprint import blueprint, said
 from caladan.engines.embedded.engine import given_facts
 from caladan.engines.embedded.forecast import CliqueForecast, Forecast, forecast
+from caladan.events import Events
 from caladan.language import parse
 from caladan.objects import Objects
+from caladan.options import Options
 from caladan.pipeline import Compiled, compile_program
 from caladan.program import Program
 from caladan.session import Session
@@ -35,7 +36,8 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def given(compiled: Compiled, db: Session) -> Mapping[str, pa.Table]:
     """The data of a session, as a run reads it."""
-    return given_facts(compiled.delta, db.tables(compiled))
+    tables, _ = db._store.load(compiled, Options(), Events())
+    return given_facts(compiled.delta, tables)
 
 
 def compare(told: Forecast, stats: Stats) -> None:
@@ -64,8 +66,7 @@ def compare_arrangements(told: Forecast, stats: Stats) -> None:
     relations = told.plan.program.relations
     wanted: dict[str, set[tuple[str, ...]]] = {}
     for each in told.cliques:
-        rules = [*each.rules, *(rule for parts in each.parts for rule in parts.rules)]
-        for rule in rules:
+        for rule in each.everything:
             for plan in rule.plans or ():
                 for relation, key in keys(plan):
                     if relation in relations:
@@ -153,7 +154,7 @@ query tc(A, B).
 def test_a_shape_that_declines_is_never_told_as_taken() -> None:
     seen: list[str] = []
 
-    class Listener(caladan.events.Events):
+    class Listener(Events):
         def clique_started(self, relations: object, recursive: bool, strategy: str) -> None:
             seen.append(strategy)
 
@@ -163,7 +164,7 @@ def test_a_shape_that_declines_is_never_told_as_taken() -> None:
     arcs = [(i * 31 % 1999, i * 17 % 1999) for i in range(1, 1500)]
     program = DECLINES.replace("arc(A, B).\ntc(A, B) <- tc", "arc(A, B), A > 3.\ntc(A, B) <- tc")
     with caladan.connect("embedded") as db:
-        db._listeners = (Listener(),)  # pyright: ignore[reportPrivateUsage]
+        db._listeners = (Listener(),)
         db.add("arc", arcs)
         stats = db.run(program).stats
     (done,) = stats.cliques
@@ -214,7 +215,3 @@ def test_a_program_without_rules() -> None:
 
 def test_doctests() -> None:
     assert doctest.testmod(blueprints) == (0, 3)
-
-
-def test_the_folder_is_there() -> None:
-    assert Path(__file__).parents[1].joinpath("programs").is_dir()

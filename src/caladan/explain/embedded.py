@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from caladan.analysis.core import CoreAtom
+from caladan.analysis.core import CoreAtom, CoreRule
 from caladan.engines.embedded.access import (
     Access,
     Check,
@@ -50,7 +50,7 @@ def embedded(compiled: Compiled, given: Mapping[str, pa.Table] | None = None) ->
     found = forecast(blueprint(compiled.delta), given)
     blocks = ["\n".join(_clique(each, found.plan)) for each in found.cliques]
     notes: list[str] = []
-    if any(_may_vary(rule) for each in found.cliques for rule in _all_rules(each)):
+    if any(_may_vary(rule) for each in found.cliques for rule in each.everything):
         notes.append(_SAMPLES)
     if any(c.clique.is_recursive and _goes_round(c) for c in found.cliques):
         notes.append(_TINY)
@@ -68,14 +68,22 @@ def _clique(each: CliqueForecast, plan: Blueprint) -> Iterator[str]:
     for rule in each.rules:
         yield f"  {rule_line(rule.rule, clique)}"
         yield from _plans(rule)
+    for rule in each.links:
+        core = rule.rule.rule
+        head = f"shape({expressions(core.arguments)})"
+        yield f"  {head} <- {_body(core)}.  [of rule {core.number}, if the shape is taken]"
+        yield from _plans(rule)
     for parts in each.parts:
         yield f"  rule {parts.number} in two parts, {parts.when}:"
         for rule in parts.rules:
             core = rule.rule.rule
-            literals = [*map(_atom, core.atoms), *map(comparison, core.comparisons)]
             head = f"δ{core.head}({expressions(core.arguments)})"
-            yield f"  {head} <- {commas(literals)}.  [rule {core.number}, seed {rule.seed}]"
+            yield f"  {head} <- {_body(core)}.  [rule {core.number}, seed {rule.seed}]"
             yield from _plans(rule)
+
+
+def _body(rule: CoreRule) -> str:
+    return commas([*map(_atom, rule.atoms), *map(comparison, rule.comparisons)])
 
 
 def _atom(atom: CoreAtom) -> str:
@@ -115,18 +123,12 @@ def _arrangements(found: Forecast) -> Iterable[str]:
     """The orders for the lookups of every rule's first plan."""
     names: dict[str, None] = {}
     for each in found.cliques:
-        for rule in each.rules:
+        for rule in (*each.rules, *each.links):
             for relation, key in keys(rule.plans[0] if rule.plans else ()):
                 columns = found.plan.program.relations[relation].columns
                 order = found.plan.order(relation, key)
                 names[f"{relation} by ({commas(columns[i].name for i in order)})"] = None
     return names
-
-
-def _all_rules(each: CliqueForecast) -> Iterator[RuleForecast]:
-    yield from each.rules
-    for parts in each.parts:
-        yield from parts.rules
 
 
 def _may_vary(rule: RuleForecast) -> bool:

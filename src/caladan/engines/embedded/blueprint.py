@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from caladan.analysis.core import Term
+from caladan.analysis.core import Clique, CoreRule, RelationInfo, Term
 from caladan.columns.packed import Orders, straight_order
 from caladan.delta.arrangements import cover
 from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
@@ -32,6 +32,7 @@ from caladan.engines.embedded.access import (
 )
 from caladan.engines.embedded.body import Body, body_of, names
 from caladan.engines.embedded.classes import Classes
+from caladan.operators.build import rule_plan
 from caladan.operators.tree import Scan, Version
 from caladan.program import Variable
 
@@ -140,6 +141,11 @@ def shape_of(clique: DeltaClique, program: DeltaProgram, classes: Classes) -> st
         return "its columns do not all hold the same kind of value"
     found = recognise(clique, program.relations)
     return "its rules are no closure and no generations" if found is None else found
+
+
+def solved_rule(rule: CoreRule, relations: Mapping[str, RelationInfo]) -> DeltaRule:
+    """A rule over finished relations alone, such as shapes make of others."""
+    return DeltaRule(rule, None, rule_plan(rule, Clique((), False, 0, ()), relations), ())
 
 
 # ── In words ─────────────────────────────────────────────────────────────────────────────────────

@@ -27,6 +27,7 @@ from caladan.engines.embedded.blueprint import (
     facts_read,
     least_for_a_shape,
     shape_of,
+    solved_rule,
     why_rounds,
 )
 from caladan.engines.embedded.body import Body, body_of
@@ -74,19 +75,28 @@ class PartsForecast:
 
 @dataclass(frozen=True, slots=True)
 class CliqueForecast:
-    """A clique: how it may be evaluated, how its relations may be held, what its rules do."""
+    """A clique: how it may be evaluated, how its relations may be held, what its rules do.
+
+    `links` are the rules that a shape has solved first, if it may be taken; `parts` take the place
+    of rules in rounds.
+    """
 
     clique: DeltaClique
     strategies: tuple[Option, ...]
     layouts: tuple[Option, ...]
     rules: tuple[RuleForecast, ...]
+    links: tuple[RuleForecast, ...]
     parts: tuple[PartsForecast, ...]
+
+    @property
+    def everything(self) -> tuple[RuleForecast, ...]:
+        """All rules that may be gone through."""
+        return (*self.rules, *self.links, *(r for each in self.parts for r in each.rules))
 
     def plans(self, number: int, seed: str | None) -> list[tuple[Access, ...]] | None:
         """All lists of steps that the rules with a number and a seed may go through."""
-        rules = [*self.rules, *(rule for each in self.parts for rule in each.rules)]
         found: list[tuple[Access, ...]] = []
-        for each in rules:
+        for each in self.everything:
             if (each.rule.rule.number, each.seed) == (number, seed):
                 if each.plans is None:
                     return None
@@ -152,8 +162,9 @@ def _clique(
         RuleForecast(rule, _plans(rule, plan.body(rule), traits, known))
         for rule in (*clique.exit_rules, *clique.delta_rules)
     )
+    links = tuple(_links(clique, plan, classes, known, strategies))
     parts = tuple(_parts(clique, plan, traits))
-    return CliqueForecast(clique, strategies, layouts, rules, parts)
+    return CliqueForecast(clique, strategies, layouts, rules, links, parts)
 
 
 # ── Strategies and layouts ───────────────────────────────────────────────────────────────────────
@@ -257,6 +268,10 @@ def _plans(
             made = known.planner.plan(rule)
             made.steps()
             return (tuple(made.accesses or ()),)
+    return _possible(body, traits)
+
+
+def _possible(body: Body, traits: Foreseen) -> tuple[tuple[Access, ...], ...] | None:
     found = orders(body, traits)
     return None if found is None else _distinct(tuple(planned(body, o, traits)) for o in found)
 
@@ -264,6 +279,31 @@ def _plans(
 def _distinct(plans: Iterable[tuple[Access, ...]]) -> tuple[tuple[Access, ...], ...]:
     """Plans, each once: different orders of atoms that meet come down to the same steps."""
     return tuple(dict.fromkeys(plans))
+
+
+def _links(
+    clique: DeltaClique,
+    plan: Blueprint,
+    classes: Classes,
+    known: _Known | None,
+    strategies: Iterable[Option],
+) -> Iterable[RuleForecast]:
+    """What a shape has solved first, where one may be taken."""
+    if all(each.name == ROUNDS for each in strategies):
+        return
+    shape = shape_of(clique, plan.program, classes)
+    assert not isinstance(shape, str)
+    for rule in shape.rules:
+        solved = solved_rule(rule, plan.program.relations)
+        body = body_of(solved, plan.program.relations)
+        found: tuple[tuple[Access, ...], ...] | None = None
+        if known is not None and known.has(scan.relation for scan in (*body.atoms, *body.absents)):
+            made = known.shaping.plan(solved)
+            made.steps()
+            found = (tuple(made.accesses or ()),)
+        else:
+            found = _possible(body, Foreseen(plan.program, clique))
+        yield RuleForecast(solved, found)
 
 
 def _parts(clique: DeltaClique, plan: Blueprint, traits: Foreseen) -> Iterable[PartsForecast]:

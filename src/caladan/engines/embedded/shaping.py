@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from caladan.analysis.core import Clique, CoreRule
+from caladan.analysis.core import CoreRule
 from caladan.columns import pool
 from caladan.columns.domains import Domain
 from caladan.columns.layout import Counts, Layout, Words, concatenated
 from caladan.delta.program import DeltaClique, DeltaRule
 from caladan.engines.embedded.blame import blamed
-from caladan.engines.embedded.blueprint import facts_read, shape_of, why_rounds
+from caladan.engines.embedded.blueprint import facts_read, shape_of, solved_rule, why_rounds
 from caladan.engines.embedded.body import Body, body_of
 from caladan.engines.embedded.heads import PlainHead
 from caladan.engines.embedded.planning import Planner
 from caladan.engines.embedded.plans import RulePlan
 from caladan.engines.embedded.state import State
 from caladan.engines.embedded.stoppable import run_stoppable
-from caladan.operators.build import rule_plan
-from caladan.operators.tree import Project, Unit
 from caladan.program import Expression, Variable
 
 if TYPE_CHECKING:
@@ -85,20 +83,19 @@ class Shaping:
 
     def solve(self, rule: CoreRule) -> tuple[Words, ...]:
         """The distinct head rows of a rule over finished relations."""
-        plan = self._plan(rule)
+        solved = solved_rule(rule, self._state.program.relations)
+        plan = self.plan(solved)
         domains = [self._domain_of(rule, a, plan.body) for a in rule.arguments]
         head = PlainHead(domains)
-        delta_rule = DeltaRule(rule, None, Project(Unit(), ()), ())
         with blamed(rule):
-            plan.run(head.sink(delta_rule, plan, ()), self._state.limits.seconds)
+            plan.run(head.sink(solved, plan, ()), self._state.limits.seconds)
         head.flip()
         return concatenated(head.relation.blocks(), len(domains))
 
-    def _plan(self, rule: CoreRule) -> RulePlan:
-        relations = self._state.program.relations
-        built = rule_plan(rule, Clique((), False, 0, ()), relations)
-        body = body_of(DeltaRule(rule, None, built, ()), relations)
-        domains = {name: self._domain_of(rule, Variable(name), body) for name in body.kinds}
+    def plan(self, solved: DeltaRule) -> RulePlan:
+        """The plan of a rule that shapes made of another one."""
+        body = body_of(solved, self._state.program.relations)
+        domains = {name: self._domain_of(solved.rule, Variable(name), body) for name in body.kinds}
         return self._planner.made(body, domains)
 
     def _domain_of(self, rule: CoreRule, argument: Expression, body: Body) -> Domain:

@@ -45,6 +45,11 @@ class Step:
     column: int = 0
     condition: CoreRule | None = None
 
+    @property
+    def rules(self) -> tuple[CoreRule, ...]:
+        """What is solved before the shape starts."""
+        return self.links if self.condition is None else (*self.links, self.condition)
+
 
 @dataclass(frozen=True, slots=True)
 class Reached:
@@ -55,6 +60,11 @@ class Reached:
 
     name = "reached"
     layouts = ("words",)
+
+    @property
+    def rules(self) -> tuple[CoreRule, ...]:
+        """What is solved before the shape starts."""
+        return tuple(rule for step in self.steps for rule in step.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,11 @@ class Carried:
     name = "carried"
     layouts = ("ranges", "bit rows")
 
+    @property
+    def rules(self) -> tuple[CoreRule, ...]:
+        """What is solved before the shape starts."""
+        return tuple(rule for step in self.steps for rule in step.rules)
+
 
 @dataclass(frozen=True, slots=True)
 class Generations:
@@ -84,9 +99,9 @@ class Generations:
     layouts = ("bit rows",)
 
     @property
-    def relations(self) -> tuple[str, ...]:
-        """The one relation."""
-        return (self.relation,)
+    def rules(self) -> tuple[CoreRule, ...]:
+        """What is solved before the shape starts."""
+        return (self.left, self.right)
 
 
 Shape: TypeAlias = Reached | Carried | Generations
