@@ -101,6 +101,12 @@ class Source:
             if character == "\n":
                 starts.append(offset + 1)
         object.__setattr__(self, "_starts", starts)
+        try:
+            self.text.encode()
+        except UnicodeEncodeError as problem:
+            line, column = self.position(problem.start)
+            found = f"{self.text[problem.start]!a} is half a character, not Unicode text"
+            raise error("C033", found, Place(self.name, line, column)) from None
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of an offset, both counted from 1."""

@@ -165,6 +165,8 @@ def _value(name: str, given: object, objects: Objects) -> Value:
     if special is None and not isinstance(given, str):
         with suppress(ValueError):
             return objects.constant(given)
+    if isinstance(given, str):
+        raise error("C050", f"the parameter `{name}`, {given!a}, is not Unicode text")
     raise error(
         "C050",
         f"the parameter `{name}` is a {type(given).__name__}, which is no value",

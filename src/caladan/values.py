@@ -34,6 +34,7 @@ from caladan.program import Type, Value
 _INTEGER: Final = re.compile(INTEGER_PATTERN)
 _FLOAT: Final = re.compile(FLOAT_PATTERN)
 _DATETIME: Final = re.compile(DATETIME_PATTERN)
+_TOO_FINE: Final = re.compile(r"[0-9-]{10}[T ][0-9:]{8}\.[0-9]{7,}(?:Z|[+-][0-9:]{5})?")
 _DATE: Final = re.compile(DATE_PATTERN)
 _DECIMAL: Final = re.compile(DECIMAL_PATTERN)
 _BINARY: Final = re.compile(BINARY_PATTERN)
@@ -70,6 +71,8 @@ def fit(value: object, type: Type) -> Value:
     Traceback (most recent call last):
     ValueError: 300 does not fit in byte (-128 to 127)
     """
+    if _is_too_fine(value):
+        raise ValueError(f"{value!s} is finer than a microsecond, which no datetime is")
     value = plain(value)
     if value is None:
         raise Missing
@@ -112,6 +115,8 @@ def parse(text: str, type: Type) -> Value:
         return _BOOLEANS[trimmed.lower()]
     if type is Type.DATETIME and _DATETIME.fullmatch(trimmed):
         return _parse_datetime(trimmed)
+    if type is Type.DATETIME and _TOO_FINE.fullmatch(trimmed):
+        raise ValueError(f"{quoted(text)} is finer than a microsecond, which no datetime is")
     if type is Type.DATE and _DATE.fullmatch(trimmed):
         return _parse_date(trimmed)
     if type is Type.DECIMAL and _DECIMAL.fullmatch(trimmed):
@@ -186,6 +191,18 @@ def plain(value: object) -> object:
     return value
 
 
+def _is_too_fine(value: object) -> bool:
+    """Whether a moment of NumPy or pandas, or a text of one, has nanoseconds that would be lost."""
+    kind = type(value)
+    module = kind.__module__.partition(".")[0]
+    if module == "pandas":
+        return kind.__name__ == "Timestamp" and bool(cast("Any", value).nanosecond)
+    if module == "numpy" and kind.__name__ == "datetime64":
+        moment = cast("Any", value)
+        return bool(moment == moment and moment.astype("datetime64[us]") != moment)
+    return False
+
+
 def _fit_integer(value: object, type: Type) -> int:
     if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
         value = int(value)
@@ -202,7 +219,9 @@ def _fit_float(value: object, type: Type) -> float:
         if type is Type.FLOAT:
             number = struct.unpack("<f", struct.pack("<f", number))[0]
     except OverflowError:
-        raise _too_large(str(value), type) from None
+        raise _too_large(_text(value), type) from None
+    if math.isinf(number) and isinstance(value, Decimal) and value.is_finite():
+        raise _too_large(_text(value), type)
     return number + 0.0  # -0.0 + 0.0 is 0.0
 
 
@@ -300,7 +319,7 @@ def _in_range(number: int, type: Type) -> int:
     low, high = RANGES[type]
     if low <= number <= high:
         return number
-    raise ValueError(f"{number} does not fit in {_range(type)}")
+    raise ValueError(f"{_shortened(_text(number))} does not fit in {_range(type)}")
 
 
 def _range(type: Type) -> str:
@@ -309,7 +328,7 @@ def _range(type: Type) -> str:
 
 
 def _too_large(text: str, type: Type) -> ValueError:
-    return ValueError(f"{text} does not fit in {type}")
+    return ValueError(f"{_shortened(text)} does not fit in {type}")
 
 
 def _not_a(value: object, type: Type) -> ValueError:
@@ -318,7 +337,24 @@ def _not_a(value: object, type: Type) -> ValueError:
 
 def quoted(value: object) -> str:
     """A value for a message: short, and on one line."""
-    return _shortened(repr(value))
+    return _shortened(repr(value) if not isinstance(value, int) else _text(value))
+
+
+def shown(value: object) -> str:
+    """A value as text that can be kept: whatever it is, and without what is not Unicode.
+
+    >>> shown("tea"), shown("\\ud800")
+    ('tea', '\\\\ud800')
+    """
+    text = _text(value) if isinstance(value, int | Decimal) else str(value)
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _text(number: object) -> str:
+    """A number as text; Python refuses to write thousands of digits."""
+    if isinstance(number, int) and not isinstance(number, bool) and number.bit_length() > 4000:
+        return f"a number of {int(number.bit_length() * 0.30103) + 1:,} digits"
+    return str(number)
 
 
 def _shortened(text: str) -> str:

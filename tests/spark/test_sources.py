@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession, functions as sf
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 import caladan
+from caladan.data import output
 from caladan.data.source import source
 from caladan.engines.spark import files, sources
 from caladan.engines.spark.runs import Workspace
@@ -82,6 +83,15 @@ FILES = {
     "broken.json": '{"Id": 1, "Name": \n',
     "null.json": '{"Id": 1, "Name": null, "Score": 1, "Ok": true, "Born": "2024-01-31"}\n',
     "broken.parquet": b"not parquet at all",
+    "returns.csv": '1,"a\rb",1,1,2024-01-31\n2,"c\r\nd",1,1,2024-01-31\r3,e,1,1,2024-01-31\n',
+    "marked header.csv": "\ufeffId,Name,Score,Ok,Born\n1,a,1,1,2024-01-31\n",
+    "huge.json": '{"Id": 1, "Name": "a", "Score": 1e400, "Ok": true, "Born": "2024-01-31"}\n',
+    "digits.json": f'[1, "a", {"9" * 9999}, true, "2024-01-31"]\n',
+    "twice.json": '{"Id": 1, "Id": 2, "Name": "a", "Score": 1, "Ok": true, "Born": "2024-01-31"}\n',
+    "deep.json": f'{{"Id": {"[" * 9999}\n',
+    "half.json": '{"Id": 1, "Name": "\\ud800", "Score": 1, "Ok": true, "Born": "2024-01-31"}\n',
+    "broken.csv.gz": gzip.compress(b"1,a,1,1,2024-01-31\n" * 99)[:-9],
+    "fine.csv": "1,a,1,1,2024-01-31T00:00:00.1234567\n",
 }
 
 
@@ -133,6 +143,68 @@ def test_parquet(spark: SparkSession, tmp_path: Path) -> None:
         found = outcome(spark, PAIRS, tmp_path / name)
         assert found == outcome("reference", PAIRS, tmp_path / name)
         assert "C032" in found
+
+
+NAMED = "database({p(A: integer)}). out(A) <- p(A). query out(A)."
+
+
+@pytest.mark.parametrize("format", ["parquet", "orc", "csv"])
+def test_columns_of_the_same_name(spark: SparkSession, tmp_path: Path, format: str) -> None:
+    path = tmp_path / f"p.{format}"
+    table = pa.Table.from_arrays([pa.array([1]), pa.array(["b"])], names=["x", "x"])
+    output.write(table, path, format, "error", header=True)
+    named = tmp_path / f"named.{format}"
+    output.write(table.rename_columns(["A", "A"]), named, format, "error", header=True)
+    options: dict[str, Any] = {"header": True} if format == "csv" else {}
+    assert outcome(spark, PAIRS, path, **options) == [(1, "b")]
+    told = outcome(spark, NAMED, named, **options)
+    assert "2 columns named A in the data of p" in told
+    assert told == outcome("embedded", NAMED, named, **options)
+
+
+def test_columns_of_the_same_name_in_a_frame(spark: SparkSession) -> None:
+    frame = spark.sql("SELECT 1 AS x, 'b' AS x")
+    assert outcome(spark, PAIRS, frame) == [(1, "b")]
+    assert outcome(spark, "out(A, B) <- p(A, B). query out(A, B).", frame) == [(1, "b")]
+    assert "2 columns named A" in outcome(spark, NAMED, spark.sql("SELECT 1 AS A, 'b' AS A"))
+    with caladan.connect(spark) as db:
+        db.add("p", frame)
+        with pytest.raises(CaladanError, match="2 columns named x"):
+            db.sql("SELECT x FROM p")
+
+
+def test_nanoseconds_are_not_cut(spark: SparkSession, tmp_path: Path) -> None:
+    program = "database({p(A: integer, B: datetime)}). out(A, B) <- p(A, B). query out(A, B)."
+    moments = pa.array([1_000, 1_001], pa.timestamp("ns"))
+    table = pa.table({"A": [1, 2], "B": moments})
+    pyarrow.parquet.write_table(table, tmp_path / "p.parquet")
+    pyarrow.parquet.write_table(table.slice(0, 1), tmp_path / "q.parquet")
+    told = outcome(spark, program, tmp_path / "p.parquet")
+    assert "p.parquet:2: error[C032]: '1970-01-01T00:00:00.000001001' is finer" in told
+    assert outcome(spark, program, table).startswith("error[C032]: '1970-01-01T00:00:00.000001001'")
+    whole = dt.datetime(1970, 1, 1, 0, 0, 0, 1)
+    assert outcome(spark, program, tmp_path / "q.parquet") == [(1, whole)]
+
+
+def test_files_of_several_kinds(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, "a.csv", "1,a\n")
+    write(tmp_path, "b.tsv", "2\tb\n")
+    for place in (tmp_path, f"file://{tmp_path}"):
+        assert "files of several kinds: csv, tsv" in outcome(spark, PAIRS, place)
+        assert outcome(spark, PAIRS, place, format="tsv") == [(2, "b")]
+
+
+TEXTS = ['a"b', "a,b", "a\rb", "a\nb", "a\r\nb", " a ", "", "\ufeffa", "\\", "a\0b", "ä\u2028", "#"]
+
+
+@pytest.mark.parametrize("format", ["csv", "json", "parquet"])
+def test_any_text_goes_through_folders(spark: SparkSession, tmp_path: Path, format: str) -> None:
+    rows = [(i, text) for i, text in enumerate(TEXTS)]
+    with caladan.connect(spark) as db:
+        db.add("p", rows)
+        db.run(PAIRS).answer.write(tmp_path / "out", format=format)
+    assert outcome(spark, PAIRS, tmp_path / "out") == rows
+    assert outcome("embedded", PAIRS, tmp_path / "out") == rows
 
 
 def test_bad_rows_are_set_aside_if_permissive(spark: SparkSession, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from caladan.notation import (
 )
 from caladan.objects import Objects
 from caladan.program import Column, Type, Value
-from caladan.values import Missing, fit
+from caladan.values import Missing, fit, shown
 
 if TYPE_CHECKING:
     Chunked: TypeAlias = "pa.ChunkedArray[Any]"
@@ -148,11 +148,10 @@ def _cast_floats(values: Chunked, target: pa.DataType) -> Chunked | None:
 
 
 def _cast_datetimes(values: Chunked, target: pa.DataType) -> Chunked | None:
-    """Zones are converted to UTC and dropped; what is finer than a microsecond is cut off."""
+    """Zones are converted to UTC and dropped; None if one is finer than a microsecond."""
     if not (pa.types.is_timestamp(values.type) or pa.types.is_date(values.type)):
         return None
-    finer = pa.types.is_timestamp(values.type) and values.type.unit == "ns"
-    result = values.cast(target, safe=not finer)
+    result = values.cast(target)  # which refuses to cut anything off
     low, high = (pa.scalar(limit, target) for limit in (_FIRST, _LAST))
     in_range = pc.and_(pc.greater_equal(result, low), pc.less_equal(result, high))
     return result if pc.all(in_range, min_count=0).as_py() else None
@@ -205,7 +204,7 @@ def _one_by_one(
             wrong[row] = missing_value(relation, file, line, None, column)
         except ValueError as problem:
             fitted.append(None)
-            wrong[row] = bad_value(relation, file, line, None, column, str(value), str(problem))
+            wrong[row] = bad_value(relation, file, line, None, column, shown(value), str(problem))
     return pa.chunked_array([pa.array(fitted, ARROW[column.type])]), wrong
 
 
@@ -215,8 +214,22 @@ def _python_values(
     if not isinstance(values, pa.ChunkedArray):
         return values
     chunked = cast("Chunked", values)
+    if pa.types.is_timestamp(chunked.type) and chunked.type.unit == "ns":
+        return _moments(chunked)
     try:
         return cast("Sequence[object]", chunked.to_pylist())
     except (ValueError, OverflowError):  # a timestamp outside the years 1 to 9999
         found = f"{chunked.type} beyond the years 1 to 9999"
         raise wrong_type(relation, file, column, found) from None
+
+
+def _moments(values: Chunked) -> Sequence[object]:
+    """Nanoseconds as datetimes, and as text where that would cut something off."""
+    cut = values.cast(pa.timestamp("us", values.type.tz), safe=False)
+    written = pc.strftime(values.cast(pa.timestamp("ns")), format="%Y-%m-%dT%H:%M:%S")
+    moments, exact = cut.to_pylist(), pc.equal(cut.cast(values.type), values).to_pylist()
+    texts: list[str] = written.to_pylist()
+    return [
+        text if is_exact is False else moment
+        for moment, text, is_exact in zip(moments, texts, exact, strict=True)
+    ]

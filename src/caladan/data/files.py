@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from caladan.data import json_rows, memory, text, utf8
 from caladan.data.columnar import columnar
-from caladan.data.problems import BadRow, cannot_read
+from caladan.data.problems import BadRow, reading
 from caladan.data.schema import empty_table
 from caladan.data.source import Source, files
 from caladan.program import Column
@@ -28,7 +28,7 @@ def read(relation: str, source: Source, columns: Sequence[Column], bad: list[Bad
 def _read_file(
     relation: str, path: Path, source: Source, columns: Sequence[Column], bad: list[BadRow]
 ) -> pa.Table:
-    try:
+    with reading(relation, path, source.format):
         if path.stat().st_size == 0:
             return empty_table(columns)
         if source.format == "csv":
@@ -37,8 +37,4 @@ def _read_file(
         if source.format == "json":
             return json_rows.read(relation, str(path), utf8.content(path), columns, bad)
         table = columnar(path, source.format).read()
-    except (OSError, EOFError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) else None
-        what = reason or f"not a readable {path.suffix[1:] or source.format} file"
-        raise cannot_read(relation, str(path), what) from None
     return memory.read(relation, table, columns, bad, file=str(path))

@@ -1,16 +1,16 @@
 """The columns of a relation that no program declares: names and types, from the data itself.
 
 Data with a schema (Arrow, data frames, Parquet, Spark) says what it is. Text is judged by its first
-thousand rows: a column whose fields are all integers is `long`, else all numbers `double`, else all
-`true` or `false` `boolean`, else `string`. Python values that no other type holds are `object`.
-Columns without names are called c1, c2, …
+thousand rows: a column whose fields are all integers is `long`, or `string` if 64 bits do not hold
+one of them; else all numbers `double`, else all `true` or `false` `boolean`, else `string`. Python
+values that no other type holds are `object`. Columns without names are called c1, c2, …
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from decimal import Decimal
 from itertools import islice
 from types import NoneType
@@ -20,19 +20,35 @@ import pyarrow as pa
 
 from caladan.data import json_rows, text, utf8
 from caladan.data.columnar import columnar
-from caladan.data.problems import cannot_read, only_spark
+from caladan.data.problems import (
+    BadRow,
+    cannot_read,
+    check_name,
+    only_spark,
+    reading,
+    report,
+)
 from caladan.data.schema import SPARK, column_type
 from caladan.data.source import Source, files
+from caladan.notation import BLANKS, INTEGER_PATTERN
 from caladan.objects import first_object
 from caladan.program import Column, Type
 from caladan.values import parse, plain
 
 ROWS: Final = 1000
+_INTEGER: Final = re.compile(INTEGER_PATTERN)
 _PLAIN: Final = {str, int, float, bool, dt.date, dt.datetime, Decimal, bytes}
 
 
 def infer(relation: str, source: Source) -> tuple[Column, ...]:
     """The columns of a source on this machine or in memory, or of a Spark DataFrame."""
+    columns = _columns(relation, source)
+    for column in columns:
+        check_name(f"a column of {relation}", column.name)
+    return columns
+
+
+def _columns(relation: str, source: Source) -> tuple[Column, ...]:
     if source.kind == "spark":
         return from_spark(relation, cast("Any", source.data).dtypes)
     if source.kind == "external":
@@ -63,23 +79,41 @@ def from_spark(relation: str, dtypes: Sequence[tuple[str, str]]) -> tuple[Column
 
 
 def _from_files(relation: str, source: Source) -> tuple[Column, ...]:
+    bad: list[BadRow] = []
     for path in files(relation, source):
+        if not path.stat().st_size:
+            continue
+        with reading(relation, path, source.format):
+            if source.format not in ("csv", "json"):
+                return _from_arrow(relation, str(path), columnar(path, source.format).schema)
+            raw = utf8.content(path)
         if source.format == "csv":
-            rows = text.rows(relation, str(path), utf8.content(path), source, [])
+            rows = text.rows(relation, str(path), raw, source, bad)
             first = [[f.text for f in fields] for _, _, fields in islice(rows, ROWS)]
             if first:
                 return _from_text(first, source.header)
-        elif source.format == "json":
-            items = json_rows.rows(relation, str(path), utf8.content(path), [])
-            first_items = [item for _, item in islice(items, ROWS)]
+        else:
+            items = json_rows.rows(relation, str(path), raw, bad)
+            first_items = [_measured(item) for _, item in islice(items, ROWS)]
             if first_items:
                 return _check_json(relation, _from_rows(relation, first_items))
-        else:
-            return _from_arrow(relation, str(path), columnar(path, source.format).schema)
+    if bad:  # there is something, of which not one row can be read
+        raise report(bad)
     raise cannot_read(
         relation, source.name, "an empty file does not tell its columns",
         f"declare them: database({{{relation}(A: integer, …)}}).",
     )  # fmt: skip
+
+
+def _measured(item: object) -> object:
+    """A row of JSON with a number of the same type for those that are too large to keep."""
+    if isinstance(item, dict):
+        return {name: _measured(v) for name, v in cast("dict[str, object]", item).items()}
+    if isinstance(item, list):
+        return [_measured(value) for value in cast("list[object]", item)]
+    if isinstance(item, Decimal):
+        return 1 << 64 if item.as_tuple().exponent == 0 else 1.5
+    return item
 
 
 def _from_text(rows: list[list[str]], header: bool | None) -> tuple[Column, ...]:
@@ -95,11 +129,13 @@ def _from_text(rows: list[list[str]], header: bool | None) -> tuple[Column, ...]
 
 
 def _text_type(fields: list[str]) -> Type:
+    """Whole numbers that 64 bits do not hold make a column of text: doubles would merge some."""
     if not fields:
         return Type.STRING
-    for type in (Type.LONG, Type.DOUBLE):
-        if all(_parses(field, type) for field in fields):
-            return type
+    if all(_INTEGER.fullmatch(field.strip(BLANKS)) for field in fields):
+        return Type.LONG if all(_parses(field, Type.LONG) for field in fields) else Type.STRING
+    if all(_parses(field, Type.DOUBLE) for field in fields):
+        return Type.DOUBLE
     if all(field.strip().lower() in ("true", "false") for field in fields):
         return Type.BOOLEAN
     return Type.STRING
@@ -166,9 +202,13 @@ def _python_type(relation: str, name: str, values: object) -> Type:
     A text among numbers is more likely a mistake than meant, so whoever means it says so.
     """
     found = list(cast("Iterable[object]", values))
-    with suppress(pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+    try:
         if (type_ := column_type(pa.array(found).type)) is not None:
             return type_
+    except UnicodeEncodeError:  # text, of which whoever reads it will say what is wrong
+        return Type.STRING
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        pass
     kinds = {type(plain(value)) for value in found} - {NoneType}
     if len(kinds) > 1 and kinds <= _PLAIN:
         raise cannot_read(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any, Final, cast
@@ -20,13 +21,14 @@ from caladan.data.problems import (
     not_json,
     wrong_width,
 )
-from caladan.data.schema import ARROW
+from caladan.data.schema import ARROW, is_finite
 from caladan.program import Column, Type, Value
 from caladan.values import Missing, fit
 
 _AS_TEXT: Final = (Type.DATETIME, Type.DATE, Type.BINARY)
 _NOT_NUMBERS: Final = ("NaN", "Infinity", "-Infinity")  # as Spark writes them
 _BLANK: Final = " \t\r\n"
+_DIGITS: Final = 4000
 
 
 def read(
@@ -52,12 +54,14 @@ def rows(
     relation: str, file: str, raw: bytes, bad: list[BadRow], *, exact: bool = False
 ) -> Iterator[tuple[int, object]]:
     """Line number and value of each row; if exact, fractions are decimals with all their digits."""
-    decoder = json.JSONDecoder(parse_float=Decimal if exact else None)
+    decoder = json.JSONDecoder(
+        parse_float=Decimal if exact else _float, parse_int=_integer, object_pairs_hook=_object
+    )
     if raw.lstrip(_BLANK.encode())[:1] == b"[" and _is_array_of_rows(raw):
-        lines = [text for _, text in utf8.lines(relation, file, raw, bad)]
+        lines = [text for _, text, _ in utf8.lines(relation, file, raw, bad)]
         yield from _array(relation, file, "\n".join(lines), decoder)
         return
-    for line, text in utf8.lines(relation, file, raw, bad):
+    for line, text, _ in utf8.lines(relation, file, raw, bad):
         if not text.strip(_BLANK):
             continue
         try:
@@ -65,6 +69,37 @@ def rows(
         except json.JSONDecodeError as problem:
             reason = f"not JSON: {problem.msg[:1].lower()}{problem.msg[1:]}"
             bad.append(not_json(relation, file, line, problem.colno, text, reason))
+        except (_Twice, RecursionError) as problem:
+            bad.append(not_json(relation, file, line, 1, text, _unusable(problem)))
+
+
+class _Twice(ValueError):
+    """An object with two values of the same name."""
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _Twice(next(name for name in names if names.count(name) > 1))
+    return found
+
+
+def _unusable(problem: _Twice | RecursionError) -> str:
+    if isinstance(problem, _Twice):
+        return f"an object has two values named {problem}"
+    return "the JSON is nested too deeply"
+
+
+def _float(text: str) -> float | Decimal:
+    """A number; where it is too large for a double, one that will not pass for infinity."""
+    number = float(text)
+    return Decimal(text) if math.isinf(number) else number
+
+
+def _integer(text: str) -> int | Decimal:
+    """A number; Python's integers refuse thousands of digits."""
+    return int(text) if len(text) <= _DIGITS else Decimal(text)
 
 
 def _read_at_once(raw: bytes, columns: Sequence[Column]) -> pa.Table | None:
@@ -82,6 +117,8 @@ def _read_at_once(raw: bytes, columns: Sequence[Column]) -> pa.Table | None:
             ),
         )
     except pa.ArrowInvalid:
+        return None
+    if not all(is_finite(column) for column in cast("list[Any]", table.columns)):
         return None
     bad: list[BadRow] = []
     result = assemble("", columns, cast("list[Any]", table.columns), bad)
@@ -116,6 +153,10 @@ def _array(
                 offset += 1
             elif text[offset] != "]":
                 raise json.JSONDecodeError("expected , or ]", text, offset)
+    except (_Twice, RecursionError) as problem:
+        line += text.count("\n", counted, offset)
+        reason = f"{_unusable(problem)}, in the row that starts in line {line}"
+        raise cannot_read(relation, file, reason) from None
     except (json.JSONDecodeError, IndexError) as problem:
         place = f" in line {problem.lineno}" if isinstance(problem, json.JSONDecodeError) else ""
         reason = f"the JSON array is broken{place or ' at its end'}"
@@ -129,6 +170,11 @@ def _values(
     if isinstance(item, dict):
         named = cast("dict[str, object]", item)
         lowered = {name.lower(): value for name, value in named.items()}
+        for column in columns:
+            alike = [name for name in named if name.lower() == column.name.lower()]
+            if len(alike) > 1 and column.name not in named:
+                reason = f"{' and '.join(alike)} may both be column {column.name}"
+                return not_json(relation, file, line, 1, json.dumps(item, default=str), reason)
         cells = [named.get(c.name, lowered.get(c.name.lower())) for c in columns]
     elif isinstance(item, list):
         cells = cast("list[object]", item)

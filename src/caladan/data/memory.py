@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Snapshot: TypeAlias = "pa.Table | dict[str, object] | list[object]"
 
+_UNFIT: Final = (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError)  # for a column of Arrow
+
 
 def snapshot(data: object) -> Snapshot:
     """What was given, copied, as a table, columns by name, or rows: later changes do not count."""
@@ -29,7 +31,7 @@ def snapshot(data: object) -> Snapshot:
         return pa.Table.from_batches([data])
     if isinstance(data, Mapping):
         given = cast("Mapping[object, object]", data)
-        return {str(name): _column(values) for name, values in given.items()}
+        return _by_name([str(name) for name in given], [_column(v) for v in given.values()])
     if type(data).__module__.startswith("pandas."):
         return _from_pandas(data)
     if hasattr(data, "__arrow_c_stream__"):
@@ -135,7 +137,7 @@ def _column(values: object) -> object:
     if hasattr(values, "__array__") or hasattr(values, "__arrow_c_array__"):
         try:
             array = pa.array(cast("Any", values))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        except (*_UNFIT, pa.ArrowNotImplementedError):
             return list(cast("Iterable[object]", values))
         if not pa.types.is_nested(array.type):
             return cast("object", pa.chunked_array([array]))
@@ -144,13 +146,31 @@ def _column(values: object) -> object:
 
 def _from_pandas(frame: Any) -> pa.Table | dict[str, object]:
     """A data frame; columns that mix types, or hold tuples, stay Python values."""
+    names = [str(name) for name in frame.columns]
+    # Arrow refuses names that come twice, and so would a dict: such columns go by their places.
+    numbered = frame if frame.columns.is_unique else frame.set_axis(range(len(names)), axis=1)
     try:
-        table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return {str(name): frame[name].tolist() for name in frame.columns}
-    kept = {
-        field.name: frame[name].tolist()
-        for name, field in zip(frame.columns, table.schema, strict=True)
-        if pa.types.is_nested(field.type) and frame[name].dtype == object
+        table = pa.Table.from_pandas(numbered, preserve_index=False).replace_schema_metadata(None)
+    except _UNFIT:
+        return _by_name(names, [frame.iloc[:, i].tolist() for i in range(len(names))])
+    table = table.rename_columns(names)
+    kept: dict[int, object] = {
+        i: frame.iloc[:, i].tolist()
+        for i, field in enumerate(table.schema)
+        if pa.types.is_nested(field.type) and frame.iloc[:, i].dtype == object
     }
-    return {n: kept.get(n, table.column(n)) for n in table.column_names} if kept else table
+    if not kept:
+        return table
+    return _by_name(names, [kept.get(i, table.column(i)) for i in range(len(names))])
+
+
+def _by_name(names: Sequence[str], columns: Sequence[object]) -> dict[str, object]:
+    """Columns by their names; C031 if two have the same."""
+    found = dict(zip(names, columns, strict=True))
+    if len(found) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise error(
+            "C031", f"{names.count(twice)} columns named {twice} in the data",
+            help="give every column a name of its own",
+        )  # fmt: skip
+    return found

@@ -5,27 +5,31 @@
     json     one array of objects; .jsonl and .ndjson one object in each line
     parquet, orc
 
-A name that ends in .gz is compressed (csv, tsv, json). Files appear whole or not at all.
+A name that ends in .gz, .bz2 or the like is compressed (csv, tsv, json). Files appear whole or not
+at all, and an append that fails leaves what was there.
 """
 
 from __future__ import annotations
 
-import csv
 import datetime as dt
 import gzip
 import io
 import json
+import math
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Final, TextIO, cast
+from typing import Any, BinaryIO, Final, TextIO, cast
 
 import pyarrow as pa
 
+from caladan.data.draft import appended, cannot_write, created, ends_with_a_line
 from caladan.data.external import CatalogTable, Delta, External, Jdbc, named
-from caladan.data.source import suffix
-from caladan.errors import CaladanError, Place, error
+from caladan.data.source import compression, suffix
+from caladan.errors import CaladanError, error
 from caladan.program import Value
 from caladan.values import written
 
@@ -40,6 +44,11 @@ FORMATS: Final[dict[str, str]] = {
     ".pq": "parquet",
     ".orc": "orc",
 }
+
+
+_COLUMNAR: Final = ("parquet", "orc")
+_NEEDS_QUOTES: Final = re.compile(r'[",\r\n]|^\ufeff|^$')  # \ufeff first would pass for a mark
+_BREAKS_TABS: Final = re.compile(r"[\t\r\n]|^\ufeff")
 
 
 def format_of(path: str, asked: str | None) -> str:
@@ -68,33 +77,33 @@ def elsewhere(path: object, format: str | None) -> External | None:
 def write(table: pa.Table, path: Path, format: str, mode: str, *, header: bool = False) -> None:
     """Write a table to a file."""
     check_mode(str(path), mode, exists=path.exists())
+    if format in _COLUMNAR and compression(path.name) is not None:
+        raise cannot_write(
+            str(path), f"a {format} file is compressed inside, not as a whole",
+            f"leave {path.suffix} out of its name",
+        )  # fmt: skip
     if mode == "append" and path.exists():
-        if format in ("parquet", "orc", "json"):
+        if format in (*_COLUMNAR, "json"):
             raise cannot_write(
                 str(path), f"a {format} file cannot be appended to",
                 "append to a folder, or to a .csv, .tsv or .jsonl file",
             )  # fmt: skip
-        _to_file(table, path, format, append=True, header=False)
+        with appended(path) as raw:
+            start = "" if ends_with_a_line(path) else "\n"
+            _to_stream(table, raw, path.name, format, header=False, start=start)
         return
-    # A hidden neighbour first, so that nobody ever sees half a file.
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            _to_file(table, draft, format, append=False, header=header)
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
     except OSError as problem:
         raise cannot_write(str(path), problem.strerror or str(problem)) from None
+    with created(path) as raw:
+        _to_stream(table, raw, path.name, format, header=header)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file that is no data: a report, statistics."""
-    try:
-        Path(path).expanduser().write_text(text, encoding="utf-8")
-    except OSError as problem:
-        raise cannot_write(os.fspath(path), problem.strerror or str(problem)) from None
+    with created(Path(path).expanduser()) as raw:
+        raw.write(text.encode())
 
 
 def check_mode(path: str, mode: str, *, exists: bool) -> None:
@@ -105,27 +114,17 @@ def check_mode(path: str, mode: str, *, exists: bool) -> None:
         raise cannot_write(path, "it exists already", 'replace it with mode="overwrite"')
 
 
-def cannot_write(path: str, reason: str, help: str | None = None) -> CaladanError:
-    """C037."""
-    return error("C037", f"cannot write: {reason}", Place(path), help=help)
-
-
 def to_text(table: pa.Table, stream: TextIO, format: str, *, header: bool = False) -> None:
     """Write a table as csv, tsv, json or jsonl to a stream of text."""
     names = table.column_names
-    if format == "csv":
-        writer = csv.writer(stream, lineterminator="\n")
+    if format in ("csv", "tsv"):
+        line = _csv_line if format == "csv" else _tsv_line
         if header:
-            writer.writerow(names)
-        writer.writerows([field(value) for value in row] for row in rows(table))
-    elif format == "tsv":
-        lines = ([names] if header else []), ([field(v) for v in row] for row in rows(table))
-        for part in lines:
-            for fields in part:
-                if fields == [""]:  # readers skip empty lines
-                    raise unwritable()
-                stream.write("\t".join(_plain(text) for text in fields) + "\n")
-    elif format == "jsonl":
+            stream.write(line(names))
+        stream.writelines(line(row) for row in rows(table))
+        return
+    _check_names(table)
+    if format == "jsonl":
         stream.writelines(as_json(names, row) + "\n" for row in rows(table))
     else:
         separator = "[\n"
@@ -133,6 +132,35 @@ def to_text(table: pa.Table, stream: TextIO, format: str, *, header: bool = Fals
             stream.write(separator + as_json(names, row))
             separator = ",\n"
         stream.write("\n]\n" if table.num_rows else "[]\n")
+
+
+def _csv_line(row: Sequence[object]) -> str:
+    """Fields with commas between them; an empty text has quotes, and a missing value none."""
+    fields = ["" if value is None else _quoted(field(value)) for value in row]
+    return ",".join(fields if fields != [""] else ['""']) + "\n"  # readers skip empty lines
+
+
+def _quoted(text: str) -> str:
+    return f'"{text.replace(chr(34), chr(34) * 2)}"' if _NEEDS_QUOTES.search(text) else text
+
+
+def _tsv_line(row: Sequence[object]) -> str:
+    fields = [field(value) for value in row]
+    if fields == [""]:  # readers skip empty lines
+        raise unwritable()
+    return "\t".join(_plain(text) for text in fields) + "\n"
+
+
+def _check_names(table: pa.Table) -> None:
+    """C037 where a JSON object would lose a column to another of the same name."""
+    first: dict[str, int] = {}
+    for i, name in enumerate(table.column_names):
+        at = first.setdefault(name, i)
+        if at != i and not table.column(at).equals(table.column(i)):
+            raise error(
+                "C037", f"cannot write: two columns named {name}, of which JSON holds one",
+                help="give every column a name of its own, or write .csv or .parquet",
+            )  # fmt: skip
 
 
 def rows(table: pa.Table) -> Iterator[tuple[object, ...]]:
@@ -150,7 +178,7 @@ def field(value: object) -> str:
 
 def as_json(names: Sequence[str], row: Sequence[object]) -> str:
     """A row as a JSON object; decimals are numbers with all their digits."""
-    named = dict(zip(names, row, strict=True))  # of columns with the same name, the last
+    named = dict(zip(names, row, strict=True))  # columns with the same name are equal
     cells = (f"{json.dumps(n, ensure_ascii=False)}: {_json(v)}" for n, v in named.items())
     return f"{{{', '.join(cells)}}}"
 
@@ -161,28 +189,48 @@ def _json(value: object) -> str:
             return written(value)
         case dt.date() | bytes():
             return json.dumps(written(value))
+        case float() if not math.isfinite(value):  # JSON has no such numbers; readers take these
+            return json.dumps(written(value))
         case _:
             return json.dumps(value, ensure_ascii=False)
 
 
-def _to_file(table: pa.Table, path: Path, format: str, *, append: bool, header: bool) -> None:
+def _to_stream(
+    table: pa.Table, raw: BinaryIO, name: str, format: str, *, header: bool, start: str = ""
+) -> None:
+    """Write a table to a stream that stays open, compressed as the file's name says."""
     if format == "parquet":
         import pyarrow.parquet as pq
 
-        pq.write_table(table, path)
+        pq.write_table(table, raw)
         return
     if format == "orc":
         from pyarrow import orc
 
-        orc.write_table(table, str(path))
+        orc.write_table(table, raw)
         return
-    mode = "ab" if append else "wb"
-    with path.open(mode) as raw:
-        compressed = ".gz" in path.suffixes
-        # mtime=0: the same facts make the same bytes.
-        binary = gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) if compressed else raw
-        with io.TextIOWrapper(binary, encoding="utf-8", newline="") as stream:
+    with _compressed(raw, compression(name)) as binary:
+        stream = io.TextIOWrapper(binary, encoding="utf-8", newline="")
+        try:
+            stream.write(start)
             to_text(table, stream, format, header=header)
+        finally:
+            stream.detach()  # written out, and left open
+
+
+@contextmanager
+def _compressed(raw: BinaryIO, kind: str | None) -> Generator[Any]:
+    if kind is None:
+        yield raw
+    elif kind == "gzip":  # mtime=0: the same facts make the same bytes
+        with gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as binary:
+            yield binary
+    else:
+        with (
+            pa.PythonFile(raw, "w") as whole,
+            pa.CompressedOutputStream(whole, kind) as binary,
+        ):
+            yield binary
 
 
 def unwritable(text: str | None = None) -> CaladanError:
@@ -196,6 +244,6 @@ def unwritable(text: str | None = None) -> CaladanError:
 
 
 def _plain(text: str) -> str:
-    if any(character in text for character in "\t\n\r"):
+    if _BREAKS_TABS.search(text):
         raise unwritable(text)
     return text

@@ -10,7 +10,8 @@ whole (it is missing, it cannot be read, it has other columns) are errors at onc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,8 @@ from caladan.errors import CaladanError, Diagnostic, Place, Span, did_you_mean, 
 from caladan.program import Column, Type
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
 
 SHOWN: Final = 5  # bad rows drawn in full; the others are counted
@@ -154,6 +157,34 @@ def cannot_read(
     return error("C035", f"{reason} (data of {relation})", place, help=help)
 
 
+@contextmanager
+def reading(relation: str, path: Path, format: str | None) -> Generator[None]:
+    """C035 for whatever a library says about a file that it cannot read."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (OSError, EOFError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else None
+        what = reason or f"not a readable {path.suffix[1:] or format} file"
+        raise cannot_read(relation, str(path), what) from None
+
+
+def several_kinds(relation: str, path: str, kinds: Sequence[str]) -> CaladanError:
+    """C035: files that no one reader reads."""
+    return cannot_read(
+        relation, path, f"files of several kinds: {', '.join(kinds)}",
+        f'say which, with a pattern such as "*.{kinds[0]}", or format="{kinds[0]}" in Python',
+    )  # fmt: skip
+
+
+def other_kind(relation: str, path: str, named: str, kinds: Iterable[str]) -> CaladanError:
+    """C035: a folder with data, but not of the kind that was asked for."""
+    return cannot_read(
+        relation, path, f"no {named} files in the folder; it holds {', '.join(sorted(kinds))}"
+    )
+
+
 def only_spark(relation: str, place: str) -> CaladanError:
     """C035: a table that no engine in this process reads."""
     return cannot_read(
@@ -181,11 +212,32 @@ def other_columns(
     )
 
 
+def same_name(relation: str, place: str | None, names: Sequence[str]) -> CaladanError:
+    """C031: columns that only their names could tell apart, and do not."""
+    where = None if place is None else Place(place)
+    is_case = len(set(names)) > 1
+    alike = f"named {' and '.join(names)}" if is_case else f"named {names[0]}"
+    return error(
+        "C031",
+        f"{len(names)} columns {alike} in the data of {relation}, where the name decides",
+        where,
+        help="give every column a name of its own",
+    )
+
+
 def wrong_type(relation: str, place: str | None, column: Column, found: str) -> CaladanError:
     """C032: a whole column of another type."""
     where = None if place is None else Place(place)
     message = f"column {column.name} of {relation} is {column.type}, but the data has {found}"
     return error("C032", message, where)
+
+
+def check_name(what: str, name: str) -> None:
+    """C050 for a name that is no text: a lone half of a surrogate pair."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise error("C050", f"the name of {what}, {name!a}, is not Unicode text") from None
 
 
 def no_data(relation: str, columns: Sequence[Column], span: Span | None = None) -> Diagnostic:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from caladan.data.problems import other_columns
+from caladan.data.problems import other_columns, same_name
 from caladan.notation import DECIMAL_DIGITS, DECIMAL_SCALE
 from caladan.program import Column, Object, Type, Value
 
@@ -140,29 +140,47 @@ def column_type(type: pa.DataType) -> Type | None:
     return None
 
 
+def is_finite(column: Any) -> bool:
+    """Whether no number is infinite or NaN: Arrow reads a number too large as infinite."""
+    return not pa.types.is_floating(column.type) or bool(
+        compute.all(compute.is_finite(column), min_count=0).as_py()
+    )
+
+
+def check_apart(relation: str, names: Sequence[str]) -> None:
+    """C031 where two columns have the same name, upper and lower case alike, and names decide."""
+    known: dict[str, list[str]] = {}
+    for name in names:
+        known.setdefault(name.lower(), []).append(name)
+    for alike in known.values():
+        if len(alike) > 1:
+            raise same_name(relation, None, alike)
+
+
 def match_columns(
-    relation: str,
-    place: str | None,
-    found: Sequence[str],
-    columns: Sequence[Column],
-    *,
-    by_position: bool = True,
+    relation: str, place: str | None, found: Sequence[str], columns: Sequence[Column]
 ) -> tuple[int, ...]:
     """For each column of a relation, the position of its column in data with named columns.
 
-    Names decide, upper and lower case alike if need be. Where none of the names is known and the
-    number of columns is the same, the position does (unless `by_position` is False): so an `arc(A,
-    B)` takes a data frame with `src` and `dst`. Columns that nobody asked for are left out.
+    Names decide, upper and lower case alike if need be; a name that two columns have decides
+    nothing, and is an error. Where none of the names is known and the number of columns is the
+    same, the position does: so an `arc(A, B)` takes a data frame with `src` and `dst`. Columns that
+    nobody asked for are left out.
     """
     declared = [c.name for c in columns]
+    if list(found) == declared:  # as where the columns were taken from the data, names twice or not
+        return tuple(range(len(declared)))
     for fold in (str, str.lower):
-        known = {fold(name): i for i, name in reversed(list(enumerate(found)))}
-        if len(known) < len(found) and fold is str.lower:
-            break
+        known: dict[str, list[int]] = {}
+        for i, name in enumerate(found):
+            known.setdefault(fold(name), []).append(i)
         if all(fold(name) in known for name in declared):
-            return tuple(known[fold(name)] for name in declared)
+            for name in declared:
+                if len(known[fold(name)]) > 1:
+                    raise same_name(relation, place, [found[i] for i in known[fold(name)]])
+            return tuple(known[fold(name)][0] for name in declared)
     lowered = {name.lower() for name in found}
     are_strange = not any(name.lower() in lowered for name in declared)
-    if by_position and are_strange and len(found) == len(declared):
+    if are_strange and len(found) == len(declared):
         return tuple(range(len(declared)))
     raise other_columns(relation, place, found, columns)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Final, Literal, TypeAlias, cast
@@ -40,7 +40,14 @@ FORMATS: Final[dict[str, Format]] = {
     ".pq": "parquet",
     ".orc": "orc",
 }
-COMPRESSED: Final = (".gz", ".bz2", ".zst")
+COMPRESSED: Final[dict[str, str]] = {
+    ".gz": "gzip",
+    ".bz2": "bz2",
+    ".zst": "zstd",
+    ".lz4": "lz4",
+    ".br": "brotli",
+}
+"""Suffixes of compressed files, and what Arrow calls the compression."""
 _TABBED: Final = (".tsv", ".tab", ".facts")
 
 
@@ -52,6 +59,7 @@ class Source:
     that a first line which is exactly the declared column names is one. `data` is what was given
     if it is not a path: a Spark DataFrame, an Arrow table, a dict of columns, or a list of rows,
     which stay Python values until the columns are known. `place` is the table elsewhere.
+    `named` is the format that the user named; where none was, all files must be of one kind.
     `objects` has the numbers of values in columns of objects.
     """
 
@@ -63,6 +71,7 @@ class Source:
     header: bool | None = None
     data: object = None
     place: External | None = None
+    named: str | None = None
     objects: Objects = field(default_factory=Objects, repr=False)
 
     @property
@@ -85,6 +94,7 @@ def source(
     header: bool | None = None,
 ) -> Source:
     """Recognise what was given for a relation; C030 if it is not there, C050 if it is no data."""
+    problems.check_name("a relation", relation)
     place = _elsewhere(relation, data, format)
     if place is not None:
         return Source("external", place.shown, place=place)
@@ -112,26 +122,41 @@ def source(
 
 def files(relation: str, source: Source) -> tuple[Path, ...]:
     """The files behind local paths: folders searched, patterns expanded, in order of name."""
-    found: list[Path] = []
-    for given in source.paths:
-        path = _local(given)
-        if path.is_dir():
-            found.extend(_inside(path, source))
-        elif path.exists():
-            found.append(path)
-        else:
-            matches = _matches(given)
-            if not matches:
-                raise problems.not_found(relation, given, is_pattern=glob.has_magic(given))
-            for match in matches:
-                found.extend(_inside(match, source) if match.is_dir() else [match])
+    found = [path for given in source.paths for path in _behind(relation, given, source.named)]
+    if source.named is None:
+        check_kinds(relation, source.name, [path.name for path in found])
     return tuple(found)
+
+
+def kind(path: str) -> str | None:
+    """What kind of file it is, by its name: csv, tsv, json, parquet, orc."""
+    ending = suffix(path)
+    return "tsv" if ending in _TABBED else FORMATS.get(ending)
+
+
+def check_kinds(relation: str, place: str, names: Iterable[str]) -> None:
+    """C035 where files are of several kinds, for one reader reads one kind."""
+    kinds = sorted({found for name in names if (found := kind(name)) is not None})
+    if len(kinds) > 1:
+        raise problems.several_kinds(relation, place, kinds)
+
+
+def of_kind(names: Sequence[str], named: str) -> list[str]:
+    """The files of the kind that a user named; tsv passes for csv where there is no other."""
+    alike = [name for name in names if kind(name) == named]
+    text = [name for name in names if named in ("csv", "tsv") and kind(name) in ("csv", "tsv")]
+    return alike or text
 
 
 def suffix(path: str) -> str:
     """The suffix that tells the format: without `.gz` and the like, in lower case."""
     name = PurePath(path.lower())
     return PurePath(name.stem).suffix if name.suffix in COMPRESSED else name.suffix
+
+
+def compression(path: str) -> str | None:
+    """What a file is compressed with, by its name."""
+    return COMPRESSED.get(PurePath(path.lower()).suffix)
 
 
 def _from_paths(
@@ -144,29 +169,43 @@ def _from_paths(
     given = tuple(os.fspath(path) for path in paths)
     if delimiter is not None and len(delimiter) != 1:
         raise error("C050", f"the delimiter of {relation} must be one character, not {delimiter!r}")
-    endings = [_ending(relation, path) for path in given]
     if format is not None:
         if format not in ("tsv", *FORMATS.values()):
             known_formats = "csv, tsv, json, parquet, orc and delta"
             raise error("C050", f"unknown format {format!r}; known are {known_formats}")
-        known = "csv" if format == "tsv" else format
+        for path in given:
+            if not _is_uri(path):
+                _check_there(relation, path)
+        known = format
+        if format == "csv" and all(kind(path) == "tsv" for path in given):
+            known = "tsv"
     else:
-        unknown = next((p for p, e in zip(given, endings, strict=True) if e not in FORMATS), None)
-        if unknown is not None:
-            raise problems.cannot_read(
-                relation, unknown, "its name does not tell what format it has",
-                'name the format: format="csv" (or tsv, json, parquet, orc)',
-            )  # fmt: skip
-        known = FORMATS[endings[0]]
-    tabbed = format == "tsv" or endings[0] in _TABBED
+        known = _kind_of_all(relation, given)
     return Source(
         "path",
         ", ".join(given),
         given,
-        known,
-        delimiter if delimiter is not None else "\t" if tabbed else ",",
+        cast("Format", "csv" if known == "tsv" else known),
+        delimiter if delimiter is not None else "\t" if known == "tsv" else ",",
         header,
+        named=format,
     )
+
+
+def _kind_of_all(relation: str, paths: Sequence[str]) -> str:
+    """The kind of all the files behind some paths; C035 if names do not tell, or differ."""
+    names: list[str] = []
+    for path in paths:
+        found = [path] if _is_uri(path) else [p.name for p in _behind(relation, path, None)]
+        known = [name for name in found if kind(name) is not None]
+        if not known and kind(path) is None and not _local(path).is_dir():
+            raise problems.cannot_read(
+                relation, path, "its name does not tell what format it has",
+                'name the format: format="csv" (or tsv, json, parquet, orc)',
+            )  # fmt: skip
+        names += known or [path]
+    check_kinds(relation, ", ".join(paths), names)
+    return next((each for name in names if (each := kind(name)) is not None), "csv")
 
 
 def _elsewhere(relation: str, data: object, format: str | None) -> External | None:
@@ -183,22 +222,6 @@ def _elsewhere(relation: str, data: object, format: str | None) -> External | No
     return None
 
 
-def _ending(relation: str, path: str) -> str:
-    """The suffix of a path, or of the first data file in a folder."""
-    if _is_uri(path) or suffix(path) in FORMATS:
-        if not _is_uri(path):
-            _check_there(relation, path)
-        return suffix(path)
-    _check_there(relation, path)
-    local = _local(path)
-    folders = [local] if local.is_dir() else _matches(path)
-    for folder in folders:
-        for each in sorted(folder.rglob("*")) if folder.is_dir() else [folder]:
-            if each.is_file() and not _is_hidden(each, folder) and suffix(each.name) in FORMATS:
-                return suffix(each.name)
-    return ".csv" if local.is_dir() else suffix(path)
-
-
 def _check_there(relation: str, path: str) -> None:
     if not _local(path).exists() and not _matches(path):
         raise problems.not_found(relation, path, is_pattern=glob.has_magic(path))
@@ -210,16 +233,31 @@ def _matches(pattern: str) -> list[Path]:
     return sorted(Path(path) for path in found)
 
 
-def _inside(folder: Path, source: Source) -> list[Path]:
+def _behind(relation: str, given: str, named: str | None) -> list[Path]:
+    """The files behind a path: itself, what is in a folder, what a pattern matches."""
+    path = _local(given)
+    matches = [path] if path.exists() else _matches(given)
+    if not matches:
+        raise problems.not_found(relation, given, is_pattern=glob.has_magic(given))
+    found: list[Path] = []
+    for match in matches:
+        found.extend(_inside(relation, match, named) if match.is_dir() else [match])
+    return found
+
+
+def _inside(relation: str, folder: Path, named: str | None) -> list[Path]:
     """The data files of a folder; names that start with `_` or `.` are marks, not data.
 
-    Files of another format are left out, and so are files of no known format, unless all are.
+    Files of no known kind are left out, unless all are; where a kind was named, all others.
     """
     found = [p for p in sorted(folder.rglob("*")) if p.is_file() and not _is_hidden(p, folder)]
-    known = [path for path in found if suffix(path.name) in FORMATS]
-    return [path for path in known if FORMATS[suffix(path.name)] == source.format] or (
-        [] if known else found
-    )
+    known = {str(path): path for path in found if kind(path.name) is not None}
+    if named is None or not known:
+        return list(known.values()) or found
+    chosen = of_kind(list(known), named)
+    if not chosen:
+        raise problems.other_kind(relation, str(folder), named, {kind(p) or "" for p in known})
+    return [known[path] for path in chosen]
 
 
 def _is_hidden(path: Path, folder: Path) -> bool:

@@ -21,7 +21,7 @@ from pyarrow import csv
 from caladan.data import utf8
 from caladan.data.convert import assemble
 from caladan.data.problems import BadRow, bad_value, cannot_read, wrong_width
-from caladan.data.schema import ARROW, compute as pc, empty_table, match_columns
+from caladan.data.schema import ARROW, empty_table, is_finite, match_columns
 from caladan.data.source import Source
 from caladan.program import Column, Type, Value
 from caladan.values import parse
@@ -74,15 +74,15 @@ def rows(
 ) -> Iterator[tuple[int, str, list[Field]]]:
     """Line number, text and fields of each row; a row with quoted line ends takes several lines."""
     pending: tuple[int, str] | None = None
-    for number, line in utf8.lines(relation, file, raw, bad, first):
+    for number, line, end in utf8.lines(relation, file, raw, bad, first):
         start, text = number, line
         if pending is not None:
-            start, text = pending[0], f"{pending[1]}\n{line}"
+            start, text = pending[0], f"{pending[1]}{line}"
         if not text:
             continue
         fields = _fields(text, source)
         if fields is None:
-            pending = (start, text)
+            pending = (start, text + end)
         else:
             pending = None
             yield start, text, fields
@@ -102,7 +102,7 @@ def _layout(
     if first is None or unreadable:
         return straight
     line, text, fields = first
-    lines = line + text.count("\n")
+    lines = line + utf8.count_lines(text.encode())
     if source.header:
         names = [field.text.strip() for field in fields]
         return Layout(len(names), match_columns(relation, file, names, columns), lines)
@@ -140,7 +140,7 @@ def _read_at_once(
     except pa.ArrowInvalid:
         return None
     data: list[Any] = table.columns
-    if any(not _is_finite(column) for column in data):
+    if any(not is_finite(column) for column in data):
         return None
     bad: list[BadRow] = []
     result = assemble("", columns, data, bad)
@@ -156,13 +156,6 @@ def _read_as(type: Type) -> pa.DataType:
 def _has_hexadecimal(raw: bytes, columns: Sequence[Column]) -> bool:
     """Whether there may be a number like 0x1F, which Arrow takes for an integer."""
     return any(c.type.is_integral for c in columns) and (b"0x" in raw or b"0X" in raw)
-
-
-def _is_finite(column: Any) -> bool:
-    """Whether no number is infinite or NaN: Arrow reads 1e999 as infinite, which is wrong."""
-    return not pa.types.is_floating(column.type) or bool(
-        pc.all(pc.is_finite(column), min_count=0).as_py()
-    )
 
 
 def _blocks(raw: bytes, line: int, source: Source) -> Iterator[tuple[int, bytes]]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 
 from caladan.data.problems import BadRow, not_utf8
+from caladan.data.source import compression
 
 _LINE = re.compile(rb"([^\r\n]*)(\r\n|\n|\r|$)")
 _MARK = b"\xef\xbb\xbf"  # the byte order mark that some editors write first
@@ -16,8 +18,14 @@ _MARK = b"\xef\xbb\xbf"  # the byte order mark that some editors write first
 
 def content(path: Path) -> bytes:
     """The bytes of a file, uncompressed, without a byte order mark."""
-    with pa.input_stream(str(path), compression="detect") as stream:
-        return bytes(stream.read()).removeprefix(_MARK)
+    with pa.OSFile(str(path), "rb") as raw:
+        return uncompressed(raw, str(path))
+
+
+def uncompressed(raw: Any, name: str, size: int | None = None) -> bytes:
+    """What a stream holds, or how it starts, uncompressed as its name says; without a mark."""
+    with pa.input_stream(raw, compression=compression(name)) as stream:
+        return bytes(cast("Any", stream).read(size)).removeprefix(_MARK)
 
 
 def count_lines(raw: bytes) -> int:
@@ -36,8 +44,8 @@ def after(raw: bytes, lines: int) -> bytes:
 
 def lines(
     relation: str, file: str, raw: bytes, bad: list[BadRow], first: int = 1
-) -> Iterator[tuple[int, str]]:
-    """The lines with their numbers, without line ends; those that are not UTF-8 are noted."""
+) -> Iterator[tuple[int, str, str]]:
+    """The lines with their numbers and line ends; those that are not UTF-8 are noted."""
     number = first - 1
     start = 0
     while start < len(raw):
@@ -47,6 +55,6 @@ def lines(
         start = match.end()
         line = match.group(1)
         try:
-            yield number, line.decode()
+            yield number, line.decode(), match.group(2).decode()
         except UnicodeDecodeError as problem:
             bad.append(not_utf8(relation, file, number, problem.start + 1, line))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from sqlglot import exp
 
 from caladan.data.problems import no_data
-from caladan.data.schema import arrow_schema
+from caladan.data.schema import arrow_schema, check_apart
 from caladan.errors import CaladanError, Source as Written, Span, did_you_mean, error
 from caladan.language.rasql.scope import Known, KnownColumn
 from caladan.language.rasql.spans import span_of
@@ -113,6 +113,7 @@ class Names:
         columns = self._session.columns(name)
         if (column := first_object(columns)) is not None:
             raise no_objects(name, column, span_of(table, self._written))
+        check_apart(name, [column.name for column in columns])
         return name, source, columns
 
     def _load(self, table: exp.Table) -> Frame:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -19,9 +19,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, functions as sf
 
-from caladan.data import load as in_process
+from caladan.data import load as in_process, utf8
 from caladan.data.schema import match_columns
-from caladan.data.source import Source, files as local_files
+from caladan.data.source import Source, compression, files as local_files
 from caladan.engines.spark import delimited, objects, remote
 from caladan.engines.spark.checked import CheckedRows, empty, from_arrow, from_process, table
 from caladan.engines.spark.connect import is_connect
@@ -208,15 +208,18 @@ class _Reader:
 def _start(path: Path) -> bytes:
     """How a file starts, uncompressed; nothing if it cannot be read."""
     try:
-        with pa.input_stream(str(path), compression="detect") as stream:
-            return bytes(cast("Any", stream).read(_START)).removeprefix(b"\xef\xbb\xbf")
+        with pa.OSFile(str(path), "rb") as raw:
+            return utf8.uncompressed(raw, str(path), _START)
     except (OSError, EOFError):
         return b""
 
 
 def _is_for_spark(path: Path) -> bool:
-    """Spark skips hidden files, and reads zst only where Hadoop was built for it."""
-    return not path.name.startswith(("_", ".")) and path.suffix.lower() != ".zst"
+    """Spark skips hidden files, and knows few compressions: .zst where Hadoop was built for it."""
+    is_known = (
+        compression(path.name) in (None, "gzip", "bz2") and path.suffix == path.suffix.lower()
+    )
+    return not path.name.startswith(("_", ".")) and is_known
 
 
 def _is_sparks_own(source: Source, columns: Sequence[Column]) -> bool:

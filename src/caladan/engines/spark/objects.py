@@ -6,6 +6,7 @@ read by the closer look.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -43,7 +44,9 @@ def _field(row: SparkColumn, path: str, type: Type) -> Field:
         return from_number(found, type)
     if type.is_floating:
         is_number = kind.isin("BIGINT", "DOUBLE") | kind.startswith("DECIMAL")
-        return from_number(sf.when(is_number, sf.try_variant_get(row, path, "double")), type)
+        number = sf.try_variant_get(row, path, "double")
+        is_held = sf.abs(number) != sf.lit(math.inf)  # Spark has 1e400 for infinite
+        return from_number(sf.when(is_number & is_held, number), type)
     if type is Type.BOOLEAN:
         found = sf.when(kind == "BOOLEAN", sf.try_variant_get(row, path, "boolean"))
         return Field(found, found.isNotNull())

@@ -11,10 +11,10 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from caladan.data import json_rows, text
+from caladan.data import json_rows, text, utf8
 from caladan.data.problems import BadRow, cannot_read, not_found, rejected_table, report
 from caladan.data.schema import arrow_schema
-from caladan.data.source import COMPRESSED, Source
+from caladan.data.source import Source, check_kinds, of_kind
 from caladan.engines.spark.failures import first_line
 from caladan.program import Column
 
@@ -35,7 +35,7 @@ class Files:
         """Each file, with its first line where that may be a header."""
         try:
             read = self.session.read.format("text").option("recursiveFileLookup", "true")
-            files = read.load(list(self.source.paths)).inputFiles()
+            files = self._chosen(read.load(list(self.source.paths)).inputFiles())
             if self.source.format != "csv" or self.source.header is False:
                 return dict.fromkeys(files, b"")
             return {file: self._first_line(file) for file in files}
@@ -64,6 +64,13 @@ class Files:
             raise report(bad)
         return pa.concat_tables(tables), rejected_table(bad) if bad else None
 
+    def _chosen(self, files: list[str]) -> list[str]:
+        """The files of the one kind that is meant; C035 if there are others and nobody said."""
+        if self.source.named is None:
+            check_kinds(self.relation, self.source.name, files)
+            return files
+        return of_kind(files, self.source.named) or files
+
     def _first_line(self, file: str) -> bytes:
         row = self.session.read.text(file).head()
         return b"" if row is None else f"{row[0]}\n".encode()
@@ -74,13 +81,7 @@ class Files:
         except (PySparkException, Py4JError) as problem:
             raise self._unreadable(problem) from None
         raw = b"" if read is None else bytes(cast("Any", read)[0])
-        if file.lower().endswith(COMPRESSED):
-            kind = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}[
-                "." + file.lower().rsplit(".")[-1]
-            ]
-            with pa.input_stream(pa.BufferReader(raw), compression=kind) as stream:
-                raw = bytes(cast("Any", stream).read())
-        return raw.removeprefix(b"\xef\xbb\xbf")
+        return utf8.uncompressed(pa.BufferReader(raw), file)
 
     def _unreadable(self, problem: Exception) -> CaladanError:
         reason = str(problem)

@@ -13,9 +13,10 @@ import shutil
 import tempfile
 import uuid
 import weakref
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
@@ -75,6 +76,20 @@ def opened(uri: str) -> tuple[Any, str]:
     from pyarrow import fs
 
     return fs.FileSystem.from_uri(uri) if "://" in uri else (fs.LocalFileSystem(), uri)
+
+
+@contextmanager
+def created(uri: str) -> Generator[Any]:
+    """A stream to a new file; on this machine one that no link can lead elsewhere."""
+    from caladan.data.draft import new_file
+
+    system, path = opened(uri)
+    if system.type_name == "local":
+        with new_file(Path(path)) as file:
+            yield file
+    else:
+        with system.open_output_stream(path) as stream:
+            yield stream
 
 
 def written(batches: Iterable[pa.RecordBatch], fields: pa.Schema, folder: str) -> str:

@@ -21,8 +21,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import secrets
 import struct
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from typing import Any, Final
 from caladan.engines.spark.mesh import shelves
 from caladan.engines.spark.mesh.fingerprint import FORMAT
 from caladan.engines.spark.mesh.shelves import Shelf
-from caladan.engines.spark.staging import opened
+from caladan.engines.spark.staging import created, opened
 from caladan.errors import without_user
 from caladan.events import plain
 
@@ -100,23 +100,33 @@ class Files:
         self, saved: Saved, part: int, state: State, parts: Iterable[Sequence[Shelf]]
     ) -> None:
         """Save a round of a part; one of FAILURES if that is not possible."""
-        system, path = opened(self._uri(saved, part))
+        uri = self._uri(saved, part)
+        system, path = opened(uri)
         system.create_dir(path.rpartition("/")[0])
         # Elsewhere a file is seen once it is whole; here it would be before.
         shown_at_once = system.type_name in ("local", "hdfs")
-        target = f"{path}.part" if shown_at_once else path
+        draft = f".{secrets.token_hex(8)}.part" if shown_at_once else ""
+        with created(f"{uri}{draft}") as stream:
+            try:
+                self._write(stream, state, parts)
+                stream.close()
+                if draft:
+                    system.move(f"{path}{draft}", path)
+            except BaseException:
+                with suppress(*FAILURES):
+                    system.delete_file(f"{path}{draft}")
+                raise
+
+    def _write(self, stream: Any, state: State, parts: Iterable[Sequence[Shelf]]) -> None:
         digest = hashlib.sha256()
-        with system.open_output_stream(target) as stream:
-            for buffer in self._buffers(state, parts):
-                view = memoryview(buffer).cast("B")
-                for start in range(0, len(view), _CHUNK):
-                    chunk = view[start : start + _CHUNK]
-                    digest.update(chunk)
-                    stream.write(chunk)
-                    self.beat()
-            stream.write(digest.digest())
-        if shown_at_once:
-            system.move(target, path)
+        for buffer in self._buffers(state, parts):
+            view = memoryview(buffer).cast("B")
+            for start in range(0, len(view), _CHUNK):
+                chunk = view[start : start + _CHUNK]
+                digest.update(chunk)
+                stream.write(chunk)
+                self.beat()
+        stream.write(digest.digest())
 
     def _buffers(self, state: State, parts: Iterable[Sequence[Shelf]]) -> Iterator[Any]:
         told = {
@@ -189,10 +199,10 @@ def prepared(folder: str) -> None:
     """See that the folder of the user is there and can be written to; else one of FAILURES."""
     system, path = opened(folder)
     system.create_dir(path)
-    probe = f"{path.rstrip('/')}/caladan-{time.time_ns():x}.probe"
-    with system.open_output_stream(probe) as stream:
+    probe = f"caladan-{secrets.token_hex(8)}.probe"
+    with created(f"{folder.rstrip('/')}/{probe}") as stream:
         stream.write(b"caladan")
-    system.delete_file(probe)
+    system.delete_file(f"{path.rstrip('/')}/{probe}")
 
 
 def removed(folder: str, name: str) -> None:

@@ -1,0 +1,110 @@
+"""Files that are written: whole or not at all, and where they are meant to be."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from caladan.data import output
+from caladan.data.draft import created, new_file
+from caladan.engines.spark.mesh.checkpoint import Files, Saved, State
+from caladan.errors import CaladanError
+
+ROWS = pa.table({"A": ["x", "y"], "B": ["1", "2"]})
+UNFIT = pa.table({"A": ["fine", "a\ttab"], "B": ["1", "2"]})
+
+
+def test_a_failed_append_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "p.tsv"
+    output.write(ROWS, path, "tsv", "error")
+    before = path.read_bytes()
+    with pytest.raises(CaladanError, match="C037"):
+        output.write(UNFIT, path, "tsv", "append")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.csv.gz", "p.jsonl"])
+def test_an_append_that_breaks_off_leaves_what_was_there(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / name
+    format = name.split(".")[1]
+    output.write(ROWS, path, format, "error")
+    before = path.read_bytes()
+
+    def breaking_off(table: pa.Table) -> object:
+        yield ("x" * 100_000, "1")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(output, "rows", breaking_off)
+    with pytest.raises(CaladanError, match="No space left on device"):
+        output.write(ROWS, path, format, "append")
+    assert path.read_bytes() == before
+    with pytest.raises(CaladanError, match="No space left on device"):
+        output.write(ROWS, path, format, "overwrite")
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_drafts_have_names_that_nobody_can_guess(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: set[str] = set()
+    for _ in range(2):
+        with created(tmp_path / "p.csv") as stream:
+            stream.write(b"1,2\n")
+            seen |= {p.name for p in tmp_path.iterdir()} - {"p.csv"}
+    assert len(seen) == 2
+    assert not any(str(os.getpid()) == name.rsplit(".", 1)[-1] for name in seen)
+
+
+def test_a_link_in_the_way_of_a_draft_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    monkeypatch.setattr(secrets, "token_hex", lambda _: "known")  # even if it could be guessed
+    (tmp_path / ".p.csv.known").symlink_to(victim)
+    with pytest.raises(CaladanError, match="C037"):
+        output.write(ROWS, tmp_path / "p.csv", "csv", "error")
+    assert victim.read_text() == "precious"
+    with pytest.raises(FileExistsError):
+        new_file(tmp_path / ".p.csv.known")
+
+
+def test_a_link_in_the_way_of_a_checkpoint_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    monkeypatch.setattr(secrets, "token_hex", lambda _: "known")
+    saved = Saved(3, "0" * 16, 1)
+    (tmp_path / f"000000003-{'0' * 16}-0of1.saved.known.part").symlink_to(victim)
+    with pytest.raises(FileExistsError):
+        Files(str(tmp_path), lambda: None).write(saved, 0, State(0, {}), [])
+    assert victim.read_text() == "precious"
+
+
+def test_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("")
+    output.write(ROWS, tmp_path / "p.csv", "csv", "error")
+    assert (tmp_path / "p.csv").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+def test_a_pipe_is_written_to(tmp_path: Path) -> None:
+    output.write_text("/dev/null", "gone")
+    assert not Path("/dev/null").is_file()
+
+
+def test_a_report_is_whole_or_not_there(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CaladanError, match="C037"):
+        output.write_text(tmp_path / "file" / "report.html", "text")
+    with pytest.raises(CaladanError, match="C037"):
+        output.write_text(tmp_path / "new" / "report.html", "text")
+    output.write_text(tmp_path / "report.html", "text")
+    assert (tmp_path / "report.html").read_text() == "text"
