@@ -4,6 +4,7 @@ import pytest
 
 from caladan.errors import Span
 from caladan.language import parse, parse_goal
+from caladan.language.deals import unparse
 from caladan.program import (
     AGGREGATES,
     Aggregate,
@@ -114,6 +115,18 @@ def test_expression(text: str, expected: Expression) -> None:
 
 AGGREGATE_HEADS: list[tuple[str, Expression]] = [
     *((f"{function}<D>", Aggregate(function, (D,))) for function in AGGREGATES),
+    *((f"{function}(D)", Aggregate(function, (D,))) for function in AGGREGATES),
+    ("count(_)", Aggregate("count", (ANY,))),
+    ("max ( D )", Aggregate("max", (D,))),
+    ("mcount((Y, X))", Aggregate("mcount", (Y, X))),
+    ("mcount(Y, X)", Aggregate("mcount", (Y, X))),
+    ("msum((Y), A * 2)", Aggregate("msum", (Y, Arithmetic("*", A, TWO)))),
+    ("min((A + B) * 2)", Aggregate(
+        "min", (Arithmetic("*", Arithmetic("+", A, B), TWO),))),
+    ("sum(-D)", Aggregate("sum", (Negative(D),))),
+    ("max(C) - min<C>", Arithmetic("-", Aggregate("max", (C,)), Aggregate("min", (C,)))),
+    ("if(count(_)>=3 then 1 else 2)", Conditional(
+        (Comparison(">=", Aggregate("count", (ANY,)), THREE),), ONE, TWO)),
     ("count<_>", Aggregate("count", (ANY,))),
     ("min< D >", Aggregate("min", (D,))),
     ("mcount<(Y, X)>", Aggregate("mcount", (Y, X))),
@@ -141,6 +154,16 @@ def test_aggregate(text: str, expected: Expression) -> None:
     assert rule(f"p(A, {text}, max<X>) <- q(X).").head == Head(
         "p", (A, expected, Aggregate("max", (X,)))
     )
+
+
+def test_a_relation_may_have_the_name_of_an_aggregate() -> None:
+    assert rule("max(X) <- count(X).") == Rule(Head("max", (X,)), (Atom("count", (X,)),))
+    assert rule("max(max(X)) <- ~min(X).").head == Head("max", (Aggregate("max", (X,)),))
+
+
+def test_parentheses_print_as_brackets() -> None:
+    printed = unparse(parse("p(X, mmin(D), msum(X, D)) <- q(X, D)."))
+    assert "p(X, mmin<D>, msum<(X, D)>) <- q(X, D)." in printed
 
 
 # ── Literals ─────────────────────────────────────────────────────────────────────────────────────

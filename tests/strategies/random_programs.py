@@ -160,8 +160,8 @@ class _Layers(Rules):
         self.add(Signature(name, groups + "".join(results)))
 
     def monotone(self, name: str) -> None:
-        shape = self.draw(st.sampled_from([self.shortest, self.widest, self.paths, self.party]))
-        shape(name)
+        shapes = [self.shortest, self.widest, self.paths, self.materials, self.party]
+        self.draw(st.sampled_from(shapes))(name)
 
     def cut(self, name: str) -> None:
         made = self.signature(name)
@@ -228,6 +228,35 @@ class _Layers(Rules):
             ),
         )
         self.rules += [start, step]
+        self.add(Signature(name, "ii"))
+
+    def materials(self, name: str) -> None:
+        """Costs of parts of parts, with and without witnesses; quantities have any sign.
+
+        A witness may have several solutions, and values rise and fall while the recursion runs.
+        """
+        x, y, c, v = (Variable(each) for each in "XYCV")
+        quantity = Constant(self.draw(st.integers(-2, 2)))
+        amount = self.draw(
+            st.sampled_from([
+                Arithmetic("*", quantity, c),
+                Arithmetic("*", v, c),
+                Arithmetic("+", c, Arithmetic("*", quantity, v)),
+                Arithmetic("-", v, c),
+            ])
+        )  # fmt: skip
+        below = (Atom(name, (x, c)), Atom("dag", (x, y)), Atom(self.pair(), (x, v)))
+        steps: list[Expression] = [
+            Aggregate("msum", (amount,)),
+            Aggregate("msum", (x, amount)),
+            Aggregate("msum", (Constant(1), amount)),
+            Aggregate("msum", (v, amount)),
+            amount,  # a plain value is an amount of its solution
+        ]
+        start = Aggregate("msum", self.draw(st.sampled_from([(v,), (v, v), (Constant(1), v)])))
+        self.rules.append(Rule(Head(name, (x, start)), (Atom(self.pair(), (x, v)),)))
+        for step in self.draw(st.lists(st.sampled_from(steps), min_size=1, max_size=2)):
+            self.rules.append(Rule(Head(name, (y, step)), below))
         self.add(Signature(name, "ii"))
 
     def party(self, name: str) -> None:

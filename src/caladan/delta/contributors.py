@@ -2,8 +2,13 @@
 
 With a witness, the witness contributes, once in a group whatever derives it. Without one, inside
 recursion, it is the solution: all body variables, except those that hold a value the recursion
-itself still changes (an aggregate column of the clique, and what is computed from one). `countd`
-counts its terms, so they are its contributors. Other aggregates need none.
+itself still changes (an aggregate column of the clique, and what is computed from one); a plain
+value in a summed column is an amount of its solution as well. `countd` counts its terms, so they
+are its contributors. Other aggregates need none.
+
+A witness counts with the largest amount of its solutions. Where the recursion changes amounts, one
+that was the largest may fall: then a witness needs to know the current amount of every solution,
+and these have a table of their own.
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ from collections.abc import Mapping
 
 from caladan.analysis.core import Clique, CoreRule, RelationInfo
 from caladan.delta.program import Contributors
-from caladan.program import Aggregate, Expression, Variable
+from caladan.program import Aggregate, Expression, Variable, variables
 
 _SUMMED = ("sum", "count", "msum", "mcount")
 
@@ -23,20 +28,83 @@ def contributors(
     """The key columns a rule hands on behind its head columns, and what they are keys of."""
     keys: list[Expression] = []
     places: list[Contributors] = []
+
+    def add(
+        column: int,
+        place: str,
+        key: tuple[Expression, ...],
+        within: tuple[Expression, ...] = (),
+        solutions: str | None = None,
+        *,
+        latest: bool = False,
+    ) -> None:
+        end = len(keys) + len(key)
+        stop = end + len(within)
+        places.append(Contributors(column, place, len(keys), end, stop, solutions, latest))
+        keys.extend((*key, *within))
+
     for column, argument in enumerate(rule.arguments):
+        own = f"{column}: rule {rule.number}"
         if not isinstance(argument, Aggregate):
-            continue
-        if argument.function == "countd":
-            key, place = argument.terms, f"{column}: values"
+            summed = relations[rule.head].aggregates[column] in (*_SUMMED, "countd")
+            if summed and clique.is_recursive_rule(rule):
+                add(column, own, _solution(rule, clique, relations), latest=True)
+        elif argument.function == "countd":
+            add(column, f"{column}: values", argument.terms)
         elif argument.function in _SUMMED and len(argument.terms) > 1:
-            key, place = argument.terms[:-1], f"{column}: witness of {len(argument.terms) - 1}"
+            *witness, _ = argument.terms
+            place = f"{column}: witness of {len(witness)}"
+            if _changes(rule, column, clique, relations):
+                within = _solution(rule, clique, relations)
+                add(column, place, tuple(witness), within, f"{place}, rule {rule.number}",
+                    latest=True)  # fmt: skip
+            elif _falls(rule.head, column, len(argument.terms), clique, relations):
+                add(column, place, tuple(witness), (), f"{place}, fixed")
+            else:
+                add(column, place, tuple(witness))
         elif argument.function in _SUMMED and clique.is_recursive:
-            key, place = _solution(rule, clique, relations), f"{column}: rule {rule.number}"
-        else:
-            continue
-        places.append(Contributors(column, place, len(keys), len(keys) + len(key)))
-        keys.extend(key)
+            add(column, own, _solution(rule, clique, relations), latest=True)
     return tuple(keys), tuple(places)
+
+
+def _falls(
+    head: str, column: int, terms: int, clique: Clique, relations: Mapping[str, RelationInfo]
+) -> bool:
+    """Whether some rule changes the amounts of witnesses of so many terms."""
+    return any(
+        rule.head == head
+        and isinstance(argument := rule.arguments[column], Aggregate)
+        and len(argument.terms) == terms
+        and _changes(rule, column, clique, relations)
+        for rule in clique.recursive_rules
+    )
+
+
+def _changes(
+    rule: CoreRule, column: int, clique: Clique, relations: Mapping[str, RelationInfo]
+) -> bool:
+    """Whether the recursion changes what a solution of a rule contributes to a column."""
+    if not clique.is_recursive_rule(rule):
+        return False
+    argument = rule.arguments[column]
+    amount = argument.terms[-1] if isinstance(argument, Aggregate) else argument
+    return not _names(amount) <= steady(rule, clique, relations)
+
+
+def steady(rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo]) -> frozenset[str]:
+    """The variables of a rule whose values the recursion does not change."""
+    known = {variable.name for variable in _solution(rule, clique, relations)}
+    equalities = [c for c in rule.comparisons if c.operator == "="]
+    for _ in equalities:
+        for equality in equalities:
+            for one, other in (equality.left, equality.right), (equality.right, equality.left):
+                if isinstance(one, Variable) and _names(other) <= known:
+                    known.add(one.name)
+    return frozenset(known)
+
+
+def _names(expression: Expression) -> set[str]:
+    return {variable.name for variable in variables(expression)}
 
 
 def _solution(

@@ -10,9 +10,10 @@ How a round goes, for every engine:
     evaluate each delta rule whose guard holds, over old, δ and new facts of the clique
     plain relations:      δ' = distinct(derived) − known
     mmin, mmax:           δ' = the groups whose best value improved, with the new value
-    msum, mcount:         put each derived value into its contributor's place (the larger value
-                          wins if a witness has several), add up the groups that changed;
-                          δ' = the groups whose total changed, with the new total
+    msum, mcount:         put each derived value into its contributor's place (a witness with
+                          several solutions counts the largest of their current values), add up
+                          the groups that changed; δ' = the groups whose total changed, with the
+                          new total
     stop when every δ' is empty
 
 A relation with aggregates that is not recursive collects the rows of all its rules, as a bag, and
@@ -39,13 +40,25 @@ class Contributors:
 
     `place` names the table of contributors the rule writes to: rules with a witness share one, for
     a witness counts once however often it is derived; a rule without has its own. The key columns
-    of this head column are `plan.keys[start:end]`.
+    of this head column are `plan.keys[start:end]`. With `latest`, a value derived again takes the
+    old one's place; else the larger one stays.
+
+    Where values of a contributor's solutions may fall, `solutions` names the table of what each
+    solution holds, by `plan.keys[start:stop]`; the contributor has the largest of them.
     """
 
     column: int
     place: str
     start: int
     end: int
+    stop: int
+    solutions: str | None
+    latest: bool
+
+    @property
+    def width(self) -> int:
+        """How many columns tell contributors apart."""
+        return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)

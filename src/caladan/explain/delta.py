@@ -88,7 +88,9 @@ def _notes(rule: DeltaRule) -> Iterator[str]:
     for each in rule.contributors:
         keys = expressions(plan.keys[each.start : each.end])
         argument = rule.rule.arguments[each.column]
-        yield f"{expression(argument)} counts once for each ({keys})"
+        note = f"{expression(argument)} counts once for each ({keys})"
+        within = expressions(plan.keys[each.end : each.stop])
+        yield f"{note}, the largest of each ({within})" if within else note
 
 
 def _facts(name: str, rows: Sequence[tuple[Value, ...]]) -> Iterator[str]:

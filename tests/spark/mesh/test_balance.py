@@ -75,6 +75,10 @@ PROGRAMS = {
         "p(A, B, msum<C>) <- arc(A, B), A < B, C = 1.\n"
         "p(A, B, msum<C>) <- p(A, D, C), arc(D, B), D < B. query p(A, B, C)."
     ),
+    "sums of witnesses that fall": (
+        "p(A, msum<(B, C)>) <- arc(A, B), A < B, C = 2 - B.\n"
+        "p(A, msum<(B, C * H)>) <- arc(A, B), label(B, H), A < B, p(B, C). query p(A, C)."
+    ),
 }  # fmt: skip
 
 

@@ -31,6 +31,11 @@ PROGRAMS = {
         "n(B, msum<C>) <- n(A, C), arc(A, B). query n(A, C).",
         NODES + 1,
     ),
+    "witnesses that fall": (
+        ARC + "n(A, msum<C>) <- arc(A, _), C = 1 - A.\n"
+        "n(B, msum<(A, X - C)>) <- n(A, C), arc(A, B), arc(X, _), X < 2. query n(A, C).",
+        NODES + 1,
+    ),
     "what is absent below": (
         ARC + "odd(A) <- arc(A, _), arc(B, _), A = B * 2 + 1. even(A) <- arc(A, _), ~odd(A).\n"
         "hop(A) <- even(A), A = 0. hop(B) <- hop(A), arc(A, B), ~even(A).\n"

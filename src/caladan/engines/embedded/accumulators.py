@@ -21,6 +21,7 @@ from caladan.columns.interner import Tuples
 from caladan.columns.kernels import groups as kernels
 from caladan.columns.layout import Counts, Mask, Words
 from caladan.columns.ranks import Kind, Ranks, float_ranks
+from caladan.delta.program import Contributors
 from caladan.engines.embedded.arithmetic import Overflow, Values
 from caladan.program import AggregateFunction
 
@@ -53,7 +54,9 @@ class Accumulator(Protocol):
         """Take an amount for each of the groups."""
         ...
 
-    def place(self, groups: Counts, amounts: Values, place: str, keys: tuple[Words, ...]) -> None:
+    def place(
+        self, groups: Counts, amounts: Values, place: Contributors, keys: tuple[Words, ...]
+    ) -> None:
         """Take amounts of contributors that are known by their keys, group by group."""
         ...
 
@@ -94,7 +97,9 @@ class Best:
     def add(self, groups: Counts, amounts: Values) -> None:
         kernels.improve(groups, amounts.ranks, self._best, self._known, self._smaller)
 
-    def place(self, groups: Counts, amounts: Values, place: str, keys: tuple[Words, ...]) -> None:
+    def place(
+        self, groups: Counts, amounts: Values, place: Contributors, keys: tuple[Words, ...]
+    ) -> None:
         self.add(groups, amounts)
 
     def ranks(self, groups: Counts) -> Ranks:
@@ -102,38 +107,92 @@ class Best:
 
 
 class Places:
-    """The contributors of a column: their numbers by place, group and key, and what each holds."""
+    """The contributors of a column: their numbers by place, group and key, and what each holds.
+
+    Solutions of contributors have tables of the same kind, by group, contributor and solution.
+    """
 
     def __init__(self, dtype: Any) -> None:
         self._tables: dict[str, tuple[Tuples, NDArray[Any], Mask]] = {}
+        self._solutions: dict[str, dict[str, int]] = {}  # the tables of a place, how long its keys
+        self._chains: dict[str, tuple[int, Words, Words]] = {}
         self.dtype = dtype
 
-    def columns(self, place: str) -> list[NDArray[Any]]:
-        """The contributors of a place: groups, keys, what each holds, and whether it does."""
-        if place not in self._tables:
+    def expect(self, place: Contributors) -> None:
+        """A rule will put amounts there."""
+        if place.solutions is not None:
+            self._solutions.setdefault(place.place, {})[place.solutions] = place.width
+
+    def columns(self, table: str) -> list[NDArray[Any]]:
+        """The contributors of a table: groups, keys, what each holds, and whether it does."""
+        if table not in self._tables:
             return []
-        tuples, held, known = self._tables[place]
+        tuples, held, known = self._tables[table]
         return [*tuples.columns(), held[: len(tuples)], known[: len(tuples)]]
 
-    def restore(self, place: str, columns: Sequence[NDArray[Any]]) -> None:
+    def restore(self, table: str, columns: Sequence[NDArray[Any]]) -> None:
         """Keep what `columns` gave, in arrays that are ours from now on."""
         *keys, held, known = columns
         tuples = Tuples(len(keys))
         tuples.ids(keys, len(held))
-        self._tables[place] = (tuples, held, known)
+        self._tables[table] = (tuples, held, known)
+        self._chains.pop(table, None)
 
     def of(
-        self, place: str, groups: Counts, keys: tuple[Words, ...]
+        self, table: str, groups: Counts, keys: tuple[Words, ...]
     ) -> tuple[Words, NDArray[Any], Mask]:
         """The numbers of contributors, and the arrays of held amounts and of who holds one."""
-        if place not in self._tables:
+        if table not in self._tables:
             empty: Mask = np.empty(0, np.bool_)
-            self._tables[place] = (Tuples(1 + len(keys)), np.empty(0, self.dtype), empty)
-        tuples, held, known = self._tables[place]
+            self._tables[table] = (Tuples(1 + len(keys)), np.empty(0, self.dtype), empty)
+        tuples, held, known = self._tables[table]
         numbers, _ = tuples.ids([groups.astype(np.uint32), *keys], len(groups))
         held, known = grown(held, len(tuples)), grown(known, len(tuples))
-        self._tables[place] = (tuples, held, known)
+        self._tables[table] = (tuples, held, known)
         return numbers, held, known
+
+    def given(
+        self, place: Contributors, groups: Counts, keys: tuple[Words, ...], amounts: NDArray[Any]
+    ) -> tuple[Counts, Words, NDArray[Any], NDArray[Any], Mask, bool]:
+        """Groups, contributors and amounts; what the latter hold; whether the latest counts."""
+        who, held, known = self.of(place.place, groups, keys[: place.width])
+        if place.solutions is None:
+            return groups, who, amounts, held, known, place.latest
+        # Each contributor once, with the best of what its solutions have now.
+        which, values, has = self.of(place.solutions, groups, keys)
+        each, rows, of = np.unique(who, return_index=True, return_inverse=True)
+        best, is_known = held[each], known[each]
+        fallen: Mask = np.zeros(len(each), np.bool_)
+        kernels.hold(
+            of.astype(np.int64), which, amounts, values, has, place.latest, best, is_known, fallen
+        )
+        if fallen.any():
+            best[fallen] = self._largest(place.place, each[fallen])
+        return groups[rows], each, best, held, known, True
+
+    def _largest(self, place: str, contributors: Words) -> NDArray[Any]:
+        """The largest amount of all solutions that contributors have."""
+        found: Mask = np.zeros(len(contributors), np.bool_)
+        best = np.zeros(len(contributors), self.dtype)
+        for table, width in self._solutions[place].items():
+            if table in self._tables:
+                first, following = self._chained(place, table, width)
+                values = self._tables[table][1]
+                kernels.largest(contributors, first, following, values, found, best)
+        return best
+
+    def _chained(self, place: str, table: str, width: int) -> tuple[Words, Words]:
+        """The chains of the solutions in a table; those that are new are put into them."""
+        nothing: Words = np.empty(0, np.uint32)
+        done, first, following = self._chains.get(table, (0, nothing, nothing))
+        solutions, contributors = self._tables[table][0], self._tables[place][0]
+        first, following = grown(first, len(contributors)), grown(following, len(solutions))
+        if done < len(solutions):
+            keys = [column[done:] for column in solutions.columns()[: 1 + width]]
+            numbers: Words = np.arange(done, len(solutions), dtype=np.uint32)
+            kernels.chain(numbers, contributors.find(keys, len(numbers)), first, following)
+        self._chains[table] = (len(solutions), first, following)
+        return first, following
 
 
 class IntegerSum:
@@ -157,12 +216,11 @@ class IntegerSum:
     def add(self, groups: Counts, amounts: Values) -> None:
         kernels.add_integers(groups, amounts.data, self._low, self._high)
 
-    def place(self, groups: Counts, amounts: Values, place: str, keys: tuple[Words, ...]) -> None:
-        who, held, known = self.places.of(place, groups, keys)
-        larger = "rule" not in place
-        kernels.place_integers(
-            groups, who, amounts.data, held, known, larger, self._low, self._high
-        )
+    def place(
+        self, groups: Counts, amounts: Values, place: Contributors, keys: tuple[Words, ...]
+    ) -> None:
+        given = self.places.given(place, groups, keys, amounts.data)
+        kernels.place_integers(*given, self._low, self._high)
 
     def ranks(self, groups: Counts) -> Ranks:
         low = self._low[groups].view(np.int64)
@@ -176,38 +234,46 @@ class FloatSum:
 
     def __init__(self) -> None:
         empty: NDArray[np.float64] = np.empty(0, np.float64)
-        self._total = self._error = self._plain = empty
+        self._total = self._error = empty
+        self._special: Counts = np.empty(0, np.int64)
         self.places = Places(np.float64)
 
     def columns(self, groups: int) -> list[NDArray[Any]]:
-        return [self._total[:groups], self._error[:groups], self._plain[:groups]]
+        special = self._special[: 3 * groups].reshape(groups, 3)
+        apart = [np.ascontiguousarray(special[:, i]) for i in range(3)]
+        return [self._total[:groups], self._error[:groups], *apart]
 
     def restore(self, columns: Sequence[NDArray[Any]]) -> None:
-        self._total, self._error, self._plain = columns
+        self._total, self._error, *special = columns
+        self._special = np.stack(special, axis=1).reshape(-1)
 
     def grow(self, groups: int) -> None:
         self._total = grown(self._total, groups)
         self._error = grown(self._error, groups)
-        self._plain = grown(self._plain, groups)
+        self._special = grown(self._special, 3 * groups)
 
     def add(self, groups: Counts, amounts: Values) -> None:
         numbers = amounts.widened(Kind.FLOAT).data
-        kernels.add_floats(groups, numbers, self._total, self._error, self._plain)
+        kernels.add_floats(groups, numbers, self._total, self._error, self._special)
 
-    def place(self, groups: Counts, amounts: Values, place: str, keys: tuple[Words, ...]) -> None:
-        who, held, known = self.places.of(place, groups, keys)
+    def place(
+        self, groups: Counts, amounts: Values, place: Contributors, keys: tuple[Words, ...]
+    ) -> None:
         numbers = amounts.widened(Kind.FLOAT).data
-        kernels.place_floats(
-            groups, who, numbers, held, known, "rule" not in place,
-            self._total, self._error, self._plain,
-        )  # fmt: skip
+        given = self.places.given(place, groups, keys, numbers)
+        kernels.place_floats(*given, self._total, self._error, self._special)
 
     def numbers(self, groups: Counts) -> NDArray[np.float64]:
         """The sums of groups."""
-        plain = self._plain[groups]
         with np.errstate(all="ignore"):
-            exact = self._total[groups] + self._error[groups]
-        return np.where(np.isfinite(exact), exact, plain)
+            sums = self._total[groups] + self._error[groups]
+        if not np.all(np.isfinite(sums)):
+            raise Overflow
+        special = self._special[3 * groups[:, None] + np.arange(3)] > 0
+        if special.any():
+            nan, plus, minus = special.T
+            sums[plus], sums[minus], sums[nan | (plus & minus)] = np.inf, -np.inf, np.nan
+        return sums
 
     def ranks(self, groups: Counts) -> Ranks:
         return float_ranks(self.numbers(groups))
@@ -226,8 +292,8 @@ class Average:
         return [*self._sum.columns(groups), *self._count.columns(groups)]
 
     def restore(self, columns: Sequence[NDArray[Any]]) -> None:
-        self._sum.restore(columns[:3])
-        self._count.restore(columns[3:])
+        self._sum.restore(columns[:5])
+        self._count.restore(columns[5:])
 
     def grow(self, groups: int) -> None:
         self._sum.grow(groups)
@@ -237,7 +303,9 @@ class Average:
         self._sum.add(groups, amounts)
         self._count.add(groups, Values(Kind.INTEGER, np.ones(len(groups), np.int64)))
 
-    def place(self, groups: Counts, amounts: Values, place: str, keys: tuple[Words, ...]) -> None:
+    def place(
+        self, groups: Counts, amounts: Values, place: Contributors, keys: tuple[Words, ...]
+    ) -> None:
         self.add(groups, amounts)
 
     def ranks(self, groups: Counts) -> Ranks:

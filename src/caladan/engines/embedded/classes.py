@@ -260,8 +260,9 @@ class Classes:
 def key_nodes(rule: DeltaRule, body: Body) -> Iterator[tuple[Node, Expression]]:
     """The key columns of a rule's contributors: rules that share a place share these."""
     for each in rule.contributors:
-        for i, expression in enumerate(body.keys[each.start : each.end]):
-            yield (f"{rule.rule.head} {each.place}", i), expression
+        for i, expression in enumerate(body.keys[each.start : each.stop]):
+            table = each.place if i < each.width else each.solutions
+            yield (f"{rule.rule.head} {table}", i), expression
 
 
 def _domain(known: Class, columns: Sequence[pa.ChunkedArray]) -> tuple[Domain, list[Words]]:

@@ -19,13 +19,13 @@ from caladan.columns.packed import Orders
 from caladan.columns.ranks import Kind, rank_floats
 from caladan.columns.relation import StoredRelation
 from caladan.columns.rows import GroupRelation
-from caladan.delta.program import DeltaRule
+from caladan.delta.program import Contributors, DeltaRule
 from caladan.engines.embedded.accumulators import TOTALS, Accumulator, accumulator
 from caladan.engines.embedded.arithmetic import Values
 from caladan.engines.embedded.frontier import Frontier
 from caladan.engines.embedded.plans import RulePlan
 from caladan.engines.embedded.walk import Sink
-from caladan.program import Aggregate, Expression
+from caladan.program import Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +54,11 @@ class Contributing:
         self._columns = plan.body.columns
         self._evaluator = plan.evaluator
         self._keys: dict[int, list[tuple[Expression, Domain]]] = {}
-        self.places: dict[int, str] = {}
+        self.places: dict[int, Contributors] = {}
         for each in rule.contributors:
-            of = range(each.start, each.end)
+            of = range(each.start, each.stop)
             self._keys[each.column] = [(plan.body.keys[k], keys[k]) for k in of]
-            self.places[each.column] = each.place
-        for i, function in enumerate(info.aggregates):
-            plain = not isinstance(rule.rule.arguments[i], Aggregate)
-            if function is not None and i not in self.places and plain and rule.seed is not None:
-                # A plain amount inside recursion is derived again and again; it counts once.
-                self._keys[i] = [(plan.body.columns[i], domains[i])]
-                self.places[i] = f"{i}: amounts"
+            self.places[each.column] = each
 
     @property
     def key_domains(self) -> dict[int, tuple[Domain, ...]]:
@@ -118,9 +112,16 @@ class AggregateHead:
     def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> Sink:
         """Where the solutions of a rule go."""
         contributing = Contributing(self.info, self.domains, rule, plan, keys)
+        self.expect(contributing.places)
         return Sink(lambda frontier: self.take(contributing.of(frontier), contributing.places))
 
-    def take(self, contribution: Contribution, places: Mapping[int, str]) -> None:
+    def expect(self, places: Mapping[int, Contributors]) -> None:
+        """Solutions of a rule will come, with these contributors."""
+        for i, place in places.items():
+            if (known := self._columns[i].places) is not None:
+                known.expect(place)
+
+    def take(self, contribution: Contribution, places: Mapping[int, Contributors]) -> None:
         """Let every solution give its amounts to its group."""
         numbers = self._numbers(contribution.group, contribution.rows)
         for i, column in self._columns.items():

@@ -173,7 +173,7 @@ class Evaluation:
         new = 0
         for name, facts in self._facts.items():
             if isinstance(facts, SummedFacts):
-                new += facts.advance([(rule, not first, bag) for rule, bag in bags[name]])
+                new += facts.advance(bags[name])
             else:
                 new += facts.advance([bag.frame for _, bag in bags[name]])
         return new

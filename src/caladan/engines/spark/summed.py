@@ -9,12 +9,14 @@ are rewritten every round, which costs a pass over them: totals are few, contrib
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as sf
 
 from caladan.analysis.core import CoreRule, RelationInfo
+from caladan.delta.program import Contributors
 from caladan.engines.spark.aggregates import TOTALS, Bag, best, total
 from caladan.engines.spark.grouped import BORN
 from caladan.engines.spark.log import FRESH
@@ -22,7 +24,6 @@ from caladan.engines.spark.operators import Rows
 from caladan.engines.spark.runs import Run, Workspace, union
 from caladan.engines.spark.types import inside
 from caladan.operators.tree import Version
-from caladan.program import Aggregate
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,16 +34,28 @@ _VALUE: Final = "value"
 class Places:
     """What the contributors of one kind hold: by group and key, one value each.
 
-    With a witness the largest value stays; else a value derived again takes the old one's place.
+    With `latest`, a value derived again takes the old one's place; else the largest stays. The
+    first `width` columns of a key are the contributor, others tell its solutions apart.
     """
 
     def __init__(
-        self, workspace: Workspace, group: list[str], width: int, *, keeps_largest: bool
+        self, workspace: Workspace, group: list[str], width: int, stop: int, *, latest: bool
     ) -> None:
         self._workspace = workspace
-        self._by = [*group, *(f"p{j}" for j in range(width))]
-        self._keeps_largest = keeps_largest
+        self._contributor = [*group, *(f"p{j}" for j in range(width))]
+        self._by = [*group, *(f"p{j}" for j in range(stop))]
+        self._latest = latest
         self.held: Run | None = None
+
+    def contributed(self) -> DataFrame | None:
+        """The values of contributors, some of them several times."""
+        if self.held is None:
+            return None
+        return self.held.frame.select(*self._contributor, _VALUE)
+
+    def best(self, frame: DataFrame) -> DataFrame:
+        """The largest value of each contributor."""
+        return frame.groupBy(*self._contributor).agg(sf.max(_VALUE).alias(_VALUE))
 
     def put(self, derived: Sequence[DataFrame]) -> None:
         """Put values, with their group and key, into their places."""
@@ -57,13 +70,28 @@ class Places:
         if self._workspace.partitions == 1:
             pool = pool.coalesce(1)
         best_new, best_old = sf.max("n"), sf.max("o")
-        if self._keeps_largest:
-            value = sf.greatest(best_new, best_old)
-        else:
-            value = sf.coalesce(best_new, best_old)
+        choose = sf.coalesce if self._latest else sf.greatest
+        value = choose(best_new, best_old)
         made = pool.groupBy(*self._by).agg(value.alias(_VALUE))
         self.held = self._workspace.materialise(made)
         self._workspace.release(before)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The tables of one kind of contributor to a column: several where solutions have their own."""
+
+    column: int
+    has_solutions: bool
+    of: dict[str, Places] = field(default_factory=dict[str, Places])
+
+    def contributed(self) -> list[DataFrame]:
+        """One value for each contributor."""
+        places = list(self.of.values())
+        frames = [frame for each in places if (frame := each.contributed()) is not None]
+        if not frames:
+            return []
+        return [places[0].best(union(frames)) if self.has_solutions else frames[0]]
 
 
 class SummedFacts:
@@ -77,7 +105,7 @@ class SummedFacts:
         self._group = [f"c{i}" for i in info.group]
         self._totals = [i for i, f in enumerate(info.aggregates) if f in TOTALS]
         self._bests = [i for i, f in enumerate(info.aggregates) if f and f not in TOTALS]
-        self._places: dict[str, tuple[int, Places]] = {}
+        self._places: dict[str, _Tables] = {}
         self._table: Run | None = None
         self._is_new = False
         self.new = 0
@@ -92,14 +120,14 @@ class SummedFacts:
             return Rows(rows.frame.where(sf.col(FRESH)), self.new, rows.lone)
         return rows
 
-    def advance(self, bags: Sequence[tuple[CoreRule | None, bool, Bag]]) -> int:
+    def advance(self, bags: Sequence[tuple[CoreRule | None, Bag]]) -> int:
         """Take what a round derived; how many groups changed."""
         before, is_first = self._table, self._table is None
         self.new = 0
         if not bags and not (is_first and not self._group):
             return 0
         self._contribute(bags)
-        run = self._workspace.materialise(self._changed([bag for _, _, bag in bags]), (FRESH, BORN))
+        run = self._workspace.materialise(self._changed([bag for _, bag in bags]), (FRESH, BORN))
         self.new, born = run.counted
         self.count += born
         self._workspace.release(before)
@@ -113,38 +141,40 @@ class SummedFacts:
         """All facts, and the run that holds them."""
         table = self._table
         assert table is not None, "there are no facts"
-        for _, places in self._places.values():
-            self._workspace.release(places.held)
+        for tables in self._places.values():
+            for places in tables.of.values():
+                self._workspace.release(places.held)
         return table.frame.select(*self._names), (table,)
 
-    def _contribute(self, bags: Sequence[tuple[CoreRule | None, bool, Bag]]) -> None:
+    def _contribute(self, bags: Sequence[tuple[CoreRule | None, Bag]]) -> None:
         """Put what was derived into places, summed column by summed column."""
-        derived: dict[str, list[DataFrame]] = {}
+        derived: dict[int, tuple[Places, list[DataFrame]]] = {}
         for column in self._totals:
-            for rule, recursive, bag in bags:
-                place, width, largest, frame = self._placed(column, rule, recursive, bag)
-                derived.setdefault(place, []).append(frame)
-                if place not in self._places:
-                    made = Places(self._workspace, self._group, width, keeps_largest=largest)
-                    self._places[place] = (column, made)
-        for place, frames in derived.items():
-            self._places[place][1].put(frames)
+            for rule, bag in bags:
+                place, frame = self._placed(column, rule, bag)
+                new = _Tables(column, place.solutions is not None)
+                tables = self._places.setdefault(place.place, new).of
+                name = place.solutions or place.place
+                places = tables.setdefault(name, self._table_of(place))
+                derived.setdefault(id(places), (places, []))[1].append(frame)
+        for places, frames in derived.values():
+            places.put(frames)
+
+    def _table_of(self, place: Contributors) -> Places:
+        stop = place.stop - place.start
+        return Places(self._workspace, self._group, place.width, stop, latest=place.latest)
 
     def _placed(
-        self, column: int, rule: CoreRule | None, recursive: bool, bag: Bag
-    ) -> tuple[str, int, bool, DataFrame]:
-        """The place of a bag's values, the width of its keys, whether the largest value stays."""
-        value = sf.col(f"c{column}").alias(_VALUE)
+        self, column: int, rule: CoreRule | None, bag: Bag
+    ) -> tuple[Contributors, DataFrame]:
+        """Where a bag's values go, and the values with their keys."""
         use = next((each for each in bag.contributors if each.column == column), None)
         if use is not None and rule is not None:
-            keys = [sf.col(f"k{j}").alias(f"p{n}") for n, j in enumerate(range(use.start, use.end))]
-            argument = rule.arguments[column]
-            is_solution = isinstance(argument, Aggregate) and len(argument.terms) < 2
-            frame = bag.frame.select(*self._group, *keys, value)
-            return use.place, len(keys), not is_solution, frame
-        if recursive:  # derived again and again, an amount counts once
-            frame = bag.frame.select(*self._group, sf.col(f"c{column}").alias("p0"), value)
-            return f"{column}: amounts", 1, True, frame
+            value = sf.col(f"c{column}").alias(_VALUE)
+            keys = [
+                sf.col(f"k{j}").alias(f"p{n}") for n, j in enumerate(range(use.start, use.stop))
+            ]
+            return use, bag.frame.select(*self._group, *keys, value)
         # Given once: all that a source gives a group is one contribution.
         name = "data" if rule is None else f"plain {rule.number}"
         summed = total(sf.col(f"c{column}"), self._info.types[column], self._rule)
@@ -153,14 +183,15 @@ class SummedFacts:
         )
         if not self._group:
             frame = frame.where(sf.col("rows") > 0)
-        return f"{column}: {name}", 0, True, frame.select(*self._group, _VALUE)
+        place = Contributors(column, f"{column}: {name}", 0, 0, 0, None, latest=False)
+        return place, frame.select(*self._group, _VALUE)
 
     def _changed(self, bags: Sequence[Bag]) -> DataFrame:
         """All groups with their values, and whether they changed."""
         parts = [
-            places.held.frame.select(*self._group, *self._only({column: sf.col(_VALUE)}))
-            for column, places in self._places.values()
-            if places.held is not None
+            frame.select(*self._group, *self._only({tables.column: sf.col(_VALUE)}))
+            for tables in self._places.values()
+            for frame in tables.contributed()
         ]
         if self._bests:
             found = {i: sf.col(f"c{i}") for i in self._bests}

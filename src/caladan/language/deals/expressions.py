@@ -4,7 +4,7 @@
     unary        - unary | primary                `-5` is a constant, `-(5)` a sign and a constant
     primary      number | text | word | true | false | variable | parameter
                  | ( expression ) | if( condition then expression else expression )
-                 | aggregate< term > | aggregate< (term, …) >
+                 | aggregate< term > | aggregate< (term, …) > | aggregate( term, … )
 
 Comparisons are no expressions, so the `>` that closes an aggregate is never taken for one. `<-` and
 `>=` are split where an aggregate's bracket meets a sign or an equals sign.
@@ -174,13 +174,13 @@ def _integer(digits: str) -> int:
 def _word(cursor: Cursor) -> Expression:
     token = cursor.current
     text = cursor.text(token)
+    if text in AGGREGATES and cursor.next_kind in ("<", "<-", "<>", "("):
+        return _aggregate(cursor, text)
     if cursor.next_kind == "(":
         cursor.fail(
             _VALUE,
             help=f"`{text}(…)` is a relation, not a value; perhaps a `)` is missing before it",
         )
-    if text in AGGREGATES and cursor.next_kind in ("<", "<-", "<>"):
-        return _aggregate(cursor, text)
     cursor.advance()
     return Constant(text, cursor.span(token))
 
@@ -243,30 +243,42 @@ def _aggregate(cursor: Cursor, function: AggregateFunction) -> Aggregate:
     if cursor.kind == "<>":
         cursor.fail("a value within `<` and `>`", help=f"to count solutions write `{function}<_>`")
     opening = cursor.split("<") if cursor.kind == "<-" else cursor.advance()
+    closing = ")" if opening.kind == "(" else ">"
     cursor.no_aggregates = "an aggregate cannot stand within another"
     cursor.enter()
-    terms = _terms(cursor)
-    if cursor.kind == ">=":
+    terms = _terms(cursor, closing)
+    if closing == ">" and cursor.kind == ">=":
         cursor.split(">")
         end = cursor.current.start
     else:
-        end = cursor.close(opening, ">", "an operator or `>` after the value of an aggregate").end
+        after = f"an operator or `{closing}` after the value of an aggregate"
+        end = cursor.close(opening, closing, after).end
     cursor.depth -= 1
     cursor.no_aggregates = None
     return Aggregate(function, terms, Span(cursor.source, token.start, end))
 
 
-def _terms(cursor: Cursor) -> tuple[Expression, ...]:
-    """One term, or `(term, …)`; only after the first term is it known what a parenthesis was."""
-    if cursor.kind != "(":
-        help = "to count solutions write `<_>`" if cursor.kind in ("*", ">") else None
-        if help:
-            cursor.fail("a value within `<` and `>`", help=help)
-        return (expression(cursor),)
-    opening = cursor.advance()
-    start = opening.start
-    terms = [expression(cursor)]
-    while cursor.accept(","):
+def _terms(cursor: Cursor, closing: str) -> tuple[Expression, ...]:
+    """One term, or `(term, …)`; only after the first term is it known what a parenthesis was.
+
+    Between parentheses, `msum(W, V)`, several terms need none of their own.
+    """
+    opened = "(" if closing == ")" else "<"
+    if cursor.kind in ("*", closing):
+        help = f"to count solutions write `{opened}_{closing}`"
+        cursor.fail(f"a value within `{opened}` and `{closing}`", help=help)
+    start = cursor.current.start
+    if cursor.kind == "(":
+        opening = cursor.advance()
+        terms = [expression(cursor)]
+        while cursor.accept(","):
+            terms.append(expression(cursor))
+        cursor.close(opening, ")", "`,` or `)` after a term")
+        if len(terms) > 1:
+            return tuple(terms)
+        terms = [arithmetic(cursor, terms[0], start)]
+    else:
+        terms = [expression(cursor)]
+    while closing == ")" and cursor.accept(","):
         terms.append(expression(cursor))
-    cursor.close(opening, ")", "`,` or `)` after a term")
-    return tuple(terms) if len(terms) > 1 else (arithmetic(cursor, terms[0], start),)
+    return tuple(terms)

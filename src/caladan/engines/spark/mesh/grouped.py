@@ -99,8 +99,12 @@ class GroupMember:
         codecs += [AsIs(np.float64 if kind is Kind.FLOAT else np.int64) for kind in kinds.values()]
         codecs += [codec(domain) for domains in keys.values() for domain in domains]
         places = {} if self._is_best else contributing.places
+        self._head.expect(places)
         for i, place in places.items():
-            self._places[i, place] = tuple(map(codec, keys[i]))
+            fields = tuple(map(codec, keys[i]))
+            self._places[i, place.place] = fields[: place.width]
+            if place.solutions is not None:
+                self._places[i, place.solutions] = fields
 
         def receive(batch: Batch) -> None:
             fields = iter(batch.fields)
