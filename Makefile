@@ -21,7 +21,7 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # pip must not run twice at once in one environment
-.PHONY: help install demo test cluster-test versions lint format bench lock clean python
+.PHONY: help install demo test cluster-test wheel-test versions lint format bench lock clean python
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,10 @@ test: $(STAMPS)/dev  ## run all tests, in random order, on all cores
 cluster-test: $(STAMPS)/dev  ## run recursive programs on a small cluster while processes die
 	CALADAN_CLUSTER=1 $(BIN)/python -m pytest tests/cluster -p no:randomly \
 	    --session-timeout=1800 $(ARGS)
+
+# Where `make test` borrows the dependencies from .venv, this installs them from the index.
+wheel-test: $(STAMPS)/dev  ## install the wheel into an empty environment and take the README's tour
+	$(BIN)/python -m tests.wheel $(ARGS)
 
 # Each pair has an environment of its own, in build/versions; those that cannot be had are skipped.
 versions: $(STAMPS)/venv  ## run a part of the tests with other versions of Python and PySpark

@@ -86,3 +86,27 @@ def test_kernels_are_loaded_while_large_files_are_read(
 
 def test_a_small_search_of_negative_numbers_goes_without_numba() -> None:
     run("-c", SEARCH)
+
+
+PRELOADED = """
+import sys
+from caladan.engines.spark import daemon
+from caladan.columns import warmup
+daemon.preload()
+assert "numba" not in sys.modules  # nothing is compiled yet, and nothing will be for this
+from caladan.columns.kernels import bits, sorted as ordered
+ordered.dedup.compiled()
+"""
+AGAIN = """
+from caladan.columns import kernels, warmup
+assert warmup.preload() == 1
+from caladan.columns.kernels import bits, sorted as ordered
+assert not isinstance(ordered.dedup, kernels.Kernel)
+assert isinstance(bits.column_bits, kernels.Kernel)
+"""
+
+
+def test_workers_are_forked_with_what_was_compiled_before(tmp_path: Path) -> None:
+    """To compile all kernels takes minutes: the first run on Spark after `pip install` must not."""
+    for script in (PRELOADED, AGAIN):
+        run("-c", script, NUMBA_CACHE_DIR=str(tmp_path))

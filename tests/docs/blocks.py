@@ -15,7 +15,7 @@ import doctest
 import io
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,9 @@ import caladan as cal
 from caladan.cli import main
 from caladan.errors import Source
 from caladan.language import parse, rasql
+
+Command = Callable[[list[str]], tuple[int, str]]
+"""Runs `caladan` with arguments; its exit code, and what it printed."""
 
 _FENCE = re.compile(r"^```(\w+)(?: ([\w./-]+))?\n(.*?)^```$", re.M | re.S)
 
@@ -45,8 +48,9 @@ def blocks(page: str) -> list[Block]:
 class Runner:
     """Runs the blocks of one page, in the current folder."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, command: Command | None = None) -> None:
         self._title = title
+        self._command = command or _in_this_process
         self._names: dict[str, object] = {"__name__": "__main__"}
 
     def run(self, block: Block) -> None:
@@ -67,9 +71,19 @@ class Runner:
                 rasql.parse(Source(self._title, block.text))
             case "console":
                 for command, shown in _commands(block.text):
-                    _console(command, shown)
+                    self._console(command, shown)
             case _:
                 pass
+
+    def _console(self, command: str, shown: str) -> None:
+        words = shlex.split(command)
+        if words[0] != "caladan":
+            return
+        code, printed = self._command(words[1:])
+        if "error[" not in shown:
+            assert code == 0, f"$ {command}\n{printed}"
+        if shown.strip():
+            assert matches(shown, printed), f"$ {command}\nprinted:\n{printed}\nshown:\n{shown}"
 
     def _pycon(self, block: Block) -> None:
         # A blank line within output is written as such on a page; doctest wants a word for it.
@@ -104,21 +118,14 @@ def _commands(text: str) -> Iterator[tuple[str, str]]:
         yield command, shown
 
 
-def _console(command: str, shown: str) -> None:
-    words = shlex.split(command)
-    if words[0] != "caladan":
-        return
+def _in_this_process(arguments: list[str]) -> tuple[int, str]:
     out = io.StringIO()
     with redirect_stdout(out), redirect_stderr(out):
         try:
-            code = main(words[1:])
+            code = main(arguments)
         except SystemExit as end:  # --help
-            code = end.code
-    printed = out.getvalue()
-    if "error[" not in shown:
-        assert code == 0, f"$ {command}\n{printed}"
-    if shown.strip():
-        assert matches(shown, printed), f"$ {command}\nprinted:\n{printed}\nshown:\n{shown}"
+            code = end.code if isinstance(end.code, int) else 0
+    return code, out.getvalue()
 
 
 def matches(shown: str, printed: str) -> bool:

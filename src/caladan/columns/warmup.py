@@ -1,24 +1,70 @@
 """Warm-up: compile every kernel now, so that no run has to wait for it.
 
-`caladan.columns.warmup.warmup()` is what an installation (`caladan warmup`), an image build or a
-worker calls once: it fills numba's cache, and loads from there what is in it already.
+`warmup()` is what an installation (`caladan warmup`) or an image build calls once: it fills numba's
+cache. `preload()` is for a process that others are forked from: it loads what is in the cache, and
+compiles nothing. All kernels together take minutes, and who has only just installed Caladan and
+tries a small program needs none of them.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 from caladan.columns import kernels
 
 
 def warmup() -> tuple[str, ...]:
     """Compile every kernel, or load it from the cache; the names of their modules."""
-    names = tuple(
-        f"{kernels.__name__}.{module.name}" for module in pkgutil.iter_modules(kernels.__path__)
-    )
-    for name in names:
+    for each in list(_kernels()):
+        each.compiled()
+    return tuple(_modules())
+
+
+def preload() -> int:
+    """Load the kernels that were compiled before; how many."""
+    there = _cached()
+    if not there:  # some files of kernels would load numba, which others are better off without
+        return 0
+    found = [each for each in _kernels() if each.is_kernel and _name(each) in there]
+    for each in found:
+        each.compiled()
+    return len(found)
+
+
+def _modules() -> Iterator[str]:
+    for module in pkgutil.iter_modules(kernels.__path__):
+        yield f"{kernels.__name__}.{module.name}"
+
+
+def _kernels() -> Iterator[kernels.Kernel]:
+    for name in _modules():
         for each in list(vars(importlib.import_module(name)).values()):
             if isinstance(each, kernels.Kernel):
-                each.compiled()
-    return names
+                yield each
+
+
+def _name(kernel: kernels.Kernel) -> str:
+    """What numba calls a kernel in its cache."""
+    function = kernel.function
+    module = function.__module__.rpartition(".")[2]
+    return f"{module}.{function.__name__}-{function.__code__.co_firstlineno}"
+
+
+def _cached() -> set[str]:
+    """The kernels in numba's cache: beside their files, or where no one may write, in the home."""
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    if kernels.CHECKED:
+        places = [kernels.checked_cache()]
+    elif given:
+        places = [Path(given)]
+    else:
+        places = [Path(kernels.__path__[0]) / "__pycache__", home / "numba"]
+    ending = f".py{sys.version_info.major}{sys.version_info.minor}{sys.abiflags}.nbi"
+    found = (path.name for place in places for path in place.rglob(f"*{ending}"))
+    return {name.removesuffix(ending) for name in found}

@@ -70,6 +70,11 @@ class Kernel:
                 return self.function(*arguments)
         return self.compiled()(*arguments)
 
+    @property
+    def is_kernel(self) -> bool:
+        """Whether it is compiled by itself; a helper is part of its callers."""
+        return self._signature is not None
+
     def compiled(self) -> Callable[..., Any]:
         """The compiled function. It takes this one's place in its module, and so do its callees."""
         with _compiling:
@@ -94,12 +99,17 @@ class Kernel:
         return INTERPRETED or Kernel.elements < _WORTH_NUMBA
 
 
+def checked_cache() -> Path:
+    """Where kernels that check their indices are kept."""
+    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    return home / "caladan" / "checked"
+
+
 def _options() -> dict[str, Any]:
     if CHECKED:
         from numba.core import config
 
-        home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-        config.CACHE_DIR = str(home / "caladan" / "checked")  # pyright: ignore[reportAttributeAccessIssue]
+        config.CACHE_DIR = str(checked_cache())  # pyright: ignore[reportAttributeAccessIssue]
     return {
         "nogil": True,
         "cache": True,

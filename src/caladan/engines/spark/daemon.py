@@ -30,9 +30,9 @@ def preload() -> None:
     try:
         for name in _NEEDED:
             importlib.import_module(name)
-        from caladan.columns.warmup import warmup
+        from caladan.columns import warmup
 
-        warmup()
+        warmup.preload()
     except Exception as problem:
         print(f"caladan: not all could be loaded: {problem!r}", file=sys.stderr)  # noqa: T201
     settle()
