@@ -2,6 +2,9 @@
 
 import sys
 
-from caladan.cli import main
+try:
+    from caladan.cli import main
+except KeyboardInterrupt:
+    sys.exit(130)
 
 sys.exit(main())

@@ -15,6 +15,7 @@ from caladan.analysis.check import check
 from caladan.analysis.core import Checked
 from caladan.analysis.demand import Demanded, demand as restrict
 from caladan.analysis.pcg import Pcg, pcg
+from caladan.clock import look
 from caladan.delta.build import delta
 from caladan.delta.program import DeltaProgram
 from caladan.errors import Diagnostic
@@ -81,8 +82,11 @@ def compile_program(
     the constants.
     """
     checked = check(program, catalog, params, suggested, objects)
+    look()
     demanded = restrict(checked, wanted, demand)
+    look()
     operator_program = operators(demanded.checked)
+    look()
     return Compiled(
         program,
         checked,

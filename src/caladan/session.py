@@ -16,15 +16,17 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from caladan import inputs
 from caladan.analysis.parameters import parameters
+from caladan.clock import attended, running
 from caladan.engines import interface
-from caladan.engines.interface import Engine, Table
+from caladan.engines.interface import Engine, Table, stoppable
 from caladan.errors import Diagnostic, Diagnostics, did_you_mean, error
 from caladan.events import Events, Several
 from caladan.link import Definitions, undeclared
@@ -60,7 +62,11 @@ def connect(
     On spark, the active SparkSession is used, or a new one is started: on `master`, `local[*]` if
     not given, with the settings in `conf`. Listeners are told how runs go.
     """
-    return Session(_engine(engine, master, conf), listeners)
+    try:
+        with stoppable("starting the engine"):
+            return Session(_engine(engine, master, conf), listeners)
+    except interface.Stopped as stopped:
+        raise Stopped(stopped.diagnostics, Result((), lambda _: None)) from None
 
 
 class Session:
@@ -118,10 +124,13 @@ class Session:
         checkpoint.
         """
         wanted = checked(options)
-        read, values = inputs.program(program, language), inputs.values(params, self._store.objects)
-        if isinstance(read, Program):
-            return self._run(read, values, wanted)
-        return self._run_script(read, values, wanted)
+        values = inputs.values(params, self._store.objects)
+        with self._course(wanted):
+            with stoppable("reading the program"):
+                read = attended(lambda: inputs.program(program, language))
+            if isinstance(read, Program):
+                return self._run(read, values, wanted)
+            return self._run_script(read, values, wanted)
 
     def query(
         self,
@@ -132,7 +141,9 @@ class Session:
         """Ask one goal of the rules run so far: `db.query("tc(1, X)")`; options as for `run`."""
         wanted = checked(options)
         asked = Program(goals=(inputs.goal(goal),))
-        return self._run(asked, inputs.values(params, self._store.objects), wanted).answer
+        values = inputs.values(params, self._store.objects)
+        with self._course(wanted):
+            return self._run(asked, values, wanted).answer
 
     def explain(
         self,
@@ -190,9 +201,11 @@ class Session:
         Options as for `run`.
         """
         wanted = checked(options)
-        return self._run_script(
-            inputs.script(query), inputs.values(params, self._store.objects), wanted
-        ).answer
+        values = inputs.values(params, self._store.objects)
+        with self._course(wanted):
+            with stoppable("reading the program"):
+                script = attended(lambda: inputs.script(query))
+            return self._run_script(script, values, wanted).answer
 
     def find(
         self,
@@ -239,8 +252,20 @@ class Session:
 
     # ── How a run goes ───────────────────────────────────────────────────────────────────────────
 
+    @contextmanager
+    def _course(self, options: Options) -> Generator[None]:
+        """A run from its start to its end: its clock ticks, and it may be stopped at any time."""
+        with running(options.timeout):
+            try:
+                with stoppable("running the program"):
+                    yield
+            except interface.Stopped as stopped:  # before there was anything to hand out
+                nothing = Result((), lambda _: None)
+                raise Stopped(stopped.diagnostics, nothing) from None
+
     def _run(self, program: Program, params: Mapping[str, Value], options: Options) -> Result:
-        compiled = self._compile(program, params)
+        with stoppable("compiling the program"):
+            compiled = attended(lambda: self._compile(program, params))
         self._definitions.remember(parameters(program, params, Diagnostics()))
         for warning in compiled.warnings:
             warnings.warn(str(warning), CaladanWarning, stacklevel=3)
@@ -348,7 +373,8 @@ class Session:
         rejected: list[pa.Table] = []
         try:
             base, rejected = store.load(compiled, options, events)
-            derived = self._engine.run(compiled.delta, base, options, events)
+            with stoppable("evaluating the program"):
+                derived = self._engine.run(compiled.delta, base, options, events)
         except interface.Stopped as stopped:
             return Run(compiled, base, stopped.store, rejected, stopped, store.widths(compiled))
         return Run(compiled, base, derived, rejected, widths=store.widths(compiled))
@@ -361,13 +387,14 @@ class Session:
 
         def complete(name: str) -> Run:
             self._check_open()
-            again = compile_program(
-                program, _catalog(program, store), params, wanted=(name,), objects=store.objects
-            )
-            run = self._evaluate(again, store, options, Stats())
-            if run.stopped is not None:
-                raise run.stopped
-            return run
+            with self._course(options):
+                again = compile_program(
+                    program, _catalog(program, store), params, wanted=(name,), objects=store.objects
+                )
+                run = self._evaluate(again, store, options, Stats())
+                if run.stopped is not None:
+                    raise run.stopped
+                return run
 
         return complete
 

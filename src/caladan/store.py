@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from caladan.engines.interface import Engine, Table
+from caladan.engines.interface import Engine, Table, stoppable
 from caladan.errors import Diagnostics, Span, error
 from caladan.events import Events
 from caladan.objects import Objects, first_object
@@ -157,7 +157,8 @@ class Store:
         key = (given, columns, options.permissive)
         if key not in self._loaded:
             started = time.perf_counter()
-            self._loaded[key] = self._engine.load(name, given, columns, options)
+            with stoppable(f"reading `{name}`"):
+                self._loaded[key] = self._engine.load(name, given, columns, options)
             if self._engine.name == "reference":  # the others tell when they have read it
                 count = self._loaded[key][0].count()
                 events.data_read(name, count, time.perf_counter() - started)

@@ -4,11 +4,13 @@ import os
 import signal
 import threading
 import time
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import caladan
+from caladan.engines.spark import sources
 from caladan.result import Stopped
 
 COUNTING = """database({zero(A: integer)}).
@@ -58,3 +60,41 @@ def test_interrupted_like_a_user_does(db: caladan.Session) -> None:
     assert rows == [(i,) for i in range(len(rows))]
     # The session goes on as if nothing had happened.
     assert db.run(one).answer.rows() == [(1,)]
+
+
+@pytest.mark.parametrize("interrupt", [False, True])
+@pytest.mark.parametrize("where", ["in Spark", "in this process"])
+def test_reading_data_is_part_of_the_time(
+    db: caladan.Session,
+    spark: SparkSession,
+    where: str,
+    interrupt: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether a job of Spark's or a library in this process takes long."""
+    one = "database({slow(A: integer)}). one(B) <- slow(A), B = A + 1. query one(X)."
+    if where == "in Spark":
+        waits = "if(id < 0, 0, cast(java_method('java.lang.Thread', 'sleep', 20000L) as int))"
+        frame = spark.range(1, numPartitions=1).selectExpr(f"coalesce({waits}, 1) AS A")
+        db.add("slow", frame)
+    else:
+        db.add("slow", [(1,)])
+        read = sources.in_process.load
+
+        def wait(*given: Any, **named: Any) -> Any:
+            time.sleep(20)
+            return read(*given, **named)
+
+        monkeypatch.setattr(sources.in_process, "load", wait)
+    started = time.monotonic()
+    timer = threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT))
+    if interrupt:
+        timer.start()
+    with pytest.raises(Stopped, match="while reading `slow`") as stopped:
+        db.run(one, timeout=60 if interrupt else 3)
+    timer.cancel()
+    assert stopped.value.exit_code == (130 if interrupt else 3)
+    assert time.monotonic() - started < 15
+    monkeypatch.undo()
+    db.add("slow", [(1,)])
+    assert db.run(one).answer.rows() == [(2,)]

@@ -28,6 +28,7 @@ from caladan.analysis.expressions import (
 from caladan.analysis.resolve import Known
 from caladan.analysis.rewrite import replace_in
 from caladan.analysis.type_check import Origin, article, check_rule
+from caladan.clock import look
 from caladan.errors import Diagnostics, Related, Span
 from caladan.objects import Objects
 from caladan.program import (
@@ -123,6 +124,7 @@ class _Inference:
             later: set[int] = set()
             queued = set(waiting)
             while waiting:
+                look()
                 number = heappop(waiting)
                 queued.discard(number)
                 rule = rules[number]

@@ -18,15 +18,32 @@ import sys
 import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from caladan.cli.arguments import parse_arguments
-from caladan.errors import EXIT_INTERRUPTED, EXIT_USER, CaladanError, Diagnostic
+if TYPE_CHECKING:
+    from caladan.errors import Diagnostic
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line, and return its exit code."""
     if argv is None:  # the process is ours, and may end without looking for garbage once more
         atexit.register(_exit_quickly)
+    try:
+        return _main(argv)
+    except KeyboardInterrupt:
+        if "--debug" in (sys.argv if argv is None else argv):
+            raise
+        from caladan.errors import EXIT_INTERRUPTED, Diagnostic
+
+        print(Diagnostic("C043", "interrupted"), file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
+def _main(argv: Sequence[str] | None) -> int:
+    """The same, but for Ctrl-C. Whatever takes time, if only to import it, happens in here."""
+    from caladan.cli.arguments import parse_arguments
+    from caladan.errors import EXIT_USER, CaladanError
+
     arguments = parse_arguments(argv)
     try:
         with _warnings_on_stderr():
@@ -38,11 +55,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(problem, file=sys.stderr)
         return problem.exit_code
-    except KeyboardInterrupt:
-        if arguments.debug:
-            raise
-        print(Diagnostic("C043", "interrupted"), file=sys.stderr)
-        return EXIT_INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has seen enough. Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -77,6 +89,8 @@ def _warnings_on_stderr() -> Generator[None]:
 
 
 def _internal(problem: Exception) -> Diagnostic:
+    from caladan.errors import Diagnostic
+
     what = str(problem).strip().partition("\n")[0]
     return Diagnostic(
         "C090",

@@ -60,7 +60,8 @@ def _run(program: Program | Script, arguments: argparse.Namespace, live: Progres
             )
         except Stopped as stopped:
             _close(live)
-            _hand_out(stopped.result, arguments)
+            if stopped.result.stats.engine:  # else it did not come to evaluate anything
+                _hand_out(stopped.result, arguments)
             raise
         _close(live)
         _hand_out(result, arguments)

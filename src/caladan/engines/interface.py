@@ -9,11 +9,14 @@ what was derived so far.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from caladan.analysis.core import CoreGoal
+from caladan.clock import TimeOver
 from caladan.delta.program import DeltaProgram
+from caladan.engines.problems import interrupted_early, late
 from caladan.errors import CaladanError, Diagnostic
 from caladan.events import Events
 from caladan.options import Options
@@ -98,3 +101,14 @@ class Stopped(CaladanError):
     def __init__(self, diagnostic: Diagnostic, store: Mapping[str, Table]) -> None:
         super().__init__(diagnostic)
         self.store = dict(store)
+
+
+@contextmanager
+def stoppable(doing: str) -> Generator[None]:
+    """Work before evaluation: Ctrl-C and the end of the time make it `Stopped`, with nothing."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Stopped(interrupted_early(doing), {}) from None
+    except TimeOver as over:
+        raise Stopped(late(over.seconds, doing), {}) from None

@@ -1,7 +1,8 @@
 """The diagnostics of running: what every engine says, in the same words, when a run goes wrong.
 
 `division_by_zero` and `overflow` point at the rule; `limit` and `interrupted` name the relations
-that were being derived, and go into a `Stopped`, whose tables stay readable.
+that were being derived, and go into a `Stopped`, whose tables stay readable; `late` and
+`interrupted_early` are of runs that did not come to that.
 """
 
 from __future__ import annotations
@@ -64,6 +65,19 @@ def interrupted(relations: Sequence[str]) -> Diagnostic:
         f"interrupted while evaluating {_names(relations)}",
         help="what was derived so far can be read",
     )
+
+
+def late(seconds: float, doing: str) -> Diagnostic:
+    """C042: the time was over before anything could be derived."""
+    return Diagnostic(
+        "C042", f"{seconds:g} seconds were not enough: the time was over while {doing}",
+        help="raise `timeout` to go on",
+    )  # fmt: skip
+
+
+def interrupted_early(doing: str) -> Diagnostic:
+    """C043: the user interrupted the run before anything could be derived."""
+    return Diagnostic("C043", f"interrupted while {doing}")
 
 
 def _names(relations: Sequence[str]) -> str:

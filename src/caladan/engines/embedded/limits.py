@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from caladan.clock import deadline
 from caladan.engines.embedded.memory import Memory
 from caladan.engines.problems import LimitName, limit
 from caladan.errors import CaladanError
@@ -20,19 +21,14 @@ class Limits:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._started = time.monotonic()
+        self.deadline = deadline(options.timeout)
+        """When the time is over, by the monotonic clock."""
         self._relations: Sequence[str] = ()
         self.memory = Memory(options.memory)
 
     def enter(self, relations: Sequence[str]) -> None:
         """Relations that are derived from now on, to be named if a limit is reached."""
         self._relations = relations
-
-    @property
-    def deadline(self) -> float | None:
-        """When the time is over, by the monotonic clock."""
-        timeout = self._options.timeout
-        return None if timeout is None else self._started + timeout
 
     @property
     def max_facts(self) -> int | None:
@@ -46,9 +42,8 @@ class Limits:
 
     def seconds(self) -> None:
         """Stop if the time is over."""
-        timeout = self._options.timeout
-        if timeout is not None and time.monotonic() - self._started > timeout:
-            self._stop("timeout", timeout)
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            self._stop("timeout", self._options.timeout or 0)
 
     def facts(self, derived: int) -> None:
         """Stop if more facts were derived than allowed."""

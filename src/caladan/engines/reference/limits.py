@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar
 
+from caladan.clock import deadline
 from caladan.engines.problems import LimitName, limit
 from caladan.errors import CaladanError
 from caladan.options import Options
@@ -24,7 +25,7 @@ class Limits:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._started = time.monotonic()
+        self._deadline = deadline(options.timeout)
         self._relations: Sequence[str] = ()
 
     def enter(self, relations: Sequence[str]) -> None:
@@ -40,9 +41,8 @@ class Limits:
 
     def seconds(self) -> None:
         """Stop if the time is over."""
-        timeout = self._options.timeout
-        if timeout is not None and time.monotonic() - self._started > timeout:
-            self._stop("timeout", timeout)
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            self._stop("timeout", self._options.timeout or 0)
 
     def facts(self, derived: int) -> None:
         """Stop if more facts were derived than allowed."""

@@ -13,11 +13,13 @@ import time
 import uuid
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from contextvars import copy_context
 from threading import Event, Thread, current_thread, main_thread
 from typing import Final, Generic, TypeVar
 
 from pyspark import InheritableThread, SparkContext
 
+from caladan.clock import TimeOver, look
 from caladan.engines.interface import Stopped
 from caladan.engines.spark.connect import Jobs
 from caladan.engines.spark.failures import quietly
@@ -27,10 +29,6 @@ T = TypeVar("T")
 
 _PATIENCE: Final = 0.2  # seconds between two attempts to cancel
 _GRACE: Final = 10.0  # seconds for tasks that were asked to stop
-
-
-class TimeOver(Exception):
-    """The deadline passed; the work was cancelled."""
 
 
 class Cancelled(Exception):
@@ -61,14 +59,22 @@ class Attended(Generic[T]):
         self._result: list[T] = []
         self._problem: BaseException | None = None
 
-    def run(self, deadline: float | None = None) -> T:
-        """Do the work; TimeOver past the deadline, KeyboardInterrupt if the user wants to stop."""
+    def run(self, deadline: float | None = None, patience: float | None = None) -> T:
+        """Do the work; TimeOver past the deadline, KeyboardInterrupt if the user wants to stop.
+
+        Either waits until the work has ended, for no longer than `patience` seconds if given.
+        """
+        started = time.monotonic()
         self._thread().start()
         with _interruptible():
             try:
-                self._watch(deadline)
+                if not self._watched(deadline):
+                    self._end(patience, is_late=True)
+                    if not (self._result or isinstance(self._problem, Stopped)):
+                        look()
+                        raise TimeOver((deadline or 0) - started)
             except KeyboardInterrupt:
-                self._end(is_late=False)
+                self._end(patience, is_late=False)
                 if not isinstance(self._problem, Stopped):
                     raise
         if self._problem is not None:
@@ -78,19 +84,18 @@ class Attended(Generic[T]):
     def _thread(self) -> Thread:
         """A thread that has what PySpark keeps for this one; Connect keeps nothing but tags."""
         kind = InheritableThread if isinstance(self._jobs, SparkContext) else Thread
-        return kind(target=self._do, daemon=True)
+        return kind(target=copy_context().run, args=(self._do,), daemon=True)
 
-    def _watch(self, deadline: float | None) -> None:
+    def _watched(self, deadline: float | None) -> bool:
+        """Wait until the work is done; False if the time is over before that."""
         while not self._done.is_set():
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
-                self._end(is_late=True)
-                if self._result or isinstance(self._problem, Stopped):
-                    return
-                raise TimeOver
+                return False
             # An endless wait would not be interrupted on every platform; and a thread whose
             # `join` was interrupted says of itself that it has ended, when it has not.
             self._done.wait(1.0 if left is None else min(left, 1.0))
+        return True
 
     def _do(self) -> None:
         try:
@@ -107,8 +112,9 @@ class Attended(Generic[T]):
         if self._ending.is_set():
             raise Cancelled
 
-    def _end(self, *, is_late: bool) -> None:
+    def _end(self, patience: float | None, *, is_late: bool) -> None:
         self._ending.set()
+        latest = None if patience is None else time.monotonic() + patience
         asked = self._stopping.ask is not None
         self._stopping.stop(is_late=is_late)
         if asked:
@@ -116,6 +122,8 @@ class Attended(Generic[T]):
         while not self._done.is_set():
             self._jobs.cancelJobsWithTag(self._tag)
             self._done.wait(_PATIENCE)
+            if latest is not None and time.monotonic() > latest:
+                return  # it is inside a library, and ends when it next looks
 
 
 @contextmanager

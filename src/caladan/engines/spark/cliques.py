@@ -14,6 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from caladan.analysis.core import CoreRule, RelationInfo
+from caladan.clock import deadline
 from caladan.data.schema import table_of
 from caladan.delta.program import DeltaClique, DeltaProgram
 from caladan.engines.interface import Stopped, Table
@@ -45,7 +46,7 @@ class Cliques:
         self._options = options
         self._events = events
         self._workspace = workspace
-        self._started = time.monotonic()
+        self._deadline = deadline(options.timeout)
         self._known = dict(store)
         self._derived: dict[str, SparkTable] = {}
         self._frame: Evaluation | None = None
@@ -148,10 +149,9 @@ class Cliques:
     def _left(self) -> Options:
         """The limits that hold from now on."""
         left = self._options
-        if left.timeout is not None:
+        if self._deadline is not None:
             # Never nothing: an engine that has no time left should say so itself.
-            passed = time.monotonic() - self._started
-            left = replace(left, timeout=max(left.timeout - passed, 1e-3))
+            left = replace(left, timeout=max(self._deadline - time.monotonic(), 1e-3))
         if left.max_facts is not None:
             facts = sum(table.count() for table in self._derived.values())
             left = replace(left, max_facts=max(left.max_facts - facts, 0))

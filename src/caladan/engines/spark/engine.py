@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from caladan.analysis.core import CoreGoal
+from caladan.clock import TimeOver, deadline
 from caladan.data.source import Source
 from caladan.delta.program import DeltaProgram
 from caladan.engines.interface import Stopped, Table
 from caladan.engines.problems import interrupted, limit
 from caladan.engines.spark import connect, plans, sources
-from caladan.engines.spark.attend import Attended, Cancelled, TimeOver, new_tag
+from caladan.engines.spark.attend import Attended, Cancelled, new_tag
 from caladan.engines.spark.cliques import Cliques
 from caladan.engines.spark.failures import SparkSaid, diagnosed
 from caladan.engines.spark.runs import Workspace
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
+
+_PATIENCE: Final = 1.0  # seconds for the reading of data to end once its time is over
 
 
 class SparkEngine:
@@ -70,10 +73,7 @@ class SparkEngine:
             finally:
                 workspace.close()
 
-        try:
-            table, rejected = self._attended(work)
-        except KeyboardInterrupt:
-            raise Stopped(interrupted([name]), {}) from None
+        table, rejected = self._attended(work, deadline(options.timeout), patience=_PATIENCE)
         table.reading = time.perf_counter() - started
         return table, rejected
 
@@ -85,11 +85,10 @@ class SparkEngine:
         events: Events,
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program."""
-        started, clock = time.perf_counter(), time.monotonic()
+        started = time.perf_counter()
         events.run_started(self.name, len(program.cliques))
         tables = cast("Mapping[str, SparkTable]", store)
         _tell_reading(tables, events)
-        deadline = None if options.timeout is None else clock + options.timeout
         workspace = Workspace(self._child, staging=self._staging)
         tag = new_tag()
         if not self._is_connect:
@@ -101,7 +100,7 @@ class SparkEngine:
             cliques.run()
 
         try:
-            self._attended(work, deadline, cliques, tag)
+            self._attended(work, deadline(options.timeout), cliques, tag)
         except Stopped as stopped:
             raise Stopped(stopped.diagnostics[0], cliques.tables()) from None
         except TimeOver:
@@ -150,15 +149,17 @@ class SparkEngine:
     def _attended(
         self,
         work: Callable[[Callable[[], None]], T],
-        deadline: float | None = None,
+        until: float | None = None,
         cliques: Cliques | None = None,
         tag: str | None = None,
+        patience: float | None = None,
     ) -> T:
         """Do work that can be interrupted; what fails inside Spark becomes a diagnostic."""
         rules = () if cliques is None else cliques.rules
         stopping = None if cliques is None else cliques.stopping
         try:
-            return Attended(connect.jobs(self._child), work, stopping, tag).run(deadline)
+            attended = Attended(connect.jobs(self._child), work, stopping, tag)
+            return attended.run(until, patience)
         except (PySparkException, Py4JError, Cancelled) as problem:
             raise diagnosed(problem, rules) from SparkSaid(problem)
 

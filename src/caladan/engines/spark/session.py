@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,12 +23,15 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from caladan.clock import TimeOver, look
 from caladan.engines.spark import connect
 from caladan.engines.spark.failures import cannot_start
 from caladan.engines.spark.java import java_home
 from caladan.errors import error
 
 _LOCAL: Final = "local[*]"
+
+_GLANCE: Final = 0.05  # seconds between two looks at whether a JVM has started
 
 _STARTED: Final = {
     "spark.app.name": "caladan",
@@ -168,9 +172,41 @@ def _launch(settings: Mapping[str, str], said: IO[bytes] | None) -> None:
     if context._gateway is not None:
         return
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    with _java():
-        gateway = launch_gateway(conf, {} if said is None else {"stderr": said})
-    context._ensure_initialized(gateway=gateway)
+    context._ensure_initialized(gateway=_gateway(conf, said))
+
+
+def _gateway(conf: SparkConf, said: IO[bytes] | None) -> Any:
+    """The way to a new JVM.
+
+    PySpark starts it on a thread of its own: were PySpark interrupted half way, nobody would know
+    of the JVM, which cannot write down where it listens then, and stays for ever.
+    """
+    found: list[Any] = []
+    problems: list[BaseException] = []
+    done, abandoned = threading.Event(), threading.Event()
+
+    def launch() -> None:
+        try:
+            with _java():
+                found.append(launch_gateway(conf, {} if said is None else {"stderr": said}))
+            if abandoned.is_set():
+                found[0].shutdown()
+                found[0].proc.stdin.close()  # at which it ends
+        except BaseException as problem:
+            problems.append(problem)
+        finally:
+            done.set()
+
+    threading.Thread(target=launch, name="caladan-launch", daemon=True).start()
+    try:
+        while not done.wait(_GLANCE):
+            look()
+    except (KeyboardInterrupt, TimeOver):
+        abandoned.set()
+        raise
+    if problems:
+        raise problems[0]
+    return found[0]
 
 
 @contextmanager

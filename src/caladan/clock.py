@@ -1,0 +1,103 @@
+"""The clock of a run: one deadline for all of it, from reading the program to the last fact.
+
+    with running(timeout):          a session starts the clock
+        attended(work)              work before evaluation, given up when the time is over
+        look()                      what long work calls between two pieces: raises `TimeOver`
+        deadline(timeout)           when an engine must stop, by the monotonic clock
+
+The clock is a context variable, so that the compiler and the readers of data need not hand it
+around. Tasks on Spark are other processes: they get the seconds that are left, and no clock.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+_GLANCE: Final = 0.1  # seconds between two looks at whether work is done
+
+
+class TimeOver(Exception):
+    """The time of a run is over; `seconds` is how much it had."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"{seconds:g} seconds are over")
+        self.seconds = seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    seconds: float
+    end: float
+    is_over: threading.Event = field(default_factory=threading.Event)
+
+
+_CLOCK: Final[ContextVar[_Clock | None]] = ContextVar("caladan_clock", default=None)
+
+
+@contextmanager
+def running(timeout: float | None) -> Generator[None]:
+    """Have the clock of a run tick from now on, if it has a timeout."""
+    clock = None if timeout is None else _Clock(timeout, time.monotonic() + timeout)
+    token = _CLOCK.set(clock)
+    try:
+        yield
+    finally:
+        _CLOCK.reset(token)
+
+
+def deadline(timeout: float | None) -> float | None:
+    """When the time is over: that of the run whose clock ticks, else so many seconds from now."""
+    if timeout is None:
+        return None
+    clock = _CLOCK.get()
+    return time.monotonic() + timeout if clock is None else clock.end
+
+
+def look() -> None:
+    """Raise TimeOver if the time of the run is over."""
+    clock = _CLOCK.get()
+    if clock is not None and (clock.is_over.is_set() or time.monotonic() > clock.end):
+        raise TimeOver(clock.seconds)
+
+
+def attended(work: Callable[[], T]) -> T:
+    """What some work returns or raises; TimeOver as soon as the time is over.
+
+    Work that is late may be inside a library that nobody can interrupt. It goes on, on a thread of
+    its own, until it looks at the clock; the caller does not wait for that.
+    """
+    clock = _CLOCK.get()
+    if clock is None:
+        return work()
+    results: list[T] = []
+    problems: list[BaseException] = []
+    done = threading.Event()
+
+    def target() -> None:
+        try:
+            results.append(work())
+        except BaseException as problem:
+            problems.append(problem)
+        finally:
+            done.set()
+
+    look()
+    context = copy_context()
+    threading.Thread(target=context.run, args=(target,), name="caladan-work", daemon=True).start()
+    try:
+        while not done.wait(min(max(clock.end - time.monotonic(), 0.001), _GLANCE)):
+            look()
+    except KeyboardInterrupt:
+        clock.is_over.set()
+        raise
+    if problems:
+        raise problems[0]
+    return results[0]

@@ -1,0 +1,173 @@
+"""One deadline for a whole run, and Ctrl-C at any time: while reading and compiling too."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import caladan as cal
+from caladan import clock
+from caladan.cli import main
+
+CLOSURE = "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B)."
+
+PHASES = [
+    ("caladan.inputs.program", "reading the program"),
+    ("caladan.session.compile_program", "compiling the program"),
+    ("caladan.engines.embedded.engine.load", "reading `arc`"),
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _imported() -> None:
+    """Whatever is imported by a run has been."""
+    db = cal.connect("embedded")
+    db.add("arc", [(1, 2)])
+    db.run(CLOSURE)
+
+
+def slow(work: Callable[..., Any], seconds: float) -> Callable[..., Any]:
+    """Work that takes long in one piece, as inside a library."""
+
+    def wait(*given: Any, **named: Any) -> Any:
+        time.sleep(seconds)
+        return work(*given, **named)
+
+    return wait
+
+
+def patched(monkeypatch: pytest.MonkeyPatch, name: str, seconds: float) -> None:
+    module, _, attribute = name.rpartition(".")
+    __import__(module)
+    monkeypatch.setattr(name, slow(getattr(sys.modules[module], attribute), seconds))
+
+
+@pytest.mark.parametrize(("slow_part", "doing"), PHASES)
+def test_the_time_covers_what_comes_before_evaluation(
+    slow_part: str, doing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db = cal.connect("embedded")
+    db.add("arc", [(1, 2)])
+    patched(monkeypatch, slow_part, 20)
+    started = time.monotonic()
+    with pytest.raises(cal.Stopped) as stopped:
+        db.run(CLOSURE, timeout=1)
+    assert time.monotonic() - started < 10
+    (told,) = stopped.value.diagnostics
+    assert told.code == "C042"
+    assert told.message == f"1 seconds were not enough: the time was over while {doing}"
+    assert sum(relation.count() for relation in stopped.value.result.values()) == 0
+    assert stopped.value.exit_code == 3
+
+
+def test_the_time_is_that_of_all_phases_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What compiling took is not there for evaluating."""
+    db = cal.connect("embedded")
+    db.add("arc", [(1, 2)])
+    db.run(CLOSURE)
+    patched(monkeypatch, "caladan.session.compile_program", 3)
+    endless = "n(1). n(Y) <- n(X), Y = X + 1. query n(X)."
+    started = time.monotonic()
+    with pytest.warns(cal.CaladanWarning), pytest.raises(cal.Stopped, match="4 seconds were not"):
+        db.run(endless, timeout=4)
+    assert time.monotonic() - started < 6.5
+
+
+def test_a_session_goes_on_after_its_time_was_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    db = cal.connect("embedded")
+    db.add("arc", [(1, 2), (2, 3)])
+    with monkeypatch.context() as patch:
+        patched(patch, "caladan.engines.embedded.engine.load", 0.5)
+        with pytest.raises(cal.Stopped):
+            db.run(CLOSURE, timeout=0.1)
+    assert db.run(CLOSURE, timeout=60).answer.rows() == [(1, 2), (1, 3), (2, 3)]
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+@pytest.mark.parametrize(("slow_part", "doing"), PHASES)
+def test_ctrl_c_before_evaluation(
+    slow_part: str, doing: str, timeout: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db = cal.connect("embedded")
+    db.add("arc", [(1, 2)])
+    patched(monkeypatch, slow_part, 20)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(cal.Stopped) as stopped:
+            db.run(CLOSURE, timeout=timeout)
+    finally:
+        timer.cancel()
+    (told,) = stopped.value.diagnostics
+    assert str(told) == f"error[C043]: interrupted while {doing}"
+    assert stopped.value.exit_code == 130
+
+
+def test_ctrl_c_while_an_engine_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("caladan.session._engine", lambda *_: _thread.interrupt_main())
+    with pytest.raises(cal.Stopped, match=r"error\[C043\]: interrupted while starting the engine"):
+        cal.connect("embedded")
+
+
+def test_the_command_line_says_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.dl").write_text("database({arc(A: integer, B: integer)}).\n" + CLOSURE)
+    (tmp_path / "arc.csv").write_text("1,2\n")
+    patched(monkeypatch, "caladan.engines.embedded.engine.load", 20)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    arguments = (str(tmp_path / "p.dl"), "--facts", str(tmp_path), "--engine", "embedded")
+    for format in ("table", "csv", "json"):
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        assert main(("run", *arguments, "--format", format)) == 130
+        timer.cancel()
+        told = capsys.readouterr()
+        assert (told.out, told.err) == ("", "error[C043]: interrupted while reading `arc`\n")
+
+
+def test_ctrl_c_while_the_command_line_imports(tmp_path: Path) -> None:
+    """Wherever it comes, once the interpreter runs: one line, and 130 for a shell."""
+    program = tmp_path / "p.dl"
+    program.write_text("n(1). n(Y) <- n(X), Y = X + 1. query n(X).")
+    interrupting = (
+        "import sys, threading, signal, os; from caladan.cli import main; "
+        "threading.Timer(float(sys.argv.pop(1)), os.kill, (os.getpid(), signal.SIGINT)).start(); "
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    for delay in ("0.001", "0.02", "0.1", "0.3", "0.6"):
+        done = subprocess.run(
+            [sys.executable, "-c", interrupting, delay, "run", program, "--engine", "embedded"],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        # Where Python was interrupted within text that it ran, it dies of the signal at the end.
+        assert done.returncode in (130, -signal.SIGINT), done.stderr
+        said = [line for line in done.stderr.splitlines() if "C043" in line]
+        assert len(said) == 1
+        assert "Traceback" not in done.stderr
+
+
+def test_work_that_is_given_up_ends_when_it_looks() -> None:
+    ended = threading.Event()
+
+    def work() -> None:
+        try:
+            while True:
+                time.sleep(0.02)
+                clock.look()
+        finally:
+            ended.set()
+
+    with clock.running(0.1), pytest.raises(clock.TimeOver):
+        clock.attended(work)
+    assert ended.wait(5)
