@@ -8,7 +8,8 @@ harder.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parent.parent
+
+# Facts are looked at wherever some are added (columns/invariants.py): here, in the processes that
+# tests start, and in Spark's tasks. CALADAN_CHECK=0 does without.
+os.environ.setdefault("CALADAN_CHECK", "1")
 
 # No deadline: a first call may compile a kernel or start Spark, which says nothing about the code.
 settings.register_profile("dev", max_examples=50, deadline=None)
@@ -63,6 +68,15 @@ def spark() -> Iterator["SparkSession"]:
     session = start(master="local[2]", conf=conf)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def tuned() -> Iterator[Callable[..., None]]:
+    """Sets thresholds by name until the end of a test."""
+    from caladan import thresholds
+
+    with ExitStack() as stack:
+        yield lambda **changes: stack.enter_context(thresholds.using(**changes))
 
 
 @pytest.fixture(scope="session")

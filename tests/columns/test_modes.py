@@ -44,7 +44,7 @@ assert "numba" not in sys.modules
 
 def run(*command: str, cwd: Path = ROOT, **environment: str) -> str:
     outside = {
-        k: v for k, v in os.environ.items() if k not in ("CALADAN_CHECK", "CALADAN_INTERPRET")
+        k: v for k, v in os.environ.items() if k not in ("CALADAN_BOUNDS", "CALADAN_INTERPRET")
     }
     done = subprocess.run(
         [sys.executable, *command],
@@ -61,7 +61,7 @@ def run(*command: str, cwd: Path = ROOT, **environment: str) -> str:
 
 @pytest.mark.parametrize(
     ("mode", "tests"),
-    [("CALADAN_INTERPRET", "intern or sums or merge"), ("CALADAN_CHECK", "lookups")],
+    [("CALADAN_INTERPRET", "intern or sums or merge"), ("CALADAN_BOUNDS", "lookups")],
 )
 def test_kernels_keep_their_promises(mode: str, tests: str) -> None:
     options = ("-q", "-p", "no:cacheprovider", "-k", tests)

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -60,8 +61,10 @@ def test_threads_can_be_asked_for(
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 5])
-def test_sorting_in_parts(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "_WORTH_THREADS", 2)
+def test_sorting_in_parts(
+    threads: int, monkeypatch: pytest.MonkeyPatch, tuned: Callable[..., None]
+) -> None:
+    tuned(sort_in_threads=2)
     monkeypatch.setattr(pool, "threads", lambda: threads)
     keys = np.random.default_rng(threads).integers(0, 500, 1000).astype(np.uint64)
     assert runs.distinct(keys.copy()).tolist() == sorted(set(keys.tolist()))

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from caladan.columns import packed
+from caladan import thresholds
 from caladan.columns.domains import (
     OffsetDomain,
     closed_domain,
@@ -156,8 +156,7 @@ def test_what_a_round_derives_is_taken_in_while_its_delta_is_apart(
     batches: list[list[Fact]], late: int
 ) -> None:
     """Each fact counts once, whenever the relation comes to keep a set of all it has seen."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed, "_COMPACT", 2)
+    with pytest.MonkeyPatch.context() as patch, thresholds.using(compact=2):
         patch.setattr(PackedRelation, "is_worth_a_set", lambda self, known: self._tried > late)
         relation = StoredRelation([Sizes(8)] * 2)
         known: set[Fact] = set()

@@ -1,102 +1,59 @@
 """Random programs: the embedded engine, in each of its ways, against the reference."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, strategies as st
 from tests.differential.running import check_same, run
 from tests.strategies.random_programs import RandomProgram, random_programs
+from tests.strategies.random_thresholds import NEVER, random_thresholds
 
-from caladan import inputs
-from caladan.columns import packed, pool, relation, runs
-from caladan.columns.spill import Space
-from caladan.engines.embedded import (
-    aside,
-    blueprint,
-    memory,
-    planning,
-    plans,
-    shaping,
-    steps,
-    tiny,
-    walk,
-)
+from caladan import thresholds
+from caladan.search.grades import GRADES
+from caladan.thresholds import Thresholds
 
+ROUNDS: dict[str, Any] = {"shape": NEVER, "small_rounds": NEVER}
+"""Neither shapes nor the tiny-delta machine: whole columns, round by round."""
 
-def nothing(*_: Any) -> None:
-    """No shape, no packing."""
+SEEN: dict[str, Any] = {"shape": NEVER, "seen_again": 0, "seen_price": 0}
 
-
-def spill_everything(_: Any, facts: int, relations: memory.Relations) -> None:
-    for each in relations().values():
-        if isinstance(each, relation.StoredRelation) and (body := each.packed()) is not None:
-            body.spill(Space())
-
-
-# What is set where, so that small programs take ways that are meant for large ones.
-WAYS: dict[str, list[tuple[Any, str, Any]]] = {
-    "as it is": [],
-    "all rules split that can be": [(planning.Planner, "_is_selective", lambda *_: True)],
-    "shapes": [(blueprint, "WORTH_A_SHAPE", 0)],
-    "rounds in small chunks": [
-        (shaping.Shaping, "shape", nothing),
-        (tiny.TinyRounds, "run", lambda *_: (0, 0)),
-        (steps, "ROOM", 3),
-        (plans, "WORTH_SAMPLING", 1),
-        (plans, "SAMPLE", 2),
-    ],
-    "columns set aside": [
-        (shaping.Shaping, "shape", nothing),
-        (tiny.TinyRounds, "run", lambda *_: (0, 0)),
-        (aside, "WORTH_GROUPING", 1),
-        (aside, "_PAYS", 0),
-    ],
-    "the tiny-delta machine": [(shaping.Shaping, "shape", nothing), (tiny, "PATIENCE", 0)],
-    "by rows": [(relation, "widths_of", nothing)],
-    "with word sets": [
-        (shaping.Shaping, "shape", nothing),
-        (packed.PackedRelation, "is_worth_a_set", lambda *_: True),
-        (packed, "_BITMAP_BITS", 0),
-    ],
-    **{
-        f"search by {grade}": [(inputs, "Options", partial(inputs.Options, search=grade))]
-        for grade in ("paul", "leto")
+# Thresholds that make small programs take ways that are meant for large ones.
+WAYS: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "all rules split that can be": {"selective": 0},
+    "shapes": {"shape": 0},
+    "rounds in small chunks": {**ROUNDS, "room": 3, "worth_sampling": 1, "sample": 2},
+    "columns set aside": {**ROUNDS, "grouping": 1, "grouping_pays": 0},
+    "the tiny-delta machine": {"shape": NEVER, "small_rounds": 0},
+    "by rows": {"key_bits": 0},
+    "with word sets": {**SEEN, "bitmap_bits": 0},
+    "with bitmaps": SEEN,
+    "two threads": {**ROUNDS, "batch_in_threads": 1, "compact": 4, "sort_in_threads": 2},
+    "with runs on disk": {
+        "shape": NEVER, "spill_keys": 1, "spill_share": 0, "memory_looks": NEVER,
     },
-    "one thread": [(pool, "threads", lambda: 1)],
-    "two threads": [
-        (shaping.Shaping, "shape", nothing),
-        (tiny.TinyRounds, "run", lambda *_: (0, 0)),
-        (pool, "threads", lambda: 2),
-        (walk, "WORTH_THREADS", 1),
-        (packed, "_COMPACT", 4),
-        (runs, "_WORTH_THREADS", 2),
-    ],
-    "with runs on disk": [
-        (shaping.Shaping, "shape", nothing),
-        (runs, "WORTH_SPILLING", 1),
-        (memory.Memory, "add", spill_everything),
-    ],
-    "with bitmaps": [
-        (shaping.Shaping, "shape", nothing),
-        (packed.PackedRelation, "is_worth_a_set", lambda *_: True),
-    ],
-}
-
-
-@contextmanager
-def set_to(way: str) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        for owner, name, value in WAYS[way]:
-            patch.setattr(owner, name, value)
-        yield
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("way", WAYS)
 @given(given=random_programs())
 def test_embedded_agrees_with_the_reference(way: str, given: RandomProgram) -> None:
     wanted = run("reference", given.program, given.facts)
-    with set_to(way):
-        check_same(run("embedded", given.program, given.facts), wanted, given)
+    threads = 2 if way == "two threads" else None
+    with thresholds.using(**WAYS[way]):
+        check_same(run("embedded", given.program, given.facts, threads=threads), wanted, given)
+
+
+@given(
+    given=random_programs(),
+    chosen=random_thresholds(),
+    threads=st.sampled_from([1, 2]),
+    search=st.sampled_from([None, *GRADES]),
+)
+def test_no_threshold_changes_an_answer(
+    given: RandomProgram, chosen: Thresholds, threads: int, search: str | None
+) -> None:
+    wanted = run("reference", given.program, given.facts)
+    with thresholds.using(chosen):
+        got = run("embedded", given.program, given.facts, threads=threads, search=search)
+    check_same(got, wanted, given)

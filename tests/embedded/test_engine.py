@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from hypothesis import given, settings, strategies as st
 
 import caladan
 from caladan.columns.warmup import warmup
-from caladan.engines.embedded import tiny
 from caladan.events import Events
 
 ARC = "database({arc(A: integer, B: integer)}).\n"
@@ -65,9 +65,9 @@ def test_many_tiny_rounds_are_quick_and_counted() -> None:
     assert time.process_time() - started < 2  # a tenth of a second where nothing else runs
 
 
-def test_the_machine_hands_over_when_deltas_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_machine_hands_over_when_deltas_grow(tuned: Callable[..., None]) -> None:
     """A chain that ends in a wide fan, and goes on as a chain: machine, columns, machine."""
-    monkeypatch.setattr(tiny, "PATIENCE", 2)
+    tuned(small_rounds=2)
     arcs = [(i, i + 1) for i in range(200)]
     arcs += [(200, 1000 + i) for i in range(9000)] + [(1000 + i, 20_000) for i in range(9000)]
     arcs += [(20_000 + i, 20_001 + i) for i in range(300)]

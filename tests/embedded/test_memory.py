@@ -4,26 +4,25 @@ import errno
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.strategies.random_thresholds import NEVER
 
 import caladan
-from caladan.columns import runs
-from caladan.engines.embedded import shaping
 
 ARC = "database({arc(A: integer, B: integer)}).\n"
 CLOSURE = ARC + "tc(X, Y) <- arc(X, Y). tc(X, Z) <- tc(X, Y), arc(Y, Z).\n"
 
 
 @pytest.fixture
-def by_rounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def by_rounds(monkeypatch: pytest.MonkeyPatch, tuned: Callable[..., None], tmp_path: Path) -> Path:
     """Closures go round by round, and short runs may go to disk; the folder they go to."""
-    monkeypatch.setattr(shaping.Shaping, "shape", lambda *_: None)
-    monkeypatch.setattr(runs, "WORTH_SPILLING", 64)
+    tuned(shape=NEVER, spill_keys=64)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 

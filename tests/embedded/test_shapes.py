@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from caladan import thresholds
 from caladan.analysis.core import CoreRule
 from caladan.columns.folded import BitRows, RangeRows
 from caladan.columns.layout import Words
@@ -128,8 +130,14 @@ class Given:
                     grown = True
 
 
-def limits(budget: int = 1 << 28, threads: int = 2, least: int = 0, stop: int = 0) -> Limits:
-    return Limits(budget, threads, np.array([stop], np.int64), least)
+def limits(budget: int = 1 << 28, threads: int = 2, stop: int = 0) -> Limits:
+    return Limits(budget, threads, np.array([stop], np.int64))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def however_few() -> Iterator[None]:
+    with thresholds.using(shape=0):
+        yield
 
 
 @pytest.mark.parametrize(("text", "kind"), SHAPES.items(), ids=list(SHAPES))
@@ -251,7 +259,8 @@ def test_a_small_budget_declines() -> None:
 def test_few_pairs_and_scattered_words_decline() -> None:
     program = delta("tc(X, Y) <- e(X, Y). tc(X, Z) <- tc(X, Y), e(Y, Z).")
     few = Given(program, {"e": {(1, 2), (2, 3)}})
-    assert evaluate_shape(recursive(program), program, few, limits(least=100)) is None
+    with thresholds.using(shape=100):
+        assert evaluate_shape(recursive(program), program, few, limits()) is None
     far = Given(program, {"e": {(1, 2), (2, 1 << 31)}})
     assert evaluate_shape(recursive(program), program, far, limits()) is None
 

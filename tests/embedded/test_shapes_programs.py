@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
+from collections.abc import Iterator
 
 import pytest
 from tests.programs.compare import difference
 from tests.programs.corpus import Folder, folders
 
 import caladan
-from caladan.engines.embedded import blueprint, shapes
+from caladan import thresholds
 
 
-def always(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blueprint, "WORTH_A_SHAPE", 0)
-    monkeypatch.setattr(shapes, "Limits", partial(shapes.Limits, least=0))
+@pytest.fixture
+def always() -> Iterator[None]:
+    with thresholds.using(shape=0):
+        yield
 
 
 @pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)
-def test_program(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    always(monkeypatch)
+def test_program(folder: Folder, always: None) -> None:
     db = caladan.connect("embedded")
     for relation, path in folder.facts.items():
         db.add(relation, path)
@@ -33,8 +33,7 @@ def test_program(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
         assert different is None, f"{stem}: {different}"
 
 
-def test_shapes_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    always(monkeypatch)
+def test_shapes_are_taken(always: None) -> None:
     strategies: set[str] = set()
     for name in ("transitive_closure_left", "same_generation", "reachability"):
         (folder,) = (f for f in folders() if f.name == name)

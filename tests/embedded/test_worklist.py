@@ -2,17 +2,18 @@
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings, strategies as st
+from tests.strategies.random_thresholds import NEVER
 
 import caladan
+from caladan import thresholds
 from caladan.columns.kernels import worklist as machine
-from caladan.engines.embedded import shaping, tiny
 from caladan.engines.embedded.worklist import Worklist
 from caladan.events import Events
 
@@ -51,9 +52,8 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return code, found
 
     monkeypatch.setattr(Worklist, "_enter", entered)
-    monkeypatch.setattr(tiny, "PATIENCE", 0)
-    monkeypatch.setattr(shaping.Shaping, "shape", lambda *_: None)
-    yield codes
+    with thresholds.using(small_rounds=0, shape=NEVER):
+        yield codes
 
 
 class Rounds(Events):
@@ -109,8 +109,7 @@ def test_arithmetic_is_that_of_the_reference(
     """
     given = {"start": [(value,) for value in start], "step": steps}
     wanted = outcome("reference", text, **given)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tiny, "PATIENCE", 0)
+    with thresholds.using(small_rounds=0):
         assert outcome("embedded", text, **given) == wanted
 
 
@@ -178,8 +177,7 @@ def test_best_values_are_those_of_the_reference(
     given = {"arc": arcs, "from": [(s,) for s in starts]}
     wanted = run("reference", text, **given)
     told = Rounds()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tiny, "PATIENCE", 0)
+    with thresholds.using(small_rounds=0):
         got = run("embedded", text, told, **given)
     assert sorted(got.answer.rows()) == sorted(wanted.answer.rows())
     assert got.stats.rounds == wanted.stats.rounds
@@ -215,10 +213,10 @@ def test_many_tiny_rounds_with_arithmetic_are_quick() -> None:
     ("options", "facts"), [({"max_rounds": 40}, 40), ({"max_facts": 37}, 38), ({}, 101)]
 )
 def test_limits_stop_at_the_same_round(
-    way: str, options: dict[str, int], facts: int, monkeypatch: pytest.MonkeyPatch
+    way: str, options: dict[str, int], facts: int, tuned: Callable[..., None]
 ) -> None:
     if way == "columns":
-        monkeypatch.setattr(tiny.TinyRounds, "run", lambda *_: (0, 0))
+        tuned(small_rounds=NEVER)
     given = {"arc": chain(100), "start": [(0,)], "options": options}
     try:
         out = run("embedded", COUNT_STEPS, **given)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
+from tests.strategies.random_graphs import graphs
 from tests.strategies.random_rules import VALUES, Rules, Signature
 
 from caladan.language.deals import unparse
@@ -87,7 +88,7 @@ def random_programs(
 
 @st.composite
 def facts(draw: st.DrawFn, most: int = 8) -> Facts:
-    """Facts for the stored relations."""
+    """Facts for the stored relations: few that are anyhow, or a graph of some kind."""
     found = {
         name: draw(
             st.lists(
@@ -98,6 +99,8 @@ def facts(draw: st.DrawFn, most: int = 8) -> Facts:
         )
         for name, kinds in STORED.items()
     }
+    for name in draw(st.sets(st.sampled_from([n for n, kinds in STORED.items() if kinds == "ii"]))):
+        found[name] = draw(graphs(most))
     found["dag"] = [row for row in found["dag"] if row[0] < row[1]]
     return found
 

@@ -12,11 +12,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Final
 
+from caladan import thresholds
 from caladan.columns import kernels, pool
-
-_WORTH: Final = 1 << 16  # bytes of a file from which on a run will surely be worth kernels
 
 
 def load_ahead(paths: Sequence[str]) -> None:
@@ -37,7 +35,7 @@ def _start() -> None:
 
 def _is_large(path: str) -> bool:
     try:
-        return Path(path).stat().st_size >= _WORTH
+        return Path(path).stat().st_size >= thresholds.now.worth_loading
     except OSError:  # a pattern, a URI, or nothing: whoever reads it will say so
         return False
 

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from caladan import thresholds
 from caladan.columns.interner import ABSENT, Interner
 from caladan.columns.layout import Words
 from caladan.columns.ranks import CODED, Kind, Ranks, arrow_of, numpy_of, rank_arrow, rank_of
@@ -29,7 +30,6 @@ from caladan.data.schema import array_of
 from caladan.program import Value
 
 FAR: Final = 1 << 31  # words from here on are the numbers of interned values
-_ROOMY: Final = 4  # offsets may waste so many words for each value
 
 
 class OffsetDomain:
@@ -232,7 +232,7 @@ def closed_domain(kind: Kind, columns: Sequence[Ranks]) -> tuple[Domain, list[Wo
     low = min((int(column.min()) for column in filled), default=0)
     high = max((int(column.max()) for column in filled), default=0)
     values = sum(map(len, filled))
-    if high - low < FAR and high - low < max(_ROOMY * values, 1 << 16):
+    if high - low < FAR and high - low < max(thresholds.now.roomy * values, thresholds.now.dense):
         near = OffsetDomain(kind, low, high - low + 1, grows=False)
         return near, [near.words(column) for column in columns]
     interner = Interner()

@@ -23,9 +23,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from caladan import thresholds
 from caladan.columns.fold import NONE, Fold
 from caladan.columns.kernels import bits as bit_kernels, ranges as range_kernels
-from caladan.columns.layout import BLOCK, Counts, Keys, Layout, Mask, Words, first_rows
+from caladan.columns.layout import Counts, Keys, Layout, Mask, Words, first_rows
 
 _LOW: Final = np.uint64(0xFFFFFFFF)
 _HALF: Final = np.uint64(32)
@@ -69,12 +70,13 @@ class _Folded(ABC):
             if count:
                 yield first[:count], second[:count]
 
-    def blocks(self, rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
-        yield from self._listed(self.rows.words, rows)
-        yield from _unpacked(self.extra, rows)
+    def blocks(self, rows: int | None = None) -> Iterator[tuple[Words, ...]]:
+        size = rows or thresholds.now.block
+        yield from self._listed(self.rows.words, size)
+        yield from _unpacked(self.extra, size)
 
     def head(self, rows: int) -> tuple[Words, ...]:
-        return first_rows(self.blocks(max(1, min(rows, BLOCK))), 2, rows)
+        return first_rows(self.blocks(max(1, min(rows, thresholds.now.block))), 2, rows)
 
     def contains(self, columns: tuple[Words, ...]) -> Mask:
         first, second = (np.ascontiguousarray(c, np.uint32) for c in columns)
@@ -86,9 +88,12 @@ class _Folded(ABC):
             out |= self.extra[at] == keys
         return out
 
-    def select(self, bound: Mapping[int, int], rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
+    def select(
+        self, bound: Mapping[int, int], rows: int | None = None
+    ) -> Iterator[tuple[Words, ...]]:
+        size = rows or thresholds.now.block
         if not bound:
-            yield from self.blocks(rows)
+            yield from self.blocks(size)
             return
         if any(not 0 <= word < int(NONE) for word in bound.values()):
             return
@@ -99,21 +104,21 @@ class _Folded(ABC):
             return
         if 0 in bound:
             if self.rows.of_word(bound[0]) is not None:
-                yield from self._listed(np.array([bound[0]], np.uint32), rows)
+                yield from self._listed(np.array([bound[0]], np.uint32), size)
             low, high = np.searchsorted(
                 self.extra, np.array([bound[0], bound[0] + 1], np.uint64) << _HALF
             )
-            yield from _unpacked(self.extra[low:high], rows)
+            yield from _unpacked(self.extra[low:high], size)
             return
         column = self.columns.of_word(bound[1])
         if column is not None:
             has: Mask = np.append(self._rows_with(column), False)  # NONE looks at the last
             row_of = np.minimum(self.rows.class_of, len(has) - 1)
             words = np.flatnonzero(has[row_of]).astype(np.uint32)
-            for at in range(0, len(words), rows):
-                part = words[at : at + rows]
+            for at in range(0, len(words), size):
+                part = words[at : at + size]
                 yield part, np.full(len(part), bound[1], np.uint32)
-        yield from _unpacked(self.extra[(self.extra & _LOW) == np.uint64(bound[1])], rows)
+        yield from _unpacked(self.extra[(self.extra & _LOW) == np.uint64(bound[1])], size)
 
 
 def _packed(first: Words, second: Words) -> Keys:
@@ -250,7 +255,7 @@ class Swapped:
     def count(self) -> int:
         return self.inner.count()
 
-    def blocks(self, rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
+    def blocks(self, rows: int | None = None) -> Iterator[tuple[Words, ...]]:
         return (block[::-1] for block in self.inner.blocks(rows))
 
     def head(self, rows: int) -> tuple[Words, ...]:
@@ -259,7 +264,9 @@ class Swapped:
     def contains(self, columns: tuple[Words, ...]) -> Mask:
         return self.inner.contains(columns[::-1])
 
-    def select(self, bound: Mapping[int, int], rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
+    def select(
+        self, bound: Mapping[int, int], rows: int | None = None
+    ) -> Iterator[tuple[Words, ...]]:
         turned = {1 - column: word for column, word in bound.items()}
         return (block[::-1] for block in self.inner.select(turned, rows))
 
@@ -280,8 +287,9 @@ class Distinct:
     def count(self) -> int:
         return len(self.words)
 
-    def blocks(self, rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
-        return ((self.words[at : at + rows],) for at in range(0, len(self.words), rows))
+    def blocks(self, rows: int | None = None) -> Iterator[tuple[Words, ...]]:
+        size = rows or thresholds.now.block
+        return ((self.words[at : at + size],) for at in range(0, len(self.words), size))
 
     def head(self, rows: int) -> tuple[Words, ...]:
         return (self.words[:rows],)
@@ -292,7 +300,9 @@ class Distinct:
         found[found] = self.words[at[found]] == columns[0][found]
         return found
 
-    def select(self, bound: Mapping[int, int], rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
+    def select(
+        self, bound: Mapping[int, int], rows: int | None = None
+    ) -> Iterator[tuple[Words, ...]]:
         if not bound:
             yield from self.blocks(rows)
         elif 0 <= bound[0] < int(NONE):

@@ -8,7 +8,7 @@ facts that agree with given words; nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,6 @@ Words: TypeAlias = NDArray[np.uint32]
 Keys: TypeAlias = NDArray[np.uint64]
 Counts: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
-
-BLOCK: Final = 1 << 18  # rows of a block: columns of it stay in cache
 
 
 class Layout(Protocol):
@@ -47,8 +45,8 @@ class Layout(Protocol):
         """How many facts; they are distinct."""
         ...
 
-    def blocks(self, rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
-        """All facts, at most `rows` at a time."""
+    def blocks(self, rows: int | None = None) -> Iterator[tuple[Words, ...]]:
+        """All facts, at most `rows` at a time; without it, as many as stay in cache."""
         ...
 
     def head(self, rows: int) -> tuple[Words, ...]:
@@ -59,7 +57,9 @@ class Layout(Protocol):
         """Which facts of a batch are in the relation."""
         ...
 
-    def select(self, bound: Mapping[int, int], rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
+    def select(
+        self, bound: Mapping[int, int], rows: int | None = None
+    ) -> Iterator[tuple[Words, ...]]:
         """The facts that have the given words at the given columns, as whole facts."""
         ...
 

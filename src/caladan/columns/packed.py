@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
+from caladan import thresholds
 from caladan.columns import pool
 from caladan.columns.index import present
-from caladan.columns.layout import BLOCK, Keys, Mask, Words, first_rows
+from caladan.columns.invariants import CHECKED, check_run
+from caladan.columns.layout import Keys, Mask, Words, first_rows
 from caladan.columns.packing import Packing
 from caladan.columns.runs import Arrangement, Run, distinct, subtracted
 from caladan.columns.seen import Bitmap, Seen, WordSet
@@ -24,10 +26,6 @@ from caladan.columns.spill import Space
 from caladan.operators.tree import Version
 
 Orders: TypeAlias = Mapping[frozenset[int], tuple[int, ...]]
-
-_BITMAP_BITS: Final = 31  # of a key, for which a bitmap of all possible facts is made: 256 MB
-_WORTH_A_SET: Final = 1 << 18  # facts derived again before a set of them is kept
-_COMPACT: Final = 1 << 23  # pending keys that are made distinct before more are taken
 
 
 class PackedIndex:
@@ -70,7 +68,7 @@ class PackedRelation:
         self._behind: dict[tuple[int, ...], list[Run]] = {}
         self._pending: list[Keys] = []
         self._pending_keys = 0
-        self._compact_at = _COMPACT
+        self._compact_at = thresholds.now.compact
         self._seen: Seen | None = None
         self._may_see = True
         self._tried = 0
@@ -151,12 +149,14 @@ class PackedRelation:
             new = self._take_pending()
             self._pending = [new]
             self._pending_keys = len(new)
-            self._compact_at = max(_COMPACT, 2 * len(new))
+            self._compact_at = max(thresholds.now.compact, 2 * len(new))
 
     def flip(self) -> int:
         """Make the pending facts that are new the delta; returns how many they are."""
         assert self.base.delta is None, "commit the last delta first"
         new = self._take_pending()
+        if CHECKED:
+            check_run(new, [run.keys for run in self.base.runs])
         if len(new):
             self.base.delta = Run(new, self.base.packing)
         return len(new)
@@ -188,10 +188,12 @@ class PackedRelation:
             self.base.push(run)
         if len(delta):
             self.base.delta = Run(delta, self.base.packing)
+        if CHECKED:
+            check_run(delta, [run.keys for run in self.base.runs])
 
     def _take_pending(self) -> Keys:
         pending, self._pending, self._pending_keys = self._pending, [], 0
-        self._compact_at = _COMPACT
+        self._compact_at = thresholds.now.compact
         if not pending:
             return np.empty(0, np.uint64)
         keys = pending[0] if len(pending) == 1 else np.concatenate(pending)
@@ -210,7 +212,7 @@ class PackedRelation:
         """
         if self._may_see and self.is_worth_a_set(self.count() + len(new)):
             bits = sum(self.widths)
-            self._seen = Bitmap(bits) if bits <= _BITMAP_BITS else WordSet()
+            self._seen = Bitmap(bits) if bits <= thresholds.now.bitmap_bits else WordSet()
             for keys in (*(run.keys for run in self.base.all_runs), new):
                 self._seen.unseen(keys.copy())
 
@@ -221,8 +223,9 @@ class PackedRelation:
         costs what the facts cost to put in.
         """
         bits = sum(self.widths)
-        cost = max((1 << bits) >> 7, 2 * known) if bits <= _BITMAP_BITS else known
-        return self._tried - known > max(_WORTH_A_SET, cost)
+        chosen = thresholds.now
+        cost = max((1 << bits) >> 7, 2 * known) if bits <= chosen.bitmap_bits else known
+        return self._tried - known > max(chosen.seen_again, chosen.seen_price * cost)
 
     @property
     def pending(self) -> Sequence[Keys]:
@@ -253,11 +256,12 @@ class PackedRelation:
             runs = arrangement.runs if version is Version.OLD else arrangement.all_runs
         return PackedIndex(arrangement.packing, list(runs), len(bound))
 
-    def scan(self, version: Version, rows: int = BLOCK) -> Iterator[Keys]:
+    def scan(self, version: Version, rows: int | None = None) -> Iterator[Keys]:
         """The keys of a version, in blocks; `index((), version)` takes columns out of them."""
+        size = rows or thresholds.now.block
         for run in self.index((), version).runs:
-            for start in range(0, len(run), rows):
-                yield run.keys[start : start + rows]
+            for start in range(0, len(run), size):
+                yield run.keys[start : start + size]
 
     def has_order(self, bound: Sequence[int]) -> bool:
         """Whether an arrangement by these columns is there already."""
@@ -268,12 +272,12 @@ class PackedRelation:
         index = self.index(range(self.arity), Version.NEW)
         return present(index, *index.key(dict(enumerate(columns)), rows))
 
-    def blocks(self, rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
+    def blocks(self, rows: int | None = None) -> Iterator[tuple[Words, ...]]:
         for keys in self.scan(Version.NEW, rows):
             yield self.columns_of(keys)
 
     def head(self, rows: int) -> tuple[Words, ...]:
-        return first_rows(self.blocks(max(1, min(rows, BLOCK))), self.arity, rows)
+        return first_rows(self.blocks(max(1, min(rows, thresholds.now.block))), self.arity, rows)
 
     def first(self, rows: int) -> tuple[Words, ...]:
         """The first facts in the order of their words."""
@@ -299,6 +303,8 @@ class PackedRelation:
             arrangement.push(_moved(behind, arrangement.packing))
         if with_delta and self.base.delta is not None and arrangement.delta is None:
             arrangement.delta = _moved([self.base.delta], arrangement.packing)
+            if CHECKED:
+                check_run(arrangement.delta.keys, [run.keys for run in arrangement.runs])
         return arrangement
 
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
+from caladan import thresholds
 from caladan.columns.index import Index, Matches
-from caladan.columns.layout import BLOCK, Keys, Layout, Mask, Words
+from caladan.columns.layout import Keys, Layout, Mask, Words
 from caladan.columns.packed import Orders, PackedRelation
 from caladan.columns.packing import width_of
 from caladan.columns.rows import GroupRelation, RowRelation
@@ -120,11 +121,11 @@ class StoredRelation:
         """Whether an index may bind the column; the values of groups cannot be."""
         return not isinstance(self.body, GroupRelation) or self.body.can_bind(column)
 
-    def scan(self, version: Version, rows: int = BLOCK) -> Iterator[Keys]:
+    def scan(self, version: Version, rows: int | None = None) -> Iterator[Keys]:
         """A version in blocks of keys; `index((), version)` takes columns out of them."""
         return self.body.scan(version, rows)
 
-    def blocks(self, rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
+    def blocks(self, rows: int | None = None) -> Iterator[tuple[Words, ...]]:
         return self.body.blocks(rows)
 
     def head(self, rows: int) -> tuple[Words, ...]:
@@ -134,14 +135,17 @@ class StoredRelation:
         self._fit()
         return self.body.contains(columns)
 
-    def select(self, bound: Mapping[int, int], rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
+    def select(
+        self, bound: Mapping[int, int], rows: int | None = None
+    ) -> Iterator[tuple[Words, ...]]:
         if any(word >= self.domains[c].size for c, word in bound.items()):
             return
         index = self.body.index(tuple(bound), Version.NEW)
         keys, lead = index.key(bound, 1)
-        for _, hits in Matches(index, keys, lead).chunks(rows):
-            for start in range(0, len(hits), rows):
-                part = hits[start : start + rows]
+        size = rows or thresholds.now.block
+        for _, hits in Matches(index, keys, lead).chunks(size):
+            for start in range(0, len(hits), size):
+                part = hits[start : start + size]
                 yield tuple(index.column(part, c) for c in range(self.arity))
 
     def _fit(self) -> None:
@@ -179,10 +183,10 @@ def stored(
 
 
 def widths_of(domains: Sequence[Sized]) -> tuple[int, ...] | None:
-    """Bits for each column, None if they are more than 64."""
+    """Bits for each column, None if they are more than a key has."""
     widths = [width_of(domain.size) for domain in domains]
     growing = [i for i, domain in enumerate(domains) if domain.grows]
-    left = 64 - sum(widths)
+    left = thresholds.now.key_bits - sum(widths)
     if left < 0:
         return None
     for number, i in enumerate(growing):

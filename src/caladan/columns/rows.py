@@ -15,10 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from caladan import thresholds
 from caladan.columns.index import present
 from caladan.columns.interner import Tuples
+from caladan.columns.invariants import CHECKED, check_numbers, check_rows
 from caladan.columns.kernels import packs
-from caladan.columns.layout import BLOCK, Counts, Keys, Mask, Words, first_rows
+from caladan.columns.layout import Counts, Keys, Mask, Words, first_rows
 from caladan.columns.packing import Packing
 from caladan.columns.runs import Arrangement, Run
 from caladan.operators.tree import Version
@@ -75,6 +77,7 @@ class RowRelation:
         self._pending_rows: list[int] = []
         self._indexes: dict[tuple[int, ...], tuple[Tuples, Arrangement]] = {}
         self._indexed: dict[tuple[int, ...], int] = {}
+        self._checked: set[bytes] = set()  # the rows, if somebody looks
 
     @property
     def arrangements(self) -> list[tuple[int, ...]]:
@@ -130,6 +133,8 @@ class RowRelation:
         self._old = self._rows
 
     def _append(self, columns: Sequence[Words], rows: int) -> None:
+        if CHECKED:
+            check_rows(self._checked, [columns[c] for c in self._key], rows)
         for c, column in enumerate(columns):
             held = self._columns[c]
             if self._rows + rows > len(held):
@@ -172,12 +177,13 @@ class RowRelation:
             self._indexed[columns] = self._rows
         return RowIndex(self, columns, prefixes, list(arrangement.runs), version)
 
-    def scan(self, version: Version, rows: int = BLOCK) -> Iterator[Keys]:
+    def scan(self, version: Version, rows: int | None = None) -> Iterator[Keys]:
         """The rows of a version as keys that `index((), version)` takes columns out of."""
+        size = rows or thresholds.now.block
         first = self._old if version is Version.DELTA else 0
         end = self._old if version is Version.OLD else self._rows
-        for start in range(first, end, rows):
-            yield np.arange(start, min(start + rows, end), dtype=np.uint64)
+        for start in range(first, end, size):
+            yield np.arange(start, min(start + size, end), dtype=np.uint64)
 
     def has_order(self, bound: Sequence[int]) -> bool:
         return tuple(sorted(bound)) in self._indexes
@@ -187,13 +193,14 @@ class RowRelation:
         index = self.index(self._key, Version.NEW)
         return present(index, *index.key(dict(enumerate(columns)), rows))
 
-    def blocks(self, rows: int = BLOCK) -> Iterator[tuple[Words, ...]]:
-        for start in range(0, self._rows, rows):
-            end = min(start + rows, self._rows)
+    def blocks(self, rows: int | None = None) -> Iterator[tuple[Words, ...]]:
+        size = rows or thresholds.now.block
+        for start in range(0, self._rows, size):
+            end = min(start + size, self._rows)
             yield tuple(column[start:end] for column in self._columns)
 
     def head(self, rows: int) -> tuple[Words, ...]:
-        return first_rows(self.blocks(max(1, min(rows, BLOCK))), self.arity, rows)
+        return first_rows(self.blocks(max(1, min(rows, thresholds.now.block))), self.arity, rows)
 
 
 class GroupRelation(RowRelation):
@@ -234,6 +241,8 @@ class GroupRelation(RowRelation):
 
     def change(self, rows: Counts, values: Mapping[int, Words]) -> None:
         """Give groups new values, each group once; they are the delta of the next round."""
+        if CHECKED:
+            check_numbers(rows, self._rows)
         for column, words in values.items():
             self._columns[column][rows] = words
         if len(self._changed) < self._rows:
@@ -255,13 +264,14 @@ class GroupRelation(RowRelation):
             return ~self._changed[rows]
         return self._changed[rows] if version is Version.DELTA else None
 
-    def scan(self, version: Version, rows: int = BLOCK) -> Iterator[Keys]:
+    def scan(self, version: Version, rows: int | None = None) -> Iterator[Keys]:
+        size = rows or thresholds.now.block
         if version is Version.DELTA:
-            for start in range(0, len(self._changed_rows), rows):
-                yield self._changed_rows[start : start + rows].astype(np.uint64)
+            for start in range(0, len(self._changed_rows), size):
+                yield self._changed_rows[start : start + size].astype(np.uint64)
             return
-        for start in range(0, self._rows, rows):
-            keys = np.arange(start, min(start + rows, self._rows), dtype=np.uint64)
+        for start in range(0, self._rows, size):
+            keys = np.arange(start, min(start + size, self._rows), dtype=np.uint64)
             alive = self.alive(keys.astype(np.uint32), version)
             yield keys if alive is None else keys[alive]
 

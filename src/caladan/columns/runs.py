@@ -14,21 +14,15 @@ from functools import cached_property
 
 import numpy as np
 
+from caladan import thresholds
 from caladan.columns import pool
+from caladan.columns.invariants import CHECKED, check_run
 from caladan.columns.kernels import probe, sorted as kernels
 from caladan.columns.layout import Counts, Keys
 from caladan.columns.packing import Packing
 from caladan.columns.spill import Space
 
-WORTH_SPILLING = 1 << 16  # keys of a run that may go to disk
-_WORTH_THREADS = 1 << 19  # keys to be sorted
 _NO_BOUNDS: Counts = np.empty(0, np.int64)
-_SMALL = 256  # keys below which a binary search is as quick as any filter
-_FILTER_BITS = 16  # bits of a filter for each key
-_EXACT_BITS = 24  # of a lookup key, for which a filter has a bit for each: 2 MB stay in the cache
-_SPARSE = (
-    8  # bounds are made for runs with at least one key for so many words of the leading column
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +65,14 @@ class Run:
         known = self._filters.get(shift)
         if known is not None:
             return known
-        if len(self.keys) < _SMALL or lookups * 4 < len(self.keys):
+        chosen = thresholds.now
+        size = len(self.keys)
+        if size < chosen.filter_keys or lookups * chosen.filter_lookups < size:
             return _NO_FILTER
-        wanted = (len(self.keys) * _FILTER_BITS - 1).bit_length()
+        wanted = (size * chosen.filter_bits - 1).bit_length()
         space = sum(self.packing.widths) - shift
         # A bit for every lookup key spares the search; clearing 512 of them costs about a lookup.
-        small = space <= _EXACT_BITS and (1 << space) >> 9 <= lookups
+        small = space <= chosen.exact_bits and (1 << space) >> 9 <= lookups
         log = 0 if space <= wanted + 2 or small else wanted
         bits: Keys = np.zeros(max(1, (1 << (log or space)) >> 6), np.uint64)
         probe.fill_filter(self.keys, shift, log, bits)
@@ -86,11 +82,12 @@ class Run:
     @cached_property
     def bounds(self) -> Counts:
         """Where each word of the leading column starts; empty where that would not pay."""
-        if len(self.keys) < 64 or self.packing.arity < 2:
+        chosen = thresholds.now
+        if len(self.keys) < chosen.bounds_keys or self.packing.arity < 2:
             return _NO_BOUNDS
         shift = self.packing.leading_shift
         words = int(self.keys[-1] >> np.uint64(shift)) + 1
-        if len(self.keys) * _SPARSE < words:
+        if len(self.keys) * chosen.bounds_sparse < words:
             return _NO_BOUNDS
         bounds: Counts = np.empty(words + 1, np.int64)
         probe.leading_bounds(self.keys, shift, bounds)
@@ -125,7 +122,7 @@ class Arrangement:
         """
         before = self.nbytes
         for i, run in enumerate(self.runs):
-            if run.space is None and len(run) >= WORTH_SPILLING:
+            if run.space is None and len(run) >= thresholds.now.spill_keys:
                 keys = space.empty(len(run))
                 keys[:] = run.keys
                 self.runs[i] = Run(keys, self.packing, space)
@@ -146,8 +143,11 @@ class Arrangement:
         """Add a run of keys that no other run has."""
         if not len(run):
             return
+        if CHECKED:
+            check_run(run.keys, [other.keys for other in self.runs])
         self.runs.append(run)
-        while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
+        ratio = thresholds.now.run_ratio
+        while len(self.runs) > 1 and len(self.runs[-2]) < ratio * len(self.runs[-1]):
             small, large = self.runs.pop(), self.runs.pop()
             space = large.space or small.space
             keys = merged(large.keys, small.keys, space)
@@ -159,7 +159,15 @@ class Arrangement:
         resort = packing.order != self.packing.order
         to.runs = [_repacked(run, packing, resort) for run in self.runs]
         to.delta = None if self.delta is None else _repacked(self.delta, packing, resort)
+        if CHECKED:
+            to.check()
         return to
+
+    def check(self) -> None:
+        """Raise if the runs are not what every reader takes them to be."""
+        keys = [run.keys for run in self.all_runs]
+        for number, each in enumerate(keys):
+            check_run(each, keys[:number])
 
 
 def _repacked(run: Run, packing: Packing, resort: bool) -> Run:
@@ -179,7 +187,7 @@ def merged(left: Keys, right: Keys, space: Space | None = None) -> Keys:
 
 def distinct(keys: Keys) -> Keys:
     """Keys sorted, each once. The array is overwritten."""
-    if len(keys) < _WORTH_THREADS or pool.threads() < 2:
+    if len(keys) < thresholds.now.sort_in_threads or pool.threads() < 2:
         keys.sort()
         return keys[: kernels.dedup(keys)]
     parts = pool.in_parts(_distinct_part, np.array_split(keys, pool.threads()))
@@ -196,10 +204,11 @@ def _distinct_part(keys: Keys) -> Keys:
 
 def subtracted(batch: Keys, runs: Sequence[Run]) -> Keys:
     """The keys of a sorted distinct batch that are in no run. The batch is overwritten."""
+    times = thresholds.now.gallop
     for run in runs:
         if not len(batch):
             break
-        if len(run) > 8 * len(batch) or len(batch) > 8 * len(run):
+        if len(run) > times * len(batch) or len(batch) > times * len(run):
             count = kernels.subtract_galloping(batch, run.keys, batch)
         else:
             count = kernels.subtract_linear(batch, run.keys, batch)

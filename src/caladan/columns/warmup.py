@@ -59,8 +59,8 @@ def _cached() -> set[str]:
     """The kernels in numba's cache: beside their files, or where no one may write, in the home."""
     given = os.environ.get("NUMBA_CACHE_DIR")
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    if kernels.CHECKED:
-        places = [kernels.checked_cache()]
+    if kernels.BOUNDED:
+        places = [kernels.bounded_cache()]
     elif given:
         places = [Path(given)]
     else:

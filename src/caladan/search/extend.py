@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
+from caladan import thresholds
 from caladan.columns.kernels import candidates as kernels
 from caladan.search.body import Body
 from caladan.search.constraint import Constraint, Listed, Lists, Partial
@@ -22,8 +23,6 @@ from caladan.search.frontier import Candidates, Counts, Frontier, Rows, Var, Wor
 from caladan.search.ramp import Ramp
 from caladan.search.statistics import Statistics
 from caladan.search.weights import Weights
-
-_BUDGET: Final = 1 << 22  # proposals a kernel walks before it lets Python look around
 
 
 def extend(
@@ -95,6 +94,7 @@ class _Step:
         chosen = [lists if rows is None else lists.take(rows) for lists in listed.values()]
         values, lo, hi = stacked(chosen)
         end = lo.shape[1]
+        budget = thresholds.now.search_budget
         most = int(np.minimum.reduce(hi - lo).sum()) if end else 0
         state = np.array([0, -1, 0, 0])
         while state[0] < end:
@@ -102,9 +102,9 @@ class _Step:
             parents = np.empty(cap, np.int64)
             words = np.empty(cap, np.int64)
             if len(values) == 2:
-                kernels.intersect_two(*values, lo, hi, which, _BUDGET, state, parents, words)
+                kernels.intersect_two(*values, lo, hi, which, budget, state, parents, words)
             else:
-                kernels.intersect(values, lo, hi, which, _BUDGET, state, parents, words)
+                kernels.intersect(values, lo, hi, which, budget, state, parents, words)
             written, made = int(state[2]), int(state[3])
             parents = parents[:written] if rows is None else rows[parents[:written]]
             candidates = Candidates.of(self.frontier, self.var, words[:written], parents)

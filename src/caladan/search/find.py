@@ -26,7 +26,7 @@ from caladan.search.frontier import Frontier, Var
 from caladan.search.kinds import check, kinds_of, listed_variables
 from caladan.search.library import Data, Domain, Library
 from caladan.search.parse import parse_body
-from caladan.search.solve import WIDTH, solve, unbounded
+from caladan.search.solve import solve, unbounded
 from caladan.search.specs import BetweenSpec, OneOfSpec, PredicateSpec, Spec, one_of, predicate
 from caladan.search.statistics import Statistics
 
@@ -39,7 +39,7 @@ def find(
     body: str = "",
     *constraints: object,
     search: str = "paul",
-    width: int = WIDTH,
+    width: int | None = None,
     **by_variable: object,
 ) -> Found:
     """The distinct bindings of some variables that satisfy a body and further constraints.
@@ -87,7 +87,7 @@ class Found:
         constraints: Sequence[Constraint],
         domains: Mapping[Var, Domain],
         grade: str,
-        width: int,
+        width: int | None,
     ) -> None:
         self.variables = variables
         self.statistics = Statistics()

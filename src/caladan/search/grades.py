@@ -21,6 +21,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from caladan import thresholds
 from caladan.columns.kernels import candidates as kernels
 from caladan.errors import did_you_mean, error
 from caladan.search.body import Body
@@ -31,9 +32,6 @@ from caladan.search.frontier import Counts, Frontier, Var
 from caladan.search.leto import knows_all, reduced
 from caladan.search.ramp import Ramp
 from caladan.search.weights import Weights
-
-_LONG: Final = 1 << 20  # longer lists are not walked to be counted: their length bounds the count
-_WIDTH: Final = 1 << 16
 
 
 class Grade(Protocol):
@@ -114,11 +112,12 @@ class Ghanima(Paul):
         if len(weights.lists) == len(body.of[var]) <= kernels.MOST_LISTS:
             kernels.count_common(*stacked(list(weights.lists.values())), counts)
             return counts
-        short = np.flatnonzero(counts <= _LONG)
+        short = np.flatnonzero(counts <= thresholds.now.search_counted)
         if len(short):
             part = frontier.take(short)
+            ramp = Ramp.constant(thresholds.now.search_counting)
             found = np.zeros(len(short), np.int64)
-            for candidates in extend(part, var, weights.take(short), body, Ramp.constant(_WIDTH)):
+            for candidates in extend(part, var, weights.take(short), body, ramp):
                 found += np.bincount(candidates.parents, minlength=len(short))
             counts[short] = found
         return counts

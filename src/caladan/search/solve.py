@@ -16,11 +16,11 @@ of a search, not another operator.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from caladan import thresholds
 from caladan.columns.kernels import candidates as kernels
 from caladan.errors import error
 from caladan.search.body import Body, forget_unused
@@ -33,9 +33,6 @@ from caladan.search.ramp import Ramp
 from caladan.search.statistics import Statistics
 from caladan.search.weights import Weights
 
-WIDTH: Final = 1 << 17  # bindings of a batch once the ramp is done
-RAMP: Final = 8
-
 
 def solve(
     constraints: Sequence[Constraint],
@@ -43,7 +40,7 @@ def solve(
     seed: Frontier | Mapping[Var, ArrayLike] | None = None,
     *,
     grade: str | Grade = "paul",
-    width: int = WIDTH,
+    width: int | None = None,
     first: int = 1,
     statistics: Statistics | None = None,
     poll: Callable[[], None] | None = None,
@@ -57,7 +54,8 @@ def solve(
     """
     start = seed if isinstance(seed, Frontier) else Frontier.of(seed) if seed else Frontier.start()
     search = Search(constraints, wanted, start, grade, statistics, poll)
-    return search.run(Ramp(min(first, width), RAMP, width))
+    width = width or thresholds.now.search_width
+    return search.run(Ramp(min(first, width), thresholds.now.search_ramp, width))
 
 
 class Search:

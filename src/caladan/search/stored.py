@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from caladan import thresholds
 from caladan.columns import runs as columnar
 from caladan.columns.layout import Counts, Words as EngineWords
 from caladan.columns.packed import PackedRelation
@@ -26,7 +27,7 @@ from caladan.search.constraints.relation import atom
 from caladan.search.constraints.terms import Term
 from caladan.search.frontier import Frontier, Var, as_words
 from caladan.search.relation import Relation, Run
-from caladan.search.solve import WIDTH, solve
+from caladan.search.solve import solve
 from caladan.search.statistics import Statistics
 
 _ADOPTED: WeakKeyDictionary[columnar.Run, Run] = WeakKeyDictionary()
@@ -48,7 +49,7 @@ def solve_atoms(
     rows: int = 1,
     *,
     grade: str = "paul",
-    width: int = WIDTH,
+    width: int | None = None,
     statistics: Statistics | None = None,
     poll: Callable[[], None] | None = None,
 ) -> Iterator[tuple[Counts, dict[Var, EngineWords]]]:
@@ -61,6 +62,7 @@ def solve_atoms(
     constraints = [atom(relation_of(a.relation, a.version), a.arguments) for a in atoms]
     columns = {v: as_words(words) for v, words in seed.items()}
     start = Frontier(columns, np.arange(rows, dtype=np.int64))
+    width = width or thresholds.now.search_width
     batches = solve(
         constraints, wanted, start, grade=grade, width=width, first=width,
         statistics=statistics, poll=poll,

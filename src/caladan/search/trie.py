@@ -20,6 +20,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from caladan import thresholds
 from caladan.columns.kernels import candidates as kernels, packs, sorted as sorting, tries
 from caladan.search.constraint import Lists
 from caladan.search.frontier import Counts, Rows, Words
@@ -48,7 +49,7 @@ class Trie:
     def of(columns: Sequence[Words]) -> Trie:
         """Sort the facts of some columns (at least one), drop repetitions, build the levels."""
         lows, widths = _extent(columns)
-        if sum(widths) <= 64:
+        if sum(widths) <= thresholds.now.trie_bits:
             return Trie(*_packed_levels(sorted_keys(columns, lows, widths), lows, widths))
         return Trie(*_wide_levels(_sort_wide(columns)))
 
@@ -128,7 +129,7 @@ class Trie:
 def distinct_rows(columns: Sequence[Words]) -> list[Words]:
     """The distinct rows of some columns (at least one), in order."""
     lows, widths = _extent(columns)
-    if sum(widths) > 64:
+    if sum(widths) > thresholds.now.trie_bits:
         return _sort_wide(columns)
     return unpack(sorted_keys(columns, lows, widths), widths, lows)
 
@@ -248,7 +249,7 @@ def _dense_index(words: Words) -> Words | None:
     if not len(words):
         return None
     span = int(words[-1]) - int(words[0]) + 1
-    if span > 4 * len(words) + 1024:
+    if span > thresholds.now.trie_dense * len(words) + 1024:
         return None
     ranks = np.empty(span + 1, np.int64)
     kernels.rank_words(words - words[0], ranks)

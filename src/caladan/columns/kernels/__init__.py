@@ -6,12 +6,12 @@ C-contiguous and of few types: u64 keys, u32 words, i64 bounds, u64 bits.
 
 A kernel is compiled when it is first called, and not before numba is worth loading: that takes half
 a second, in which Python goes through a small program by itself. So kernels run as the plain Python
-that they are until they have been handed `_WORTH_NUMBA` array elements in all. They name their
+that they are until they have been handed `worth_numba` array elements in all. They name their
 types by numpy (`from numpy import uint64 as u8`), which means the same either way but for a scalar
 below zero: Python's own has to become an int64 before it wraps around to a uint64. A file that
 needs more of numba imports it, and from then on everything is compiled.
 
-With CALADAN_CHECK=1 in the environment every index is checked against its bounds; those builds
+With CALADAN_BOUNDS=1 in the environment every index is checked against its bounds; those builds
 have a cache of their own, for numba does not tell them apart. With CALADAN_INTERPRET=1 kernels
 stay plain Python for as long as nobody imports numba. Both are for tests.
 
@@ -30,11 +30,12 @@ from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
+from caladan import thresholds
+
 F = TypeVar("F", bound=Callable[..., Any])
 
-CHECKED: Final = os.environ.get("CALADAN_CHECK", "") not in ("", "0")
+BOUNDED: Final = os.environ.get("CALADAN_BOUNDS", "") not in ("", "0")
 INTERPRETED: Final = os.environ.get("CALADAN_INTERPRET", "") not in ("", "0")
-_WORTH_NUMBA: Final = 50_000
 _compiling = RLock()  # a kernel calls others
 
 
@@ -92,28 +93,28 @@ class Kernel:
 
     def _is_small(self, arguments: tuple[Any, ...]) -> bool:
         """Whether to go on without numba; who has loaded it already need not."""
-        if is_loaded() or CHECKED:
+        if is_loaded() or BOUNDED:
             return False
         if self._signature is not None:  # a helper is part of its caller
             Kernel.elements += sum(a.size for a in arguments if isinstance(a, np.ndarray))
-        return INTERPRETED or Kernel.elements < _WORTH_NUMBA
+        return INTERPRETED or Kernel.elements < thresholds.now.worth_numba
 
 
-def checked_cache() -> Path:
+def bounded_cache() -> Path:
     """Where kernels that check their indices are kept."""
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return home / "caladan" / "checked"
+    return home / "caladan" / "bounded"
 
 
 def _options() -> dict[str, Any]:
-    if CHECKED:
+    if BOUNDED:
         from numba.core import config
 
-        config.CACHE_DIR = str(checked_cache())  # pyright: ignore[reportAttributeAccessIssue]
+        config.CACHE_DIR = str(bounded_cache())  # pyright: ignore[reportAttributeAccessIssue]
     return {
         "nogil": True,
         "cache": True,
-        "boundscheck": CHECKED,
+        "boundscheck": BOUNDED,
         # Division by zero gives inf or 0 instead of raising: no kernel divides by what data brings.
         "error_model": "numpy",
     }

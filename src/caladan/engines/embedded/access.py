@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
+from caladan import thresholds
 from caladan.analysis.core import Term
 from caladan.engines.embedded.body import Body, names
 from caladan.operators.tree import Scan, Version
@@ -31,8 +32,6 @@ from caladan.program import (
     Negative,
     Variable,
 )
-
-MOST_ORDERS: Final = 24  # that are listed of a body; above that, any order that connects
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +344,7 @@ def orders(body: Body, traits: Traits) -> list[tuple[int, ...]] | None:
         else:
             known = bound_by(planned(body, order, traits))
             waiting += [(*order, i) for i in reversed(next_atoms(body, order, known))]
-        if len(found) > MOST_ORDERS or len(waiting) > MOST_ORDERS:
+        if max(len(found), len(waiting)) > thresholds.now.orders:
             return None
     return found
 

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from caladan import thresholds
 from caladan.columns.interner import Tuples
 from caladan.columns.kernels import candidates, graph
 from caladan.columns.layout import Counts, Words
@@ -26,10 +27,6 @@ from caladan.engines.embedded.frontier import Frontier
 
 if TYPE_CHECKING:
     from caladan.engines.embedded.steps import Lookup
-
-WORTH_GROUPING: Final = 1 << 12  # solutions of a batch
-_PAYS: Final = 3  # solutions of a group, on average: fewer cost more to group than they save
-_ROOM: Final = 1 << 18  # solutions that are crossed at a time
 
 
 class Taker(Protocol):
@@ -57,10 +54,10 @@ class Asides:
     def grouped(self, frontier: Frontier, place: int, live: Sequence[str]) -> Groups | None:
         """Solutions by the columns that are still read; None if it does not pay."""
         idle = len(live) < len(frontier.columns)
-        if not idle or frontier.rows < WORTH_GROUPING or place in self._idle:
+        if not idle or frontier.rows < thresholds.now.grouping or place in self._idle:
             return None
         found = group(frontier, live, f"#{place}")
-        if found.frontier.rows * _PAYS > frontier.rows:
+        if found.frontier.rows * thresholds.now.grouping_pays > frontier.rows:
             self._idle.add(place)
             return None
         return found
@@ -80,12 +77,13 @@ class Groups:
     bounds: Counts
     members: Words
 
-    def crossed(self, found: Frontier, room: int = _ROOM) -> Iterator[Frontier]:
+    def crossed(self, found: Frontier) -> Iterator[Frontier]:
         """What the groups found, for each of their solutions."""
         numbers = found.columns[self.mark]
         lo = self.bounds[numbers]
         hi = self.bounds[numbers + np.uint32(1)]
         left = int((hi - lo).sum())
+        room = thresholds.now.crossing
         state: Counts = np.array([0, -1, 0, 0], np.int64)
         while left:
             rows: Counts = np.empty(min(left, room), np.int64)

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from caladan import thresholds
 from caladan.analysis.core import Clique, CoreRule, RelationInfo, Term
 from caladan.columns.packed import Orders, straight_order
 from caladan.delta.arrangements import cover
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from caladan.engines.embedded.shapes import Shape
 
 ROUNDS: Final = "rounds"  # the strategy that evaluates everything
-
-WORTH_A_SHAPE: Final = 1000  # facts, below which rounds are done before a shape has started
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +121,9 @@ def why_rounds(facts: int | None, max_rounds: int | None, max_facts: int | None)
     """Why a clique goes in rounds even if it has a shape; None if nothing speaks for that."""
     if max_rounds is not None or max_facts is not None:
         return "limits on rounds and facts are about rounds"
-    if facts is not None and facts < WORTH_A_SHAPE:
-        return f"its rules read fewer than {WORTH_A_SHAPE:,} facts"
+    if facts is not None and facts < thresholds.now.shape:
+        return f"its rules read fewer than {thresholds.now.shape:,} facts"
     return None
-
-
-def least_for_a_shape() -> int:
-    """How many facts a clique has to read for a shape to pay."""
-    return WORTH_A_SHAPE
 
 
 def shape_of(clique: DeltaClique, program: DeltaProgram, classes: Classes) -> str | Shape:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from caladan import thresholds
 from caladan.columns.domains import Domain
 from caladan.columns.index import Matches
 from caladan.columns.layout import Words
 from caladan.columns.packed import PackedIndex
 from caladan.columns.packing import packed
 from caladan.columns.relation import StoredRelation
-from caladan.engines.embedded import steps
 from caladan.engines.embedded.expressions import Evaluator
 from caladan.engines.embedded.frontier import Frontier
 from caladan.engines.embedded.steps import Lookup
@@ -67,7 +67,7 @@ class DirectHead:
             return None
         bases = packed(known, known_shifts, frontier.rows)
         matches = Matches(index, *index.key(lookup.words(frontier), frontier.rows))
-        for keys in matches.emitted(steps.ROOM, bases, moves):
+        for keys in matches.emitted(thresholds.now.room, bases, moves):
             check()
             head.add_keys(keys)
         return matches.total

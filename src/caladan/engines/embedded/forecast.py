@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from caladan import thresholds
 from caladan.analysis.core import CoreAtom
 from caladan.columns import pool
 from caladan.columns.relation import widths_of
@@ -25,7 +26,6 @@ from caladan.engines.embedded.blueprint import (
     Blueprint,
     Foreseen,
     facts_read,
-    least_for_a_shape,
     shape_of,
     solved_rule,
     why_rounds,
@@ -191,7 +191,7 @@ def _choice(
     shaped = tuple(Option(each, f"by shape {shape.name}") for each in shape.layouts)
     otherwise = Option(ROUNDS, "if the shape declines: its facts may not fit it, or the memory")
     if known is None or why_rounds(facts, None, None) is not None:
-        taken = Option(shape.name, f"if its rules read at least {least_for_a_shape():,} facts")
+        taken = Option(shape.name, f"if its rules read at least {thresholds.now.shape:,} facts")
         return (taken, Option(ROUNDS, f"if they read fewer, or {otherwise.when[3:]}")), (
             *shaped, *stored,
         )  # fmt: skip

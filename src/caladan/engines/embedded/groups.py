@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from caladan import thresholds
 from caladan.analysis.core import RelationInfo
 from caladan.columns.domains import Domain
 from caladan.columns.interner import Tuples
@@ -220,7 +221,7 @@ class AggregateHead:
 
 def distinct_numbers(numbers: Counts, below: int) -> Counts:
     """Numbers in order, each once. numpy's own way goes through a hash table, and takes longer."""
-    if 16 * len(numbers) > below:
+    if thresholds.now.dense_numbers * len(numbers) > below:
         flags: Mask = np.zeros(below, np.bool_)
         flags[numbers] = True
         return np.flatnonzero(flags)

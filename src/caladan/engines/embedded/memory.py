@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from caladan import thresholds
 from caladan.columns.layout import Layout
 from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
@@ -25,7 +26,6 @@ _CGROUPS: Final = (
     "/sys/fs/cgroup/memory.max",
     "/sys/fs/cgroup/memory/memory.limit_in_bytes",
 )
-_OFTEN: Final = 32  # looks at the memory of all relations while facts fill the budget once
 _FACT: Final = 64  # bytes that a fact takes at most, with all its arrangements, for that purpose
 
 
@@ -45,7 +45,7 @@ class Memory:
     def add(self, facts: int, relations: Relations) -> None:
         """Some facts were found; now and then that is a reason to look at all relations."""
         self._new += facts
-        if self._new * _FACT * _OFTEN > self.most:
+        if self._new * _FACT * thresholds.now.memory_looks > self.most:
             self.settle(relations)
 
     def settle(self, relations: Relations) -> None:
@@ -53,7 +53,7 @@ class Memory:
         self._new = 0
         every = list(relations().values())
         self._held = sum(each.nbytes for each in every)
-        if self._held > self.most:
+        if 100 * self._held > thresholds.now.spill_share * self.most:
             self._spill(every)
         if self._held > self.most:
             raise OutOfMemory
@@ -74,7 +74,7 @@ class Memory:
             if isinstance(each, StoredRelation) and isinstance(each.body, PackedRelation)
         ]
         for relation in sorted(packed, key=lambda each: each.nbytes, reverse=True):
-            if self._held <= self.most // 2:
+            if 200 * self._held <= thresholds.now.spill_share * self.most:
                 return
             try:
                 self._held -= relation.spill(self._space)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from caladan import thresholds
 from caladan.analysis.core import CoreAtom, RelationInfo
 from caladan.columns.domains import Domain
 from caladan.columns.relation import StoredRelation
@@ -111,7 +112,7 @@ class Planner:
     def _is_selective(self, atom: CoreAtom, name: str, number: int) -> bool:
         """Whether an atom has facts for at most half of the values of a variable."""
         values = self._state.classes.variable(number, name).size
-        return 2 * self._state.count(atom.relation) <= values
+        return thresholds.now.selective * self._state.count(atom.relation) <= values
 
     def _part(
         self, rule: DeltaRule, number: int, relations: Mapping[str, RelationInfo]

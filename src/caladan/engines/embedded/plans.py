@@ -8,8 +8,9 @@ to tell it their fan-outs. An order is kept until the relations have doubled.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from caladan import thresholds
 from caladan.analysis.core import Term
 from caladan.columns.domains import Domain
 from caladan.columns.packed import PackedRelation
@@ -40,9 +41,6 @@ from caladan.program import Variable
 if TYPE_CHECKING:
     from caladan.search.statistics import Statistics
     from caladan.search.stored import StoredAtom
-
-SAMPLE: Final = 64
-WORTH_SAMPLING: Final = 256  # facts to start from
 
 
 class RulePlan:
@@ -130,7 +128,8 @@ class RulePlan:
         for step in map(self.ready, steps):
             if not isinstance(step, Absent | Bind | Test):
                 found = step.run(frontier, everything)
-                frontier = next((f for f in found if f.rows), Frontier(0, {})).sample(SAMPLE)
+                frontier = next((f for f in found if f.rows), Frontier(0, {}))
+                frontier = frontier.sample(thresholds.now.sample)
             else:
                 try:
                     frontier = step.apply(frontier)
@@ -223,7 +222,7 @@ class _Trial:
 
     def fan_out(self, order: Sequence[int], found: Probe) -> float | None:
         """How many facts go with a solution of the atoms so far; None if there are few."""
-        if self._sizes[order[0]] < WORTH_SAMPLING:
+        if self._sizes[order[0]] < thresholds.now.worth_sampling:
             return None
         frontier = Frontier(1, {}) if self._frontier is None else self._frontier
         if frontier.rows:
@@ -243,4 +242,5 @@ def _is_cyclic(body: Body) -> bool:
 
 def _grown(before: Sequence[int], now: Sequence[int]) -> bool:
     """Whether a relation has doubled, or halved, since an order was chosen."""
-    return any(n > 2 * b + 64 or 8 * n + 64 < b for b, n in zip(before, now, strict=True))
+    some = thresholds.now.replan
+    return any(n > 2 * b + some or 8 * n + some < b for b, n in zip(before, now, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from caladan.columns.invariants import CHECKED, check_layout
 from caladan.columns.layout import Layout, Words
 from caladan.columns.packed import Orders
 from caladan.columns.relation import StoredRelation, stored
@@ -68,6 +69,8 @@ class State:
     def finish(self, found: Mapping[str, Layout]) -> None:
         """Keep the relations of a clique as they are now."""
         for name, layout in found.items():
+            if CHECKED:
+                check_layout(layout)
             self.finished[name] = layout
             del self.heads[name]
 

@@ -9,17 +9,19 @@
     Bind     a variable equals an expression: bind it
     Test     keep the solutions for which a comparison holds
 
-Frontiers stay below about `ROOM` rows: a lookup that finds more hands them on in chunks.
+Frontiers stay below about `room` rows (thresholds.py): a lookup that finds more hands them on in
+chunks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from caladan import thresholds
 from caladan.columns.domains import Domain
 from caladan.columns.index import Index, Matches, present
 from caladan.columns.layout import Keys, Mask, Words
@@ -33,8 +35,6 @@ from caladan.program import Comparison, Expression
 
 if TYPE_CHECKING:
     from caladan.engines.embedded.searching import Search
-
-ROOM: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Lookup:
         """The longer solutions, with the variables to keep."""
         wanted = {c: v for c, v in self.new.items() if v in keep}
         if not self.bound:
-            yield from self._cross(frontier, keep, ROOM)
+            yield from self._cross(frontier, keep, thresholds.now.room)
             return
         index = self.index()
         keys, lead = index.key(self.words(frontier), frontier.rows)
@@ -80,7 +80,7 @@ class Lookup:
         if only_tests and index.is_exact:
             yield _kept(frontier.where(present(index, keys, lead)), keep)
             return
-        for rows, hits in Matches(index, keys, lead).chunks(ROOM):
+        for rows, hits in Matches(index, keys, lead).chunks(thresholds.now.room):
             if only_tests:
                 found: Mask = np.zeros(frontier.rows, np.bool_)
                 found[rows] = True

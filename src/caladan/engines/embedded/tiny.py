@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from caladan import thresholds
 from caladan.columns.kernels import is_loaded
 from caladan.columns.layout import Counts
 from caladan.engines.embedded.heads import Head
@@ -17,9 +18,6 @@ from caladan.engines.embedded.stoppable import run_stoppable
 if TYPE_CHECKING:
     from caladan.engines.embedded.worklist import Worklist
 
-SMALL: Final = 1000  # facts of a delta
-PATIENCE: Final = 8  # small rounds in a row before the machine is worth its start
-_COLD: Final = 100  # so many more where numba would have to be loaded for it
 _ENOUGH: Final = 1 << 62  # rounds or facts, where there is no limit
 
 
@@ -41,7 +39,7 @@ class TinyRounds:
         self._limits = limits
         self._declined = declined
         self._in_a_row = 0
-        self._patience = PATIENCE
+        self._patience = thresholds.now.small_rounds
         self._worklist: Worklist | None = None
         self._suits = True
 
@@ -66,13 +64,15 @@ class TinyRounds:
         self._limits.seconds()
         done = int(counters[1])
         # What was beyond the machine at once may well be so again.
-        self._patience = PATIENCE if done > PATIENCE else 2 * self._patience
+        patience = thresholds.now.small_rounds
+        self._patience = patience if done > patience else 2 * self._patience
         return done, new
 
     def _is_time(self) -> bool:
         delta = sum(member.relation.delta_count() for member in self._members)
-        self._in_a_row = self._in_a_row + 1 if delta < SMALL else 0
-        if self._in_a_row < self._patience + (0 if is_loaded() else _COLD):
+        chosen = thresholds.now
+        self._in_a_row = self._in_a_row + 1 if delta < chosen.small else 0
+        if self._in_a_row < self._patience + (0 if is_loaded() else chosen.small_rounds_cold):
             return False
         self._in_a_row = 0
         return True

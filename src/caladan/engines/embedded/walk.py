@@ -16,15 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import RLock
-from typing import Final
 
+from caladan import thresholds
 from caladan.columns import pool
 from caladan.engines.embedded.aside import Asides, Crossing, Taker
 from caladan.engines.embedded.frontier import Frontier
 from caladan.engines.embedded.steps import Absent, Bind, Lookup, Propose, Step, Test
-
-WORTH_THREADS: Final = 1 << 16  # solutions of a batch, or those it will lead to
-_FEW: Final = 1 << 11  # solutions of a batch that is not worth threads, whatever it leads to
 
 
 class Sink:
@@ -135,7 +132,8 @@ class Walk:
         return self._sink.count / self._scanned if self._scanned else 1.0
 
     def _is_large(self, rows: int) -> bool:
-        return rows >= min(_FEW, WORTH_THREADS) and rows * max(1, self._fan_out) >= WORTH_THREADS
+        least, many = thresholds.now.batch_alone, thresholds.now.batch_in_threads
+        return rows >= min(least, many) and rows * max(1, self._fan_out) >= many
 
     def _stop(self) -> None:
         """Let no thread go on: Python tells only the main one that the user has had enough."""

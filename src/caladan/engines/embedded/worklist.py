@@ -10,10 +10,10 @@ number is beyond the machine.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 
+from caladan import thresholds
 from caladan.columns.domains import FAR
 from caladan.columns.kernels import worklist as machine
 from caladan.columns.layout import Counts, Keys, Words
@@ -26,10 +26,6 @@ from caladan.engines.embedded.worklist_groups import PackedGroups
 from caladan.engines.embedded.worklist_numbers import REGISTERS
 from caladan.engines.embedded.worklist_rules import MachineIndex, Tables, add_rule
 from caladan.operators.tree import Version
-
-SMALL: Final = 1000  # facts of a delta that the machine is quicker with
-_FIRST_TAIL: Final = 1 << 13
-_LARGEST_TAIL: Final = 1 << 20
 
 
 class Worklist:
@@ -64,7 +60,7 @@ class Worklist:
         self._rules = np.array([r for m in self._members for r in seeded[m]], np.int64)
         self._rule_bounds = np.cumsum([0, *(len(seeded[m]) for m in self._members)])
         self._widths = [body.widths for body in self._packed()]
-        self._tail = _FIRST_TAIL
+        self._tail = _tail(thresholds.now.first_tail)
         self._make_tails()
 
     def still_fits(self) -> bool:
@@ -86,9 +82,9 @@ class Worklist:
             code, found = self._enter(rounds, facts - new, stop, counters)
             left = self._leave()
             new += found
-            if code < 0 or left > SMALL:
+            if code < 0 or left > thresholds.now.small:
                 return new
-            if self._tail < _LARGEST_TAIL:
+            if self._tail < _tail(thresholds.now.largest_tail):
                 self._tail *= 4
                 self._make_tails()
 
@@ -200,7 +196,7 @@ class Worklist:
                     number, keys, self._relation_rows, self._facts, self._held, self._owners
                 )
         given = self._held_facts()
-        most = np.array([4 * SMALL, rounds, facts + given], np.int64)
+        most = np.array([4 * thresholds.now.small, rounds, facts + given], np.int64)
         self._tops[:] = 0
         code = machine.work(
             most, np.array(self._members, np.int64), self._rules,
@@ -231,3 +227,8 @@ class Worklist:
             self._packed()[number].absorb(old, delta)
             left += len(delta)
         return left
+
+
+def _tail(bits: int) -> int:
+    """How many facts a tail holds: at least what is given to the machine, and something new."""
+    return 1 << max(bits, (2 * thresholds.now.small).bit_length())

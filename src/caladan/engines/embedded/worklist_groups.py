@@ -6,9 +6,9 @@ value in the lowest bits, and what it found is given back to the head as amounts
 
 from __future__ import annotations
 
-from typing import Final
-
+from caladan import thresholds
 from caladan.columns.domains import Domain, OffsetDomain
+from caladan.columns.invariants import CHECKED, check_groups
 from caladan.columns.layout import Keys, concatenated
 from caladan.columns.packing import Packing
 from caladan.columns.relation import widths_of
@@ -17,8 +17,6 @@ from caladan.columns.runs import Arrangement, Run
 from caladan.engines.embedded.accumulators import LARGEST, SMALLEST
 from caladan.engines.embedded.groups import AggregateHead
 from caladan.engines.embedded.worklist_numbers import Unsuitable
-
-_MOST: Final = 1 << 21  # groups that are worth packing for some small rounds
 
 
 class PackedGroups:
@@ -30,7 +28,7 @@ class PackedGroups:
         widths = widths_of(head.domains)
         if len(functions) != 1 or functions[0] not in (*SMALLEST, *LARGEST):
             raise Unsuitable("an aggregate other than one least or largest value")
-        if widths is None or not head.info.group or self._groups.count() > _MOST:
+        if widths is None or not head.info.group or not self._are_few:
             raise Unsuitable("groups are too wide, too many, or all in one")
         (value,) = (i for i, f in enumerate(head.info.aggregates) if f is not None)
         if not _is_near(head.domains[value]):  # else words are in no order
@@ -47,13 +45,17 @@ class PackedGroups:
         return body
 
     @property
+    def _are_few(self) -> bool:
+        return self._groups.count() <= thresholds.now.packed_groups
+
+    @property
     def still_fits(self) -> bool:
         """Whether values have room, and are in order."""
         sizes = [domain.size for domain in self._head.domains]
         return (
             all(size <= 1 << width for size, width in zip(sizes, self.widths, strict=True))
             and all(_is_near(d) for d in self._head.domains if isinstance(d, OffsetDomain))
-            and self._groups.count() <= _MOST
+            and self._are_few
         )
 
     def refresh(self) -> None:
@@ -64,6 +66,8 @@ class PackedGroups:
         old, delta = keys[~changed], keys[changed]
         old.sort()
         delta.sort()
+        if CHECKED:
+            check_groups([old, delta], self.value_bits)
         self.base.runs = [Run(old, self.base.packing)] if len(old) else []
         self.base.delta = Run(delta, self.base.packing) if len(delta) else None
 

@@ -12,7 +12,7 @@ It gives layouts (columns/folded.py) that hold the same facts as the rounds woul
 None, and then the rounds go ahead:
 
 - the pairs don't fit it (`Carried` with steps that do not commute);
-- fewer than `Limits.least` pairs: rounds are done before the shape's kernels are loaded;
+- fewer pairs than the threshold `shape`: rounds are done before the shape's kernels are loaded;
 - words are spread too thin to index arrays by them;
 - no way fits the memory budget.
 

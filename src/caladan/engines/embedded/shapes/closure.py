@@ -23,6 +23,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from caladan import thresholds
 from caladan.columns.folded import BitRows, RangeRows
 from caladan.columns.kernels.closure import closure_bits, closure_ranges, reach_ranges
 from caladan.columns.kernels.graph import reach
@@ -37,16 +38,6 @@ LAYOUTS: Final[dict[Way, str]] = {
     "ranges": RangeRows.form,
     "search": RangeRows.form,
 }
-
-_SAMPLES: Final = 64
-# Nanoseconds: a word of a bit row; a range merged; a node or edge searched; a byte taken from the
-# system, which also stands for what memory is worth. Rough: on six graphs and a busy machine they
-# came out as 0.26 to 0.53, 3 to 22, 2 to 8, and 0.1 to 3.5. Only their proportions matter.
-_WORD: Final = 0.35
-_RANGE: Final = 8.0
-_EDGE: Final = 4.0
-_BYTE: Final = 1.0
-_PATIENCE: Final = 8  # how many times its estimate a way may take
 
 
 def reached(starts: Words, step: Pairs, nodes: int) -> Mask:
@@ -104,18 +95,22 @@ def _ranked(rows: Rows, limits: Limits) -> list[tuple[Way, int]]:
         return [("ranges", limits.budget)]
     ranges, walks = _sampled(rows, limits)
     words = (rows.columns + 63) // 64
+    prices = thresholds.now
     costs: list[tuple[float, float, Way]] = [
-        (edges * words * _WORD, count * words * 8.0, "bits"),
-        (max(edges, count) * ranges * _RANGE, count * ranges * 8.0, "ranges"),
+        (edges * words * prices.closure_word, count * words * 8.0, "bits"),
+        (max(edges, count) * ranges * prices.closure_range, count * ranges * 8.0, "ranges"),
     ]
     if rows.has_sources:
-        costs.append((answers * walks * _EDGE, answers * ranges * 8.0, "search"))
+        costs.append((answers * walks * prices.closure_edge, answers * ranges * 8.0, "search"))
     fitting: list[tuple[float, float, Way]] = [
-        (time + space * _BYTE, space, way) for time, space, way in costs if space <= limits.budget
+        (time + space * prices.closure_byte, space, way)
+        for time, space, way in costs
+        if space <= limits.budget
     ]
     fitting.sort()
     ways: list[tuple[Way, int]] = [
-        (way, min(limits.budget, _PATIENCE * int(space) + (1 << 22))) for _, space, way in fitting
+        (way, min(limits.budget, prices.closure_patience * int(space) + (1 << 22)))
+        for _, space, way in fitting
     ]
     return [*ways, *((way, limits.budget) for way, room in ways[:1] if room < limits.budget)]
 
@@ -124,7 +119,8 @@ def _sampled(rows: Rows, limits: Limits) -> tuple[float, float]:
     """For a row, on average: the ranges of what it reaches, and the nodes and edges on the way."""
     answers = rows.graph.nodes - rows.first
     # The middles of equal parts: the first and last rows are the odd ones.
-    picked = rows.first + np.unique((np.arange(_SAMPLES) * 2 + 1) * answers // (2 * _SAMPLES))
+    samples = thresholds.now.closure_samples
+    picked = rows.first + np.unique((np.arange(samples) * 2 + 1) * answers // (2 * samples))
     bounds, targets = rows.graph.bounds, rows.graph.targets
     starts = [targets[bounds[r] : bounds[r + 1]] for r in picked]
     start_bounds = np.cumsum([0, *map(len, starts)], dtype=np.int64)
@@ -149,7 +145,7 @@ def _bits(rows: Rows, limits: Limits, room: int) -> BitRows | None:
     if rows.graph.nodes * words * 8 > room:
         return None
     bits = np.zeros((rows.graph.nodes, words), np.uint64)
-    parts = max(1, min(limits.threads, words // 64))
+    parts = max(1, min(limits.threads, words // thresholds.now.shape_part))
     cuts = [words * i // parts for i in range(parts + 1)]
 
     def part(i: int) -> int:
@@ -188,7 +184,7 @@ def _search(rows: Rows, limits: Limits, room: int) -> RangeRows | None:
     longest = columns // 2 + 2
     sources = rows.graph.nodes - rows.first
     start_bounds = rows.graph.bounds[rows.first :]
-    parts = max(1, min(limits.threads, sources // 64))
+    parts = max(1, min(limits.threads, sources // thresholds.now.shape_part))
     cuts = [sources * i // parts for i in range(parts + 1)]
     results: list[tuple[Counts, Keys]] = [(_ZERO, _NO_KEYS)] * parts
 

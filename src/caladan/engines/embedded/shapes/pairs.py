@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from caladan import thresholds
 from caladan.columns.kernels.graph import adjacency
 from caladan.columns.layout import Counts, Keys, Words
 
@@ -24,15 +25,11 @@ class Declined(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a shape may use: bytes for its result, threads, and the flag that ends it.
-
-    `least` is the number of pairs from which on a shape is worth its start.
-    """
+    """What a shape may use: bytes for its result, threads, and the flag that ends it."""
 
     budget: int
     threads: int
     stop: Counts
-    least: int = 1000
 
     def check(self) -> None:
         """Raise if we were told to stop; kernels look at the flag too and come back early."""
@@ -42,9 +39,10 @@ class Limits:
     def require(self, *pairs: Pairs) -> None:
         """Decline unless there are enough pairs, with words close enough to index arrays by."""
         count = sum(len(first) for first, _ in pairs)
-        if count < self.least:
-            raise Declined(f"it goes over fewer than {self.least:,} pairs")
-        if extent(*(c for p in pairs for c in p)) > 16 * count + (1 << 20):
+        chosen = thresholds.now
+        if count < chosen.shape:
+            raise Declined(f"it goes over fewer than {chosen.shape:,} pairs")
+        if extent(*(c for p in pairs for c in p)) > 16 * count + chosen.shape_spread:
             raise Declined("its values are spread too thin to index arrays by them")
 
 

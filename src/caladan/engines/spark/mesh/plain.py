@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from caladan.columns.domains import Domain
+from caladan.columns.invariants import CHECKED, check_owned
 from caladan.columns.layout import Words
 from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
@@ -107,7 +108,11 @@ class PlainMember:
     def flip(self) -> int:
         for relation, _ in self._others.values():
             relation.flip()
-        return self.facts.flip()
+        new = self.facts.flip()
+        if CHECKED and new:
+            parts = self._candidates.spread.split(self._delta(self.facts), self._tasks)
+            check_owned([part is not None for part in parts], self._me)
+        return new
 
     def shelves(self) -> Iterator[Shelf]:
         for relation in (self.facts, *(relation for relation, _ in self._others.values())):

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from caladan.columns.layout import BLOCK
+from caladan import thresholds
 from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.columns.rows import GroupRelation
@@ -125,9 +125,9 @@ def groups(
     assert isinstance(body, GroupRelation)
 
     def rows() -> Iterator[Batch]:
-        start = 0
-        for block in body.blocks(BLOCK):
-            count = min(BLOCK, body.count() - start)
+        start, size = 0, thresholds.now.block
+        for block in body.blocks(size):
+            count = min(size, body.count() - start)
             start += count
             yield Batch(count, block)
 

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from caladan.columns.layout import BLOCK
 from caladan.data.schema import ARROW
 from caladan.engines.embedded.tables import DerivedTable
 from caladan.engines.spark.inside import arrow_schema
@@ -49,7 +48,7 @@ def batches(table: DerivedTable, part: int = 0, parts: int = 1) -> Iterator[pa.R
         rows = [True] * (table.count() if part == 0 else 0)
         yield pa.RecordBatch.from_arrays([pa.array(rows, pa.bool_())], schema=fields)
         return
-    for number, block in enumerate(table.layout.blocks(BLOCK)):
+    for number, block in enumerate(table.layout.blocks()):
         if number % parts == part:
             columns = zip(table.domains, block, table.columns, fields, strict=True)
             arrays: list[Any] = [

@@ -1,0 +1,94 @@
+"""What switches a path stands in thresholds.py, where tests can set it, and nowhere else."""
+
+import ast
+import doctest
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from caladan import thresholds
+from caladan.thresholds import Thresholds
+
+PACKAGE = Path(__file__).parents[2] / "src" / "caladan"
+
+# Whole numbers by name in the rooms that evaluate, with why no threshold is among them.
+NO_THRESHOLDS = {
+    "columns/domains.py": {"FAR"},  # half of the words: a part of the format
+    "columns/fold.py": {"NONE"},
+    "columns/invariants.py": {"_LISTED"},  # of tests themselves
+    "engines/embedded/arithmetic.py": {"LONG_MIN"},
+    "engines/embedded/memory.py": {"_SHARE", "_FACT"},  # of the machine; a guess of bytes
+    "engines/embedded/stoppable.py": {"_GLANCE"},  # seconds
+    "engines/embedded/tiny.py": {"_ENOUGH"},  # no limit
+    "engines/embedded/worklist_numbers.py": {"REGISTERS"},  # the size of a table
+    "search/find.py": {"_SHOWN"},  # of a text
+    "columns/ranks.py": {"_MAGNITUDE"},
+}
+
+
+def numbers(path: Path) -> Iterator[str]:
+    """The names that a module gives to numbers it spells out."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                pass
+            case ast.AnnAssign(target=ast.Name(id=name), value=value):
+                pass
+            case _:
+                continue
+        parts = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+        if value is not None and all(isinstance(each, parts) for each in ast.walk(value)):
+            constants = [each for each in ast.walk(value) if isinstance(each, ast.Constant)]
+            if all(isinstance(each.value, int | float) for each in constants):
+                yield name
+
+
+@pytest.mark.parametrize("room", ["columns", "search", "engines/embedded"])
+def test_numbers_that_switch_a_path_stand_together(room: str) -> None:
+    for path in sorted((PACKAGE / room).rglob("*.py")):
+        if "kernels" in path.parts:  # a kernel's numbers are compiled into it
+            continue
+        named = set(numbers(path)) - NO_THRESHOLDS.get(str(path.relative_to(PACKAGE)), set())
+        assert not named, f"{path}: are {named} thresholds?"
+
+
+def test_all_are_read() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    for each in fields(Thresholds):
+        assert f".{each.name}" in text, f"nobody reads {each.name}"
+
+
+def test_they_hold_for_a_while() -> None:
+    before = thresholds.now
+    with thresholds.using(room=3), thresholds.using(compact=4):
+        assert thresholds.now.changes() == {**before.changes(), "room": 3, "compact": 4}
+        with thresholds.using(Thresholds()):
+            assert thresholds.now == Thresholds()
+    assert thresholds.now is before
+
+
+def test_they_are_taken_from_the_environment() -> None:
+    script = "from caladan import thresholds; print(thresholds.now.changes())"
+    environment = {**os.environ, "CALADAN_THRESHOLDS": "room=3, closure_byte=0.5"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "{'room': 3, 'closure_byte': 0.5}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("rom=3", "there is no threshold 'rom'"), ("room=x", "room is a number, not 'x'")],
+)
+def test_a_wrong_one_is_named(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Thresholds.parse(text)
+
+
+def test_examples() -> None:
+    assert doctest.testmod(thresholds) == (0, 1)

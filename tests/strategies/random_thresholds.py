@@ -1,0 +1,38 @@
+"""Random thresholds: every path of the embedded engine, and every pair of them, over a few facts.
+
+A threshold is left as it is, or put where small inputs are below it or above it. Most draws change
+a few of them; what a test shrinks to are the changes that matter.
+"""
+
+from dataclasses import fields
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from caladan.thresholds import Thresholds
+
+NEVER: Final = 1 << 40
+"""More than anything a test counts: the path beyond a threshold so high is not taken."""
+
+LOADING: Final = frozenset({"worth_numba", "worth_loading", "small_rounds_cold"})
+"""These are about loading numba, which happens once in a process."""
+
+
+def values(name: str) -> st.SearchStrategy[Any]:
+    """Values for a threshold: the least, small ones, the greatest."""
+    (field,) = (each for each in fields(Thresholds) if each.name == name)
+    least, most = field.metadata["least"], field.metadata["most"]
+    if isinstance(field.default, float):
+        return st.sampled_from([0.0, 0.01, 100.0])
+    most = NEVER if most is None else most
+    return st.one_of(
+        st.integers(least, min(least + 12, most)), st.sampled_from(sorted({least, most}))
+    )
+
+
+@st.composite
+def random_thresholds(draw: st.DrawFn) -> Thresholds:
+    """The defaults, with some changes."""
+    names = [each.name for each in fields(Thresholds) if each.name not in LOADING]
+    chosen = draw(st.lists(st.sampled_from(names), unique=True, max_size=len(names)))
+    return Thresholds(**{name: draw(values(name)) for name in chosen})
