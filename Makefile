@@ -10,6 +10,7 @@ BIN    := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ARGS   ?=
+MINUTES ?= 10
 
 # Unless told otherwise: the environment that is there, else the first Python that is new enough.
 ifndef PYTHON
@@ -21,7 +22,7 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # pip must not run twice at once in one environment
-.PHONY: help install demo test cluster-test wheel-test versions lint format bench lock clean python
+.PHONY: help install demo test fuzz cluster-test wheel-test versions lint format bench lock clean python
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +35,10 @@ demo: $(STAMPS)/runtime  ## run the demonstration
 # Each worker that runs a test on Spark starts a JVM of 2 GB, hence no more than four.
 test: $(STAMPS)/dev  ## run all tests, in random order, on all cores
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
+
+# Thresholds are drawn too, so that a handful of facts takes every path (tests/fuzz.py).
+fuzz: $(STAMPS)/dev  ## compare random programs on all engines for MINUTES
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(ARGS)
 
 # Not in random order: the tests that kill processes come last. Ends after half an hour at most.
 cluster-test: $(STAMPS)/dev  ## run recursive programs on a small cluster while processes die

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from tests.differential.running import check_same, run
+from tests.programs.compare import difference
 from tests.strategies.random_programs import RandomProgram, random_programs
 from tests.strategies.random_thresholds import NEVER, random_thresholds
+from tests.strategies.recursions import Recursion, recursions
 
 from caladan import thresholds
 from caladan.search.grades import GRADES
@@ -42,6 +44,18 @@ def test_embedded_agrees_with_the_reference(way: str, given: RandomProgram) -> N
     threads = 2 if way == "two threads" else None
     with thresholds.using(**WAYS[way]):
         check_same(run("embedded", given.program, given.facts, threads=threads), wanted, given)
+
+
+@given(given=recursions(most=8), chosen=random_thresholds(), threads=st.sampled_from([1, 2]))
+def test_recursion_is_the_same_with_any_thresholds(
+    given: Recursion, chosen: Thresholds, threads: int
+) -> None:
+    """Non-linear rules among others, over hubs, chains, rings, complete graphs and nothing."""
+    wanted = run("reference", given.text, given.facts)
+    with thresholds.using(chosen):
+        got = run("embedded", given.text, given.facts, threads=threads)
+    for one, other in zip(got, wanted, strict=True):
+        assert (different := difference(one, other)) is None, different
 
 
 @given(

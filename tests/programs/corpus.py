@@ -58,6 +58,11 @@ class Folder:
         return self.meta.get("params", {})
 
     @property
+    def replay(self) -> dict[str, Any]:
+        """What once made it fail: thresholds, threads, a grade of search, a strategy."""
+        return self.meta.get("replay", {})
+
+    @property
     def is_ordered(self) -> bool:
         return self.meta.get("ordered", False)
 

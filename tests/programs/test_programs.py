@@ -1,8 +1,10 @@
 """Every program of the corpus, on every engine, against what must come out and against SQL."""
 
 import csv
+import os
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import duckdb
 import pytest
@@ -11,6 +13,7 @@ from tests.programs.compare import difference
 from tests.programs.corpus import Folder, folders
 
 import caladan
+from caladan import thresholds
 from caladan.program import Relation, Type
 
 ENGINES = ("embedded", "reference", "spark")
@@ -57,6 +60,18 @@ def test_program(engine: str, folder: Folder, request: pytest.FixtureRequest) ->
     strategy = "frame" if engine == "spark" and "twin" not in folder.meta else None
     out = answered(db, folder, strategy=strategy)
     assert [warning.code for warning in out.warnings] == folder.meta.get("warnings", [])
+
+
+@pytest.mark.parametrize("folder", [f for f in FOLDERS if f.replay], ids=lambda folder: folder.name)
+def test_what_once_failed(folder: Folder, request: pytest.FixtureRequest) -> None:
+    """As fuzzing found it: with these thresholds, threads, grade and strategy."""
+    replay = folder.replay
+    strategy = replay.get("strategy")
+    engine = "embedded" if strategy is None else request.getfixturevalue("spark")
+    threads = {"CALADAN_THREADS": str(replay["threads"])} if "threads" in replay else {}
+    with patch.dict(os.environ, threads), thresholds.using(**replay.get("thresholds", {})):
+        db = caladan.connect(engine)
+        answered(db, folder, strategy=strategy, search=replay.get("search"))
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

@@ -77,7 +77,20 @@ def splits(
             kept = [name for name in mine if name in read]
             narrow = len(kept) <= len(recursive.arguments) and len(inside) + len(outside) > 2
             if narrow and own:
-                yield _made(rule, (other, recursive), kept, rest), sorted(own)
+                between = _between(rule, clique)
+                yield _made(rule, (other, recursive), kept, rest, between), sorted(own)
+
+
+def _between(rule: CoreRule, clique: DeltaClique) -> str:
+    """The name of what is in between: the rule's number, and which of its alternatives it is."""
+    alternatives = [
+        each.rule
+        for each in clique.delta_rules
+        if (each.rule.head, each.rule.number) == (rule.head, rule.number)
+    ]
+    ids = list(dict.fromkeys(map(id, alternatives)))
+    which = f".{ids.index(id(rule)) + 1}" if len(ids) > 1 else ""
+    return f"{rule.head}~{rule.number}{which}"
 
 
 def _read(rule: CoreRule, atoms: list[CoreAtom]) -> set[str]:
@@ -89,9 +102,12 @@ def _read(rule: CoreRule, atoms: list[CoreAtom]) -> set[str]:
 
 
 def _made(
-    rule: CoreRule, pair: tuple[CoreAtom, CoreAtom], names: list[str], rest: list[CoreAtom]
+    rule: CoreRule,
+    pair: tuple[CoreAtom, CoreAtom],
+    names: list[str],
+    rest: list[CoreAtom],
+    between: str,
 ) -> Split:
-    between = f"{rule.head}~{rule.number}"
     head = tuple(Variable(name) for name in names)
     types = {n: rule.types[n] for a in pair for n in a.variables}
     info = RelationInfo(

@@ -1,0 +1,296 @@
+"""Random programs on every engine, for as long as you like: `make fuzz MINUTES=10`.
+
+    make fuzz MINUTES=10                            into build/fuzz
+    make fuzz MINUTES=60 ARGS="--out /tmp/fuzz"     into another folder
+    make fuzz MINUTES=60 ARGS="--spark"             now and then on Spark too, strategy by strategy
+
+A case is a program with its facts (tests/strategies), thresholds, a number of threads and a grade
+of search. The reference engine says what must come out; where facts are too many for it, the
+embedded engine itself with its plainest thresholds. Facts are looked at wherever some are added
+(CALADAN_CHECK). A case that fails is made smaller, and written as a folder that tests/programs can
+take as it is: program, facts, what must come out, and in `[replay]` of meta.toml what made it fail.
+Ends with 1 if there was one.
+"""
+
+import argparse
+import csv
+import os
+import sys
+import time
+import traceback
+import warnings
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+os.environ.setdefault("CALADAN_CHECK", "1")  # before the package is loaded
+
+from hypothesis import HealthCheck, Phase, given, reject, seed, settings, strategies as st
+from tests.programs.compare import difference
+from tests.strategies.random_programs import Facts, random_programs
+from tests.strategies.random_thresholds import NEVER, random_thresholds
+from tests.strategies.recursions import recursions
+
+import caladan
+from caladan import thresholds
+from caladan.language.deals import unparse
+from caladan.search.grades import GRADES
+from caladan.thresholds import Thresholds
+from caladan.values import written
+
+ROOT = Path(__file__).parent.parent
+STRATEGIES = ("single", "pivoted", "meshed", "frame")
+PLAIN = Thresholds(shape=NEVER, small_rounds=NEVER, key_bits=0, grouping=NEVER, selective=NEVER)
+"""Facts by rows, whole columns, round by round: the plainest path of the embedded engine."""
+
+AT_ONCE = 100  # cases between two lines about how far we are
+FEW = 4  # of them on Spark
+PATIENCE = 60  # seconds for a run, after which it counts as one that does not end
+REFERENCE = 5  # seconds for the reference engine, after which a case is let go
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program with its facts, and how it is to be run."""
+
+    text: str
+    facts: Facts
+    chosen: Thresholds
+    threads: int = 2
+    search: str | None = None
+    strategy: str | None = None
+    large: bool = False
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What is not as it always is, as meta.toml has it."""
+        known = {"threads": self.threads, "search": self.search, "strategy": self.strategy}
+        return {name: value for name, value in known.items() if value is not None}
+
+
+@dataclass
+class Answered:
+    """What a run answered: for each goal its types and rows, and the codes of warnings."""
+
+    answers: list[tuple[tuple[str, ...], list[tuple[Any, ...]]]]
+    warned: list[str] = field(default_factory=list)
+
+
+class WrongAnswerError(Exception):
+    """Two engines do not agree."""
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Programs small enough for the reference engine; now and then a larger one."""
+    kind = draw(st.sampled_from(["random", "recursive", "recursive", "large"]))
+    if kind == "random":
+        made = draw(random_programs(layers=6))
+        text, facts = unparse(made.program), made.facts
+    else:
+        found = draw(recursions(most=60, least=10) if kind == "large" else recursions())
+        text, facts = found.text, found.facts
+    threads = draw(st.sampled_from([1, 2]))
+    search = draw(st.sampled_from([None, None, *GRADES]))
+    chosen = draw(random_thresholds())
+    return Case(text, facts, chosen, threads, search, large=kind == "large")
+
+
+# ── Running ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def answered(engine: Any, case: Case, seconds: float) -> Answered:
+    """What an engine answers."""
+    db = caladan.connect(engine)
+    for name, rows in case.facts.items():
+        db.add(name, rows)
+    options: dict[str, Any] = {"timeout": seconds}
+    if engine != "reference":
+        options |= {"search": case.search, "strategy": case.strategy}
+    threads = patch.dict(os.environ, {"CALADAN_THREADS": str(case.threads)})
+    with warnings.catch_warnings(), threads, thresholds.using(case.chosen):
+        warnings.simplefilter("ignore", caladan.CaladanWarning)
+        out = db.run(case.text, **options)
+        found = [(tuple(answer.types), answer.rows()) for answer in out.answers]
+    return Answered(found, [warning.code for warning in out.warnings])
+
+
+def wanted(case: Case) -> Answered:
+    """What must come out; a case that takes too long to say is let go."""
+    try:
+        if case.large:
+            return answered("embedded", replace(case, chosen=PLAIN, search=None), PATIENCE)
+        return answered("reference", case, REFERENCE)
+    except caladan.CaladanError:
+        reject()
+
+
+def check(engine: Any, case: Case) -> Answered:
+    """Run a case; what must come out, if it does."""
+    right = wanted(case)
+    got = answered(engine, case, PATIENCE)
+    for number, (one, other) in enumerate(zip(got.answers, right.answers, strict=True), 1):
+        if one[0] != other[0]:
+            raise WrongAnswerError(f"goal {number}: types {one[0]} for {other[0]}")
+        if (different := difference(one[1], other[1])) is not None:
+            raise WrongAnswerError(f"goal {number}: {different}")
+    return right
+
+
+# ── What failed ──────────────────────────────────────────────────────────────────────────────────
+
+
+def write(folder: Path, case: Case, expected: Answered, why: str) -> None:
+    """A case as a folder of tests/programs."""
+    from tests.programs.corpus import Folder
+
+    for part in ("facts", "expected"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    (folder / "program.dl").write_text(case.text, encoding="utf-8")
+    for name, rows in case.facts.items():
+        _write_rows(folder / "facts" / f"{name}.csv", rows)
+    lines = [f"description = {_quoted(why)}"]
+    if expected.warned:
+        lines.append(f"warnings = [{', '.join(map(_quoted, expected.warned))}]")
+    lines += ["", "[replay]", *(f"{name} = {_quoted(v)}" for name, v in case.asked.items())]
+    lines += ["", "[replay.thresholds]"]
+    lines += [f"{name} = {value}" for name, value in case.chosen.changes().items()]
+    (folder / "meta.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for stem, (types, rows) in zip(Folder(folder, {}).queries(), expected.answers, strict=True):
+        header = [tuple(types) if types else ("()",)]
+        _write_rows(folder / "expected" / f"{stem}.csv", [*header, *(r or ("()",) for r in rows)])
+
+
+def _write_rows(path: Path, rows: list[tuple[Any, ...]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows([[written(value) for value in row] for row in rows])
+
+
+def _quoted(value: object) -> str:
+    if isinstance(value, int):
+        return str(value)
+    text = " ".join(str(value).split()).replace("\\", "\\\\").replace('"', "'")
+    return f'"{text[:160]}"'
+
+
+# ── The loop ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Fuzzing:
+    """How far we are."""
+
+    out: Path
+    until: float
+    shrink: bool = True
+    cases: int = 0
+    failures: int = 0
+    failed: tuple[Case, str] | None = None
+
+    def some(
+        self, strategy: st.SearchStrategy[Case], engine: Any, random: Random, most: int
+    ) -> None:
+        """Try some cases; one that fails is made smaller, and written."""
+
+        def tried(case: Case) -> None:
+            if time.monotonic() > self.until and self.failed is None:
+                return
+            self.cases += 1
+            try:
+                check(engine, case)
+            except (Exception, KeyboardInterrupt) as problem:
+                if type(problem).__module__.startswith("hypothesis"):
+                    raise
+                self.failed = (case, "".join(traceback.format_exception(problem)))
+                raise
+
+        trying = settings(
+            max_examples=most,
+            database=None,
+            deadline=None,
+            phases=[Phase.generate, *([Phase.shrink] if self.shrink else [])],
+            suppress_health_check=list(HealthCheck),
+            report_multiple_bugs=False,
+            print_blob=False,
+        )
+        self.failed = None
+        try:
+            seed(random.getrandbits(64))(trying(given(strategy)(tried)))()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as problem:  # whatever hypothesis makes of it
+            if self.failed is None:
+                raise
+            self.keep(*self.failed, problem)
+
+    def keep(self, case: Case, trace: str, problem: BaseException) -> None:
+        """Write what failed, and say so."""
+        self.failures += 1
+        last = trace.strip().splitlines()[-1]
+        folder = self.out / f"fuzz_{time.strftime('%m%d_%H%M%S')}_{self.failures}"
+        say(f"FAILED: {last}\n  {folder}")
+        write(folder, case, wanted(case), f"found by fuzzing: {last}")
+        (folder / "trace.txt").write_text(f"{trace}\n{problem!r}\n", encoding="utf-8")
+
+
+def say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+
+
+def fuzz(minutes: float, out: Path, number: int, *, spark: bool, most: int) -> int:
+    """Try cases for so long; how many failed."""
+    random = Random(number)
+    state = Fuzzing(out, time.monotonic() + 60 * minutes)
+    say(f"seed {number}, {minutes:g} minutes, failures go to {out}")
+    session: Any = None
+    tasks = Thresholds()
+    if spark:
+        tasks = drawn(random)
+        say(f"Spark's tasks have {tasks.changes()}")
+        with patch.dict(os.environ, {thresholds.VARIABLE: spelled(tasks)}):
+            session = caladan.connect("spark", master="local[2]").spark
+    while time.monotonic() < state.until and state.failures < most:
+        state.some(cases(), "embedded", random, AT_ONCE)
+        if session is not None:
+            strategy = random.choice(STRATEGIES)
+            on_spark = (
+                cases()
+                .filter(lambda case: not case.large)
+                .map(lambda case, strategy=strategy: replace(case, chosen=tasks, strategy=strategy))
+            )
+            state.some(on_spark, session, random, FEW)
+        say(f"{state.cases:,} cases, {state.failures} failed")
+    return state.failures
+
+
+def drawn(random: Random) -> Thresholds:
+    """Some thresholds, for those who cannot be told of others later."""
+    found: list[Thresholds] = []
+    trying = settings(max_examples=1, database=None, phases=[Phase.generate])
+    seed(random.getrandbits(64))(trying(given(random_thresholds())(found.append)))()
+    return found[-1]
+
+
+def spelled(chosen: Thresholds) -> str:
+    """As CALADAN_THRESHOLDS has them."""
+    return " ".join(f"{name}={value}" for name, value in chosen.changes().items())
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "fuzz")
+    parser.add_argument("--seed", type=int, default=time.time_ns() % (1 << 32))
+    parser.add_argument("--spark", action="store_true", help="now and then on Spark too")
+    parser.add_argument("--most", type=int, default=5, help="failures after which to stop")
+    asked = parser.parse_args(arguments)
+    failures = fuzz(asked.minutes, asked.out, asked.seed, spark=asked.spark, most=asked.most)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""Fuzzing finds what is wrong, makes it small, and writes it so that the corpus can replay it."""
+
+import time
+import tomllib
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from tests import fuzz
+from tests.programs.answers import answered
+from tests.programs.corpus import Folder
+
+import caladan
+from caladan import thresholds
+from caladan.engines.embedded.fixpoint import Evaluation
+from caladan.thresholds import Thresholds
+
+TEXT = "database({e(A: integer, B: integer)}).\np(X, Z) <- e(X, Y), e(Y, Z), e(Z, X).\n"
+
+
+def test_what_fails_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here no rule of a recursion is evaluated after the first round."""
+    state = fuzz.Fuzzing(tmp_path, time.monotonic() + 250, shrink=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(Evaluation, "_may_derive", lambda self, rule, body: rule.seed is None)
+        while not state.failures and state.cases < 2000:
+            state.some(fuzz.cases(), "embedded", Random(state.cases), 100)
+        (folder,) = tmp_path.iterdir()
+        found = written(folder)
+        with pytest.raises(AssertionError):
+            replayed(found)
+    replayed(found)
+
+
+def written(folder: Path) -> Folder:
+    return Folder(folder, tomllib.loads((folder / "meta.toml").read_text(encoding="utf-8")))
+
+
+def replayed(folder: Folder) -> None:
+    with thresholds.using(**folder.replay["thresholds"]):
+        answered(caladan.connect("embedded"), folder, search=folder.replay.get("search"))
+
+
+def test_a_case_is_a_folder_of_the_corpus(tmp_path: Path) -> None:
+    text = TEXT + "z() <- e(1, 2). query p(X, 3). query p(X, Y). query z()."
+    facts: Any = {"e": [(1, 2), (2, 3), (3, 1)]}
+    case = fuzz.Case(text, facts, Thresholds(room=3, closure_byte=0.5), 1, "leto")
+    fuzz.write(tmp_path / "made", case, fuzz.wanted(case), 'a "quoted" \\ reason')
+    folder = written(tmp_path / "made")
+    assert folder.meta["description"] == "a 'quoted' \\ reason"
+    assert folder.replay["thresholds"] == {"room": 3, "closure_byte": 0.5}
+    assert (folder.replay["threads"], folder.replay["search"]) == (1, "leto")
+    assert folder.queries() == ["p.1", "p.2", "z"]
+    assert folder.expected("z").rows == [()]
+    replayed(folder)
+
+
+def test_it_ends_in_time_and_says_how_far_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started = time.monotonic()
+    assert fuzz.main(["--minutes", "0.05", "--out", str(tmp_path), "--seed", "1"]) == 0
+    assert time.monotonic() - started < 60
+    assert "cases, 0 failed" in capsys.readouterr().out

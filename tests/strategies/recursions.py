@@ -1,0 +1,96 @@
+"""Recursive programs as people write them, over graphs of every kind.
+
+Random rules seldom meet for long: most of what `random_programs` makes is done after a round or
+two. These go on: closures (linear from both ends, non-linear, with conditions), generations,
+mutual recursion, points-to and value-flow analyses, entity resolution, distances, reachability.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+from tests.strategies.random_graphs import graphs
+from tests.strategies.random_programs import Facts
+
+DECLARED = "database({e(A: integer, B: integer), f(A: integer, B: integer)}).\n"
+
+RULES = {
+    "linear": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), f(Y, Z).",
+    "from behind": "p(X, Y) <- e(X, Y). p(X, Z) <- f(X, Y), p(Y, Z).",
+    "from both ends": """p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), e(Y, Z).
+        p(X, Z) <- e(X, Y), p(Y, Z).""",
+    "non-linear": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), p(Y, Z).",
+    "non-linear beside": "p(X, Y) <- e(X, Y). p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), p(Y, Z).",
+    "three times": "p(X, Y) <- e(X, Y). p(X, W) <- p(X, Y), p(Y, Z), p(Z, W).",
+    "without loops": "p(X, Y) <- e(X, Y), X ~= Y. p(X, Z) <- p(X, Y), p(Y, Z), X ~= Z.",
+    "both ways": "p(X, Y) <- e(X, Y). p(X, Y) <- p(Y, X). p(X, Z) <- p(X, Y), p(Y, Z).",
+    "same key": "p(A, B) <- e(A, K), e(B, K), A ~= B. p(A, C) <- p(A, B), p(B, C), A ~= C.",
+    "generations": "p(X, Y) <- e(A, X), e(A, Y), X ~= Y. p(X, Y) <- e(A, X), p(A, B), e(B, Y).",
+    "generations of two": "p(X, Y) <- f(X, Y). p(X, Y) <- e(A, X), p(A, B), f(B, Y).",
+    "mutual": "p(X, Y) <- e(X, Y). q(X, Z) <- p(X, Y), f(Y, Z). p(X, Z) <- q(X, Y), e(Y, Z).",
+    "mutual non-linear": """p(X, Y) <- e(X, Y). q(X, Z) <- p(X, Y), p(Y, Z).
+        p(X, Z) <- q(X, Y), q(Z, Y).""",
+    "triangles": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), p(Y, Z), f(X, Z).",
+    "squares": "p(X, Y) <- e(X, Y). p(X, W) <- p(X, Y), p(Z, Y), p(Z, W).",
+    "points to": """p(Y, X) <- e(Y, X). p(Y, X) <- f(Y, Z), p(Z, X).
+        p(Y, W) <- f(Y, X), p(X, Z), p(Z, W). p(Z, W) <- p(Y, Z), f(Y, X), p(X, W).""",
+    "value flow": """p(Y, X) <- e(Y, X). p(X, X) <- e(X, _). p(X, X) <- e(_, X).
+        p(X, Y) <- p(X, Z), p(Z, Y). q(X, W) <- f(Y, X), r(Y, Z), f(Z, W).
+        p(X, Y) <- e(X, Z), q(Z, Y). r(X, Y) <- p(Z, X), p(Z, Y).
+        r(X, Y) <- p(Z, X), q(Z, W), p(W, Y). q(X, X) <- e(X, _).""",
+    "wide": "p(X, Y, X) <- e(X, Y). p(X, Z, Y) <- p(X, Y, _), f(Y, Z).",
+    "wide non-linear": """p(X, Y, 0) <- e(X, Y).
+        p(X, Z, M) <- p(X, Y, N), p(Y, Z, _), M = (N + 1) mod 3.""",
+    "a choice": """p(X, Y) <- e(X, Y).
+        p(X, Z) <- p(X, Y), if(X < Y then p(Y, Z), f(X, Z) else p(Z, Y), f(Z, X)).""",
+    "a choice behind": """p(X, Y) <- e(X, Y).
+        p(Y, Z) <- p(X, Y), p(X, Z), e(Y, X), if(Y <= Z then f(Z, Y) else ~f(Y, Z), e(X, Z)).""",
+    "steps": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), Z = (X + Y) mod 50.",
+    "reached": "p(X) <- e(X, X). p(X) <- f(0, X). p(Y) <- p(X), e(X, Y).",
+    "two reached": "p(X) <- e(0, X). q(Y) <- p(X), f(X, Y). p(Y) <- q(X), e(X, Y).",
+    "pairs reached": "p(X) <- e(X, _). p(Z) <- p(X), p(Y), f(X, Y), e(Y, Z).",
+    "distances": "p(X, mmin<D>) <- e(0, X), D = 1. p(Y, mmin<D>) <- p(X, C), e(X, Y), D = C + 1.",
+    "all distances": """p(X, Y, mmin<D>) <- e(X, Y), D = 1.
+        p(X, Z, mmin<D>) <- p(X, Y, B), p(Y, Z, C), D = B + C.""",
+    "labels": """p(X, mmin<X>) <- e(X, _). p(Y, mmin<L>) <- p(X, L), e(X, Y).
+        p(X, mmin<L>) <- p(Y, L), e(X, Y).""",
+    "widest": "p(X, mmax<X>) <- e(X, _). p(Y, mmax<L>) <- p(X, L), f(X, Y).",
+    "party": """p(X) <- e(X, X). p(X) <- e(0, X). q(Y, mcount<X>) <- p(X), f(Y, X).
+        p(Y) <- q(Y, N), N >= 2.""",
+}  # fmt: skip
+
+ABOVE = {
+    "nothing": "",
+    "counted": " n(X, count<Y>) <- p(X, Y). query n(X, N).",
+    "absent": " a(X, Y) <- f(X, Y), ~p(X, Y). query a(X, Y).",
+    "joined": " j(X, Z) <- p(X, Y), p(Z, Y), f(X, Z). query j(X, Z).",
+    "in all": " n(count<_>) <- p(X, Y). query n(N).",
+}
+"""What reads a relation of two columns once it is finished."""
+
+
+@dataclass(frozen=True)
+class Recursion:
+    """A program and its facts; shown as text where a test fails."""
+
+    text: str
+    facts: Facts
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        facts = "\n".join(f"% {name}: {rows}" for name, rows in self.facts.items())
+        printer.text(f"\n{self.text}\n{facts}\n")
+
+
+@st.composite
+def recursions(draw: st.DrawFn, most: int = 12, least: int = 1) -> Recursion:
+    """A program over graphs of so many nodes."""
+    name = draw(st.sampled_from(sorted(RULES)))
+    rules = RULES[name]
+    head = rules[: rules.index(")") + 1]
+    arity = head.count(",") + 1
+    arguments = ", ".join("XYZ"[:arity])
+    above = draw(st.sampled_from(sorted(ABOVE))) if arity == 2 and "<D>" not in rules else "nothing"
+    goal = draw(st.sampled_from([arguments, arguments, arguments.replace("X", "0")]))
+    text = f"{DECLARED}{rules} query p({goal}).{ABOVE[above]}\n"
+    facts: Facts = {"e": draw(graphs(most, least)), "f": draw(graphs(most, least))}
+    return Recursion(text, facts)
