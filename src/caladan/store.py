@@ -124,12 +124,13 @@ class Store:
         self._loaded.clear()
 
     def _require(self, compiled: Compiled) -> None:
-        """C034 for relations that have neither data nor rules nor facts."""
+        """C034 for relations that are needed, and have neither data nor rules nor facts."""
         from caladan.data.problems import no_data
 
         found = Diagnostics()
+        needed = {info.origin for info in compiled.delta.relations.values() if info.takes_data}
         for name, info in compiled.checked.relations.items():
-            if info.takes_data and not info.is_derived and name not in self._sources:
+            if name in needed and not info.is_derived and name not in self._sources:
                 found.extend([no_data(name, info.columns, info.span)])
         found.raise_errors()
 

@@ -269,6 +269,24 @@ def test_help_and_version(call) -> None:
     assert "--max-rounds N" in call("run", "--help")[1]
 
 
+def test_headers(call) -> None:
+    Path("bare.csv").write_text("1,2\n")
+    Path("named.csv").write_text("to,from\n2,1\n")
+    Path("pairs.dl").write_text(
+        "database({e(from: integer, to: integer), f(A: integer, B: integer)}).\n"
+        "p(X, Y) <- e(X, Y). p(X, Y) <- f(Y, X). query p(X, Y).\n"
+    )
+    data = ("run", "pairs.dl", "--format", "csv", "--data", "e=named.csv")
+    bare = ("--data", "f=bare.csv")
+    assert call(*data, "--data", "f=named.csv", "--header")[:2] == (0, "1,2\n")
+    assert call(*data, *bare, "--header-of", "e")[:2] == (0, "1,2\n2,1\n")
+    assert call(*data, *bare, "--header", "--no-header-of", "f")[:2] == (0, "1,2\n2,1\n")
+    for options in ((), ("--no-header",)):
+        code, _, err = call(*data, *bare, *options)
+        assert code == 1
+        assert "error[C032]" in err or "error[C035]" in err
+
+
 # ── As a process ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -308,6 +326,28 @@ def test_a_process_that_is_interrupted_shows_what_it_has() -> None:
     assert out.startswith("1\n2\n3\n")
     assert "error[C043]: interrupted while evaluating `n`" in err
     assert "Traceback" not in err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("run", "tc.dl", "--facts", "facts", "--engine", "reference"),
+        ("run", "tc.dl", "--facts", "facts", "--engine", "reference", "--format", "csv"),
+        ("explain", "tc.dl"),
+        ("check", "tc.dl"),
+    ],
+)
+def test_a_full_device(argv: tuple[str, ...], unbuffered: str) -> None:
+    command = [sys.executable, "-m", "caladan", *argv]
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment
+        )
+    told = "error[C037]: cannot write to stdout: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, told)
 
 
 def test_a_closed_pipe_is_quiet() -> None:

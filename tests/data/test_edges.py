@@ -276,3 +276,60 @@ def test_numbers_of_thousands_of_digits() -> None:
     told = complaint([(10**5000, 1)], declared("A: integer, B: integer"))
     assert "a number of 5,001 digits does not fit in integer" in told
     assert "C0" in complaint([(10**5000, 1)], declared("A: string, B: integer"))
+
+
+# ── Header lines ─────────────────────────────────────────────────────────────────────────────────
+
+WORDS = declared("Source: string, Target: string")
+
+
+@pytest.mark.parametrize(
+    "first", ["source,target", " Source , Target ", "TARGET,SOURCE", "'Source','Target'"]
+)
+def test_nearly_the_declared_names(first: str) -> None:
+    Path("e.csv").write_text(f"{first}\nx,y\n")
+    told = complaint("e.csv", WORDS)
+    assert told.startswith("e.csv:1: error[C035]: the first line, ")
+    assert "`--header` or `--no-header` on the command line, header=True or header=False" in told
+    assert len(rows("e.csv", WORDS, header=False)) == 2
+
+
+def test_quotes_in_a_file_without_quotes() -> None:
+    Path("e.tsv").write_text('"Source"\t"Target"\nx\ty\n')
+    assert "reads like a header" in complaint("e.tsv", WORDS)
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_exactly_the_declared_names(mark: str, quote: str) -> None:
+    text = f"{mark}{quote}Source{quote},{quote}Target{quote}\nx,y\n"
+    Path("e.csv").write_text(text)
+    Path("e.csv.gz").write_bytes(gzip.compress(text.encode()))
+    assert rows("e.csv", WORDS) == rows("e.csv.gz", WORDS) == [("x", "y")]
+
+
+def test_letters_are_data() -> None:
+    Path("e.csv").write_text("a,b\nb,c\n")
+    assert rows("e.csv", declared("A: string, B: string")) == [("a", "b"), ("b", "c")]
+
+
+def test_a_header_over_numbers_is_asked_about() -> None:
+    Path("e.csv").write_text("from,to\n1,2\n")
+    told = complaint("e.csv", declared("A: integer, B: integer"))
+    assert "e.csv:1:1: error[C032]: 'from' is not an integer" in told
+    assert "help: is the first line a header? `--header`" in told
+    Path("f.csv").write_text("1,2\nfrom,to\n")
+    assert "header?" not in complaint("f.csv", declared("A: integer, B: integer"))
+    Path("g.csv").write_text(",2\n1,2\n")
+    assert "header?" not in complaint("g.csv", declared("A: integer, B: integer"))
+
+
+def test_a_header_of_undeclared_columns_is_asked_about() -> None:
+    Path("e.csv").write_text("name,weight\nx,1.5\ny,2\n")
+    assert "the first line, name, weight, reads like a header" in complaint("e.csv")
+    assert rows("e.csv", header=True) == [("x", 1.5), ("y", 2.0)]
+    assert rows("e.csv", header=False)[0] == ("name", "weight")
+    Path("f.csv").write_text("x,one\ny,two\n")
+    assert rows("f.csv") == [("x", "one"), ("y", "two")]
+    Path("g.csv").write_text("x,1\ny,two\n")
+    assert rows("g.csv") == [("x", "1"), ("y", "two")]

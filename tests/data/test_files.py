@@ -207,7 +207,8 @@ COMPLAINTS = [
         {},
         (
             "edges.csv:1:1: error[C032]: 'a' is not an integer (column A of arc)\n"
-            "  help: `A` is declared as integer"
+            "  help: is the first line a header? `--header` says so on the command line, "
+            "header=True in Python"
         ),
     ),
     (

@@ -212,7 +212,7 @@ def test_columns_are_inferred(data: object, expected: str) -> None:
 TEXTS = [
     ("a.csv", "1,2.5,true,x\n2,3,false,7\n", {}, "c1 long, c2 double, c3 boolean, c4 string"),
     ("a.tsv", "id\tname\n1\tx\n", {"header": True}, "id long, name string"),
-    ("a.tsv", "id\tname\n1\tx\n", {}, "c1 string, c2 string"),
+    ("a.tsv", "id\tname\n1\tx\n", {"header": False}, "c1 string, c2 string"),
     ("a.jsonl", '{"id": 1, "name": "x"}\n', {}, "id long, name string"),
     ("a.json", "[[1, 2.5]]", {}, "c1 long, c2 double"),
 ]

@@ -11,7 +11,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from tests.errors.cases import CASES, Case
-from tests.errors.test_errors import command
+from tests.errors.test_errors import command, place
 
 from caladan.cli import main
 from caladan.errors import CODES
@@ -69,11 +69,14 @@ PROSE = {
     "C022": "`sort` and `limit` cut the solutions of a whole rule, once each.",
     "C023": "A goal holds variables, constants and parameters; computing is for rules.",
     "C030": "A file, folder or pattern that matches nothing.",
-    "C031": "A row with too few or too many columns. `--permissive` sets such rows aside.",
+    "C031": "A row with too few or too many columns; `--permissive` sets such rows aside. Or named "
+    "columns that are not those of the relation, or of which two have the name that decides.",
     "C032": "A value that is not of its column's type, or out of its range.",
-    "C033": "Text files are read as UTF-8.",
-    "C034": "A declared relation without data. An empty file is data.",
-    "C035": "A format that is not known, or a file that is not what its name says.",
+    "C033": "Text files are read as UTF-8, and programs are text.",
+    "C034": "A declared relation without data that a goal, or a relation that is asked for, needs. "
+    "An empty file is data.",
+    "C035": "A format that is not known, a file that is not what its name says, files of several "
+    "kinds behind one path, or a first line of which nobody can tell whether it is a header.",
     "C036": "There is no NULL: every fact has a value in every column.",
     "C037": "The output cannot be written where it was asked for.",
     "C040": "The message names the rule. A comparison beside the division, such as `B ~= 0`, keeps "
@@ -126,9 +129,7 @@ def _told(case: Case) -> str:
     before = Path.cwd()
     out = io.StringIO()
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "program.dl").write_text(case.program, "utf-8")
-        for name, content in case.data.items():
-            (Path(folder) / name).write_bytes(content)
+        place(case, Path(folder))
         os.chdir(folder)
         try:
             with redirect_stderr(out), redirect_stdout(io.StringIO()):

@@ -75,6 +75,11 @@ CASES = (
     Case("unknown format", "C035", TC, {"arc.xlsx": b"nothing"}, ("--data", "arc=arc.xlsx")),
     Case("broken parquet", "C035", TC, {"arc.parquet": b"this is not parquet"}, ("--data", "arc=arc.parquet"), every_engine=True),
     Case("null in json", "C036", TC, {"arc.json": b'{"A": 1, "B": 2}\n{"A": 2, "B": null}\n'}, ("--data", "arc=arc.json"), every_engine=True),
+    Case("a header over numbers", "C032", TC, _arc("Source,Target\n1,2\n"), _DATA, every_engine=True),
+    Case("nearly the names", "C035", "database({arc(Source: string, Target: string)}).\nquery arc(X, Y).", _arc(" SOURCE,target\nx,y\n"), _DATA, every_engine=True),
+    Case("a header of nobody knows what", "C035", "query arc(X, Y).", _arc("source,weight\nx,1\ny,2\n"), _DATA, every_engine=True),
+    Case("several kinds of files", "C035", TC, {"d/a.csv": b"1,2\n", "d/b.tsv": b"1\t2\n"}, ("--data", "arc=d")),
+    Case("a name twice", "C031", TC, _arc("A,A,B\n1,2,3\n"), (*_DATA, "--header"), every_engine=True),
     Case("cannot write", "C037", TC, {**_arc(EDGES), "out": b"a file"}, (*_DATA, "--out", "out")),
     # running
     Case("division by zero", "C040", ARC + "p(C) <- arc(A, B), C = A / (B - 3).\nquery p(C).", _arc(EDGES), _DATA, every_engine=True),
@@ -85,6 +90,7 @@ CASES = (
     # usage
     Case("unknown stage", "C050", TC, arguments=("explain", "--stage", "nonsense")),
     Case("a program that is not there", "C030", "", arguments=("no.dl",)),
+    Case("a header of no data", "C050", TC, _arc(EDGES), (*_DATA, "--header-of", "ark")),
     Case("not yet", "C051", ".decl p(x: number)\np(1).\n.output p\n"),
     # SQL
     Case("sql syntax", "C001", "WITH recursive tc(A, min(B) AS C) AS (SELECT 1, 2) SELECT 1"),

@@ -34,10 +34,15 @@ def command(case: Case, engine: str) -> list[str]:
     return ["run", "program.dl", "--engine", engine, *case.arguments]
 
 
-def told(case: Case, engine: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+def place(case: Case, folder: Path) -> None:
     (folder / "program.dl").write_text(case.program)
     for name, content in case.data.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(content)
+
+
+def told(case: Case, engine: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    place(case, folder)
     before = Path.cwd()
     os.chdir(folder)
     try:
@@ -99,9 +104,7 @@ def write_told() -> None:
     out = io.StringIO()
     for case in CASES:
         with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "program.dl").write_text(case.program)
-            for name, content in case.data.items():
-                (Path(folder) / name).write_bytes(content)
+            place(case, Path(folder))
             os.chdir(folder)
             err = io.StringIO()
             with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):

@@ -155,6 +155,32 @@ def test_programs_that_cannot_be_read(db: Session, tmp_path: Path) -> None:
 # ── What goes wrong ──────────────────────────────────────────────────────────────────────────────
 
 
+UNASKED = """
+    database({a(X: integer), b(X: integer), c(X: integer)}).
+    p(X) <- a(X).
+    q(X) <- p(X), b(X).
+    r(X) <- a(X), ~b(X).
+    query p(X).
+"""
+
+
+@pytest.mark.parametrize("engine", ["reference", "embedded"])
+def test_only_what_is_asked_for_needs_data(engine: str) -> None:
+    db = cal.connect(engine)
+    db.add("a", [(1,), (2,)])
+    out = db.run(UNASKED)
+    assert out.answer.rows() == out["p"].rows() == [(1,), (2,)]
+    for name, lacks in (("q", "b"), ("r", "b"), ("b", "b"), ("c", "c")):
+        assert f"error[C034]: no data for {lacks}(X)" in failure(lambda name=name: out[name])
+    assert "error[C034]: no data for b(X)" in failure(lambda: db.query("q(X)"))
+    assert "error[C034]: no data for b(X)" in failure(lambda: db.run("query r(1)."))
+    bare = UNASKED.replace("query p(X).", "")  # which asks for every relation with rules
+    assert "error[C034]: no data for b(X)" in failure(lambda: db.run(bare))
+    db.add("b", [(2,)])
+    assert db.query("q(X)").rows() == [(2,)]
+    assert db.run(bare)["r"].rows() == [(1,)]
+
+
 def test_declared_relations_need_data() -> None:
     db = cal.connect("reference")
     message = failure(lambda: db.run(CLOSURE))

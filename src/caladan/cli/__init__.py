@@ -16,12 +16,14 @@ import gc
 import os
 import sys
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 if TYPE_CHECKING:
     from caladan.errors import Diagnostic
+
+T = TypeVar("T")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,7 +48,7 @@ def _main(argv: Sequence[str] | None) -> int:
 
     arguments = parse_arguments(argv)
     try:
-        with _warnings_on_stderr():
+        with _warnings_on_stderr(), _whole_output():
             code = arguments.command(arguments)
             sys.stdout.flush()
             return code
@@ -55,15 +57,62 @@ def _main(argv: Sequence[str] | None) -> int:
             raise
         print(problem, file=sys.stderr)
         return problem.exit_code
-    except BrokenPipeError:
-        # Whoever read our output has seen enough. Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # whoever read our output has seen enough
+        _no_more_output()
         return 0
     except Exception as problem:
         if arguments.debug:
             raise
         print(_internal(problem), file=sys.stderr)
         return EXIT_USER
+
+
+class _Output:
+    """Stdout; C037 where it cannot be written to, as where its device is full."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._try(lambda: self._stream.write(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        self._try(self._stream.flush)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def _try(self, act: Callable[[], T]) -> T:
+        try:
+            return act()
+        except BrokenPipeError:
+            raise
+        except OSError as problem:
+            from caladan.errors import error
+
+            _no_more_output()
+            reason = problem.strerror or str(problem)
+            raise error("C037", f"cannot write to stdout: {reason}") from None
+
+
+@contextmanager
+def _whole_output() -> Generator[None]:
+    """See that stdout takes all that is written to it."""
+    stream = sys.stdout
+    sys.stdout = cast("TextIO", _Output(stream))
+    try:
+        yield
+    finally:
+        sys.stdout = stream
+
+
+def _no_more_output() -> None:
+    """Send what is left for stdout nowhere; Python would complain about it again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _exit_quickly() -> None:

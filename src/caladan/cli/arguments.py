@@ -80,6 +80,19 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
         "--facts", metavar="DIR", help="a folder with a file for each relation: NAME.csv and so on"
     )
     parser.add_argument(
+        "--header", action=argparse.BooleanOptionalAction,
+        help="whether csv and tsv files begin with the names of their columns; if not given, a "
+        "first line that is exactly the declared names does",
+    )  # fmt: skip
+    parser.add_argument(
+        "--header-of", action="append", default=[], metavar="NAME",
+        help="the files of this relation have a header",
+    )  # fmt: skip
+    parser.add_argument(
+        "--no-header-of", action="append", default=[], metavar="NAME",
+        help="the files of this relation have none",
+    )  # fmt: skip
+    parser.add_argument(
         "--param", action="append", default=[], type=_pair, metavar="K=V",
         help="the value of a parameter; put text that looks like a number in quotes",
     )  # fmt: skip

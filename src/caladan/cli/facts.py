@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from caladan.data.source import FORMATS, suffix
-from caladan.errors import Place, error
+from caladan.errors import Place, did_you_mean, error
 from caladan.link import defined, mentioned
 from caladan.program import Program, Value
 from caladan.session import Session
@@ -20,13 +20,21 @@ if TYPE_CHECKING:
 
 def add_data(db: Session, program: Program | Script, arguments: argparse.Namespace) -> None:
     """Give the session the data that the arguments name."""
-    named: dict[str, str] = dict(arguments.data)
-    for name, path in named.items():
-        db.add(name, path)
+    given: dict[str, str | Path] = dict(arguments.data)
     if arguments.facts is not None:
         for name, path in _files(program, Path(arguments.facts)):
-            if name not in named:
-                db.add(name, path)
+            given.setdefault(name, path)
+    headers = dict.fromkeys(arguments.header_of, True) | dict.fromkeys(
+        arguments.no_header_of, False
+    )
+    for name in headers:
+        if name not in given:
+            raise error(
+                "C050", f"no data is given for `{name}`, so it has no header",
+                help=did_you_mean(name, given),
+            )  # fmt: skip
+    for name, path in given.items():
+        db.add(name, path, header=headers.get(name, arguments.header))
 
 
 def parameters(arguments: argparse.Namespace) -> dict[str, Value]:

@@ -24,6 +24,7 @@ from caladan.data.problems import (
     BadRow,
     cannot_read,
     check_name,
+    like_a_header,
     only_spark,
     reading,
     report,
@@ -91,6 +92,7 @@ def _from_files(relation: str, source: Source) -> tuple[Column, ...]:
             rows = text.rows(relation, str(path), raw, source, bad)
             first = [[f.text for f in fields] for _, _, fields in islice(rows, ROWS)]
             if first:
+                _check_header(relation, str(path), first, source.header)
                 return _from_text(first, source.header)
         else:
             items = json_rows.rows(relation, str(path), raw, bad)
@@ -114,6 +116,18 @@ def _measured(item: object) -> object:
     if isinstance(item, Decimal):
         return 1 << 64 if item.as_tuple().exponent == 0 else 1.5
     return item
+
+
+def _check_header(relation: str, path: str, rows: list[list[str]], header: bool | None) -> None:
+    """C035 where only the first line is text over a column of numbers, and nobody said why."""
+    first, others = rows[0], rows[1:]
+    if header is not None or not others or not all(any(map(str.isalpha, f)) for f in first):
+        return
+    alike = [row for row in others if len(row) == len(first)]
+    for i, field in enumerate(first):
+        kind = _text_type([row[i] for row in alike])
+        if kind is not Type.STRING and not _parses(field, kind):
+            raise like_a_header(relation, path, 1, first)
 
 
 def _from_text(rows: list[list[str]], header: bool | None) -> tuple[Column, ...]:

@@ -29,6 +29,9 @@ _HASHABLE: Final = (
     "columns of objects hold what can be hashed: a tuple in place of a list, a frozenset in place "
     "of a set"
 )
+MAYBE_HEADER: Final = (
+    "is the first line a header? `--header` says so on the command line, header=True in Python"
+)
 _DELIMITERS: Final = {"\t": r"\t", ",": ",", ";": ";", "|": "|", " ": " "}
 
 
@@ -168,6 +171,17 @@ def reading(relation: str, path: Path, format: str | None) -> Generator[None]:
         reason = problem.strerror if isinstance(problem, OSError) else None
         what = reason or f"not a readable {path.suffix[1:] or format} file"
         raise cannot_read(relation, str(path), what) from None
+
+
+def like_a_header(relation: str, path: str, line: int, names: Sequence[str]) -> CaladanError:
+    """C035: a first line that may be data, but reads like the names of columns."""
+    return error(
+        "C035",
+        f"the first line, {', '.join(names)}, reads like a header (data of {relation})",
+        Place(path, line),
+        help="say what it is: `--header` or `--no-header` on the command line, header=True or "
+        "header=False in Python",
+    )
 
 
 def several_kinds(relation: str, path: str, kinds: Sequence[str]) -> CaladanError:

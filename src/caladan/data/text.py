@@ -12,7 +12,7 @@ with LF, CR LF or CR; empty lines are skipped.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,9 +20,17 @@ from pyarrow import csv
 
 from caladan.data import utf8
 from caladan.data.convert import assemble
-from caladan.data.problems import BadRow, bad_value, cannot_read, wrong_width
+from caladan.data.problems import (
+    MAYBE_HEADER,
+    BadRow,
+    bad_value,
+    cannot_read,
+    like_a_header,
+    wrong_width,
+)
 from caladan.data.schema import ARROW, empty_table, is_finite, match_columns
 from caladan.data.source import Source
+from caladan.errors import CaladanError
 from caladan.program import Column, Type, Value
 from caladan.values import parse
 
@@ -39,11 +47,15 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the columns of one file lie: how wide its rows are, and where each column is."""
+    """How the columns of one file lie: how wide its rows are, and where each column is.
+
+    `header` is the text of the header line, if there is one, which takes so many lines.
+    """
 
     width: int
     places: tuple[int, ...]
-    header_lines: int
+    header_lines: int = 0
+    header: str | None = None
 
 
 def read(
@@ -55,16 +67,16 @@ def read(
     bad: list[BadRow],
 ) -> pa.Table:
     """The rows of one file that fit the columns; the others are noted in `bad`."""
-    layout = _layout(relation, file, raw, source, columns)
-    raw, line = utf8.after(raw, layout.header_lines), layout.header_lines + 1
-    table = _read_at_once(raw, source, columns, layout)
+    found = layout(relation, file, raw, source, columns)
+    raw, line = utf8.after(raw, found.header_lines), found.header_lines + 1
+    table = _read_at_once(raw, source, columns, found)
     if table is not None:
         return table
     tables: list[pa.Table] = [empty_table(columns)]
     for first, block in _blocks(raw, line, source):
-        table = _read_at_once(block, source, columns, layout)
+        table = _read_at_once(block, source, columns, found)
         if table is None:
-            table = _read_exactly(relation, file, first, block, source, columns, layout, bad)
+            table = _read_exactly(relation, file, first, block, source, columns, found, bad)
         tables.append(table)
     return pa.concat_tables(tables)
 
@@ -91,23 +103,51 @@ def rows(
         raise cannot_read(relation, file, reason)
 
 
-def _layout(
-    relation: str, file: str, raw: bytes, source: Source, columns: Sequence[Column]
+def layout(
+    relation: str,
+    file: str,
+    start: bytes,
+    source: Source,
+    columns: Sequence[Column],
+    *,
+    is_whole: bool = True,
 ) -> Layout:
-    straight = Layout(len(columns), tuple(range(len(columns))), header_lines=0)
+    """How a file that starts so is laid out; where that is not the whole file, quotes may be open.
+
+    Unless somebody said whether there is a header, a first line that is exactly the column names is
+    one, and one that comes close to them is an error: nobody can tell whether it is data.
+    """
+    straight = Layout(len(columns), tuple(range(len(columns))))
     if source.header is False:
         return straight
     unreadable: list[BadRow] = []
-    first = next(rows(relation, file, raw, source, unreadable), None)
+    try:
+        first = next(rows(relation, file, start, source, unreadable), None)
+    except CaladanError:
+        if is_whole:
+            raise
+        return straight
     if first is None or unreadable:
         return straight
     line, text, fields = first
     lines = line + utf8.count_lines(text.encode())
+    names = [field.text for field in fields]
     if source.header:
-        names = [field.text.strip() for field in fields]
-        return Layout(len(names), match_columns(relation, file, names, columns), lines)
-    is_header = [field.text for field in fields] == [column.name for column in columns]
-    return Layout(len(columns), straight.places, lines if is_header else 0)
+        names = [name.strip() for name in names]
+        return Layout(len(names), match_columns(relation, file, names, columns), lines, text)
+    declared = [column.name for column in columns]
+    if names == declared:
+        return Layout(straight.width, straight.places, lines, text)
+    folded = sorted(map(_folded, names))
+    # Letters alone, `a,b` for columns A and B, are more likely nodes of a graph.
+    if folded == sorted(map(_folded, declared)) and any(len(name) > 1 for name in folded):
+        raise like_a_header(relation, file, line, names)
+    return straight
+
+
+def _folded(name: str) -> str:
+    """A name as people read it: without blanks, quotes and a byte order mark around it."""
+    return name.strip(" \t\ufeff\"'`").lower()
 
 
 def _read_at_once(
@@ -188,11 +228,15 @@ def _read_exactly(
 ) -> pa.Table:
     """Rows one by one, with every bad one noted; slow, and exact about places."""
     good: list[list[Value]] = [[] for _ in columns]
+    is_first = first == 1 and source.header is None
     for line, text, fields in rows(relation, file, raw, source, bad, first):
         row = _values(relation, file, line, text, fields, source, columns, layout)
         if isinstance(row, BadRow):
-            bad.append(row)
+            is_text = row.code == "C032" and any(c.isalpha() for c in row.text)
+            bad.append(replace(row, help=MAYBE_HEADER) if is_first and is_text else row)
+            is_first = False
             continue
+        is_first = False
         for values, value in zip(good, row, strict=True):
             values.append(value)
     return assemble(relation, columns, good, bad, file=file)

@@ -7,54 +7,18 @@ field goes on in the next line, is for the closer look to find.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from caladan.data import text
-from caladan.data.problems import BadRow
-from caladan.data.schema import match_columns
 from caladan.data.source import Source
+from caladan.data.text import Layout
 from caladan.engines.spark.checked import CheckedRows
 from caladan.engines.spark.fields import from_text
-from caladan.errors import CaladanError
 from caladan.program import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn, DataFrame
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How wide rows are, where each column is, and the header line of each file, if it has one."""
-
-    width: int
-    places: tuple[int, ...]
-    header: str | None
-
-
-def layout(
-    relation: str, file: str, start: bytes, source: Source, columns: Sequence[Column]
-) -> Layout:
-    """How a file that starts so is laid out."""
-    straight = Layout(len(columns), tuple(range(len(columns))), None)
-    if source.header is False:
-        return straight
-    unreadable: list[BadRow] = []
-    try:
-        first = next(text.rows(relation, file, start, source, unreadable), None)
-    except CaladanError:  # a quote that is not closed: the closer look will tell
-        return straight
-    if first is None or unreadable:
-        return straight
-    _, line, fields = first
-    names = [field.text for field in fields]
-    if source.header:
-        names = [name.strip() for name in names]
-        return Layout(len(names), match_columns(relation, file, names, columns), line)
-    is_header = names == [column.name for column in columns]
-    return Layout(straight.width, straight.places, line) if is_header else straight
 
 
 def parsed(

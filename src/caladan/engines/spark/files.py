@@ -19,7 +19,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, functions as sf
 
-from caladan.data import load as in_process, utf8
+from caladan.data import load as in_process, text, utf8
 from caladan.data.schema import match_columns
 from caladan.data.source import Source, compression, files as local_files
 from caladan.engines.spark import delimited, objects, remote
@@ -160,11 +160,13 @@ class _Reader:
             parts.append(delimited.parsed(lines, self.source, self.columns, layout))
         return parts
 
-    def _layouts(self, starts: Mapping[str, bytes]) -> dict[delimited.Layout, list[str]]:
+    def _layouts(self, starts: Mapping[str, bytes]) -> dict[text.Layout, list[str]]:
         """Files by how they are laid out."""
-        found: dict[delimited.Layout, list[str]] = {}
+        found: dict[text.Layout, list[str]] = {}
         for path, start in starts.items():
-            layout = delimited.layout(self.relation, path, start, self.source, self.columns)
+            layout = text.layout(
+                self.relation, path, start, self.source, self.columns, is_whole=False
+            )
             found.setdefault(layout, []).append(path)
         return found
 
