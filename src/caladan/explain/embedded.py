@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from caladan import thresholds
 from caladan.analysis.core import CoreAtom, CoreRule
 from caladan.engines.embedded.access import (
     Access,
@@ -25,7 +26,6 @@ from caladan.engines.embedded.forecast import (
     RuleForecast,
     forecast,
 )
-from caladan.engines.embedded.tiny import PATIENCE, SMALL
 from caladan.explain.delta import facts_lines, rule_line
 from caladan.explain.terms import commas, comparison, expression, expressions
 from caladan.pipeline import Compiled
@@ -35,14 +35,19 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-_TINY = (
-    f"Rounds go over whole columns; after {PATIENCE} in a row with fewer than {SMALL:,} new\n"
-    "facts, one fact at a time, if the rules are made of what that machine knows."
-)
 _SAMPLES = (
     "Where a rule has several plans, a sample of its solutions decides: the atom with the fewest\n"
     "facts to a solution comes next. The first one is taken if nothing speaks for another."
 )
+
+
+def _small_rounds() -> str:
+    chosen = thresholds.now
+    return (
+        f"Rounds go over whole columns; after {chosen.small_rounds} in a row with fewer than "
+        f"{chosen.small:,} new\n"
+        "facts, one fact at a time, if the rules are made of what that machine knows."
+    )
 
 
 def embedded(compiled: Compiled, given: Mapping[str, pa.Table] | None = None) -> str:
@@ -53,7 +58,7 @@ def embedded(compiled: Compiled, given: Mapping[str, pa.Table] | None = None) ->
     if any(_may_vary(rule) for each in found.cliques for rule in each.everything):
         notes.append(_SAMPLES)
     if any(c.clique.is_recursive and _goes_round(c) for c in found.cliques):
-        notes.append(_TINY)
+        notes.append(_small_rounds())
     wanted = commas(_arrangements(found))
     return "\n\n".join([*blocks, *notes, f"Arrangements: {wanted or 'none'}"])
 
