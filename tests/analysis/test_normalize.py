@@ -1,5 +1,7 @@
 """Core form: what the rest of the compiler never has to think about again."""
 
+import time
+
 import pytest
 from tests.analysis.support import compiled, refused, rule_text
 
@@ -86,3 +88,16 @@ t.dl:1:53: error[C020]: no value was given for the parameter `lwo` (given: `low`
     |                                                     ^^^^^
   help: did you mean `low`?"""
     )
+
+
+def test_many_choices_are_counted_before_they_are_made() -> None:
+    """Twenty compile at once where they only compare, and are refused at once where they do not."""
+    tests = ", ".join(f"if(A > {i} then B > {i} else B < {i})" for i in range(20))
+    started = time.perf_counter()
+    assert len(compiled(f"database({{e(A: integer, B: integer)}}). p(A) <- e(A, B), {tests}.")
+               .checked.rules) == 1  # fmt: skip
+    reads = ", ".join(f"if(A > {i} then e(B, {i}) else e({i}, B))" for i in range(60))
+    assert "some 10^18 ways" in refused(
+        f"database({{e(A: integer, B: integer)}}). p(A) <- e(A, B), {reads}."
+    )
+    assert time.perf_counter() - started < 5

@@ -64,6 +64,7 @@ CASES = (
     Case("query on nothing", "C021", ARC + "query ark(A, B)."),
     Case("limit in a variable", "C022", ARC + "p(A) <- arc(A, B), limit(B)."),
     Case("goal with arithmetic", "C023", ARC + "query arc(A + 1, B)."),
+    Case("too many ways", "C024", ARC + "p(A) <- arc(A, B),\n  " + ",\n  ".join(f"if(A > {i} then arc(B, {i}) else ~arc({i}, B))" for i in range(20)) + ".\nquery p(A)."),
     # data
     Case("missing file", "C030", TC, arguments=_DATA, every_engine=True),
     Case("too few columns", "C031", TC, _arc("1,2\n3\n4,5\n"), _DATA, every_engine=True),

@@ -3,19 +3,22 @@
 `normalize(program)` numbers the rules and, for each:
 
 - splits `if` literals: one core rule for each way through them. Two branches that each bind the
-  same variable stay one rule, as a conditional expression;
+  same variable stay one rule, as a conditional expression. Ways are counted before they are made:
+  where they are more than a few, an `if` that only compares stays one rule too, as a test; where
+  they are too many, that is C024;
 - names the `_` of positive atoms apart, and moves expressions out of atoms into equalities;
 - takes aggregates out of head expressions (`sum<C> / count<_>`), and away from sort and limit: an
   internal relation aggregates, and a second rule computes, sorts or cuts.
 
-Reports C015 (aggregates), C022 (sort and limit), C013 for a `_` that has no meaning.
+Reports C015 (aggregates), C022 (sort and limit), C024 (`if`), C013 for a `_` that has no meaning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import Final
 
 from caladan.analysis.core import CoreAtom, CoreRule, Term
 from caladan.analysis.rewrite import replace_in
@@ -42,6 +45,12 @@ from caladan.program import (
 
 _WITNESSED = ("msum", "mcount")
 
+_FEW_WAYS: Final = 16
+"""Ways through the `if` literals of a rule that are worth a rule each: plain joins are quickest."""
+
+_MOST_WAYS: Final = 256
+"""More of them would take longer to compile than anyone waits for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Normal:
@@ -63,7 +72,7 @@ def normalize(
         if not rule.body and rule.limit is None and not rule.order:
             rules.append(_fact(number, rule, found))
             continue
-        for alternative in _split(rule):
+        for alternative in _split(rule, found):
             core = _core(number, alternative, found)
             rules.extend(_separate(core, rule, names, found))
     return Normal(tuple(rules), frozenset(names.made))
@@ -102,9 +111,75 @@ def _fact(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
 # ── `if` literals ────────────────────────────────────────────────────────────────────────────────
 
 
-def _split(rule: Rule) -> list[Rule]:
+def _split(rule: Rule, found: Diagnostics) -> list[Rule]:
     """One rule for each way through the `if` literals of the body."""
-    return [replace(rule, body=tuple(body)) for body in _ways(rule.body)]
+    body = rule.body
+    if _count(body) > _FEW_WAYS:
+        bound = {
+            v.name
+            for literal in body
+            if isinstance(literal, Atom) and not literal.negated
+            for v in variables(literal)
+        }
+        body = tuple(_as_test(each, bound) for each in body)
+    if (ways := _count(body)) > _MOST_WAYS:
+        first = next(each for each in body if isinstance(each, Choice))
+        amount = f"{ways:,}" if ways < 10**9 else f"some 10^{len(str(ways)) - 1}"
+        found.add(
+            "C024",
+            f"there are {amount} ways through the `if`s of this rule, more than {_MOST_WAYS}",
+            first.span or rule.span,
+            help="give some of them a relation of their own: rules with an `if` each, which this "
+            "rule then joins",
+        )
+        return []
+    return [replace(rule, body=tuple(way)) for way in _ways(body)]
+
+
+def _count(body: Iterable[Literal]) -> int:
+    """How many ways lead through a body, without going any of them."""
+    ways = 1
+    for literal in body:
+        if isinstance(literal, Choice) and _as_equality(literal) is None:
+            ways *= _count(literal.then) + len(literal.condition) * _count(literal.otherwise)
+    return ways
+
+
+def _as_test(literal: Literal, bound: Set[str]) -> Literal:
+    """An `if` that only compares what is known as one comparison: `if(c then t else e) = 1`."""
+    if not isinstance(literal, Choice) or _as_equality(literal) is not None:
+        return literal
+    value = _tested(literal, bound)
+    if value is None:
+        return literal
+    return Comparison("=", value, Constant(1, literal.span), literal.span)
+
+
+def _tested(choice: Choice, bound: Set[str]) -> Expression | None:
+    """1 or 0, as the branch that is taken holds or does not; None if one has more than tests."""
+    if any(v.name not in bound for v in variables(choice)):
+        return None
+    then, otherwise = (_all_hold(each, bound) for each in (choice.then, choice.otherwise))
+    if then is None or otherwise is None:
+        return None
+    return Conditional(choice.condition, then, otherwise, choice.span)
+
+
+def _all_hold(body: Iterable[Literal], bound: Set[str]) -> Expression | None:
+    """1 or 0, as all literals of a branch hold or one does not."""
+    tests: list[Comparison] = []
+    for literal in body:
+        match literal:
+            case Comparison():
+                tests.append(literal)
+            case Choice():
+                value = _tested(literal, bound)
+                if value is None:
+                    return None
+                tests.append(Comparison("=", value, Constant(1), literal.span))
+            case Atom():
+                return None
+    return Conditional(tuple(tests), Constant(1), Constant(0)) if tests else Constant(1)
 
 
 def _ways(body: Iterable[Literal]) -> list[list[Literal]]:
