@@ -5,10 +5,11 @@
     make fuzz MINUTES=60 ARGS="--spark"             now and then on Spark too, strategy by strategy
 
 A case is a program with its facts (tests/strategies), thresholds, a number of threads and a grade
-of search. The reference engine says what must come out; where facts are too many for it, the
-embedded engine itself with its plainest thresholds. Facts are looked at wherever some are added
-(CALADAN_CHECK). A case that fails is made smaller, and written as a folder that tests/programs can
-take as it is: program, facts, what must come out, and in `[replay]` of meta.toml what made it fail.
+of search; one in six goes through the tasks of *meshed*, side by side in this process. The
+reference engine says what must come out; where facts are too many for it, the embedded engine with
+its plainest thresholds. Facts are looked at wherever some are added (CALADAN_CHECK). A case that
+fails is made smaller, and written as a folder that tests/programs can take as it is: program,
+facts, what must come out, and in `[replay]` of meta.toml what made it fail.
 Ends with 1 if there was one.
 """
 
@@ -20,6 +21,7 @@ import time
 import traceback
 import warnings
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -29,6 +31,7 @@ os.environ.setdefault("CALADAN_CHECK", "1")  # before the package is loaded
 
 from hypothesis import HealthCheck, Phase, given, reject, seed, settings, strategies as st
 from tests.programs.compare import difference
+from tests.spark.mesh.engine import SPLITTING, PartsEngine
 from tests.strategies.random_programs import Facts, random_programs
 from tests.strategies.random_thresholds import NEVER, random_thresholds
 from tests.strategies.recursions import recursions
@@ -37,6 +40,7 @@ import caladan
 from caladan import thresholds
 from caladan.language.deals import unparse
 from caladan.search.grades import GRADES
+from caladan.session import Session
 from caladan.thresholds import Thresholds
 from caladan.values import written
 
@@ -61,12 +65,15 @@ class Case:
     threads: int = 2
     search: str | None = None
     strategy: str | None = None
+    tasks: int | None = None
+    splitting: str | None = None
     large: bool = False
 
     @property
     def asked(self) -> dict[str, Any]:
         """What is not as it always is, as meta.toml has it."""
-        known = {"threads": self.threads, "search": self.search, "strategy": self.strategy}
+        names = ("threads", "search", "strategy", "tasks", "splitting")
+        known = {name: getattr(self, name) for name in names}
         return {name: value for name, value in known.items() if value is not None}
 
 
@@ -95,15 +102,22 @@ def cases(draw: st.DrawFn) -> Case:
     threads = draw(st.sampled_from([1, 2]))
     search = draw(st.sampled_from([None, None, *GRADES]))
     chosen = draw(random_thresholds())
-    return Case(text, facts, chosen, threads, search, large=kind == "large")
+    case = Case(text, facts, chosen, threads, search, large=kind == "large")
+    if draw(st.integers(0, 5)):
+        return case
+    splitting = draw(st.sampled_from(sorted(SPLITTING)))
+    return replace(case, search=None, tasks=draw(st.sampled_from([2, 3])), splitting=splitting)
 
 
 # ── Running ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def answered(engine: Any, case: Case, seconds: float) -> Answered:
-    """What an engine answers."""
-    db = caladan.connect(engine)
+    """What an engine answers; with tasks, what parts of *meshed* do that meet in this process."""
+    if case.tasks is not None and case.splitting is not None and engine == "embedded":
+        db = Session(PartsEngine(case.tasks, splitting=SPLITTING[case.splitting]))
+    else:
+        db = caladan.connect(engine)
     for name, rows in case.facts.items():
         db.add(name, rows)
     options: dict[str, Any] = {"timeout": seconds}
@@ -121,7 +135,9 @@ def wanted(case: Case) -> Answered:
     """What must come out; a case that takes too long to say is let go."""
     try:
         if case.large:
-            return answered("embedded", replace(case, chosen=PLAIN, search=None), PATIENCE)
+            return answered(
+                "embedded", replace(case, chosen=PLAIN, search=None, tasks=None), PATIENCE
+            )
         return answered("reference", case, REFERENCE)
     except caladan.CaladanError:
         reject()
@@ -256,11 +272,8 @@ def fuzz(minutes: float, out: Path, number: int, *, spark: bool, most: int) -> i
         state.some(cases(), "embedded", random, AT_ONCE)
         if session is not None:
             strategy = random.choice(STRATEGIES)
-            on_spark = (
-                cases()
-                .filter(lambda case: not case.large)
-                .map(lambda case, strategy=strategy: replace(case, chosen=tasks, strategy=strategy))
-            )
+            there = partial(replace, chosen=tasks, strategy=strategy, tasks=None)
+            on_spark = cases().filter(lambda case: not case.large).map(there)
             state.some(on_spark, session, random, FEW)
         say(f"{state.cases:,} cases, {state.failures} failed")
     return state.failures

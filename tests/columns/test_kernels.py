@@ -214,7 +214,7 @@ def test_best(rows: list[tuple[int, int, int]], smaller: bool) -> None:
 
 
 @given(AMOUNTS, st.booleans())
-def test_sums_of_integers(rows: list[tuple[int, int, int]], larger: bool) -> None:
+def test_sums_of_integers(rows: list[tuple[int, int, int]], latest: bool) -> None:
     """128 bits: exact, with and without contributors."""
     group = np.array([g for g, _, _ in rows], np.int64)
     amounts = np.array([a for _, _, a in rows], np.int64)
@@ -224,10 +224,10 @@ def test_sums_of_integers(rows: list[tuple[int, int, int]], larger: bool) -> Non
     low, high = np.zeros(4, np.uint64), np.zeros(4, np.int64)
     who = np.array([5 * g + c for g, c, _ in rows], np.uint32)
     held, known = np.zeros(20, np.int64), np.zeros(20, np.bool_)
-    groups.place_integers(group, who, amounts, held, known, larger, low, high)
+    groups.place_integers(group, who, amounts, held, known, latest, low, high)
     places: dict[tuple[int, int], int] = {}
     for g, c, a in rows:
-        places[g, c] = max(a, places.get((g, c), a)) if larger else a
+        places[g, c] = a if latest else max(a, places.get((g, c), a))
     assert wide(low, high) == [sum(a for (e, _), a in places.items() if e == g) for g in range(4)]
 
 
@@ -235,14 +235,17 @@ def wide(low: Any, high: Any) -> list[int]:
     return [(int(h) << 64) + int(w) for w, h in zip(low, high, strict=True)]
 
 
-@given(st.lists(st.floats(-1e6, 1e6), max_size=50))
-def test_sums_of_doubles_are_rounded_once(amounts: list[float]) -> None:
+@given(st.lists(st.floats(-1e6, 1e6), max_size=50), st.booleans())
+def test_sums_of_doubles_are_rounded_once(amounts: list[float], latest: bool) -> None:
     group = np.zeros(len(amounts), np.int64)
-    total, error, plain = np.zeros((3, 1))
-    groups.add_floats(group, np.array(amounts, np.float64), total, error, plain)
+    total, error, special = np.zeros(1), np.zeros(1), np.zeros(3, np.int64)
+    groups.add_floats(group, np.array(amounts, np.float64), total, error, special)
     assert math.isclose(total[0] + error[0], math.fsum(amounts), rel_tol=1e-15, abs_tol=1e-25)
-    total, error, plain = np.zeros((3, 1))
+    total, error = np.zeros((2, 1))
     held, known = np.zeros(1), np.zeros(1, np.bool_)
     who = np.zeros(len(amounts), np.uint32)
-    groups.place_floats(group, who, np.array(amounts), held, known, True, total, error, plain)
-    assert total[0] + error[0] == max(amounts, default=0.0)
+    numbers = np.array(amounts, np.float64)
+    groups.place_floats(group, who, numbers, held, known, latest, total, error, special)
+    wanted = amounts[-1] if latest and amounts else max(amounts, default=0.0)
+    assert math.isclose(total[0] + error[0], wanted, rel_tol=1e-15, abs_tol=1e-9)
+    assert not special.any()

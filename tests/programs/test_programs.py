@@ -11,10 +11,12 @@ import pytest
 from tests.programs.answers import answered
 from tests.programs.compare import difference
 from tests.programs.corpus import Folder, folders
+from tests.spark.mesh.engine import SPLITTING, PartsEngine
 
 import caladan
 from caladan import thresholds
 from caladan.program import Relation, Type
+from caladan.session import Session
 
 ENGINES = ("embedded", "reference", "spark")
 
@@ -67,10 +69,12 @@ def test_what_once_failed(folder: Folder, request: pytest.FixtureRequest) -> Non
     """As fuzzing found it: with these thresholds, threads, grade and strategy."""
     replay = folder.replay
     strategy = replay.get("strategy")
-    engine = "embedded" if strategy is None else request.getfixturevalue("spark")
+    if "tasks" in replay:
+        db = Session(PartsEngine(replay["tasks"], splitting=SPLITTING[replay["splitting"]]))
+    else:
+        db = caladan.connect("embedded" if strategy is None else request.getfixturevalue("spark"))
     threads = {"CALADAN_THREADS": str(replay["threads"])} if "threads" in replay else {}
     with patch.dict(os.environ, threads), thresholds.using(**replay.get("thresholds", {})):
-        db = caladan.connect(engine)
         answered(db, folder, strategy=strategy, search=replay.get("search"))
 
 

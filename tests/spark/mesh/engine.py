@@ -15,6 +15,12 @@ from caladan.engines.spark.sub import program_of
 from caladan.events import Events
 from caladan.options import Options
 
+SPLITTING = {
+    "never": Splitting(0),
+    "often": Splitting(share=1e-6, least=1),  # every value that could be split is
+    "sometimes": Splitting(share=1.0, least=1),
+}
+
 
 class PartsEngine(EmbeddedEngine):
     """Evaluates delta programs with several parts in this process."""

@@ -14,7 +14,7 @@ from caladan.engines.embedded.engine import EmbeddedEngine
 from caladan.engines.embedded.tables import LoadedTable
 from caladan.engines.spark.mesh.heavy import Splitting, histogram
 from caladan.engines.spark.mesh.part import Part
-from caladan.engines.spark.mesh.placement import Copy, Heavy, RuleBody, placement
+from caladan.engines.spark.mesh.placement import Copy, Heavy, RuleBody, origins, placement
 from caladan.engines.spark.mesh.slots import AsIs, Batch
 from caladan.engines.spark.mesh.splits import field_copy
 from caladan.events import Events
@@ -135,8 +135,9 @@ def test_one_task_has_nothing_to_split() -> None:
 def test_of_one_atom_heavy_values_are_spread_and_of_the_other_everywhere() -> None:
     delta = compiled(PROGRAMS["closure"])
     (clique,) = delta.cliques
+    came_from = origins(clique.delta_rules)
     rules = [
-        RuleBody(rule.rule.number, rule.rule.head, body_of(rule, delta.relations))
+        RuleBody(came_from[id(rule)], rule.rule.head, body_of(rule, delta.relations))
         for rule in clique.delta_rules
     ]
     found = placement(rules, {"p": delta.relations["p"]}, lambda _, __: True)

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from tests.differential.running import check_same, run
 from tests.programs.answers import answered
 from tests.programs.corpus import Folder
-from tests.spark.mesh.engine import PartsEngine
+from tests.spark.mesh.engine import SPLITTING, PartsEngine
 from tests.spark.mesh.recursive import RECURSIVE
 from tests.strategies.random_programs import RandomProgram, random_programs
 
@@ -16,9 +16,7 @@ from caladan.engines.spark.mesh.heavy import Splitting
 from caladan.language.deals import unparse
 from caladan.session import Session
 
-NEVER = Splitting(0)
-OFTEN = Splitting(share=1e-6, least=1)  # every value that could be split is
-SOMETIMES = Splitting(share=1.0, least=1)
+NEVER, OFTEN, SOMETIMES = SPLITTING["never"], SPLITTING["often"], SPLITTING["sometimes"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from caladan.engines.embedded.body import body_of
-from caladan.engines.spark.mesh.placement import Copy, Placement, RuleBody, placement
+from caladan.engines.spark.mesh.placement import Copy, Placement, RuleBody, origins, placement
 from caladan.language import parse
 from caladan.pipeline import compile_program
 
@@ -15,8 +15,9 @@ def placed(rules: str) -> tuple[Placement, list[RuleBody]]:
     program = compile_program(parse(ARC + rules), {}, {}, demand=False).delta
     clique = [each for each in program.cliques if each.is_recursive][-1]
     own = {name: program.relations[name] for name in clique.relations}
+    came_from = origins(clique.delta_rules)
     bodies = [
-        RuleBody(rule.rule.number, rule.rule.head, body_of(rule, program.relations))
+        RuleBody(came_from[id(rule)], rule.rule.head, body_of(rule, program.relations))
         for rule in clique.delta_rules
     ]
     return placement(bodies, own), bodies
@@ -36,6 +37,22 @@ def test_where_nothing_stays_facts_are_spread_evenly() -> None:
     )
     assert found.owners == {"sg": Copy("sg", (0, 1))}
     assert found.others == ()
+
+
+def test_alternatives_are_placed_apart() -> None:
+    """They have the number of their rule in common, but not the variable in which atoms meet."""
+    found, rules = placed(
+        "tc(A, B) <- arc(A, B).\n"
+        "tc(A, B) <- tc(A, C), if(A < C then tc(C, B) else tc(B, A)). query tc(A, B)."
+    )
+    assert sorted(rule.rule for rule in rules) == [0, 0, 1, 1]
+    read = {
+        rule.rule: {
+            found.read(rule, scan).by for scan in rule.recursive if scan.arguments[0].name == "A"
+        }
+        for rule in rules
+    }
+    assert read == {0: {(1,)}, 1: {(0,)}}
 
 
 def test_two_atoms_meet_in_a_variable() -> None:

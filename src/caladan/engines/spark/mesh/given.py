@@ -14,7 +14,7 @@ from caladan.engines.embedded.body import body_of
 from caladan.engines.embedded.classes import Classes
 from caladan.engines.spark.mesh.fingerprint import fingerprint
 from caladan.engines.spark.mesh.heavy import HeavyValues, Inputs, Splitting, heavy_values
-from caladan.engines.spark.mesh.placement import RuleBody
+from caladan.engines.spark.mesh.placement import RuleBody, origins
 
 
 class Given:
@@ -50,8 +50,9 @@ class Given:
             if name not in self.clique.relations
         }
         self.own = {name: program.relations[name] for name in self.clique.relations}
+        came_from = origins(self.rules)
         self.recursive = [
-            RuleBody(rule.rule.number, rule.rule.head, body)
+            RuleBody(came_from[id(rule)], rule.rule.head, body)
             for rule, body in self.bodies
             if rule.seed is not None
         ]

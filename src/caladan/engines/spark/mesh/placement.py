@@ -30,6 +30,7 @@ from math import prod
 from typing import Final, TypeAlias
 
 from caladan.analysis.core import RelationInfo, Term
+from caladan.delta.program import DeltaRule
 from caladan.engines.embedded.body import Body
 from caladan.operators.tree import Scan, Version
 from caladan.program import Variable
@@ -68,7 +69,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class RuleBody:
-    """The head and the body of a delta rule; `rule` is the number of the rule it came from."""
+    """The head and the body of a delta rule; `rule` is which rule it came from (`origins`)."""
 
     rule: int
     head: str
@@ -80,11 +81,20 @@ class RuleBody:
         return tuple(scan for scan in self.body.atoms if scan.version is not Version.FULL)
 
 
+def origins(rules: Iterable[DeltaRule]) -> dict[int, int]:
+    """By the id of a delta rule, which rule it came from, counted from 0.
+
+    That is not the rule's number, which the alternatives of an `if` have in common.
+    """
+    known: dict[int, int] = {}
+    return {id(rule): known.setdefault(id(rule.rule), len(known)) for rule in rules}
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
     """The owner copy of every relation, the copies there are besides, and which copy is read.
 
-    `reads` is by rule number and recursive atom, where that is not the owner copy.
+    `reads` is by rule and recursive atom, where that is not the owner copy.
     """
 
     owners: Mapping[str, Copy]
@@ -126,7 +136,7 @@ def placement(
 def meetings(
     rules: Sequence[RuleBody], relations: Mapping[str, RelationInfo]
 ) -> dict[int, str | None]:
-    """The variables in which rules with several recursive atoms meet, by rule number."""
+    """The variables in which rules with several recursive atoms meet, by rule."""
     several = (rule for rule in rules if len(rule.recursive) > 1)
     return {rule.rule: _meeting(rule, relations) for rule in several}
 

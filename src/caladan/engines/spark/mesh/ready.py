@@ -22,7 +22,7 @@ from caladan.engines.embedded.walk import Sink
 from caladan.engines.embedded.widened import widened_relation
 from caladan.engines.spark.mesh.heavy import Fan, HeavyValues
 from caladan.engines.spark.mesh.members import Member
-from caladan.engines.spark.mesh.placement import Copy, Placement, RuleBody
+from caladan.engines.spark.mesh.placement import Copy, Placement, RuleBody, origins
 from caladan.engines.spark.mesh.shares import committed, parted, share, shared_atom
 from caladan.operators.tree import Scan, Version
 
@@ -69,13 +69,14 @@ class Rules:
         self._relations = relations
         self._classes = classes
         self._numbers = {id(rule): number for number, rule in enumerate(rules)}
+        self._origins = origins(rules)
         self._base, self._members, self._placement = base, members, placement
         self._heavy, self._fans = heavy, fans
         self._me, self._tasks = me, tasks
 
     def recursive(self, rule: DeltaRule, body: Body) -> Iterator[Ready]:
         """A delta rule, over the copies that it reads; once more for facts that fan out."""
-        fan = self._fans.get(rule.rule.number)
+        fan = self._fans.get(self._origins[id(rule)])
         if fan is None:
             yield self._over(rule, body, {}, None)
             return
@@ -96,7 +97,7 @@ class Rules:
         seeded: Copy | None,
     ) -> Ready:
         """A delta rule that reads other relations instead of some atoms, seeded by some copy."""
-        known = RuleBody(rule.rule.number, rule.rule.head, body)
+        known = RuleBody(self._origins[id(rule)], rule.rule.head, body)
         relations: dict[str, StoredRelation] = {}
         atoms: list[Scan] = []
         seed: StoredRelation | None = None
