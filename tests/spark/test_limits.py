@@ -98,3 +98,18 @@ def test_reading_data_is_part_of_the_time(
     monkeypatch.undo()
     db.add("slow", [(1,)])
     assert db.run(one).answer.rows() == [(2,)]
+
+
+@pytest.mark.parametrize("strategy", ["single", "pivoted", "meshed", "frame"])
+@pytest.mark.parametrize("type", ["integer", "double"])
+def test_sums_that_never_settle(spark: SparkSession, strategy: str, type: str) -> None:
+    number = int if type == "integer" else float
+    db = caladan.connect(spark)
+    db.add("bom", [(1, 2, number(1)), (2, 1, number(1)), (3, 1, number(2))])
+    program = f"""database({{bom(P: integer, S: integer, Q: {type})}}).
+    total(K, P, msum<Q>) <- bom(P, _, Q), K = 1.
+    total(K, P, msum<C>) <- bom(P, S, Q), total(K, S, D), C = Q * D. query total(K, P, C)."""
+    with pytest.raises(Stopped, match=r"C042.*`total` never settle: rule 2") as stopped:
+        db.run(program, strategy=strategy)
+    assert stopped.value.exit_code == 3
+    assert stopped.value.result["total"].count() == 3

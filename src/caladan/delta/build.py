@@ -13,6 +13,7 @@ from caladan.analysis.core import Clique, CoreRule, RelationInfo
 from caladan.delta.contributors import contributors
 from caladan.delta.pivot import pivot
 from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
+from caladan.delta.totals import totals
 from caladan.operators.build import OperatorProgram, rule_plan
 from caladan.operators.tree import Version
 
@@ -36,6 +37,7 @@ def _clique(clique: Clique, relations: Mapping[str, RelationInfo]) -> DeltaCliqu
             if atom.relation in clique.relations
         ),
         pivot(clique, relations),
+        totals(clique, relations),
     )
 
 

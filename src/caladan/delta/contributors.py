@@ -67,6 +67,18 @@ def contributors(
     return tuple(keys), tuple(places)
 
 
+def changing_witness(clique: Clique, relations: Mapping[str, RelationInfo]) -> bool:
+    """Whether the recursion changes what some witness counts with."""
+    return any(
+        isinstance(argument, Aggregate)
+        and argument.function in _SUMMED
+        and len(argument.terms) > 1
+        and _changes(rule, column, clique, relations)
+        for rule in clique.recursive_rules
+        for column, argument in enumerate(rule.arguments)
+    )
+
+
 def _falls(
     head: str, column: int, terms: int, clique: Clique, relations: Mapping[str, RelationInfo]
 ) -> bool:

@@ -73,11 +73,25 @@ class DeltaRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Totals:
+    """The sums of a clique: how many a fact has at most, and how surely growth can be told.
+
+    They are linear if every amount is a multiple of one sum plus something that does not change,
+    and exact if besides they are whole numbers that simply add up.
+    """
+
+    width: int
+    is_linear: bool
+    is_exact: bool
+
+
+@dataclass(frozen=True, slots=True)
 class DeltaClique:
     """The relations of a clique with the rules that derive them.
 
-    `pivot` gives, for a clique that can be evaluated in independent parts, the column of each
-    relation that every recursive rule carries unchanged from its one recursive atom to its head.
+    `totals` is about sums in recursion, where there are some. `pivot` gives, for a clique that can
+    be evaluated in independent parts, the column of each relation that every recursive rule carries
+    unchanged from its one recursive atom to its head.
     """
 
     relations: tuple[str, ...]
@@ -86,6 +100,7 @@ class DeltaClique:
     exit_rules: tuple[DeltaRule, ...]
     delta_rules: tuple[DeltaRule, ...]
     pivot: Mapping[str, int] | None = None
+    totals: Totals | None = None
 
 
 @dataclass(frozen=True, slots=True)

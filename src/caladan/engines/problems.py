@@ -12,6 +12,8 @@ from typing import Final, Literal, TypeAlias
 
 from caladan.analysis.core import CoreRule
 from caladan.errors import Diagnostic
+from caladan.program import Value
+from caladan.values import quoted
 
 LimitName: TypeAlias = Literal["max_rounds", "max_facts", "timeout", "memory"]
 
@@ -34,8 +36,16 @@ def division_by_zero(rule: CoreRule) -> Diagnostic:
     )
 
 
-def overflow(rule: CoreRule) -> Diagnostic:
-    """C041: a whole number left the range of 64 bits, in arithmetic or in a sum."""
+def overflow(rule: CoreRule, *, double: bool = False) -> Diagnostic:
+    """C041: a number too large, in arithmetic or in a sum: for 64 bits, or for a double."""
+    if double:
+        return Diagnostic(
+            "C041",
+            f"a number too large for a double in rule {rule.number}, which derives `{rule.head}`",
+            rule.span,
+            help="doubles go up to about 1.8e308; infinity comes from data alone, "
+            "arithmetic with other numbers never makes it",
+        )
     return Diagnostic(
         "C041",
         f"a whole number of more than 64 bits in rule {rule.number}, which derives `{rule.head}`",
@@ -55,6 +65,19 @@ def limit(name: LimitName, bound: float, relations: Sequence[str]) -> Diagnostic
         reached,
         help=f"what was derived so far can be read; raise `{name}` to go on, "
         "or look for a rule that keeps making new values",
+    )
+
+
+def growing(rule: CoreRule, row: Sequence[Value], rounds: int) -> Diagnostic:
+    """C042: sums of a recursion that never settle; `row` is one of the facts that change."""
+    fact = f"{rule.head}({', '.join(map(quoted, row))})"
+    return Diagnostic(
+        "C042",
+        f"the sums of `{rule.head}` never settle: rule {rule.number} adds them up along a cycle, "
+        f"and {fact} is one that still changes after {rounds} rounds without a new fact",
+        rule.span,
+        help="what was derived so far can be read; look for facts that lead back to themselves, "
+        "such as a part that contains itself",
     )
 
 

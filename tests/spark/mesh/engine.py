@@ -12,6 +12,7 @@ from caladan.engines.interface import Table
 from caladan.engines.spark.mesh.heavy import Splitting
 from caladan.engines.spark.mesh.part import Part
 from caladan.engines.spark.sub import program_of
+from caladan.errors import CaladanError
 from caladan.events import Events
 from caladan.options import Options
 
@@ -55,6 +56,15 @@ class PartsEngine(EmbeddedEngine):
 
     def parts(self, program: DeltaProgram, given: Mapping[str, pa.Table]) -> list[Part]:
         """The parts of a recursive clique after their last round."""
-        parts, _ = run_parts(program, given, self.tasks, local=self.local, splitting=self.splitting)
+        parts, endings = run_parts(
+            program, given, self.tasks, local=self.local, splitting=self.splitting
+        )
+        for part, ending in zip(parts, endings, strict=True):
+            if ending.failure is not None:
+                raise ending.failure
+            told = part.never_settling(ending.growth) if ending.reached == "growing" else None
+            if told is not None:
+                raise CaladanError(told)
+        assert all(ending.reached is None for ending in endings)
         self.heavy += parts[0].heavy
         return parts

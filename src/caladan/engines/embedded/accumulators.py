@@ -22,7 +22,7 @@ from caladan.columns.kernels import groups as kernels
 from caladan.columns.layout import Counts, Mask, Words
 from caladan.columns.ranks import Kind, Ranks, float_ranks
 from caladan.delta.program import Contributors
-from caladan.engines.embedded.arithmetic import Overflow, Values
+from caladan.engines.embedded.arithmetic import Infinite, Overflow, Values
 from caladan.program import AggregateFunction
 
 SMALLEST: Final = ("min", "mmin")
@@ -268,7 +268,7 @@ class FloatSum:
         with np.errstate(all="ignore"):
             sums = self._total[groups] + self._error[groups]
         if not np.all(np.isfinite(sums)):
-            raise Overflow
+            raise Infinite
         special = self._special[3 * groups[:, None] + np.arange(3)] > 0
         if special.any():
             nan, plus, minus = special.T

@@ -1,7 +1,8 @@
 """Arithmetic over columns of values.
 
 Integers are computed with 64 bits, and checked: what leaves them raises `Overflow`, a division by
-zero `DivisionByZero`.
+zero `DivisionByZero`. Doubles are checked as well: an infinity that comes of numbers that are none
+raises `Infinite`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ class DivisionByZero(ArithmeticError):
 
 class Overflow(ArithmeticError):
     """A whole number left the range of 64 bits."""
+
+
+class Infinite(Overflow):
+    """A number became too large for a double."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +72,21 @@ def _float(operator: ArithmeticOperator, left: Values, right: Values) -> NDArray
     with np.errstate(all="ignore"):
         match operator:
             case "+":
-                return one + other
+                result = one + other
             case "-":
-                return one - other
+                result = one - other
             case "*":
-                return one * other
+                result = one * other
             case "/":
                 if np.any(other == 0):
                     raise DivisionByZero
-                return one / other
+                result = one / other
             case _:
                 raise TypeError(f"{operator} is for whole numbers")
+    infinite = np.isinf(result)
+    if infinite.any() and np.any(infinite & np.isfinite(one) & np.isfinite(other)):
+        raise Infinite
+    return result
 
 
 def _add(left: Ranks, right: Ranks) -> Ranks:

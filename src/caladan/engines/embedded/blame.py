@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from caladan.analysis.core import CoreRule
-from caladan.engines.embedded.arithmetic import DivisionByZero, Overflow
+from caladan.engines.embedded.arithmetic import DivisionByZero, Infinite, Overflow
 from caladan.engines.problems import division_by_zero, overflow
 from caladan.errors import CaladanError
 
@@ -19,6 +19,7 @@ def blamed(rule: CoreRule | None) -> Generator[None]:
     except DivisionByZero:
         assert rule is not None
         raise CaladanError(division_by_zero(rule)) from None
-    except Overflow:
+    except Overflow as problem:
         assert rule is not None
-        raise CaladanError(overflow(rule)) from None
+        double = isinstance(problem, Infinite)
+        raise CaladanError(overflow(rule, double=double)) from None

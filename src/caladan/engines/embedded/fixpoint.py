@@ -22,12 +22,14 @@ from caladan.engines.embedded.blame import blamed
 from caladan.engines.embedded.blueprint import ROUNDS, Blueprint, said
 from caladan.engines.embedded.body import Body
 from caladan.engines.embedded.classes import Classes
-from caladan.engines.embedded.limits import Limits
+from caladan.engines.embedded.limits import LimitReached, Limits
 from caladan.engines.embedded.planning import Planner
 from caladan.engines.embedded.plans import RulePlan
 from caladan.engines.embedded.shaping import Shaping
 from caladan.engines.embedded.state import State
+from caladan.engines.embedded.sums import never_settling, values_of
 from caladan.engines.embedded.tiny import TinyRounds
+from caladan.engines.growth import Growth
 from caladan.events import Events
 from caladan.operators.tree import Version
 
@@ -106,7 +108,9 @@ class Evaluation:
             self._limits,
             partial(self._declined, clique, "tiny rounds"),
         )
+        growth = Growth(clique.totals, 1 if len(members) == len(clique.relations) else 2)
         while plans and any(heads[name].relation.delta_count() for name in members):
+            self._look_at_sums(growth, clique, members)
             self._limits.rounds(rounds)
             started = time.perf_counter()
             more, new = tiny.run(self._limits.rounds_left(rounds), self._facts_left())
@@ -124,6 +128,20 @@ class Evaluation:
         for name in members[len(clique.relations) :]:
             del heads[name]
         return rounds
+
+    def _look_at_sums(self, growth: Growth, clique: DeltaClique, members: Sequence[str]) -> None:
+        """Stop if there are sums that will never settle."""
+        if clique.totals is None:
+            return
+        relations = {name: self._state.heads[name].relation for name in members}
+        infos, domains = self._state.program.relations, self._state.classes.columns
+        growth.count(sum(relation.count() for relation in relations.values()))
+        if growth.is_sure or (
+            growth.is_suspect and growth.look(values_of(relations, infos, domains))
+        ):
+            found = never_settling(clique, relations, infos, domains, growth.rounds)
+            if found is not None:
+                raise LimitReached(found)
 
     def _commit(self, members: Sequence[str]) -> None:
         for name in members:

@@ -15,7 +15,14 @@ from typing import Final
 
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.engines.reference.evaluate import Binding, evaluate
-from caladan.engines.reference.values import Row, canonical, less, sort_key, widened
+from caladan.engines.reference.values import (
+    Infinite,
+    Row,
+    canonical,
+    less,
+    sort_key,
+    widened,
+)
 from caladan.program import Aggregate, AggregateFunction, Type, Value
 
 TOTALS: Final = ("sum", "msum", "count", "mcount", "countd")
@@ -130,8 +137,10 @@ def _total(amounts: list[Value], type: Type) -> float:
         return sum(numbers)
     try:
         return math.fsum(numbers)
-    except (ValueError, OverflowError):  # infinities of both signs, or a sum past the doubles
+    except ValueError:  # infinities of both signs
         return sum(numbers)
+    except OverflowError:
+        raise Infinite from None
 
 
 def _better(function: AggregateFunction | None, was: Value, now: Value) -> Value:

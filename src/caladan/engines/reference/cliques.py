@@ -18,14 +18,16 @@ from typing import TypeVar
 
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.delta.program import DeltaClique
-from caladan.engines.problems import division_by_zero, overflow
-from caladan.engines.reference.aggregates import combined, contribution, fact, kept
+from caladan.engines.growth import Growth
+from caladan.engines.problems import division_by_zero, growing, overflow
+from caladan.engines.reference.aggregates import TOTALS, combined, contribution, fact, kept
 from caladan.engines.reference.evaluate import Binding, evaluate
-from caladan.engines.reference.limits import Limits
+from caladan.engines.reference.limits import LimitReached, Limits
 from caladan.engines.reference.solutions import Facts, solutions
-from caladan.engines.reference.values import Row, row_key, sort_key, widened
-from caladan.errors import CaladanError
+from caladan.engines.reference.values import Infinite, Row, row_key, sort_key, widened
+from caladan.errors import CaladanError, Diagnostic
 from caladan.events import Events
+from caladan.program import Value
 
 T = TypeVar("T")
 
@@ -51,6 +53,7 @@ def evaluate_clique(run: Evaluation, clique: DeltaClique) -> int:
     for name in clique.relations:
         run.facts[name] = set()
     rounds = 0
+    growth = Growth(clique.totals)
     while True:
         started = time.perf_counter()
         before = run.facts.count(clique.relations)
@@ -61,6 +64,10 @@ def evaluate_clique(run: Evaluation, clique: DeltaClique) -> int:
         run.limits.facts(run.facts.count(n for n, i in run.relations.items() if i.is_derived))
         if not (changed and clique.is_recursive):
             return rounds
+        if clique.totals is not None:
+            growth.count(total)
+            if growth.is_sure or (growth.is_suspect and growth.look(_values(run, clique))):
+                raise LimitReached(_never_settling(run, clique, changed, growth.rounds))
         run.limits.rounds(rounds)
 
 
@@ -73,8 +80,29 @@ def _rules(clique: DeltaClique) -> list[CoreRule]:
     return rules
 
 
-def _round(run: Evaluation, clique: DeltaClique, rules: list[CoreRule]) -> bool:
-    """One round; whether it changed anything."""
+def _values(run: Evaluation, clique: DeltaClique) -> dict[tuple[str, int, Row], Value]:
+    """The value of every aggregate, by relation, column and group."""
+    return {
+        (name, i, tuple(row[g] for g in run.relations[name].group)): row[i]
+        for name in clique.relations
+        for row in run.facts[name]
+        for i, function in enumerate(run.relations[name].aggregates)
+        if function is not None
+    }
+
+
+def _never_settling(
+    run: Evaluation, clique: DeltaClique, changed: Mapping[str, set[Row]], rounds: int
+) -> Diagnostic:
+    """C042 for a fact whose sums still change."""
+    names = [n for n in changed if any(f in TOTALS for f in run.relations[n].aggregates)]
+    rules = [each.rule for each in clique.delta_rules]
+    rule = next((rule for rule in rules if rule.head in names), rules[0])
+    return growing(rule, min(changed[rule.head], key=row_key), rounds)
+
+
+def _round(run: Evaluation, clique: DeltaClique, rules: list[CoreRule]) -> dict[str, set[Row]]:
+    """One round; the facts that were not there before, of each relation that has some."""
     after: dict[str, set[Row]] = {}
     for name in clique.relations:
         deriving = [rule for rule in rules if rule.head == name]
@@ -83,7 +111,7 @@ def _round(run: Evaluation, clique: DeltaClique, rules: list[CoreRule]) -> bool:
         else:
             derived = [_derive(run, rule) for rule in deriving]
             after[name] = run.facts[name].union(run.given[name], *derived)
-    changed = any(rows != run.facts[name] for name, rows in after.items())
+    changed = {name: new for name, rows in after.items() if (new := rows - run.facts[name])}
     for name, rows in after.items():
         run.facts[name] = rows
     return changed
@@ -138,5 +166,6 @@ def _blamed(rule: CoreRule) -> Generator[None]:
         yield
     except ZeroDivisionError:
         raise CaladanError(division_by_zero(rule)) from None
-    except OverflowError:
-        raise CaladanError(overflow(rule)) from None
+    except OverflowError as problem:
+        double = isinstance(problem, Infinite)
+        raise CaladanError(overflow(rule, double=double)) from None

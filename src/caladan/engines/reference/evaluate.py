@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from caladan.engines.reference.values import canonical, less, same
+from caladan.engines.reference.values import canonical, finite, less, same
 from caladan.functions import call
 from caladan.program import (
     Arithmetic,
@@ -46,7 +46,7 @@ def evaluate(expression: Expression, binding: Binding) -> Value:
         case Arithmetic():
             left = _number(evaluate(expression.left, binding))
             right = _number(evaluate(expression.right, binding))
-            return canonical(_arithmetic(expression.operator, left, right))
+            return canonical(finite(_arithmetic(expression.operator, left, right), left, right))
         case Conditional():
             chosen = all(holds(comparison, binding) for comparison in expression.condition)
             value = evaluate(expression.then if chosen else expression.otherwise, binding)
@@ -120,9 +120,11 @@ def _invert(expression: Expression, result: Value, name: str, binding: Binding) 
             if _mentions(left, name):
                 known = _number(evaluate(right, binding))
                 undone = _number(result) - known if operator == "+" else _number(result) + known
+                undone = finite(undone, _number(result), known)
                 return _invert(left, canonical(undone), name, binding)
             known = _number(evaluate(left, binding))
             undone = _number(result) - known if operator == "+" else known - _number(result)
+            undone = finite(undone, _number(result), known)
             return _invert(right, canonical(undone), name, binding)
         case _:
             raise TypeError(f"cannot be solved for {name}: {expression}")

@@ -33,6 +33,17 @@ def canonical(value: Value) -> Value:
     return value
 
 
+class Infinite(OverflowError):
+    """A number became too large for a double."""
+
+
+def finite(result: float, *operands: float) -> float:
+    """A result of arithmetic; `Infinite` if it is infinity and no operand is."""
+    if isinstance(result, float) and math.isinf(result) and all(map(math.isfinite, operands)):
+        raise Infinite
+    return result
+
+
 def widened(value: Value, type: Type) -> Value:
     """A value as a column or variable of a type holds it: integers become doubles there."""
     return float(value) if type.is_floating and isinstance(value, int) else value

@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.delta.program import Contributors
-from caladan.engines.spark.expressions import raised
+from caladan.engines.spark.expressions import is_infinite, raised
 from caladan.engines.spark.failures import marked
 from caladan.engines.spark.types import inside, zero_made_positive
 from caladan.program import AggregateFunction, Type
@@ -53,7 +53,7 @@ def best(function: AggregateFunction | None, column: Column) -> Column:
 def total(column: Column, type: Type, rule: CoreRule | None) -> Column:
     """The sum of a column, 0 of nothing; an error that names the rule where it overflows."""
     if type.is_floating:
-        return zero_made_positive(sf.coalesce(sf.sum(column), sf.lit(0.0)))
+        return _finite(sf.coalesce(sf.sum(column), sf.lit(0.0)), column, rule)
     low = sf.coalesce(sf.sum(column.bitwiseAND(sf.lit(_LOW))), sf.lit(0).cast("long"))
     high = sf.coalesce(sf.sum(sf.shiftright(column, 32)), sf.lit(0).cast("long"))
     carried = high + sf.shiftright(low, 32)
@@ -61,6 +61,15 @@ def total(column: Column, type: Type, rule: CoreRule | None) -> Column:
     added = sf.try_add(whole, low.bitwiseAND(sf.lit(_LOW)))
     text = "caladan: overflow" if rule is None else marked("C041", rule)
     return sf.coalesce(added, raised(text))
+
+
+def _finite(result: Column, column: Column, rule: CoreRule | None) -> Column:
+    """A sum or mean of doubles; an error where it is infinity and none of them is."""
+    text = "caladan: overflow" if rule is None else marked("C041", rule, double=True)
+    given = sf.coalesce(sf.bool_or(is_infinite(column)), sf.lit(False))
+    return sf.when(is_infinite(result) & ~given, raised(text).cast("double")).otherwise(
+        zero_made_positive(result)
+    )
 
 
 def combined(info: RelationInfo, bags: Sequence[Bag], rule: CoreRule | None) -> DataFrame:
@@ -75,7 +84,7 @@ def combined(info: RelationInfo, bags: Sequence[Bag], rule: CoreRule | None) -> 
         if function in TOTALS:
             made.append(total(column, info.types[i], rule).alias(f"c{i}"))
         elif function == "avg":
-            made.append(zero_made_positive(sf.avg(column)).alias(f"c{i}"))
+            made.append(_finite(sf.avg(column), column, rule).alias(f"c{i}"))
         else:
             made.append(best(function, column).alias(f"c{i}"))
     grouped = rows.groupBy(*group).agg(*made)

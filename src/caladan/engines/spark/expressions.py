@@ -136,8 +136,7 @@ class Expressions:
         one, other = left.column, right.column
         if left.type is Type.DOUBLE and operator in ("+", "-", "*"):
             column = {"+": one + other, "-": one - other, "*": one * other}[operator]
-            may_fail = left.may_fail or right.may_fail
-            return Computed(zero_made_positive(column), Type.DOUBLE, may_fail)
+            return self._finite(column, one, other)
         match operator:
             case "+":
                 return self._checked(sf.try_add(one, other), "C041")
@@ -147,7 +146,7 @@ class Expressions:
                 return self._checked(sf.try_multiply(one, other), "C041")
             case "/":
                 divided = self._checked(sf.try_divide(one, other), "C040", Type.DOUBLE)
-                return Computed(zero_made_positive(divided.column), Type.DOUBLE, may_fail=True)
+                return self._finite(divided.column, one, other)
             case "mod":
                 return self._checked(sf.try_mod(one, other), "C040")
             case "div":
@@ -165,8 +164,20 @@ class Expressions:
             return Computed(tried, type)
         return Computed(sf.coalesce(tried, self._raised(code)), type, may_fail=True)
 
+    def _finite(self, result: Column, one: Column, other: Column) -> Computed:
+        """A double, or an error where it is infinity and neither side is; null if `solved`."""
+        made = is_infinite(result) & ~is_infinite(one) & ~is_infinite(other)
+        failure = sf.lit(None) if self.solved else raised(marked("C041", self.rule, double=True))
+        column = sf.when(made, failure.cast("double")).otherwise(zero_made_positive(result))
+        return Computed(column, Type.DOUBLE, may_fail=True)
+
     def _raised(self, code: str) -> Column:
         return raised(marked(code, self.rule))
+
+
+def is_infinite(column: Column) -> Column:
+    """Whether a double is infinity, of either sign."""
+    return sf.abs(column) == sf.lit(float("inf"))
 
 
 def raised(text: str) -> Column:

@@ -26,7 +26,7 @@ from caladan.errors import CaladanError, Diagnostic, error
 BAD_ROW: Final = "caladan:bad row"
 """What reading raises at the first row that needs a closer look."""
 
-_MARK: Final = re.compile(r"caladan:(C04[01]):(\d+):")
+_MARK: Final = re.compile(r"caladan:(C04[01])(?:/(double))?:(\d+):")
 _CLASS: Final = re.compile(r"^(?:[a-z_]+\.)+[A-Z][\w$]*(?:Exception|Error)?:?\s*")
 _TASK: Final = re.compile(r"^Job aborted .*?: Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): ")
 _TRACE: Final = re.compile(r"^(?:\s+at |\s*\.\.\. \d+ more|Driver stacktrace|An error occurred)")
@@ -34,9 +34,9 @@ _WAITED: Final = "Exception thrown in awaitResult:"  # of no interest: its cause
 _HELP: Final = "`--debug` shows what Spark said in full"
 
 
-def marked(code: str, rule: CoreRule) -> str:
+def marked(code: str, rule: CoreRule, *, double: bool = False) -> str:
     """The text by which an error raised inside Spark tells its code and its rule."""
-    return f"caladan:{code}:{rule.number}:"
+    return f"caladan:{code}{'/double' if double else ''}:{rule.number}:"
 
 
 def is_bad_row(problem: BaseException) -> bool:
@@ -49,10 +49,12 @@ def diagnosed(problem: BaseException, rules: Iterable[CoreRule] = ()) -> Caladan
     text = said(problem)
     mark = _MARK.search(text)
     if mark is not None:
-        rule = next((r for r in rules if r.number == int(mark.group(2))), None)
+        rule = next((r for r in rules if r.number == int(mark.group(3))), None)
         if rule is not None:
-            make = division_by_zero if mark.group(1) == "C040" else overflow
-            return CaladanError(make(rule))
+            double = mark.group(2) is not None
+            is_division = mark.group(1) == "C040"
+            told = division_by_zero(rule) if is_division else overflow(rule, double=double)
+            return CaladanError(told)
     return CaladanError(Diagnostic("C044", f"Spark failed: {first_line(text)}", help=_HELP))
 
 

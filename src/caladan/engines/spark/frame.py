@@ -8,14 +8,15 @@ later cliques read; those of the current clique are what `plain`, `grouped` and 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
-from caladan.engines.problems import limit
+from caladan.engines.growth import Growth
+from caladan.engines.problems import growing, limit
 from caladan.engines.spark.aggregates import TOTALS, Bag, blamed, combined
 from caladan.engines.spark.grouped import BestFacts
 from caladan.engines.spark.inside import arrow_schema
@@ -139,6 +140,7 @@ class Evaluation:
         """Relations that depend on each other: rounds until nothing is new."""
         self._facts = {name: self._start(clique, name) for name in clique.relations}
         number = 0
+        growth = Growth(clique.totals)
         rules = clique.exit_rules
         while True:
             started = time.perf_counter()
@@ -150,6 +152,7 @@ class Evaluation:
             self._check_facts()
             if not new:
                 break
+            self._check_sums(growth, clique, total)
             self._check_rounds(number)
             rules = clique.delta_rules
         for name, facts in self._facts.items():
@@ -313,6 +316,32 @@ class Evaluation:
         most = self._options.max_rounds
         if most is not None and done >= most:
             raise LimitReached(limit("max_rounds", most, self.current))
+
+    def _check_sums(self, growth: Growth, clique: DeltaClique, total: int) -> None:
+        """Stop if there are sums that will never settle. If so, they are few: fewer than rounds."""
+        growth.count(total)
+        if not growth.is_suspect:
+            return
+        summed = {n: f for n, f in self._facts.items() if isinstance(f, SummedFacts)}
+        grouped = {n: f for n, f in self._facts.items() if isinstance(f, SummedFacts | BestFacts)}
+        if not growth.is_sure:
+            found = {(n, *key): value for n, f in grouped.items() for key, value in values_of(f)}
+            if not growth.look(found):
+                return
+        for name, facts in summed.items():
+            if facts.new:
+                rules = [each.rule for each in clique.delta_rules]
+                rule = next((rule for rule in rules if rule.head == name), rules[0])
+                changing = facts.read(Version.DELTA).frame.select(*facts.names).first()
+                raise LimitReached(growing(rule, tuple(changing or ()), growth.rounds))
+
+
+def values_of(facts: SummedFacts | BestFacts) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """The values of aggregates, by column and group."""
+    info = facts.info
+    for row in facts.read(Version.NEW).frame.select(*facts.names).collect():
+        group = tuple(row[i] for i in info.group)
+        yield from (((i, *group), row[i]) for i, f in enumerate(info.aggregates) if f is not None)
 
 
 def _shape(plan: Operator) -> tuple[list[str], int]:

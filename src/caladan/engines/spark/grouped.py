@@ -33,12 +33,12 @@ class BestFacts:
     def __init__(
         self, workspace: Workspace, info: RelationInfo, key: tuple[int, ...], *, carried: bool
     ) -> None:
-        self._info = info
-        self._names = [f"c{i}" for i in range(info.arity)]
+        self.info = info
+        self.names = [f"c{i}" for i in range(info.arity)]
         self._group = [f"c{i}" for i in info.group]
         self._values = [i for i, function in enumerate(info.aggregates) if function is not None]
         keys = [f"c{i}" for i in key]
-        self._log = Log(workspace, self._names, keys, self._bests, carried=carried)
+        self._log = Log(workspace, self.names, keys, self._bests, carried=carried)
         self.new = 0
         self.count = 0
 
@@ -102,12 +102,12 @@ class BestFacts:
 
     def _bests(self, frame: DataFrame) -> DataFrame:
         made = self._aggregated("c", "c")
-        return frame.groupBy(*self._group).agg(*made).select(*self._names)
+        return frame.groupBy(*self._group).agg(*made).select(*self.names)
 
     def _candidates(self, derived: Sequence[DataFrame]) -> DataFrame:
         """The best of what was derived for each group, and what the runs know of it."""
         log = self._log
-        frame = union([each.select(*self._names) for each in derived])
+        frame = union([each.select(*self.names) for each in derived])
         found = log.placed(frame).groupBy(*self._group).agg(*self._aggregated("c", "n"))
         if not self._group:  # a group without columns is there even if nothing was derived
             found = found.where(sf.col(f"n{self._values[0]}").isNotNull())
@@ -130,27 +130,27 @@ class BestFacts:
         first = self._values[0]
         values = {i: self._better(i).alias(f"c{i}") for i in self._values}
         result = merged.select(
-            *(values.get(i, sf.col(f"c{i}")) for i in range(self._info.arity)),
+            *(values.get(i, sf.col(f"c{i}")) for i in range(self.info.arity)),
             reduce(lambda a, b: a | b, map(self._is_better, self._values)).alias(FRESH),
             (sf.col(f"o{first}").isNull() & sf.col(f"n{first}").isNotNull()).alias(BORN),
             sf.col(_HELD),
         )
-        return result.where(sf.col(FRESH) | sf.col(_HELD)).select(*self._names, FRESH, BORN)
+        return result.where(sf.col(FRESH) | sf.col(_HELD)).select(*self.names, FRESH, BORN)
 
     def _aggregated(self, source: str, target: str) -> list[Column]:
         """The best value of each aggregate, of columns of one name as columns of another."""
         return [
-            best(self._info.aggregates[i], sf.col(f"{source}{i}")).alias(f"{target}{i}")
+            best(self.info.aggregates[i], sf.col(f"{source}{i}")).alias(f"{target}{i}")
             for i in self._values
         ]
 
     def _is_better(self, i: int) -> Column:
         new, old = sf.col(f"n{i}"), sf.col(f"o{i}")
-        better = new < old if self._info.aggregates[i] in SMALLEST else new > old
+        better = new < old if self.info.aggregates[i] in SMALLEST else new > old
         return sf.coalesce(better, new.isNotNull() & old.isNull())
 
     def _better(self, i: int) -> Column:
         return sf.when(self._is_better(i), sf.col(f"n{i}")).otherwise(sf.col(f"o{i}"))
 
     def _none(self, i: int) -> Column:
-        return sf.lit(None).cast(inside(self._info.types[i]))
+        return sf.lit(None).cast(inside(self.info.types[i]))

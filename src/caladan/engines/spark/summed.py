@@ -99,9 +99,9 @@ class SummedFacts:
 
     def __init__(self, workspace: Workspace, info: RelationInfo, rule: CoreRule | None) -> None:
         self._workspace = workspace
-        self._info = info
+        self.info = info
         self._rule = rule
-        self._names = [f"c{i}" for i in range(info.arity)]
+        self.names = [f"c{i}" for i in range(info.arity)]
         self._group = [f"c{i}" for i in info.group]
         self._totals = [i for i, f in enumerate(info.aggregates) if f in TOTALS]
         self._bests = [i for i, f in enumerate(info.aggregates) if f and f not in TOTALS]
@@ -144,7 +144,7 @@ class SummedFacts:
         for tables in self._places.values():
             for places in tables.of.values():
                 self._workspace.release(places.held)
-        return table.frame.select(*self._names), (table,)
+        return table.frame.select(*self.names), (table,)
 
     def _contribute(self, bags: Sequence[tuple[CoreRule | None, Bag]]) -> None:
         """Put what was derived into places, summed column by summed column."""
@@ -177,7 +177,7 @@ class SummedFacts:
             return use, bag.frame.select(*self._group, *keys, value)
         # Given once: all that a source gives a group is one contribution.
         name = "data" if rule is None else f"plain {rule.number}"
-        summed = total(sf.col(f"c{column}"), self._info.types[column], self._rule)
+        summed = total(sf.col(f"c{column}"), self.info.types[column], self._rule)
         frame = bag.frame.groupBy(*self._group).agg(
             summed.alias(_VALUE), sf.count(sf.lit(1)).alias("rows")
         )
@@ -205,7 +205,7 @@ class SummedFacts:
         pool = union(parts)
         if self._workspace.partitions == 1:
             pool = pool.coalesce(1)
-        functions, types = self._info.aggregates, self._info.types
+        functions, types = self.info.aggregates, self.info.types
         made = [total(sf.col(f"n{i}"), types[i], self._rule).alias(f"c{i}") for i in self._totals]
         made += [best(functions[i], sf.col(f"n{i}")).alias(f"c{i}") for i in self._bests]
         values = [*self._totals, *self._bests]
@@ -217,7 +217,7 @@ class SummedFacts:
         differs = reduce(lambda a, b: a | b, (sf.col(f"c{i}") != sf.col(f"o{i}") for i in values))
         born = sf.col("held").isNull()
         return merged.select(
-            *self._names, sf.coalesce(born | differs, sf.lit(True)).alias(FRESH), born.alias(BORN)
+            *self.names, sf.coalesce(born | differs, sf.lit(True)).alias(FRESH), born.alias(BORN)
         )
 
     def _only(self, found: dict[int, Column], *, old: bool = False) -> list[Column]:
@@ -232,7 +232,7 @@ class SummedFacts:
         return [*given, *known, held.alias("held")]
 
     def _type(self, i: int) -> str:
-        return inside(self._info.types[i]).simpleString()
+        return inside(self.info.types[i]).simpleString()
 
 
 def _no(name: str, frames: Sequence[DataFrame]) -> Column:

@@ -185,7 +185,12 @@ def _outcome(ending: Ending, part: Part, work: Work, seconds: float) -> Outcome:
     )
     if ending.reached is None:
         return Outcome("done", outputs)
-    reached = _reached(ending.reached, work)
+    if ending.reached == "growing":
+        reached = part.never_settling(ending.growth)
+        if reached is None:  # it is others who have a fact to show
+            return Outcome("done", outputs)
+    else:
+        reached = _reached(ending.reached, work)
     return Outcome("stopped", outputs, _packed([reached], work))
 
 

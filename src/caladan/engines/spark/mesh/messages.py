@@ -1,7 +1,7 @@
 """What a task tells a peer in a round: how it stands, and its batches, as bytes.
 
-    activity, new, facts, found, verdict, saving, sections    then for each section: slot, rows
-                                                                                       8 bytes each
+    activity, new, facts, found, verdict, saving, sign, sections                       8 bytes each
+    for each section: slot, rows                                                       8 bytes each
     the arrays of every section, each filled up to a multiple of 8 bytes
 
 Both sides know from a slot which arrays there are and how long, so nothing else is said. What
@@ -18,9 +18,10 @@ from typing import Any, Final, Protocol, cast
 
 import numpy as np
 
+from caladan.engines.growth import Sign
 from caladan.engines.spark.mesh.slots import Batch, Codec, Field, Slot
 
-_HEAD: Final = struct.Struct("<qqqqqqq")
+_HEAD: Final = struct.Struct("<qqqqqqqq")
 _SECTION: Final = struct.Struct("<qq")
 _FILL: Final = bytes(8)
 
@@ -54,7 +55,7 @@ class Saving(IntEnum):
 class Standing:
     """How a task stands: the rows it sends now, what it last found new, the facts it owns.
 
-    `found` is how many solutions it has found so far.
+    `found` is how many solutions it has found so far, `sign` what its sums show.
     """
 
     activity: int
@@ -63,6 +64,7 @@ class Standing:
     found: int
     verdict: Verdict
     saving: Saving = Saving.NOT_NOW
+    sign: Sign = Sign.NOTHING
 
 
 def message(standing: Standing, sections: Sequence[tuple[Slot, Batch]]) -> list[Any]:
@@ -87,13 +89,13 @@ def buffers_of(codecs: Sequence[Codec], batch: Batch) -> Iterator[Any]:
 
 def _numbers(standing: Standing) -> tuple[int, ...]:
     counts = (standing.activity, standing.new, standing.facts, standing.found)
-    return *counts, standing.verdict, standing.saving
+    return *counts, standing.verdict, standing.saving, standing.sign
 
 
 def standing_of(data: bytearray) -> Standing:
     """How the sender of a message stands."""
-    activity, new, facts, found, verdict, saving, _ = _HEAD.unpack_from(data)
-    return Standing(activity, new, facts, found, Verdict(verdict), Saving(saving))
+    activity, new, facts, found, verdict, saving, sign, _ = _HEAD.unpack_from(data)
+    return Standing(activity, new, facts, found, Verdict(verdict), Saving(saving), Sign(sign))
 
 
 def batches_of(data: bytearray, slots: Sequence[Slot]) -> Iterator[tuple[Slot, Batch]]:

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from caladan.columns.domains import Domain
 from caladan.columns.layout import Words
+from caladan.columns.relation import StoredRelation
 from caladan.data.schema import ARROW
-from caladan.delta.program import DeltaProgram
+from caladan.delta.program import DeltaProgram, Totals
 from caladan.engines.embedded.blame import blamed
+from caladan.engines.embedded.sums import never_settling, values_of
 from caladan.engines.embedded.tables import DerivedTable
 from caladan.engines.spark.mesh import shelves
 from caladan.engines.spark.mesh.given import Given
@@ -31,6 +34,7 @@ from caladan.engines.spark.mesh.placement import Placement
 from caladan.engines.spark.mesh.ready import Ready
 from caladan.engines.spark.mesh.shelves import Shelf
 from caladan.engines.spark.mesh.slots import Batch, Slot, codec
+from caladan.errors import Diagnostic
 
 Solutions = Mapping[int, tuple[int, float]]
 
@@ -130,6 +134,24 @@ class Part:
     def facts(self) -> int:
         """How many facts this task owns."""
         return sum(member.facts.count() for member in self.placed.members.values())
+
+    @property
+    def totals(self) -> Totals | None:
+        """What is known of the sums of the clique."""
+        return self.given.clique.totals
+
+    def values(self) -> dict[Any, Any]:
+        """The values of the aggregates that this task owns."""
+        return values_of(self._owned(), self.given.own, self.given.classes.columns)
+
+    def never_settling(self, rounds: int) -> Diagnostic | None:
+        """C042 for a fact of this task whose sums change for ever, if it has one."""
+        given = self.given
+        columns = given.classes.columns
+        return never_settling(given.clique, self._owned(), given.own, columns, rounds)
+
+    def _owned(self) -> dict[str, StoredRelation]:
+        return {name: member.facts for name, member in self.placed.members.items()}
 
     @property
     def found(self) -> int:

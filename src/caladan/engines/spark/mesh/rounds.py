@@ -10,11 +10,14 @@ values may be split that make one task busier than others (balance.py).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING
 
+from caladan.engines.growth import Growth, Sign
 from caladan.engines.spark.mesh.balance import Balance
 from caladan.engines.spark.mesh.messages import (
     Exchange,
@@ -65,13 +68,17 @@ class Round:
 
 @dataclass(slots=True)
 class Ending:
-    """How the rounds ended: `reached` names a limit; a failure is of this task."""
+    """How the rounds ended: `reached` names a limit; a failure is of this task.
+
+    `growth` is for how many rounds sums have been growing.
+    """
 
     rounds: int
     facts: int
     reached: str | None = None
     failure: CaladanError | None = None
     failed_elsewhere: bool = False
+    growth: int = 0
 
 
 def rounds(
@@ -90,6 +97,8 @@ def rounds(
     then. `split` is called when other values are split than at the start.
     """
     number = facts = 0
+    # Other copies hear of a value one round after its owner has it.
+    growth = Growth(None if local else part.totals, steps=2)
     work = part.start
     if keeper is not None and (saved := keeper.resume(part, exchange, bounds)) is not None:
         number, work = saved, part.step
@@ -112,7 +121,8 @@ def rounds(
         evaluated = time.perf_counter()
         saving = Saving.NOT_NOW if keeper is None else keeper.saving
         counts = (part.activity, part.new, part.facts, part.found)
-        standing = Standing(*counts, verdict, saving)
+        sign = growth.look(part.values()) if growth.is_suspect else Sign.NOTHING
+        standing = Standing(*counts, verdict, saving, sign)
         came, standings = _exchanged(exchange, standing, going)
         exchanged = time.perf_counter()
         facts = sum(each.facts for each in standings)
@@ -128,18 +138,29 @@ def rounds(
             return Ending(number, facts, "max_facts")
         if not any(each.activity for each in standings):
             return Ending(number, facts)
+        growth.count(facts)
         if number and bounds.max_rounds is not None and number >= bounds.max_rounds:
             return Ending(number, facts, "max_rounds")
         try:
             part.take(batch for data in came for batch in batches_of(data, part.slots))
         except CaladanError as problem:
             failure = problem
+        if failure is None and _never_settles(growth, standings):
+            return Ending(number, facts, "growing", growth=growth.rounds)
         number += 1
         if balance.is_due(standings) and balance.look(failed=failure is not None):
+            growth = Growth(None if local else part.totals, steps=2)  # groups have moved
             split()
         if keeper is not None and failure is None:
             keeper.keep(part, number, [each.saving for each in standings])
         work = part.step if failure is None else _raising(failure)
+
+
+def _never_settles(growth: Growth, standings: Sequence[Standing]) -> bool:
+    """Whether sums grow for ever; all tasks come to the same conclusion."""
+    if not growth.is_suspect or not any(each.new for each in standings):
+        return False
+    return growth.is_sure or bool(reduce(and_, (each.sign for each in standings), Sign.BOTH))
 
 
 def _raising(failure: CaladanError) -> Callable[[], Going]:
