@@ -85,8 +85,8 @@ PROSE = {
     "it from being evaluated.",
     "C041": "Whole numbers have 64 bits and never wrap around; doubles never become infinity, "
     "unless data has it. The message names the rule.",
-    "C042": "`max_rounds`, `max_facts` or `timeout` ended the run, or sums of a recursion that would "
-    "never settle; what was derived so far is still handed out.",
+    "C042": "`max_rounds`, `max_facts` or `timeout` ended the run, or sums of a recursion that "
+    "would never settle; what was derived so far is still handed out.",
     "C043": "Ctrl-C, or a cancelled cell of a notebook. What was derived so far is still handed "
     "out.",
     "C044": "Spark itself failed: an executor was lost, a disk is full. The message has Spark's "

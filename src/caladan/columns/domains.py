@@ -202,6 +202,13 @@ class TextDomain:
     def find(self, text: str) -> int | None:
         return self._known.get(text)
 
+    def order(self, words: Words) -> Ranks:
+        """The places of some texts among each other, for words that differ."""
+        texts = [self._texts[word] for word in words.tolist()]
+        places: Ranks = np.empty(len(texts), np.int64)
+        places[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+        return places
+
     def arrow(self, words: Words, type: pa.DataType) -> pa.Array:
         return pa.array([self._texts[word] for word in words.tolist()], type)
 

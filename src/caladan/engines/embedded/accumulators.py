@@ -1,6 +1,7 @@
 """What an aggregate column keeps for each group, and how solutions change it.
 
     Best     min, max, mmin, mmax: the best rank
+    TextBest the same of texts that rules make, whose words are in no order
     Sum      sum, count, msum, mcount, countd: a total, of plain amounts and of contributors' places
     Average  avg: a total and how many
 
@@ -17,6 +18,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from caladan.columns.domains import Domain, TextDomain
 from caladan.columns.interner import Tuples
 from caladan.columns.kernels import groups as kernels
 from caladan.columns.layout import Counts, Mask, Words
@@ -65,13 +67,16 @@ class Accumulator(Protocol):
         ...
 
 
-def accumulator(function: AggregateFunction, kind: Kind) -> Accumulator:
-    """The state for a function over a column of some kind."""
+def accumulator(function: AggregateFunction, domain: Domain) -> Accumulator:
+    """The state for a function over a column with some domain."""
     if function in SMALLEST or function in LARGEST:
-        return Best(smaller=function in SMALLEST)
+        smaller = function in SMALLEST
+        if isinstance(domain, TextDomain):
+            return TextBest(domain, smaller=smaller)
+        return Best(smaller=smaller)
     if function == "avg":
         return Average()
-    return FloatSum() if kind is Kind.FLOAT else IntegerSum()
+    return FloatSum() if domain.kind is Kind.FLOAT else IntegerSum()
 
 
 class Best:
@@ -96,6 +101,55 @@ class Best:
 
     def add(self, groups: Counts, amounts: Values) -> None:
         kernels.improve(groups, amounts.ranks, self._best, self._known, self._smaller)
+
+    def place(
+        self, groups: Counts, amounts: Values, place: Contributors, keys: tuple[Words, ...]
+    ) -> None:
+        self.add(groups, amounts)
+
+    def ranks(self, groups: Counts) -> Ranks:
+        return self._best[groups]
+
+
+class TextBest:
+    """The smallest or largest text of each group, among texts that rules make.
+
+    A batch is put in order together with the texts that its groups have. These are words of a
+    dictionary that grows, so nothing is handed out to be saved: `add` puts them back.
+    """
+
+    places = None
+
+    def __init__(self, domain: TextDomain, *, smaller: bool) -> None:
+        self._domain = domain
+        self._smaller = smaller
+        self._best: Ranks = np.empty(0, np.int64)
+        self._known: Mask = np.empty(0, np.bool_)
+
+    def columns(self, groups: int) -> list[NDArray[Any]]:
+        return []
+
+    def restore(self, columns: Sequence[NDArray[Any]]) -> None:
+        assert not columns
+
+    def grow(self, groups: int) -> None:
+        self._best = grown(self._best, groups)
+        self._known = grown(self._known, groups)
+
+    def add(self, groups: Counts, amounts: Values) -> None:
+        each, of = np.unique(groups, return_inverse=True)
+        known = self._known[each]
+        words = np.concatenate((amounts.data.astype(np.int64), self._best[each[known]]))
+        different, places = np.unique(words, return_inverse=True)
+        order = self._domain.order(different.astype(np.uint32))
+        ranks = order[places]
+        best: Ranks = np.zeros(len(each), np.int64)
+        best[known] = ranks[len(groups) :]
+        kernels.improve(
+            of.astype(np.int64), ranks[: len(groups)].copy(), best, known, self._smaller
+        )
+        self._best[each] = different[np.argsort(order)][best]
+        self._known[each] = True
 
     def place(
         self, groups: Counts, amounts: Values, place: Contributors, keys: tuple[Words, ...]

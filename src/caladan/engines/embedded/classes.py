@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,6 @@ from caladan.columns.ranks import (
 from caladan.data.schema import array_of
 from caladan.delta.program import DeltaProgram, DeltaRule
 from caladan.engines.embedded.body import Body, kind_of_expression
-from caladan.errors import error
 from caladan.operators.tree import Scan
 from caladan.program import (
     Aggregate,
@@ -45,8 +44,6 @@ from caladan.program import (
     Value,
     Variable,
 )
-
-_BEST: Final = ("min", "max", "mmin", "mmax")
 
 Node: TypeAlias = tuple[str, int] | tuple[int, str]  # a column of a relation, a variable of a rule
 
@@ -220,7 +217,6 @@ class Classes:
 
     def encode(self, tables: Mapping[str, pa.Table]) -> dict[str, list[Words]]:
         """Make the domains from the data and the constants; the data's columns as words."""
-        self._check_texts()
         members: dict[Node, list[tuple[str, int]]] = {root: [] for root in self._classes}
         for name, table in tables.items():
             for i in range(table.num_columns):
@@ -234,20 +230,6 @@ class Classes:
             for (name, i), column in zip(nodes, encoded, strict=False):
                 words[name][i] = column
         return words
-
-    def _check_texts(self) -> None:
-        """C051 where the best of texts is asked for that rules compute: they have no order yet."""
-        for name, info in self._relations.items():
-            for i, function in enumerate(info.aggregates):
-                known = self._class((name, i)) if function in _BEST else None
-                if known is not None and known.kind is Kind.STRING and known.computed:
-                    raise error(
-                        "C051",
-                        f"column {i + 1} of `{name}` keeps the best of texts that rules make, "
-                        "which the embedded engine cannot do yet",
-                        info.span,
-                        help="use the spark engine",
-                    )
 
     def keys(self, rule: DeltaRule, body: Body) -> tuple[Domain, ...]:
         """The domains of the contributors' keys of a rule."""

@@ -21,7 +21,7 @@ from caladan.columns.ranks import Kind, rank_floats
 from caladan.columns.relation import StoredRelation
 from caladan.columns.rows import GroupRelation
 from caladan.delta.program import Contributors, DeltaRule
-from caladan.engines.embedded.accumulators import TOTALS, Accumulator, accumulator
+from caladan.engines.embedded.accumulators import TOTALS, Accumulator, TextBest, accumulator
 from caladan.engines.embedded.arithmetic import Values
 from caladan.engines.embedded.frontier import Frontier
 from caladan.engines.embedded.plans import RulePlan
@@ -95,7 +95,7 @@ class AggregateHead:
         self._new = 0
         self._touched: list[Counts] = []
         self._columns = {
-            i: accumulator(function, domains[i].kind)
+            i: accumulator(function, domains[i])
             for i, function in enumerate(info.aggregates)
             if function is not None
         }
@@ -179,9 +179,12 @@ class AggregateHead:
     def restore(self, columns: Sequence[Words], rows: int) -> None:
         """Groups with their values, as they once were; none of them is new.
 
-        What their aggregate columns keep is restored apart.
+        What their aggregate columns keep is restored apart, but for texts that rules make.
         """
-        self._numbers([columns[i] for i in self._group], rows)
+        numbers = self._numbers([columns[i] for i in self._group], rows)
+        for i, column in self._columns.items():
+            if isinstance(column, TextBest):
+                column.add(numbers, Values(Kind.STRING, columns[i]))
         self._touched = []
         self._groups = [[] for _ in self._group]
         self._new = 0

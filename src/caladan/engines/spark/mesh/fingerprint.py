@@ -22,7 +22,7 @@ from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.delta.program import DeltaProgram
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Of what is saved; it also changes where the same facts come to lie elsewhere."""
 
 Relations = Mapping[str, tuple[StoredRelation, Sequence[Domain]]]

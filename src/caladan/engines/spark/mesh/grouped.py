@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from caladan.analysis.core import RelationInfo
-from caladan.columns.domains import Domain
+from caladan.columns.domains import Domain, TextDomain
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Words, concatenated
 from caladan.columns.ranks import Kind
@@ -96,7 +96,7 @@ class GroupMember:
         kinds = {i: self._domains[i].kind for i, f in enumerate(self._info.aggregates) if f}
         keys = {} if self._is_best else contributing.key_domains
         codecs: list[Codec] = [*self._group]
-        codecs += [AsIs(np.float64 if kind is Kind.FLOAT else np.int64) for kind in kinds.values()]
+        codecs += [_amounts(self._domains[i]) for i in kinds]
         codecs += [codec(domain) for domains in keys.values() for domain in domains]
         places = {} if self._is_best else contributing.places
         self._head.expect(places)
@@ -142,7 +142,8 @@ class GroupMember:
         )
         for column in head.columns.values():
             types = tuple(AsIs(each.dtype) for each in column.columns(0))
-            yield Shelf(types, partial(self._kept, column), partial(_keep, column.restore))
+            if types:
+                yield Shelf(types, partial(self._kept, column), partial(_keep, column.restore))
         for (i, place), keys in self._places.items():
             places = head.columns[i].places
             if places is not None:
@@ -197,6 +198,13 @@ class GroupMember:
             values.flip()
         # A total over nothing is 0, in the one task that owns it.
         return self._head.flip() if self._by or self._me == 0 else 0
+
+
+def _amounts(domain: Domain) -> Codec:
+    """How amounts travel: as they are, but for words of texts that rules make."""
+    if isinstance(domain, TextDomain):
+        return codec(domain)
+    return AsIs(np.float64 if domain.kind is Kind.FLOAT else np.int64)
 
 
 def _placed(places: Places, place: str) -> Iterator[Batch]:

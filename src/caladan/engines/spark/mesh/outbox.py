@@ -38,7 +38,7 @@ class BestOutbox:
 
     def __init__(self, info: RelationInfo, domains: Sequence[Domain]) -> None:
         self._info = info
-        self._kinds = {i: domains[i].kind for i, f in enumerate(info.aggregates) if f}
+        self._domains = domains
         self._clear()
 
     def add(self, contribution: Contribution) -> None:
@@ -60,7 +60,7 @@ class BestOutbox:
         fields: list[Field] = [np.concatenate(parts) for parts in self._groups]
         for i, column in self._columns.items():
             ranks = column.ranks(everything)
-            fields.append(rank_floats(ranks) if self._kinds[i] is Kind.FLOAT else ranks)
+            fields.append(rank_floats(ranks) if self._domains[i].kind is Kind.FLOAT else ranks)
         self._clear()
         return Batch(rows, tuple(fields))
 
@@ -68,7 +68,7 @@ class BestOutbox:
         self._tuples = Tuples(len(self._info.group))
         self._groups: list[list[Words]] = [[] for _ in self._info.group]
         self._columns: dict[int, Accumulator] = {
-            i: accumulator(function, self._kinds[i])
+            i: accumulator(function, self._domains[i])
             for i, function in enumerate(self._info.aggregates)
             if function is not None
         }
