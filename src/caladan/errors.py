@@ -56,6 +56,7 @@ CODES: Final[dict[str, str]] = {
     "C043": "interrupted",
     "C044": "the engine failed",
     "C045": "no Java found",
+    "C046": "expectation does not hold",
     # 05x: usage
     "C050": "wrong usage",
     "C051": "not available yet",

@@ -5,14 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from caladan.errors import Place, Source, error
-from caladan.language import detect, parse, parse_goal
+from caladan.errors import CaladanError, Diagnostic, Place, Source, error
+from caladan.language import detect, files, parse, parse_goal
 from caladan.objects import Objects
 from caladan.program import Goal, Program, Type, Value
 from caladan.values import fit
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from caladan.data.source import Source as Data
     from caladan.engines.interface import Engine
     from caladan.language.rasql import Script
+
+STDIN: Final = "-"
 
 UNNAMED: Final = "<program>"
 """What diagnostics call a program that did not come from a file."""
@@ -35,18 +38,67 @@ _LOOKS_LIKE_A_PATH: Final = re.compile(r"[^\s()<>{}%]+")
 
 
 def program(
-    given: str | os.PathLike[str] | Program | Script, language: str | None = None
+    given: str | os.PathLike[str] | Program | Script,
+    language: str | None = None,
+    seen: set[str] | None = None,
 ) -> Program | Script:
     """A program from itself, from its text, or from a file: a path, or text that names a file.
 
-    What is written in RaSQL is a Script, all else a Program.
+    What is written in RaSQL is a Script, all else a Program. `seen` are files read before.
     """
     if not isinstance(given, str | os.PathLike):
         return _ready(given)
     if isinstance(given, os.PathLike) or _is_file(given) or _LOOKS_LIKE_A_PATH.fullmatch(given):
         name = os.fspath(given)
-        return _parsed(_text(name), name, language)
-    return _parsed(given, UNNAMED, language)
+        return _parsed(files.text_of(name), name, language, seen)
+    return _parsed(given, UNNAMED, language, seen)
+
+
+def programs(names: Sequence[str], language: str | None = None) -> Program | Script:
+    """One program of all that files say; `-` is what comes in on stdin.
+
+    A file that is named twice, or that another one includes, is read once.
+    """
+    seen: set[str] = set()
+    found: list[Program] = []
+    problems: list[Diagnostic] = []
+    for name in names:
+        if name != STDIN and files.identity(name) in seen:
+            continue
+        try:
+            each = _from_stdin(language, seen) if name == STDIN else program(name, language, seen)
+        except CaladanError as problem:
+            problems += problem.diagnostics
+            continue
+        if isinstance(each, Program):
+            found.append(each)
+        elif len(names) == 1:
+            return each
+        else:
+            problems += _alone(name).diagnostics
+    if problems:
+        raise CaladanError(*problems)
+    return Program(
+        tuple(relation for each in found for relation in each.relations),
+        tuple(rule for each in found for rule in each.rules),
+        tuple(goal for each in found for goal in each.goals),
+        tuple(expectation for each in found for expectation in each.expectations),
+    )
+
+
+def _from_stdin(language: str | None, seen: set[str]) -> Program | Script:
+    name = "<stdin>"
+    if name in seen:
+        raise error("C050", "`-` can stand once: stdin is read to its end")
+    seen.add(name)
+    return _parsed(files.decoded(sys.stdin.buffer.read(), name), name, language, seen)
+
+
+def _alone(name: str) -> CaladanError:
+    return error(
+        "C050", "a script of SQL is run alone", Place(name),
+        help="what several scripts share can be a view: CREATE VIEW … in each of them",
+    )  # fmt: skip
 
 
 def _ready(given: object) -> Program | Script:
@@ -72,12 +124,14 @@ def script(text: str) -> Script:
     return found
 
 
-def _parsed(text: str, name: str, language: str | None) -> Program | Script:
+def _parsed(
+    text: str, name: str, language: str | None, seen: set[str] | None = None
+) -> Program | Script:
     if (language or detect(text, name=name)) == "rasql":
         from caladan.language import rasql
 
         return rasql.parse(Source(name, text))
-    return parse(text, name=name, language=language)
+    return parse(text, name=name, language=language, seen=seen)
 
 
 def title(program: Program | Script) -> str:
@@ -134,24 +188,6 @@ def _is_file(text: str) -> bool:
         return "\n" not in text and Path(text).is_file()
     except (OSError, ValueError):  # too long for a name, or no name at all
         return False
-
-
-def _text(name: str) -> str:
-    try:
-        return Path(name).expanduser().read_bytes().decode()
-    except FileNotFoundError:
-        raise error("C030", "no such program file", Place(name)) from None
-    except UnicodeDecodeError as problem:
-        before = problem.object[: problem.start]
-        line = before.count(b"\n") + 1
-        column = problem.start - (before.rfind(b"\n") + 1) + 1
-        byte = problem.object[problem.start]
-        raise error(
-            "C033", f"byte 0x{byte:02x} is not UTF-8 text", Place(name, line, column)
-        ) from None
-    except OSError as problem:
-        reason = problem.strerror or "it cannot be read"
-        raise error("C035", f"cannot read the program: {reason}", Place(name)) from None
 
 
 def _value(name: str, given: object, objects: Objects) -> Value:

@@ -308,12 +308,25 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
+class Expectation:
+    """What `caladan test` is to find: facts that match an atom.
+
+    `rows` are all that are expected, as constants and parameters; None if any one will do.
+    """
+
+    atom: Atom
+    rows: tuple[tuple[Expression, ...], ...] | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
-    """Relations, rules and goals, in the order they were written."""
+    """Relations, rules and goals, in the order they were written; expectations are for tests."""
 
     relations: tuple[Relation, ...] = ()
     rules: tuple[Rule, ...] = ()
     goals: tuple[Goal, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
 
 
 def variables(node: Expression | Literal) -> Iterator[Variable]:

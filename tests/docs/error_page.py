@@ -92,6 +92,8 @@ PROSE = {
     "C044": "Spark itself failed: an executor was lost, a disk is full. The message has Spark's "
     "reason in one line; `--debug` shows all of it.",
     "C045": "Spark needs Java 17 or newer: set JAVA_HOME, or install `caladan[java]`.",
+    "C046": "`caladan test` found other facts than a program expects: `-` is before those that are "
+    "missing, `+` before those that are there and should not be.",
     "C050": "An argument that makes no sense: the message says which, and what would.",
     "C051": "Known, but not part of this version.",
     "C060": "A recursive view may use joins, comparisons, arithmetic and the aggregates of its "

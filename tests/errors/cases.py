@@ -48,6 +48,8 @@ CASES = (
     Case("number out of range", "C003", "p(9223372036854775808).\n"),
     Case("unknown type", "C004", "database({arc(A: intger)}).\nquery arc(A).\n"),
     Case("language not recognised", "C005", "hello there\n"),
+    Case("include without quotes", "C001", "include rules.dl.\n"),
+    Case("mistake in an included file", "C001", ARC + "include 'rules.dl'.\nquery tc(A, B).", data={"rules.dl": b"tc(A, B) <- arc(A B).\n"}),
     # the meaning
     Case("unknown relation", "C010", ARC + "tc(A, B) <- acr(A, B).\nquery tc(A, B)."),
     Case("wrong arity", "C011", ARC + "p(A) <- arc(A).\nquery p(A)."),
@@ -96,6 +98,9 @@ CASES = (
     Case("sums without end", "C042", "bom(a, a, 1).\nt(P, msum<1>) <- bom(P, _, _).\nt(P, msum<(S, Q * C)>) <- bom(P, S, Q), t(S, C).\nquery t(P, C).", arguments=("--format", "csv"), every_engine=True),
     Case("sums of doubles without end", "C042", "bom(a, a, 1.0).\nt(P, msum<1.5>) <- bom(P, _, _).\nt(P, msum<C>) <- bom(P, S, Q), t(S, D), C = Q * D.\nquery t(P, C).", arguments=("--format", "csv"), every_engine=True),
     Case("sums that go to and fro", "C042", "bom(a, a, -1.0).\nt(P, msum<1.5>) <- bom(P, _, _).\nt(P, msum<C>) <- bom(P, S, Q), t(S, D), C = Q * D.\nquery t(P, C).", arguments=("--format", "csv"), every_engine=True),
+    Case("expectation", "C046", TC.partition("query")[0] + "arc(1, 2). arc(2, 3).\nexpect tc(1, X) = {(1, 2), (1, 4)}.\nexpect no tc(3, 1).", arguments=("test",), every_engine=True),
+    Case("include of a file that is not there", "C030", ARC + "include 'rules.dl'.\nquery arc(A, B)."),
+    Case("expectation of another width", "C011", "p(1, 2).\nexpect p(X, Y) = {(1)}."),
     # usage
     Case("unknown stage", "C050", TC, arguments=("explain", "--stage", "nonsense")),
     Case("a program that is not there", "C030", "", arguments=("no.dl",)),

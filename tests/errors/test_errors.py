@@ -27,6 +27,8 @@ ELSEWHERE = {
 def command(case: Case, engine: str) -> list[str]:
     if case.arguments[:1] == ("check",):
         return ["check", "program.dl"]
+    if case.arguments[:1] == ("test",):
+        return ["test", "program.dl", "--engine", engine]
     if case.arguments[:1] == ("explain",):
         return ["explain", "program.dl", *case.arguments[1:]]
     if case.arguments[:1] == ("no.dl",):

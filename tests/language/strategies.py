@@ -17,6 +17,7 @@ from caladan.program import (
     Comparison,
     Conditional,
     Constant,
+    Expectation,
     Expression,
     Goal,
     Head,
@@ -32,7 +33,23 @@ from caladan.program import (
 )
 
 _NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True) | st.sampled_from(
-    ["query", "export", "min", "count", "asc", "not", "Ärger", "été", "東京", "if", "mod", "sort"]
+    [
+        "query",
+        "export",
+        "include",
+        "expect",
+        "no",
+        "min",
+        "count",
+        "asc",
+        "not",
+        "Ärger",
+        "été",
+        "東京",
+        "if",
+        "mod",
+        "sort",
+    ]
 )
 
 
@@ -107,7 +124,16 @@ def programs() -> st.SearchStrategy[Program]:
         relations=st.lists(relations(), max_size=3).map(tuple),
         rules=st.lists(rules(), max_size=4).map(tuple),
         goals=st.lists(goals(), max_size=3).map(tuple),
+        expectations=st.lists(expectations(), max_size=2).map(tuple),
     )
+
+
+@st.composite
+def expectations(draw: st.DrawFn) -> Expectation:
+    """Expectations: of any fact, of none, of all that are listed."""
+    atom = draw(_atoms(st.just(False)))
+    row = st.tuples(*[constants() | parameters()] * len(atom.arguments))
+    return Expectation(atom, draw(st.none() | st.lists(row, max_size=3).map(tuple)))
 
 
 def _atoms(negated: st.SearchStrategy[bool]) -> st.SearchStrategy[Atom]:

@@ -42,7 +42,7 @@ class Folder:
 
     @property
     def program(self) -> Program:
-        return parse(self.text, name=f"{self.name}/{self.file.name}")
+        return parse(self.text, name=str(self.file))
 
     @property
     def is_sql(self) -> bool:

@@ -1,7 +1,8 @@
-"""The command line: `caladan run`, `explain`, `check`, `warmup`.
+"""The command line: `caladan run`, `explain`, `check`, `test`, `warmup`.
 
     arguments.py  what can be typed
     run.py        run a program and show or write what it asks for
+    test.py       run the expectations of programs
     show.py       answers as tables, csv and json
     facts.py      the files of a folder as data for relations
 

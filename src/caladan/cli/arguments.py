@@ -45,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         _command(commands, "explain", _explain, "show what the compiler makes of a program")
     )
     _add_program(_command(commands, "check", _check, "look for mistakes without running"))
+    _add_test(_command(commands, "test", _test, "run the expectations of programs"))
     _command(commands, "warmup", _warmup, "compile the kernels, so that no run waits for it")
     _command(commands, "repl", _later("repl"), "ask questions interactively (a later version)")
     bench = _command(commands, "bench", _later("bench"), "measure (a later version)")
@@ -67,10 +68,17 @@ def _command(
 
 
 def _add_program(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("program", metavar="PROGRAM", help="a file with a program")
+    parser.add_argument(
+        "program", nargs="+", metavar="PROGRAM",
+        help="files with a program, all of them together; - for stdin",
+    )  # fmt: skip
     parser.add_argument(
         "--language", metavar="LANGUAGE", help="deals, souffle or rasql; detected if not given"
     )
+    _add_data(parser)
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", action="append", default=[], type=_data, metavar="NAME=PATH",
         help="the data of a relation: csv, tsv, facts, json, parquet, orc; a pattern, a folder; "
@@ -118,8 +126,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--out", metavar="DIR", help="write what the program asks for into files in this folder"
     )
     parser.add_argument(
-        "--format", choices=("table", "csv", "parquet", "json"),
-        help="how to print (table, csv, json) or write (csv, parquet, json); "
+        "--format", choices=("table", "csv", "parquet", "json", "jsonl"),
+        help="how to print (table, csv, json, jsonl) or write (csv, parquet, json, jsonl); "
         "table, or csv with --out, if not given",
     )  # fmt: skip
     parser.add_argument(
@@ -151,6 +159,20 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quiet", action="store_true", help="neither progress nor notes, only the answer"
     )
+
+
+def _add_test(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "path", nargs="*", default=["."], metavar="PATH",
+        help="files, or folders to look for .dl files with expectations in; . if none is given",
+    )  # fmt: skip
+    _add_data(parser)
+    parser.add_argument(
+        "--engine", default="embedded", metavar="ENGINE",
+        help="embedded (the default), spark or reference",
+    )  # fmt: skip
+    parser.add_argument("--timeout", type=float, metavar="S", help="seconds for each file")
+    parser.add_argument("--quiet", action="store_true", help="only what does not hold")
 
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:
@@ -186,6 +208,12 @@ def _explain(arguments: argparse.Namespace) -> int:
     from caladan.cli.explain import explain
 
     return explain(arguments)
+
+
+def _test(arguments: argparse.Namespace) -> int:
+    from caladan.cli.test import test
+
+    return test(arguments)
 
 
 def _check(arguments: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from caladan.session import connect
 
 def explain(arguments: argparse.Namespace) -> int:
     """Print a stage, or all of them."""
-    program = inputs.program(arguments.program, arguments.language)
+    program = inputs.programs(arguments.program, arguments.language)
     with connect("spark" if arguments.stage == "spark" else "reference") as db:
         add_data(db, program, arguments)
         text = db.explain(

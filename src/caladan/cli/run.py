@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run a program and show what it asks for; also what a stopped run had found until then."""
-    program = _asked(inputs.program(arguments.program, arguments.language), arguments.query)
+    program = _asked(inputs.programs(arguments.program, arguments.language), arguments.query)
     show.check_format(program, arguments)
     live = None if arguments.quiet else progress()
     if live is not None:

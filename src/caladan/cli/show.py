@@ -1,4 +1,4 @@
-"""What a run asks for, as tables for people, or as csv and json for machines."""
+"""What a run asks for, as tables for people, or as csv, json and json lines for machines."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def check_format(program: Program | Script, arguments: argparse.Namespace) -> No
     if arguments.format == "parquet":
         raise error("C050", "parquet cannot be printed: add --out DIR")
     asked, what = _wanted(program)
-    if arguments.format == "csv" and asked != 1:
+    if arguments.format in ("csv", "jsonl") and asked != 1:
         raise error(
             "C050",
-            f"csv can show one relation, and the program has {asked} {what}",
+            f"{arguments.format} can show one relation, and the program has {asked} {what}",
             help="ask for one with --query, use --format json, or write files with --out DIR",
         )
 
@@ -54,8 +54,8 @@ def on_stdout(result: Result, format: str, *, quiet: bool) -> None:
     relations = list(_asked(result))
     if format == "table":
         _tables(result, relations, quiet=quiet)
-    elif format == "csv":
-        to_text(relations[0].ordered(), sys.stdout, "csv")
+    elif format in ("csv", "jsonl"):
+        to_text(relations[0].ordered(), sys.stdout, format)
     elif len(relations) == 1:
         to_text(relations[0].ordered(), sys.stdout, "json")
     else:

@@ -29,10 +29,10 @@ _MARKS: Final = (
     ("rasql", re.compile(rf"{_SQL}(?!\s|\(|<-|:-|[.,:])", re.IGNORECASE)),
     ("deals", re.compile(r"\bdatabase\s*\(\s*\{")),
     ("souffle", re.compile(r"(?<!\w)\.(?:decl|input|output|printsize|type|comp|include)\b")),
-    ("deals", re.compile(r"<-")),
+    ("deals", re.compile(r"<-|(?<![\w.])include\s*'")),
     ("souffle", re.compile(r":-")),
     ("rasql", re.compile(rf"{_SQL}\([\s\S]*[^.\s]\s*\Z", re.IGNORECASE)),
-    ("deals", re.compile(r"\A\s*(?:[^\W\d]\w*\s*[(.]|(?:query|export)\b)")),
+    ("deals", re.compile(r"\A\s*(?:[^\W\d]\w*\s*[(.]|(?:query|export|expect|include)\b)")),
 )
 """What shows a language, the surest signs first: the first pattern that is found decides."""
 
@@ -61,8 +61,14 @@ def detect(text: str, *, name: str = "<program>") -> str:
     )
 
 
-def parse(text: str, *, name: str = "<program>", language: str | None = None) -> Program:
-    """The Program of a text; `name` is what diagnostics call it."""
+def parse(
+    text: str,
+    *,
+    name: str = "<program>",
+    language: str | None = None,
+    seen: set[str] | None = None,
+) -> Program:
+    """The Program of a text; `name` is what diagnostics call it, `seen` the files read before."""
     chosen = language or detect(text, name=name)
     _require(chosen)
     if chosen == "rasql":
@@ -72,7 +78,7 @@ def parse(text: str, *, name: str = "<program>", language: str | None = None) ->
             Place(name),
             help="run it in a session: db.sql(text), or db.run(text)",
         )
-    return deals.parse(Source(name, text))
+    return deals.parse(Source(name, text), seen)
 
 
 def parse_goal(text: str, *, name: str = "<goal>") -> Goal:

@@ -1,7 +1,9 @@
-"""Statements: `database({…}).`, rules and facts, `query`, `export`; and goals on their own.
+"""Statements: `database({…}).`, rules and facts, `query`, `export`, `include`, `expect`; and goals.
 
 `parse` reads statement after statement. One that cannot be read is reported and skipped, so the
-errors of a text come all at once, in one CaladanError. `parse_goal` reads what a user types at a
+errors of a text come all at once, in one CaladanError. The statements of an included file stand in
+place of its `include`, the first time that it is met; its expectations speak of that file alone and
+are left out. `parse_goal` reads what a user types at a
 session: `tc(1, X)`, with or without `query` before and `.` after it.
 """
 
@@ -9,12 +11,26 @@ from __future__ import annotations
 
 from typing import Final
 
-from caladan.errors import Diagnostics, Source, did_you_mean
+from caladan.errors import CaladanError, Diagnostics, Source, did_you_mean
+from caladan.language import files
 from caladan.language.deals.cursor import Cursor, SyntaxFailure
-from caladan.language.deals.expressions import arguments
+from caladan.language.deals.expressions import arguments, expression, primary
 from caladan.language.deals.literals import atom, body
-from caladan.language.deals.tokens import END, NAMES, VARIABLE
-from caladan.program import Column, Goal, Head, Program, Relation, Rule, Type
+from caladan.language.deals.tokens import END, NAMES, TEXT, VARIABLE
+from caladan.program import (
+    Atom,
+    Column,
+    Constant,
+    Expectation,
+    Expression,
+    Goal,
+    Head,
+    Parameter,
+    Program,
+    Relation,
+    Rule,
+    Type,
+)
 
 TYPES: Final[dict[str, Type]] = {
     **{kind.value: kind for kind in Type},
@@ -35,7 +51,7 @@ TYPES: Final[dict[str, Type]] = {
 
 _STATEMENT: Final = "a fact, a rule, `database`, `query` or `export`"
 _AFTER_GOAL_WORD: Final = frozenset({"(", ".", "<-", ":-", END})
-"""What shows that `query` or `export` is a relation here."""
+"""What shows that `query`, `export`, `include` or `expect` is a relation here."""
 
 
 class _Statements:
@@ -45,20 +61,34 @@ class _Statements:
         self.relations: list[Relation] = []
         self.rules: list[Rule] = []
         self.goals: list[Goal] = []
+        self.expectations: list[Expectation] = []
 
 
-def parse(source: Source) -> Program:
-    """The Program of a text; raises all that is wrong with it at once."""
+def parse(source: Source, seen: set[str] | None = None) -> Program:
+    """The Program of a text; raises all that is wrong with it at once.
+
+    `seen` has the files that were read before, by their identity, and gets those read now.
+    """
     found = Diagnostics()
-    cursor = Cursor(source, found)
     read = _Statements()
-    while cursor.kind != END:
+    seen = set() if seen is None else seen
+    seen.add(files.identity(source.name))
+    cursors = [Cursor(source, found)]
+    while cursors:
+        cursor = cursors[-1]
+        if cursor.kind == END:
+            cursors.pop()
+            continue
         try:
-            _statement(cursor, read)
+            if _word(cursor) != "include":
+                _statement(cursor, read)
+            elif (included := _include(cursor, seen)) is not None:
+                cursors.append(Cursor(included, found))
         except SyntaxFailure as failure:
             cursor.recover(failure)
     found.raise_errors()
-    return Program(tuple(read.relations), tuple(read.rules), tuple(read.goals))
+    own = (each for each in read.expectations if each.span and each.span.source is source)
+    return Program(tuple(read.relations), tuple(read.rules), tuple(read.goals), tuple(own))
 
 
 def parse_goal(source: Source) -> Goal:
@@ -75,7 +105,7 @@ def parse_goal(source: Source) -> Goal:
 
 
 def _goal_alone(cursor: Cursor) -> Goal:
-    if _goal_word(cursor) == "query":
+    if _word(cursor) == "query":
         cursor.advance()
     goal = _goal(cursor, export=False)
     cursor.accept(".")
@@ -85,8 +115,10 @@ def _goal_alone(cursor: Cursor) -> Goal:
 
 
 def _statement(cursor: Cursor, read: _Statements) -> None:
-    word = _goal_word(cursor)
-    if word is not None:
+    word = _word(cursor)
+    if word == "expect":
+        read.expectations.append(_expectation(cursor))
+    elif word is not None:
         cursor.advance()
         goal = _goal(cursor, export=word == "export")
         _end(cursor, "`.` after a goal")
@@ -132,12 +164,12 @@ def _head(cursor: Cursor) -> Head:
 # ── Goals ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _goal_word(cursor: Cursor) -> str | None:
-    """`query` or `export`, if a goal begins here."""
+def _word(cursor: Cursor) -> str | None:
+    """`query`, `export`, `include` or `expect`, if such a statement begins here."""
     if cursor.next_kind in _AFTER_GOAL_WORD:
         return None
     word = cursor.text(cursor.current)
-    return word if word in ("query", "export") else None
+    return word if word in ("query", "export", "include", "expect") else None
 
 
 def _goal(cursor: Cursor, *, export: bool) -> Goal:
@@ -146,6 +178,81 @@ def _goal(cursor: Cursor, *, export: bool) -> Goal:
         cursor.fail("the relation of a goal", help="a goal cannot be negated; write a rule for it")
     asked = atom(cursor, "the relation of a goal")
     return Goal(asked, export, asked.span)
+
+
+# ── Other files ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _include(cursor: Cursor, seen: set[str]) -> Source | None:
+    """The text that is included; None if it was before, or cannot be read."""
+    start = cursor.advance().start
+    if cursor.kind != TEXT:
+        cursor.fail("the name of a file in quotes", help="as in `include 'rules.dl'.`")
+    named = primary(cursor)
+    span = cursor.since(start)
+    _end(cursor, "`.` after the name of a file")
+    assert isinstance(named, Constant)
+    name = files.beside(cursor.source.name, str(named.value))
+    try:
+        identity = files.identity(name)
+        if identity in seen:
+            return None
+        seen.add(identity)
+        return Source(name, files.text_of(name, span))
+    except CaladanError as problem:
+        cursor.found.extend(problem.diagnostics)
+    return None
+
+
+# ── Expectations ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _expectation(cursor: Cursor) -> Expectation:
+    """`expect p(X).`, `expect no p(X).`, `expect p(X) = {1, 2}.`"""
+    start = cursor.advance().start
+    cursor.no_aggregates = "an aggregate can stand only in the head of a rule"
+    nothing = cursor.text(cursor.current) == "no" and cursor.next_kind in NAMES
+    if nothing:
+        cursor.advance()
+    if cursor.kind == "~":
+        cursor.fail("the relation of an expectation", help="write `expect no …`")
+    asked = atom(cursor, "the relation of an expectation")
+    rows: tuple[tuple[Expression, ...], ...] | None = () if nothing else None
+    if not nothing and cursor.accept("="):
+        rows = _rows(cursor, asked)
+    span = cursor.since(start)
+    _end(cursor, "`.` after an expectation" if nothing else "`.` or `= {…}` after an expectation")
+    return Expectation(asked, rows, span)
+
+
+def _rows(cursor: Cursor, asked: Atom) -> tuple[tuple[Expression, ...], ...]:
+    opening = cursor.expect("{", "`{` and the facts that are expected")
+    if cursor.accept("}"):
+        return ()
+    rows = [_row(cursor, asked)]
+    while cursor.accept(","):
+        rows.append(_row(cursor, asked))
+    cursor.close(opening, "}", "`,` or `}` after a fact that is expected")
+    return tuple(rows)
+
+
+def _row(cursor: Cursor, asked: Atom) -> tuple[Expression, ...]:
+    start = cursor.current.start
+    row = arguments(cursor) if cursor.kind == "(" else (expression(cursor),)
+    for value in row:
+        if not isinstance(value, Constant | Parameter):
+            cursor.fail_at(
+                value.span or cursor.since(start), "a fact that is expected holds constants only"
+            )
+    if len(row) != len(asked.arguments):
+        wanted = len(asked.arguments)
+        cursor.found.add(
+            "C011",
+            f"a fact of {len(row)} where `{asked.relation}` is asked for with {wanted} "
+            f"{'argument' if wanted == 1 else 'arguments'}",
+            cursor.since(start),
+        )
+    return row
 
 
 # ── Declarations ─────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,7 @@
 """Program → canonical DeALS text: `parse(unparse(program)) == program`.
 
-One relation, rule or goal to a line; declarations, then rules, then goals. Parentheses stand only
+One relation, rule or goal to a line; declarations, then rules, goals, and expectations. What was
+included is printed in its place: the text needs no other file. Parentheses stand only
 where the reading would change without them, and around a sign that follows an operator. What DeALS
 cannot write (an infinite number, a name with blanks) is refused with C050. A date becomes the
 quoted text that dates compare with.
@@ -32,6 +33,7 @@ from caladan.program import (
     Comparison,
     Conditional,
     Constant,
+    Expectation,
     Expression,
     Goal,
     Head,
@@ -58,6 +60,7 @@ def unparse(program: Program) -> str:
         _database(program.relations),
         [rule(each) for each in program.rules],
         [goal(each) for each in program.goals],
+        [expectation(each) for each in program.expectations],
     )
     return "\n".join("".join(f"{line}\n" for line in part) for part in parts if part)
 
@@ -76,6 +79,17 @@ def rule(node: Rule) -> str:
 def goal(node: Goal) -> str:
     """`query tc(A, B).` or `export tc(A, B).`"""
     return f"{'export' if node.export else 'query'} {literal(node.atom)}."
+
+
+def expectation(node: Expectation) -> str:
+    """`expect tc(1, 2).`, `expect no tc(2, 1).`, `expect tc(1, X) = {(1, 2)}.`"""
+    asked = literal(node.atom)
+    if node.rows is None:
+        return f"expect {asked}."
+    if not node.rows:
+        return f"expect no {asked}."
+    rows = (f"({_commas(map(expression, row))})" for row in node.rows)
+    return f"expect {asked} = {{{_commas(rows)}}}."
 
 
 def literal(node: Literal) -> str:
