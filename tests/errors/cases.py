@@ -131,7 +131,8 @@ CASES = (
     Case("unknown column", "C063", _closure("SELECT tc.A, arc.C FROM tc, arc WHERE tc.B = arc.A"), _arc(EDGES), _DATA),
     Case("ambiguous column", "C063", _closure("SELECT A, arc.B FROM tc, arc WHERE tc.B = arc.A"), _arc(EDGES), _DATA),
     Case("null in recursion", "C064", TABLE + "CREATE VIEW v AS SELECT A, nullif(B, 3) AS B FROM arc;\nWITH recursive tc(A, B) AS\n  (SELECT A, B FROM v) UNION\n  (SELECT tc.B, tc.A FROM tc)\nSELECT * FROM tc\n", _arc(EDGES), _DATA),
-    Case("array in an answer", "C065", TABLE + "SELECT array(A, B) AS pair FROM arc", _arc(EDGES), _DATA),
+    Case("pair in an answer", "C065", TABLE + "SELECT (A, B) AS pair FROM arc", _arc(EDGES), _DATA),
+    Case("function of Spark alone", "C062", TABLE + "SELECT A, hash(B) AS h FROM arc", _arc(EDGES), _DATA),
     # warnings
     Case("may not terminate", "W101", "n(1).\nn(Y) <- n(X), Y = X + 1.\nquery n(X).", arguments=("check",)),
     Case("may not be monotone", "W102", ARC + "d(1, 0).\nd(Y, mmin<E>) <- d(X, D), arc(X, Y), E = D + 1, D > 9.", arguments=("check",)),

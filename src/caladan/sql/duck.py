@@ -21,7 +21,9 @@ from caladan.errors import Source as Written
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type
 from caladan.sql.engine import Frame, FrameColumn, apart, key_of, written
+from caladan.sql.functions import said
 from caladan.sql.generate import generate
+from caladan.sql.macros import definition
 from caladan.sql.problems import no_type, refused
 
 _TYPES: Final[dict[str, Type]] = {
@@ -59,6 +61,7 @@ class DuckDB:
         )
         self._connection.execute("SET TimeZone = 'UTC'")
         self._fetched: dict[str, pa.Table] = {}
+        self._macros: set[str] = set()
         self._count = 0
 
     def table(self, data: pa.Table) -> Frame:
@@ -70,9 +73,11 @@ class DuckDB:
 
     def query(self, tree: exp.Query, frames: Mapping[str, Frame]) -> Frame:
         """A view of a query."""
-        text = generate(tree, lambda table: frames[key_of(table)].handle, "duckdb").sql
+        query, macros = said(tree, frames, self._written)
+        text = generate(query, lambda table: frames[key_of(table)].handle, "duckdb").sql
         name = self._name()
         try:
+            self._define(macros)
             columns = apart(written(tree, self._connection.sql(text).columns))
             listed = ", ".join(_quoted(column) for column in columns)
             self._connection.execute(f"CREATE TEMP VIEW {name}({listed}) AS {text}")
@@ -130,6 +135,12 @@ class DuckDB:
             name,
             tree,
         )
+
+    def _define(self, macros: tuple[str, ...]) -> None:
+        for macro in macros:
+            if macro not in self._macros:
+                self._connection.execute(definition(macro))
+                self._macros.add(macro)
 
     def _name(self) -> str:
         self._count += 1

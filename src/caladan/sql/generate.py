@@ -1,12 +1,8 @@
 """A syntax tree as text for a SQL engine.
 
 The text is made from the tree alone: tables are called by names made here, users' names stand in
-quotes. What the engines understand differently is said so that they agree:
-
-- a number with a point is a double, as in rules, not a decimal;
-- a division by zero is an error;
-- a cast to whole numbers cuts fractions off, and `floor` and `ceil` give whole numbers;
-- on Spark, text that needs escapes travels beside the query, as a parameter.
+quotes. A number with a point is a double, as in rules, not a decimal; on Spark, text that needs
+escapes travels beside the query, as a parameter.
 """
 
 from __future__ import annotations
@@ -75,48 +71,12 @@ def _adapted(node: exp.Expr, dialect: Dialect, values: dict[str, Any]) -> exp.Ex
             key = f"text_{len(values)}"
             values[key] = node.this
             return exp.Placeholder(this=key)
-        case exp.Div() if dialect == "duckdb":
-            node.set("safe", False)
-            if not _is_nonzero(node.expression):
-                node.set("expression", _or_error(node.expression))
-            return node
-        case exp.Div():
+        case exp.Div() if dialect == "spark":
             node.set("safe", True)
             return node
-        case exp.Floor() | exp.Ceil() if dialect == "duckdb" and not node.args.get("decimals"):
-            return exp.Cast(this=node.copy(), to=exp.DataType.build("bigint"))
-        case exp.Cast() if dialect == "duckdb" and _rounds(node):
-            return _toward_zero(node)
         case _:
             return node
 
 
-def _rounds(node: exp.Cast) -> bool:
-    """Whether a cast makes whole numbers, perhaps of fractions."""
-    literal = node.this if isinstance(node.this, exp.Literal) else None
-    is_whole = literal is not None and (literal.is_string or str(literal.this).isdigit())
-    return node.to.is_type(*exp.DataType.INTEGER_TYPES) and not is_whole
-
-
-def _toward_zero(node: exp.Cast) -> exp.Expr:
-    """A cast that cuts fractions off, where DuckDB would round; text stays as it is."""
-    kind = exp.func("typeof", node.this.copy())
-    is_fraction = exp.func("regexp_matches", kind, exp.Literal.string("^(DOUBLE|FLOAT|DECIMAL)"))
-    number = exp.TryCast(this=node.this.copy(), to=exp.DataType.build("double"))
-    cut = exp.Cast(this=exp.func("trunc", number), to=node.to.copy())
-    return exp.Paren(this=exp.Case().when(is_fraction, cut).else_(node.copy()))
-
-
 def _needs_escapes(text: str) -> bool:
     return any(c in "\\'\"" or not c.isprintable() for c in text)
-
-
-def _is_nonzero(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Literal) and float(node.this) != 0
-
-
-def _or_error(divisor: exp.Expr) -> exp.Expr:
-    """The divisor, or an error where it is zero: DuckDB would divide by it."""
-    is_zero = exp.EQ(this=divisor.copy(), expression=exp.Literal.number(0))
-    failing = exp.func("error", exp.Literal.string("division by zero"))
-    return exp.Paren(this=exp.Case().when(is_zero, failing).else_(divisor.copy()))

@@ -18,6 +18,7 @@ from caladan.program import Column
 
 _QUOTED: Final = re.compile(r"""["'`]([^"'`\n]+)["'`]""")
 _KIND: Final = re.compile(r"^(?:[A-Z]\w*(?: [A-Z]\w*)* Error|\[[A-Z_.0-9]+\]):?\s*")
+_MACRO: Final = re.compile(r"^macro spark_(\w+?)(?:_\d+)?\(\) does not support")
 _NOISE: Final = re.compile(r"\s*(?:SQLSTATE: \w+\.?|;?\s*line \d+ pos \d+.*)$")
 
 
@@ -27,6 +28,8 @@ def refused(message: str, tree: exp.Query | None, source: Source) -> CaladanErro
     said = _NOISE.sub("", _KIND.sub("", lines[0] if lines else "no reason given")).rstrip(".;")
     said, _, _ = said.partition(". ")  # what follows is advice about another SQL
     said = said[:1].lower() + said[1:]
+    if found := _MACRO.match(said):
+        said = f"`{found[1]}` does not take such arguments on embedded"
     code = "C040" if " by zero" in said else "C062"
     return error(code, f"the SQL engine says: {said}", _place(said, tree, source))
 
@@ -60,8 +63,8 @@ def _place(said: str, tree: exp.Query | None, source: Source) -> Span | None:
         return span_of(divided or tree, source)
     words = set(re.findall(r"\w+", said.lower()))
     names = {part.lower() for quoted in _QUOTED.findall(said) for part in quoted.split(".")}
-    for node in tree.find_all(exp.Identifier, exp.Anonymous):
-        known = words if isinstance(node, exp.Anonymous) else names
+    for node in tree.find_all(exp.Identifier, exp.Anonymous, exp.AnonymousAggFunc):
+        known = names if isinstance(node, exp.Identifier) else words
         if node.name.lower() in known:
             return span_of(node, source)
     return span_of(tree, source)

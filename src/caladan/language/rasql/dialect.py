@@ -6,10 +6,14 @@
 - Names may stand in double quotes or backticks; text stands in single quotes, without escapes
   other than a doubled quote.
 - `From` may be a column: `SELECT From, To FROM edge`.
+- Functions keep the names and arguments that they are written with: what a name means is Spark's
+  affair, and that of whoever says the same in another SQL. Only those that rules have too are known
+  by classes of their own.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final, NoReturn, cast
 
 from sqlglot import exp
@@ -22,6 +26,32 @@ AGGREGATES: Final = "aggregates"
 
 FUNCTIONS: Final = ("min", "max", "sum", "count")
 """The aggregates that a view's columns may have."""
+
+_KNOWN: Final = (
+    "ABS", "AVG", "CHARACTER_LENGTH", "CHAR_LENGTH", "COALESCE", "CONCAT", "COUNT", "GREATEST",
+    "LCASE", "LEAST", "LEN", "LENGTH", "LOWER", "MAX", "MIN", "MOD", "REPLACE", "SUM", "UCASE",
+    "UPPER",
+)  # fmt: skip
+
+_SYNTAX: Final = (
+    "CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTR", "SUBSTRING", "TRIM", "TRY_CAST",
+)  # fmt: skip
+
+_SUMMARIES: Final = (
+    "any_value", "approx_count_distinct", "approx_percentile", "array_agg", "bit_and", "bit_or",
+    "bit_xor", "bitmap_construct_agg", "bitmap_or_agg", "bool_and", "bool_or", "collect_list",
+    "collect_set", "corr", "count_if", "count_min_sketch", "covar_pop", "covar_samp", "every",
+    "first", "first_value", "grouping", "grouping_id", "histogram_numeric", "hll_sketch_agg",
+    "hll_union_agg", "kurtosis", "last", "last_value", "listagg", "max_by", "mean", "median",
+    "min_by", "mode", "percentile", "percentile_approx", "percentile_cont", "percentile_disc",
+    "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx",
+    "regr_sxy", "regr_syy", "skewness", "some", "std", "stddev", "stddev_pop", "stddev_samp",
+    "string_agg", "try_avg", "try_sum", "var_pop", "var_samp", "variance",
+)  # fmt: skip
+
+_WITH_UNITS: Final = (
+    "dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff",
+)  # fmt: skip
 
 _AFTER_A_COLUMN: Final = frozenset({
     TokenType.COMMA, TokenType.FROM, TokenType.ALIAS, TokenType.R_PAREN, TokenType.EQ,
@@ -42,10 +72,30 @@ class PlacedError(ParseError):
         self.end = end
 
 
+def _summary(name: str, arguments: list[exp.Expr]) -> exp.Expr:
+    """A call of an aggregate under the name it was written with."""
+    return exp.AnonymousAggFunc(this=name, expressions=arguments)
+
+
+def _with_unit(name: str, arguments: list[exp.Expr]) -> exp.Expr:
+    """A call whose first of three arguments is a word, such as DAY, and no column."""
+    if len(arguments) == 3 and isinstance(arguments[0], exp.Column):
+        arguments = [exp.var(arguments[0].name.upper()), *arguments[1:]]
+    return exp.Anonymous(this=name, expressions=arguments)
+
+
 class RaSQLParser(Spark.Parser):
     """Spark SQL with recursive views that aggregate."""
 
     STRICT_CAST = True
+    FUNCTIONS = {  # noqa: RUF012
+        **{name: Spark.Parser.FUNCTIONS[name] for name in _KNOWN},
+        **{name.upper(): partial(_summary, name) for name in _SUMMARIES},
+        **{name.upper(): partial(_with_unit, name) for name in _WITH_UNITS},
+    }
+    FUNCTION_PARSERS = {  # noqa: RUF012
+        name: Spark.Parser.FUNCTION_PARSERS[name] for name in _SYNTAX
+    }
 
     def raise_error(self, message: str, token: Token | None = None) -> NoReturn:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Raise with the place of a token; the parser also fails like this while it tries."""

@@ -1,0 +1,187 @@
+"""Words for DuckDB: how a translation calls macros, gives types, and refuses.
+
+`Meaning` is what every translation has: the macros it used, which node of the user's an expression
+stands for, and the types of both. Below it, the small expressions that translations are made of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+from sqlglot import exp
+
+from caladan.errors import Source, error
+from caladan.language.rasql.spans import span_of
+from caladan.sql.macros import PREFIX, overloads, spelled
+from caladan.sql.widths import KINDS, MOST_DIGITS, Width, Widths, given_by, kind_of
+
+_WAY_OUT: Final = "Spark answers it: --engine spark"
+
+
+class Meaning:
+    """What a translation knows, and what it has used.
+
+    `node` is always of the user's tree, which stays as it is; `new` stands for it in the copy, with
+    its parts already translated.
+    """
+
+    def __init__(self, widths: Widths, source: Source, is_typed: bool) -> None:
+        self._widths = widths
+        self._source = source
+        self._is_typed = is_typed
+        self._meant: dict[int, tuple[exp.Expr, exp.Expr]] = {}
+        self.used: dict[str, None] = {}
+
+    def stands_for(self, new: exp.Expr, node: exp.Expr) -> None:
+        """Note which node of the user's an expression is the translation of."""
+        self._meant[id(new)] = (new, node)
+
+    def _text(self, node: exp.Expr, value: exp.Expr) -> exp.Expr:
+        """A value as text."""
+        inner = node.unnest()
+        if isinstance(inner, exp.Literal) and inner.is_string:
+            return value
+        if self._is_typed:
+            width = self._widths.type(node)
+            if width is None:
+                self._refuse(node, "text of an unknown type", "CAST it to string")
+            if width.is_decimal:
+                return as_type(value, "VARCHAR")
+            if width.kind == "string":
+                return value
+        return self._macro("string", value)
+
+    def _width(self, node: exp.Expr) -> Width | None:
+        """The type of an argument where it matters; refused if it cannot be told."""
+        if not self._is_typed:
+            return None
+        width = self._widths.type(node)
+        if width is None:
+            self._refuse(node, "a value of an unknown type", "CAST it")
+        return width
+
+    def _macro(self, name: str, *arguments: exp.Expr) -> exp.Expr:
+        bodies = overloads(name)
+        if len(bodies) > 1 and any(each.find(exp.AggFunc, exp.Window) for each in arguments):
+            name = f"{name}:{self._body(name, arguments)}"
+        self.used[name] = None
+        return exp.Anonymous(this=spelled(name), expressions=list(arguments))
+
+    def _body(self, name: str, arguments: Sequence[exp.Expr]) -> int:
+        """Which body of a macro fits; DuckDB cannot tell where aggregates are arguments."""
+        kinds = [self._kind(each) for each in arguments]
+        ranked: list[tuple[int, int]] = []
+        for i, (types, _) in enumerate(overloads(name)):
+            if len(types) == len(kinds):
+                ranks = [_fits(kind, type) for kind, type in zip(kinds, types, strict=True)]
+                if None not in ranks:
+                    ranked.append((sum(rank or 0 for rank in ranks), i))
+        if not ranked:
+            _, node = self._meant.get(id(arguments[0]), (None, None))
+            self._refuse(
+                node if node is not None else exp.Null(),
+                f"`{name}` of an aggregate whose type is not known",
+                "CAST the aggregate, or aggregate in a subquery",
+            )
+        return min(ranked)[1]
+
+    def _kind(self, new: exp.Expr) -> str | None:
+        """The kind of value that a translated expression gives."""
+        _, node = self._meant.get(id(new), (None, None))
+        if node is not None:
+            width = self._widths.type(node)
+            return None if width is None else width.kind
+        if isinstance(new, exp.Paren):
+            return self._kind(new.this)
+        if isinstance(new, exp.Cast):
+            return kind_of(new.to.sql(dialect="duckdb"))
+        if isinstance(new, exp.Anonymous):
+            return given_by(re.sub(r"_\d+$", "", str(new.this).removeprefix(PREFIX)))
+        return "string" if isinstance(new, exp.Literal) and new.is_string else None
+
+    def _refuse(self, node: exp.Expr, what: str, instead: str | None = None) -> NoReturn:
+        raise error(
+            "C062",
+            f"{what} is not known to mean the same on embedded as on Spark",
+            span_of(node, self._source),
+            help=f"{instead}; {_WAY_OUT}" if instead else _WAY_OUT,
+        )
+
+
+def _fits(kind: str | None, type: str) -> int | None:
+    """How well a value fits a parameter: 0 is best, None not at all."""
+    if not type:
+        return 20
+    if kind is None:
+        return None
+    own = KINDS.get(kind, "")
+    if own == type or (type == "HUGEINT" and kind == "long"):
+        return 0
+    numbers = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE")
+    if own in numbers and type in numbers and numbers.index(own) < numbers.index(type):
+        return numbers.index(type)
+    if kind == "decimal" and type in ("DOUBLE", "DECIMAL(38, 18)"):
+        return 1 if type != "DOUBLE" else 2
+    return 1 if kind == "null" else None
+
+
+def written_number(node: exp.Expr) -> int | None:
+    """A whole number that is written out, perhaps with a sign."""
+    sign = 1
+    if isinstance(node, exp.Neg):
+        node, sign = node.this, -1
+    if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit():
+        return sign * int(node.this)
+    return None
+
+
+def as_type(node: exp.Expr, type: str) -> exp.Expr:
+    """A value of a type of DuckDB."""
+    return exp.Cast(this=node, to=exp.DataType.build(type, dialect="duckdb"))
+
+
+def call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    """A call of a function of DuckDB's own, exactly by this name."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def decimal_type(width: Width) -> str:
+    """A decimal as DuckDB spells it; a whole number as a decimal with room for it."""
+    if width.is_decimal:
+        return f"DECIMAL({width.digits}, {width.scale})"
+    digits = {"byte": 3, "short": 5, "integer": 10, "long": 20}[width.kind]
+    return f"DECIMAL({width.digits or digits}, 0)"
+
+
+def times(value: exp.Expr, tens: int) -> exp.Expr:
+    """A whole number times a power of ten."""
+    if tens == 0:
+        return value
+    power = as_type(exp.Literal.string("1" + "0" * tens), "HUGEINT")
+    return exp.Paren(this=exp.Mul(this=value, expression=power))
+
+
+def placed(whole: exp.Expr, width: Width) -> exp.Expr:
+    """A whole number as a decimal, with its point put in."""
+    if width.scale == 0:
+        return as_type(whole, decimal_type(width))
+    unit = exp.Literal.string("0." + "0" * (width.scale - 1) + "1")
+    product = exp.Mul(
+        this=as_type(whole, f"DECIMAL({MOST_DIGITS}, 0)"),
+        expression=as_type(unit, f"DECIMAL({width.scale}, {width.scale})"),
+    )
+    return as_type(exp.Paren(this=product), decimal_type(width))
+
+
+def is_nonzero(node: exp.Expr) -> bool:
+    """Whether a value is a number that is written out, and not zero."""
+    value = node.this if isinstance(node, exp.Neg) else node
+    return isinstance(value, exp.Literal) and not value.is_string and float(value.this) != 0
+
+
+def is_number(node: exp.Expr) -> bool:
+    """Whether a value is a number that is written out."""
+    value = node.this if isinstance(node, exp.Neg) else node
+    return isinstance(value, exp.Literal) and not value.is_string

@@ -1,0 +1,128 @@
+"""Expressions of SQL mean the same on DuckDB as on Spark, in value and type, or are refused.
+
+The expressions stand in expressions.sql. Spark is asked many at a time: a query takes it a while.
+"""
+
+import math
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import pytest
+from tests.rasql.table import TABLE, Case, cases, query, rest
+
+import caladan
+
+ALL = cases()
+AGREEING = [case for case in ALL if not case.refused and case.section != "errors"]
+REFUSED = [case for case in ALL if case.refused]
+FAILING = [case for case in ALL if case.section == "errors"]
+_AT_A_TIME = 60
+
+
+def session(engine: Any) -> caladan.Session:
+    db = caladan.connect(engine)
+    db.add("t", TABLE)
+    return db
+
+
+def asked(db: caladan.Session, found: list[Case]) -> caladan.Relation:
+    selected = ", ".join(query(case, f"c{i}") for i, case in enumerate(found))
+    return db.sql(f"SELECT {selected} {rest(found[0].section)}")
+
+
+def batches() -> Iterator[list[Case]]:
+    for _, group in groupby(AGREEING, key=lambda case: case.section):
+        listed = list(group)
+        for i in range(0, len(listed), _AT_A_TIME):
+            yield listed[i : i + _AT_A_TIME]
+
+
+def test_there_are_many() -> None:
+    assert len(AGREEING) > 500
+    assert len({case.text for case in AGREEING if case.section != "decimals"}) > 500
+
+
+def test_engines_agree(spark: Any) -> None:
+    """In one test, for a session on Spark takes its time to start."""
+    here, there = session("embedded"), session(spark)
+    different: list[str] = []
+    for batch in batches():
+        one, other = asked(here, batch), asked(there, batch)
+        mine, theirs = one.rows(), other.rows()
+        for i, case in enumerate(batch):
+            if one.types[i] != other.types[i]:
+                different.append(f"{case.text}: {one.types[i]} here, {other.types[i]} on Spark")
+            elif not all(same(a[i], b[i]) for a, b in zip(mine, theirs, strict=True)):
+                values = [[row[i] for row in rows] for rows in (mine, theirs)]
+                different.append(f"{case.text}: {values[0]} here, {values[1]} on Spark")
+    assert not different, "\n".join(different)
+
+
+def same(one: object, other: object) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-12) or (math.isnan(one) and math.isnan(other))
+    return type(one) is type(other) and one == other
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.text)
+def test_refused_by_name(case: Case) -> None:
+    with pytest.raises(caladan.CaladanError) as caught:
+        asked(session("embedded"), [case]).rows()
+    (found,) = caught.value.diagnostics
+    assert found.code == "C062"
+    assert found.place is not None
+    assert "on embedded" in found.message or "embedded:" in found.message
+
+
+@pytest.mark.parametrize("case", FAILING, ids=lambda case: case.text)
+def test_errors_are_errors(case: Case) -> None:
+    """What fails on Spark fails here; that Spark does was seen when the case was written."""
+    with pytest.raises(caladan.CaladanError) as caught:
+        asked(session("embedded"), [case]).rows()
+    assert caught.value.diagnostics[0].code in ("C040", "C062", "C063")
+
+
+AROUND = {
+    "a view's column": "WITH w AS (SELECT CAST(I AS DECIMAL(10, 2)) AS D FROM t) "
+    "SELECT D / 3, D * D FROM w ORDER BY 1, 2",
+    "a subquery's": "SELECT s.A + 1 FROM (SELECT N AS A FROM t) AS s ORDER BY 1",
+    "columns with other names": "WITH w(A, B) AS (SELECT I, N FROM t) "
+    "SELECT A * B FROM w ORDER BY 1",
+    "a union": "SELECT A / 2 FROM (SELECT N AS A FROM t UNION SELECT N FROM t) AS u ORDER BY 1",
+    "a star": "SELECT w.N - 1 FROM (SELECT * FROM t) AS w ORDER BY 1",
+    "correlated": "SELECT K, (SELECT sum(u.N) FROM t AS u WHERE u.G = t.G) + N FROM t ORDER BY K",
+    "a mean by group": "SELECT G, avg(N), sum(N) FILTER (WHERE Q), avg(DISTINCT N) FROM t "
+    "GROUP BY G ORDER BY G",
+    "rollup": "SELECT G, sum(I) FROM t GROUP BY ROLLUP (G) ORDER BY G, 2",
+    "semi join": "SELECT K FROM t LEFT SEMI JOIN t AS u ON t.I = u.I2 ORDER BY K",
+    "having": "SELECT G, round(avg(X), 1) AS m FROM t GROUP BY G HAVING round(avg(X), 1) > 0 "
+    "ORDER BY round(avg(X), 1)",
+    "grouped by a function": "SELECT year(D), count(*) FROM t GROUP BY year(D) ORDER BY year(D)",
+    "ordered by a function": "SELECT S FROM t ORDER BY length(S) DESC, upper(S)",
+    "by number": "SELECT G, count(*) FROM t GROUP BY 1 ORDER BY 1 DESC LIMIT 3 OFFSET 1",
+    "all but": "SELECT * EXCEPT (F, P) FROM t ORDER BY K",
+    "lists": "SELECT K FROM t WHERE (G, I2) IN (SELECT G, I2 FROM t WHERE Q) ORDER BY K",
+    "values": "SELECT A + 1, B || '!' FROM (VALUES (1, 'x'), (2, 'y')) AS v(A, B) ORDER BY 1",
+    "nothing at all": "SELECT count(*), sum(I), avg(N), max(S), round(avg(X), 2) "
+    "FROM t WHERE K > 99",
+}
+
+
+def test_queries_around_expressions(spark: Any) -> None:
+    here, there = session("embedded"), session(spark)
+    for name, sql in AROUND.items():
+        one, other = here.sql(sql), there.sql(sql)
+        assert one.types == other.types, name
+        rows = zip(one.rows(), other.rows(), strict=True)
+        assert all(same(a, b) for x, y in rows for a, b in zip(x, y, strict=True)), name
+
+
+def test_expressions_that_rules_feed() -> None:
+    """The query after a recursion and what goes into it are translated like any other."""
+    db = session("embedded")
+    answer = db.sql(
+        "WITH recursive n(A) AS (SELECT pmod(I, 5) FROM t WHERE dayofweek(D) > 1) UNION "
+        "(SELECT n.A + 1 FROM n WHERE n.A < 3) SELECT A, left('abc', -A), A div 2 FROM n ORDER BY A"
+    )
+    assert answer.rows() == [(0, "", 0), (1, "", 0), (2, "", 1), (3, "", 1)]
