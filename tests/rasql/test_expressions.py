@@ -126,3 +126,13 @@ def test_expressions_that_rules_feed() -> None:
         "(SELECT n.A + 1 FROM n WHERE n.A < 3) SELECT A, left('abc', -A), A div 2 FROM n ORDER BY A"
     )
     assert answer.rows() == [(0, "", 0), (1, "", 0), (2, "", 1), (3, "", 1)]
+
+
+def test_functions_nested_deeply_end() -> None:
+    """A macro may write its argument out more than once, so nesting is bounded."""
+    nested = "upper(" * 20 + "S" + ")" * 20
+    with pytest.raises(caladan.CaladanError, match="`upper` nested so deeply"):
+        session("embedded").sql(f"SELECT {nested} FROM t")
+    nested = "CAST(CAST(" * 20 + "I" + " AS STRING) AS INT)" * 20
+    with pytest.raises(caladan.CaladanError, match="nested so deeply"):
+        session("embedded").sql(f"SELECT {nested} FROM t")

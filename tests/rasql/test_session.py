@@ -161,3 +161,14 @@ def test_with_spark(spark: Any) -> None:
     assert [row.name for row in spark.catalog.listTables()] == ["closure", "name"]
     spark.catalog.dropTempView("closure")
     spark.catalog.dropTempView("name")
+
+
+@pytest.mark.parametrize("head", ["tc(A, B)", "tc(A, sum() AS B)"])
+def test_alternatives_are_counted_before_they_are_multiplied_out(head: str) -> None:
+    choices = " AND ".join(f"(tc.A = {i} OR arc.B = {i})" for i in range(20))
+    query = f"WITH recursive {head} AS (SELECT A, B FROM arc) UNION "
+    query += f"(SELECT tc.A, arc.B FROM tc, arc WHERE tc.B = arc.A AND {choices}) SELECT * FROM tc"
+    db = cal.connect("reference")
+    db.add("arc", {"A": [1], "B": [2]})
+    with pytest.raises(cal.CaladanError, match="more than 256 alternatives"):
+        db.sql(query)

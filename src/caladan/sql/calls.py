@@ -163,6 +163,12 @@ class Calls(Meaning):
 
     _rpad_call = _lpad_call
 
+    def _substring_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+        numbers = [written_number(number) for number, _ in given[1:]]
+        if all(number is not None and number >= 0 for number in numbers) and numbers[0]:
+            return call("substring", self._text(*given[0]), *(new for _, new in given[1:]))
+        return self._macro("substring", *self._coerced("substring", given))
+
     def _sha2_call(self, node: exp.Expr, given: Given) -> exp.Expr:
         if written_number(given[1][0]) not in (0, 256):
             self._refuse(node, "sha2 of other lengths than 256")

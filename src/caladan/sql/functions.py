@@ -77,6 +77,7 @@ _PLACES: Final = frozenset(
 
 _NUMBERS: Final = ("byte", "short", "integer", "long", "float", "double", "decimal")
 
+_MOST_PLACES: Final = 28  # of an exact product, so that DuckDB has ten digits before the point
 _DATED: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY")
 
 _INSTEAD: Final = {
@@ -213,7 +214,7 @@ class _Translation(Calls):
         assert result is not None
         if isinstance(node, exp.Div):
             return self._quotient(left, right, one.scale, other.scale, result)
-        if isinstance(node, exp.Mul) and one.scale + other.scale > result.scale + 6:
+        if isinstance(node, exp.Mul) and one.scale + other.scale > _MOST_PLACES:
             self._refuse(
                 node,
                 "the product of decimals with so many digits",
@@ -325,14 +326,14 @@ class _Translation(Calls):
             return self._aggregate(node, new, name)
         if name in _RANKS or name in _PLACES:
             return self._ranking(node, new, name)
-        special: Callable[..., exp.Expr] | None = getattr(self, f"_{name}_call", None)
-        if special is not None:
-            return special(node, given)
         if isinstance(node, exp.Trim):
             return self._trim(node, new)
         if type(node) in _ORDER:
             name, keys = _ORDER[type(node)]
             given = [(node.args[key], new.args[key]) for key in keys if node.args.get(key)]
+        special: Callable[..., exp.Expr] | None = getattr(self, f"_{name}_call", None)
+        if special is not None:
+            return special(node, given)
         if isinstance(node, exp.Extract):
             return self._part(node, node.this.name, node.expression, new.expression)
         if name not in MACROS or name in _HIDDEN:

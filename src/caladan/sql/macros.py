@@ -476,6 +476,29 @@ def needs(name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+@cache
+def copies(name: str) -> tuple[int, ...]:
+    """How often a macro writes each of its arguments out, at most.
+
+    >>> copies("pmod")
+    (3, 5)
+    """
+    stem, _, number = name.partition(":")
+    bodies = overloads(stem)
+    found: list[int] = []
+    for _, text in [bodies[int(number)]] if number else bodies:
+        head, _, body = text.partition(") AS ")
+        for i, parameter in enumerate(re.findall(r"(\w+)(?: [A-Z][^,]*)?(?:, |$)", head[1:])):
+            times = 0
+            for call in re.split(r"(?<=\))", body):
+                inner = re.search(rf"{PREFIX}(\w+)\(", call)
+                nested = max(copies(inner[1]), default=1) if inner else 1
+                times += nested * len(re.findall(rf"\b{parameter}\b", call))
+            found += [0] * (i + 1 - len(found))
+            found[i] = max(found[i], times)
+    return tuple(found)
+
+
 def spelled(name: str) -> str:
     """What a macro is called in DuckDB; `round:4` is the fifth body of `round`, by itself."""
     return PREFIX + name.replace(":", "_")

@@ -14,10 +14,13 @@ from sqlglot import exp
 
 from caladan.errors import Source, error
 from caladan.language.rasql.spans import span_of
-from caladan.sql.macros import PREFIX, overloads, spelled
+from caladan.sql.macros import PREFIX, copies, overloads, spelled
 from caladan.sql.widths import KINDS, MOST_DIGITS, Width, Widths, given_by, kind_of
 
 _WAY_OUT: Final = "Spark answers it: --engine spark"
+
+
+_MOST: Final = 5_000  # parts of an expression, macros written out
 
 
 class Meaning:
@@ -32,6 +35,7 @@ class Meaning:
         self._source = source
         self._is_typed = is_typed
         self._meant: dict[int, tuple[exp.Expr, exp.Expr]] = {}
+        self._sizes: dict[int, tuple[int, exp.Expr]] = {}
         self.used: dict[str, None] = {}
 
     def stands_for(self, new: exp.Expr, node: exp.Expr) -> None:
@@ -43,14 +47,13 @@ class Meaning:
         inner = node.unnest()
         if isinstance(inner, exp.Literal) and inner.is_string:
             return value
-        if self._is_typed:
-            width = self._widths.type(node)
-            if width is None:
-                self._refuse(node, "text of an unknown type", "CAST it to string")
-            if width.is_decimal:
-                return as_type(value, "VARCHAR")
-            if width.kind == "string":
-                return value
+        width = self._widths.type(node)
+        if width is None and self._is_typed:
+            self._refuse(node, "text of an unknown type", "CAST it to string")
+        if width is not None and width.is_decimal:
+            return as_type(value, "VARCHAR")
+        if width is not None and width.kind == "string":
+            return value
         return self._macro("string", value)
 
     def _width(self, node: exp.Expr) -> Width | None:
@@ -63,14 +66,43 @@ class Meaning:
         return width
 
     def _macro(self, name: str, *arguments: exp.Expr) -> exp.Expr:
-        bodies = overloads(name)
-        if len(bodies) > 1 and any(each.find(exp.AggFunc, exp.Window) for each in arguments):
-            name = f"{name}:{self._body(name, arguments)}"
+        if len(overloads(name)) > 1:
+            fitting = self._fitting(name, arguments)
+            if fitting is not None:
+                name = f"{name}:{fitting}"
+            elif any(each.find(exp.AggFunc, exp.Window) for each in arguments):
+                self._refuse_unknown(name, arguments)  # DuckDB cannot tell what an aggregate gives
         self.used[name] = None
-        return exp.Anonymous(this=spelled(name), expressions=list(arguments))
+        found = exp.Anonymous(this=spelled(name), expressions=list(arguments))
+        self._check_size(found, name, arguments)
+        return found
 
-    def _body(self, name: str, arguments: Sequence[exp.Expr]) -> int:
-        """Which body of a macro fits; DuckDB cannot tell where aggregates are arguments."""
+    def _check_size(self, new: exp.Expr, name: str, arguments: Sequence[exp.Expr]) -> None:
+        """Refuse what would grow beyond bounds: macros write their arguments out, perhaps twice."""
+        size = 1 + sum(
+            times
+            * max((self._sizes.get(id(part), (1, None))[0] for part in each.walk()), default=1)
+            for times, each in zip(copies(name), arguments, strict=False)
+        )
+        self._sizes[id(new)] = (size, new)
+        if size > _MOST:
+            _, node = self._meant.get(id(arguments[0]), (None, None))
+            self._refuse(
+                node if node is not None else exp.Null(),
+                f"`{name.partition(':')[0]}` nested so deeply",
+                "compute a part of it in a subquery or a view",
+            )
+
+    def _refuse_unknown(self, name: str, arguments: Sequence[exp.Expr]) -> NoReturn:
+        _, node = self._meant.get(id(arguments[0]), (None, None))
+        self._refuse(
+            node if node is not None else exp.Null(),
+            f"`{name}` of an aggregate whose type is not known",
+            "CAST the aggregate, or aggregate in a subquery",
+        )
+
+    def _fitting(self, name: str, arguments: Sequence[exp.Expr]) -> int | None:
+        """Which body of a macro fits, if the types of its arguments are known."""
         kinds = [self._kind(each) for each in arguments]
         ranked: list[tuple[int, int]] = []
         for i, (types, _) in enumerate(overloads(name)):
@@ -78,14 +110,7 @@ class Meaning:
                 ranks = [_fits(kind, type) for kind, type in zip(kinds, types, strict=True)]
                 if None not in ranks:
                     ranked.append((sum(rank or 0 for rank in ranks), i))
-        if not ranked:
-            _, node = self._meant.get(id(arguments[0]), (None, None))
-            self._refuse(
-                node if node is not None else exp.Null(),
-                f"`{name}` of an aggregate whose type is not known",
-                "CAST the aggregate, or aggregate in a subquery",
-            )
-        return min(ranked)[1]
+        return min(ranked)[1] if ranked else None
 
     def _kind(self, new: exp.Expr) -> str | None:
         """The kind of value that a translated expression gives."""

@@ -161,6 +161,8 @@ class Widths:
 
     def _type(self, node: exp.Expr) -> Width | None:
         match node:
+            case exp.Neg(this=exp.Literal(this=str(text))) if text == str(2**31):
+                return Width("integer", len(text))
             case exp.Paren() | exp.Alias() | exp.Neg() | exp.Filter() | exp.Window():
                 return self.type(node.this)
             case exp.WithinGroup() | exp.IgnoreNulls() | exp.RespectNulls():

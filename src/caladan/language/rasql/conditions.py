@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
+from math import prod
 from typing import Final
 
 from sqlglot import exp
@@ -43,14 +44,20 @@ def alternatives(
 
     `nullable` tells whether a condition without AND, OR and NOT may be NULL.
     """
-    found = [list[Leaf]()] if node is None else _Expansion(disjoint, nullable).expand(node, False)
-    if len(found) > MOST:
+    if node is None:
+        return [[]]
+    try:
+        return _Expansion(disjoint, nullable).expand(node, False)
+    except _TooManyError:
         unsupported(
             f"the condition has more than {MOST} alternatives once OR is multiplied out",
             span,
             "evaluate a part of it in a view",
         )
-    return found
+
+
+class _TooManyError(Exception):
+    """More alternatives than MOST; found before they are multiplied out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +96,19 @@ class _Expansion:
 
     def _all(self, parts: Sequence[tuple[exp.Expr, bool]]) -> Alternatives:
         expanded = [self.expand(*part) for part in parts]
+        _check(prod(map(len, expanded)))
         return [[leaf for way in ways for leaf in way] for ways in product(*expanded)]
 
     def _any(self, parts: Sequence[tuple[exp.Expr, bool]]) -> Alternatives:
         if not self.disjoint:
-            return [way for part in parts for way in self.expand(*part)]
+            found = [self.expand(*part) for part in parts]
+            _check(sum(map(len, found)))
+            return [way for ways in found for way in ways]
         ways: Alternatives = []
         for i, part in enumerate(parts):
             before = [(node, not negated) for node, negated in parts[:i]]
             ways += self._all([*before, part])
+            _check(len(ways))
         return ways
 
     def _may_be_null(self, node: exp.Expr) -> bool:
@@ -110,6 +121,11 @@ class _Expansion:
                 return False
             case _:
                 return self.nullable(node)
+
+
+def _check(count: int) -> None:
+    if count > MOST:
+        raise _TooManyError
 
 
 def _or(one: exp.Expr, other: exp.Expr) -> exp.Expr:
