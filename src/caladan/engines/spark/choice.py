@@ -1,16 +1,19 @@
 """Which strategy evaluates a clique, and why. Pure: explain reads this without Spark.
 
 Strategies are tried in the order of `choices`; one that cannot serve says why, and the next has its
-turn. *frame* serves everything.
+turn. *frame* serves everything. `outlooks` says the same of a whole program before it runs: with
+the sizes of its data what a run decides, without them all that it may decide, and when.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from caladan.delta.program import DeltaClique, DeltaRule
+from caladan.analysis.core import RelationInfo
+from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
+from caladan.engines.spark.sub import reads
 from caladan.operators.tree import AntiJoin, Cut, Join, Operator, Scan, Unit
 from caladan.program import Aggregate, Constant, Expression, Variable
 
@@ -37,7 +40,11 @@ class Choice:
 
 
 def choices(
-    clique: DeltaClique, facts: int | None, forced: str | None = None, tasks: int | None = None
+    clique: DeltaClique,
+    facts: int | None,
+    forced: str | None = None,
+    tasks: int | None = None,
+    relations: Mapping[str, RelationInfo] | None = None,
 ) -> list[Choice]:
     """The strategies for a clique whose inputs have so many facts, the best first.
 
@@ -49,7 +56,7 @@ def choices(
         found.append(Choice(forced, "as asked for"))
     if facts is not None and facts <= SMALL_INPUTS:
         found.append(Choice("single", f"at most {SMALL_INPUTS:,} facts go in"))
-    elif (facts is None or facts <= SHIPPED) and why_not_cubed(clique) is None:
+    elif (facts is None or facts <= SHIPPED) and why_not_cubed(clique, relations) is None:
         found.append(Choice("cubed", "a rule has a cyclic body"))
     if clique.is_recursive:
         obstacle = why_not_pivoted(clique)
@@ -82,8 +89,13 @@ def why_not_pivoted(clique: DeltaClique) -> str | None:
     return None
 
 
-def why_not_cubed(clique: DeltaClique) -> str | None:
+def why_not_cubed(
+    clique: DeltaClique, relations: Mapping[str, RelationInfo] | None = None
+) -> str | None:
     """Why a clique cannot be solved in cells, or need not be; None if it should."""
+    infos = [] if relations is None else [relations[name] for name in clique.relations]
+    if any(map(_sums_fractions, infos)):
+        return "a sum of fractions depends on the order in which they are added"
     if clique.is_recursive:
         return "what is recursive is not solved in one go"
     for rule in clique.exit_rules:
@@ -94,6 +106,13 @@ def why_not_cubed(clique: DeltaClique) -> str | None:
     if not any(_is_cyclic(rule) for rule in clique.exit_rules):
         return "no rule has a cyclic body"
     return None
+
+
+def _sums_fractions(info: RelationInfo) -> bool:
+    return any(
+        function in ("sum", "msum") and column.type.is_floating
+        for function, column in zip(info.aggregates, info.columns, strict=True)
+    )
 
 
 def _averages(argument: Expression) -> bool:
@@ -134,3 +153,95 @@ def scans(node: Operator) -> Iterator[Scan]:
             yield from scans(node.left)
         case _:
             yield from scans(node.input)
+
+
+# ── A whole program ──────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """How a clique will be evaluated, as far as that can be told.
+
+    If it is decided, the first option is the one, and the others follow where it cannot serve;
+    else each option says when it is taken. `facts` go into it, where that is known.
+    """
+
+    clique: DeltaClique
+    options: tuple[Choice, ...]
+    is_decided: bool
+    facts: int | None = None
+
+    @property
+    def large(self) -> Choice:
+        """The strategy if much goes in, or the one that is decided."""
+        if self.is_decided:
+            return self.options[0]
+        return next(each for each in self.options if not each.reason.startswith("if "))
+
+
+def facts_in(cliques: Sequence[DeltaClique], sizes: Mapping[str, int]) -> int:
+    """How many facts some cliques are given, of relations whose sizes are known."""
+    own = (name for clique in cliques for name in clique.relations)
+    return sum(sizes[name] for name in {*reads(cliques), *own} & sizes.keys())
+
+
+def goes_together(cliques: Sequence[DeltaClique], facts: int, forced: str | None) -> bool:
+    """Whether one task evaluates several cliques at once."""
+    if forced not in (None, "single") or len(cliques) < 2:
+        return False
+    return forced == "single" or facts <= SMALL_INPUTS
+
+
+def outlooks(
+    program: DeltaProgram,
+    sizes: Mapping[str, int] | None,
+    tasks: int | None = None,
+    forced: str | None = None,
+    *,
+    has_tasks: bool = True,
+) -> list[Outlook]:
+    """How the cliques of a program will be evaluated; `sizes` are those of its data."""
+    cliques = program.cliques
+    if not has_tasks:
+        return [Outlook(c, (Choice("frame", NO_TASKS),), is_decided=True) for c in cliques]
+    known = dict(sizes or {})
+    derived = {name for clique in cliques for name in clique.relations}
+    for name, info in program.relations.items():
+        if sizes is not None and name not in derived and info.is_derived:  # facts of the program
+            known[name] = known.get(name, 0) + len(dict.fromkeys(program.facts.get(name, ())))
+    if sizes is not None and goes_together(cliques, facts_in(cliques, known), forced):
+        facts = facts_in(cliques, known)
+        chosen = choices(cliques[0], facts, forced)
+        return [Outlook(c, (chosen[0],), is_decided=True, facts=facts) for c in cliques]
+    found: list[Outlook] = []
+    for clique in cliques:
+        inputs = set(reads([clique])).difference(clique.relations)
+        is_known = sizes is not None and inputs <= known.keys()
+        if forced is not None or is_known:
+            facts = facts_in([clique], known) if is_known else None
+            options = choices(clique, facts, forced, tasks, program.relations)
+            if tasks is not None or options[0].strategy != "meshed" or forced is not None:
+                found.append(Outlook(clique, tuple(options), is_decided=True, facts=facts))
+                continue
+        found.append(Outlook(clique, tuple(_alternatives(clique, program, tasks)), False))
+    return found
+
+
+def _alternatives(
+    clique: DeltaClique, program: DeltaProgram, tasks: int | None
+) -> Iterator[Choice]:
+    yield Choice("single", f"if at most {SMALL_INPUTS:,} facts go in")
+    if why_not_cubed(clique, program.relations) is None:
+        yield Choice("cubed", "a rule has a cyclic body")
+        yield Choice("frame", f"if more than {SHIPPED:,} facts go in")
+    elif not clique.is_recursive:
+        yield Choice("frame", "not recursive")
+    elif (obstacle := why_not_pivoted(clique)) is None:
+        yield Choice("pivoted", "every recursive rule carries the same column")
+    else:
+        if tasks is None or tasks <= FEW_TASKS:
+            most = f"{ENOUGH_FOR_ONE:,} go in, and at most {FEW_TASKS} tasks would exchange facts"
+            yield Choice("single", f"if at most {most}")
+        yield Choice("meshed", obstacle)
+    if clique.is_recursive:
+        yield Choice("frame", "if tasks cannot be run")

@@ -7,7 +7,7 @@ tables that one makes are data for the next, whichever strategies they have.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -19,12 +19,12 @@ from caladan.data.schema import table_of
 from caladan.delta.program import DeltaClique, DeltaProgram
 from caladan.engines.interface import Stopped, Table
 from caladan.engines.problems import LimitName, interrupted, limit
-from caladan.engines.spark.choice import NO_TASKS, SMALL_INPUTS, choices
+from caladan.engines.spark.choice import NO_TASKS, choices, facts_in, goes_together
 from caladan.engines.spark.connect import is_connect
 from caladan.engines.spark.frame import Evaluation, LimitReached
 from caladan.engines.spark.runs import Workspace
 from caladan.engines.spark.strategies import CannotServe, Context, Stopping, Strategy
-from caladan.engines.spark.sub import program_of, reads
+from caladan.engines.spark.sub import program_of
 from caladan.engines.spark.table import SparkTable, distinct, held
 from caladan.errors import Diagnostic
 from caladan.events import Events
@@ -75,7 +75,8 @@ class Cliques:
         waiting = list(self._program.cliques)
         together = self._options.strategy in (None, "single") and not self._options.checkpoint
         while waiting:
-            if together and len(waiting) > 1 and self._facts_in(waiting) <= self._small:
+            forced = self._options.strategy
+            if together and goes_together(waiting, facts_in(waiting, self._sizes()), forced):
                 if self._try("single", waiting):
                     return
                 together = False
@@ -102,7 +103,8 @@ class Cliques:
         if forced is None and self._options.checkpoint is not None and clique.is_recursive:
             forced = "meshed"  # the others save nothing
         tasks = parts_of(self._workspace)
-        for choice in choices(clique, self._facts_in([clique]), forced, tasks):
+        facts = facts_in([clique], self._sizes())
+        for choice in choices(clique, facts, forced, tasks, self._program.relations):
             if self._try(choice.strategy, [clique]):
                 return
         raise AssertionError("frame serves everything")
@@ -159,15 +161,9 @@ class Cliques:
 
     # ── Tables ───────────────────────────────────────────────────────────────────────────────────
 
-    @property
-    def _small(self) -> float:
-        return float("inf") if self._options.strategy == "single" else SMALL_INPUTS
-
-    def _facts_in(self, cliques: Sequence[DeltaClique]) -> int:
-        """How many facts some cliques are given."""
-        own = (name for clique in cliques for name in clique.relations)
-        names = {*reads(cliques), *own} & self._known.keys()
-        return sum(self._known[name].count() for name in names)
+    def _sizes(self) -> Mapping[str, int]:
+        """How many facts each relation has that is known; counted when somebody asks."""
+        return _Sizes(self._known)
 
     def _keep(self, tables: Mapping[str, Table]) -> None:
         """Relations that are known from now on."""
@@ -181,6 +177,22 @@ class Cliques:
         if info.takes_data:
             data = pa.concat_tables([self._known[info.name].arrow(), data])
         return held(info.columns, distinct(data), self._workspace)
+
+
+class _Sizes(Mapping[str, int]):
+    """The numbers of facts in tables, each counted when it is asked for."""
+
+    def __init__(self, tables: Mapping[str, SparkTable]) -> None:
+        self._tables = tables
+
+    def __getitem__(self, name: str) -> int:
+        return self._tables[name].count()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
 
 
 def parts_of(workspace: Workspace) -> int:

@@ -16,6 +16,9 @@ FULL: Final = 250_000
 WAVES: Final = 32
 """How many times more partitions there may be than tasks that run at once."""
 
+BROADCAST: Final = 200_000
+"""Rows up to which a side of a join is sent to everybody."""
+
 _MANY: Final = 2_048  # partitions to which tasks do not take turns: each may send to each
 
 

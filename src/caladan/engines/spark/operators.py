@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql import functions as sf
 
@@ -24,6 +24,7 @@ from caladan.engines.spark.cube.plan import CubeBody, cyclic_part
 from caladan.engines.spark.cube.spread import cubed
 from caladan.engines.spark.expressions import Computed, Expressions
 from caladan.engines.spark.inside import evaluated
+from caladan.engines.spark.layout import BROADCAST
 from caladan.engines.spark.types import inside, literal
 from caladan.operators.tree import (
     AntiJoin,
@@ -42,9 +43,6 @@ from caladan.program import Comparison, Constant, Expression, Type, Variable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-BROADCAST: Final = 200_000
-"""Rows up to which a side of a join is sent to everybody."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,11 +32,9 @@ def cubed(
 ) -> dict[str, SparkTable]:
     """Evaluate the one clique of a program in cells."""
     (clique,) = program.cliques
-    reason = why_not_cubed(clique)
+    reason = why_not_cubed(clique, program.relations)
     info = program.relations[clique.relations[0]]
     sizes = {name: table.count() for name, table in store.items()}
-    if reason is None and _sums_fractions(info):
-        reason = "a sum of fractions depends on the order in which they are added"
     if reason is None and sum(sizes.values()) > SHIPPED:
         reason = f"more than {SHIPPED:,} facts go in"
     if reason is not None:
@@ -73,13 +71,6 @@ def cubed(
         return found if apart else put_together(found)
 
     return in_parts("cubed", work, context, finish, apart=apart)
-
-
-def _sums_fractions(info: RelationInfo) -> bool:
-    return any(
-        function in ("sum", "msum") and column.type.is_floating
-        for function, column in zip(info.aggregates, info.columns, strict=True)
-    )
 
 
 def _cut(rule: DeltaRule, sizes: Mapping[str, int], cells: int) -> Shares:
