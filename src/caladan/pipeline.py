@@ -39,8 +39,10 @@ STAGES = (
     Stage("pcg", "PCG Tree", "rules and relations below the goals, with binding patterns"),
     Stage("operators", "Operator Program", "the relational operators of each rule"),
     Stage("delta", "Delta Program", "one rule for each atom that can bring new facts"),
+    Stage("logical", "Unresolved Logical Plan", "the whole program as one plan, as it was written"),
+    Stage("optimized", "Optimized Logical Plan", "the same as it is handed to an engine"),
     Stage("plan", "Physical Plan", "how the engine goes about it"),
-    Stage("spark", "Spark Plans", "Spark's own plans of every frame it is handed"),
+    Stage("spark", "Spark Plans", "what Spark is handed, with its own plans of every frame"),
 )
 
 
@@ -74,14 +76,15 @@ def compile_program(
     wanted: Iterable[str] | None = None,
     suggested: Iterable[str] = (),
     objects: Objects | None = None,
+    named_by_goals: bool = False,
 ) -> Compiled:
     """All stages. `catalog` has the columns of data that the program need not declare;
 
     `wanted` names relations to evaluate whole, besides what the goals ask for; `suggested` are
     names to offer where the program mentions one that is not known; `objects` numbers those among
-    the constants.
+    the constants. Columns are `named_by_goals` where rules were made of SQL.
     """
-    checked = check(program, catalog, params, suggested, objects)
+    checked = check(program, catalog, params, suggested, objects, named_by_goals=named_by_goals)
     look()
     demanded = restrict(checked, wanted, demand)
     look()

@@ -71,7 +71,9 @@ class Scripts:
         """Evaluate a script; a run that was stopped comes with what it had until then."""
 
         def rules(program: Program, sources: Mapping[str, Source]) -> Evaluated:
-            done = evaluate(compile_program(program, {}, {}), _overlaid(store, sources))
+            done = evaluate(
+                compile_program(program, {}, {}, named_by_goals=True), _overlaid(store, sources)
+            )
             tables.extend(done.derived.values())
             relations = done.compiled.checked.relations.items()
             missing = {n: _empty(info.columns) for n, info in relations if n not in done.derived}
@@ -95,7 +97,7 @@ class Scripts:
 
         def rules(program: Program, sources: Mapping[str, Source]) -> Evaluated:
             stores.append(_overlaid(store, sources))
-            compiled = compile_program(program, {}, {})
+            compiled = compile_program(program, {}, {}, named_by_goals=True)
             relations = compiled.checked.relations.items()
             return Evaluated(compiled, {name: _empty(info.columns) for name, info in relations})
 

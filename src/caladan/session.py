@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from caladan.data.source import Source
-    from caladan.explain import ScriptParts
+    from caladan.explain import Setting
     from caladan.language.rasql import Script
     from caladan.scripts import Scripts
     from caladan.search import Found, Library
@@ -154,30 +154,68 @@ class Session:
         params: Mapping[str, object] | None = None,
         language: str | None = None,
         engine: str | None = None,
+        master: str | None = None,
+        **options: Unpack[RunOptions],
     ) -> str:
         """What each stage of the compiler makes of a program; `html` also writes a report.
 
-        `engine` is the one whose physical plan is shown, the session's own if not given.
+        `engine` is the one whose physical plan is shown, the session's own if not given; with
+        `master` it is Spark there. Where the program's data is in the session, the plan is decided
+        from it, and from the options that a run would have.
         """
         from caladan import explain
         from caladan.data.output import write_text
 
+        wanted = checked(options)
         read, values = inputs.program(program, language), inputs.values(params, self._store.objects)
-        name = engine or getattr(self._engine, "variant", self._engine.name)
-        wants_spark = html is not None or stage in ("all", "spark")
+        setting = partial(self._setting, stage if html is None else "all", engine, master, wanted)
         if isinstance(read, Program):
             compiled = self._compile(read, values)
-            plans = self._spark_plans(compiled, self._store) if wants_spark else None
-            text = explain.text(compiled, stage, engine=name, spark_plans=plans)
+            given = setting(compiled, self._store)
+            text = explain.text(compiled, stage, given)
             title = inputs.title(compiled.program)
-            page = partial(explain.html, compiled, title=title, engine=name, spark_plans=plans)
+            page = partial(explain.html, compiled, title=title, setting=given)
         else:
-            parts = self._explained(read, values, wants_spark)
-            text = explain.script_text(parts, stage, engine=name)
-            page = partial(explain.script_html, parts, title=inputs.title(read), engine=name)
+            outcome, stores = self._compile_script(read, values)
+            programs = [(c, setting(c, s)) for c, s in zip(outcome.compiled, stores, strict=True)]
+            findings = [str(finding) for finding in outcome.findings]
+            parts = explain.ScriptParts(programs, outcome.queries, findings)
+            text = explain.script_text(parts, stage)
+            page = partial(explain.script_html, parts, title=inputs.title(read))
         if html is not None:
             write_text(html, page())
         return text
+
+    def _setting(
+        self,
+        stage: str,
+        engine: str | None,
+        master: str | None,
+        options: Options,
+        compiled: Compiled,
+        store: Store,
+    ) -> Setting:
+        """What the plan of a program is for: data is read only where a stage shows what it does."""
+        from caladan.engines.spark.choice import tasks_on
+        from caladan.explain import Setting
+
+        own = getattr(self._engine, "variant", self._engine.name)
+        name, plans = engine or own, getattr(self._engine, "plans", None)
+        tasks = getattr(self._engine, "tasks", None) if master is None else tasks_on(master)
+        if stage not in ("all", "plan", "spark"):
+            return Setting(name, tasks, options=options)
+        # What SQL makes of data is not there before it runs.
+        lacks = store.lacks(compiled) or any(
+            store.source(each) is not self._store.source(each) for each in store.needs(compiled)
+        )
+        wants_spark = stage != "plan" and plans is not None
+        tables: Mapping[str, Table] | None = None
+        if wants_spark or not lacks:
+            tables, _ = store.load(compiled, options, Events(), may_lack_data=True)
+        given: Sequence[tuple[str, str]] | None = None
+        if wants_spark and plans is not None:
+            given = plans(compiled.delta, tables, options, is_all_there=not lacks)
+        return Setting(name, tasks, None if lacks else tables, options, given)
 
     def check(
         self,
@@ -306,19 +344,6 @@ class Session:
         self._check_open()
         return self._rasql().compile(script, params, self._store.snapshot())
 
-    def _explained(
-        self, script: Script, params: Mapping[str, Value], wants_spark: bool
-    ) -> ScriptParts:
-        """What explain shows of a script."""
-        from caladan.explain import ScriptParts
-
-        outcome, stores = self._compile_script(script, params)
-        programs = [
-            (compiled, self._spark_plans(compiled, store) if wants_spark else None)
-            for compiled, store in zip(outcome.compiled, stores, strict=True)
-        ]
-        return ScriptParts(programs, outcome.queries, [str(f) for f in outcome.findings])
-
     def _rasql(self) -> Scripts:
         from caladan.scripts import Scripts
 
@@ -397,15 +422,6 @@ class Session:
                 return run
 
         return complete
-
-    def _spark_plans(self, compiled: Compiled, store: Store) -> Sequence[tuple[str, str]] | None:
-        """Spark's own plans of a program, on an engine that has them; data may be absent."""
-        plans = getattr(self._engine, "plans", None)
-        if plans is None:
-            return None
-        options = Options()
-        base, _ = store.load(compiled, options, Events(), may_lack_data=True)
-        return plans(compiled.delta, base, options)
 
     def _check_open(self) -> None:
         if not self._is_open:

@@ -123,15 +123,24 @@ class Store:
             table.close()
         self._loaded.clear()
 
+    def needs(self, compiled: Compiled) -> list[str]:
+        """The relations that what is asked for needs, and that get all their facts from data."""
+        read = {info.origin for info in compiled.delta.relations.values() if info.takes_data}
+        relations = compiled.checked.relations.items()
+        return [name for name, info in relations if name in read and not info.is_derived]
+
+    def lacks(self, compiled: Compiled) -> list[str]:
+        """The relations that are needed, and have neither data nor rules nor facts."""
+        return [name for name in self.needs(compiled) if name not in self._sources]
+
     def _require(self, compiled: Compiled) -> None:
         """C034 for relations that are needed, and have neither data nor rules nor facts."""
         from caladan.data.problems import no_data
 
         found = Diagnostics()
-        needed = {info.origin for info in compiled.delta.relations.values() if info.takes_data}
-        for name, info in compiled.checked.relations.items():
-            if name in needed and not info.is_derived and name not in self._sources:
-                found.extend([no_data(name, info.columns, info.span)])
+        for name in self.lacks(compiled):
+            info = compiled.checked.relations[name]
+            found.extend([no_data(name, info.columns, info.span)])
         found.raise_errors()
 
     def _check_objects(self, name: str, columns: Columns, span: Span | None = None) -> None:

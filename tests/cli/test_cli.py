@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from caladan.cli import main
+from caladan.cli.arguments import STAGES as NAMES
+from caladan.pipeline import STAGES
 
 CLOSURE = """\
 database({arc(A: integer, B: integer)}).
@@ -259,9 +261,35 @@ def test_explain(call) -> None:
     _, out, _ = call("explain", "tc.dl", "--stage", "operators")
     assert out.startswith("== Operator Program ==")
     _, out, err = call("explain", "tc.dl", "--html", "plan.html")
-    assert out.count("== ") == 7
+    assert out.count("== ") == len(STAGES)
     assert err == "wrote plan.html\n"
     assert "tc.dl" in Path("plan.html").read_text()
+    assert ("all", *(stage.name for stage in STAGES)) == NAMES
+
+
+@pytest.mark.parametrize(
+    ("engine", "without", "with_data"),
+    [
+        ("embedded", "strategy, decided by the facts:", "strategy: rounds (its rules read fewer"),
+        ("spark", "strategy: pivoted (every", "Task [tc] strategy: single (2 facts: at most"),
+        ("reference", "Naive evaluation", "Naive evaluation"),
+    ],
+)
+def test_explain_for_an_engine(call, engine: str, without: str, with_data: str) -> None:
+    _, out, _ = call("explain", "tc.dl", "--stage", "plan", "--engine", engine)
+    assert without in out
+    Path("two.csv").write_text("1,2\n2,3\n")
+    data = ("--data", "arc=two.csv")
+    _, out, _ = call("explain", "tc.dl", "--stage", "plan", "--engine", engine, *data)
+    assert with_data in out
+
+
+def test_explain_for_a_master(call) -> None:
+    asked = ("explain", "tc.dl", "--stage", "plan", "--master")
+    assert "hashpartitioning(A, 5)" in call(*asked, "local[5]")[1]
+    assert "hashpartitioning(A, 6)" in call(*asked, "local-cluster[2,3,1024]")[1]
+    assert "hashpartitioning(A, n)" in call(*asked, "spark://host:7077")[1]
+    assert "strategy: frame (" in call(*asked, "local", "--strategy", "frame")[1]
 
 
 def test_help_and_version(call) -> None:

@@ -22,7 +22,10 @@ class Case:
     def printed(self) -> dict[str, str]:
         """What explain prints now, without headings."""
         compiled = compile_program(parse(self.program), {}, {})
-        return {stage: _body(explain.text(compiled, stage, partitions=8)) for stage in self.stages}
+        return {
+            stage: _body(explain.text(compiled, stage, explain.Setting(tasks=8)))
+            for stage in self.stages
+        }
 
 
 def _body(text: str) -> str:

@@ -62,6 +62,32 @@ EXPECTED = {
            3: tc(A, C) <RECURSIVE_RELATION>
            3: arc(A, B) <BASE_RELATION>
         """,
+    "logical": """\
+        == Unresolved Logical Plan ==
+
+        'Goal tc(A, B)
+        +- 'Recursion tc, [Driver], [A,B]
+           :- 'Project [arc1.A, arc1.B]
+           :  +- 'SubqueryAlias arc1
+           :     +- 'UnresolvedRelation arc
+           +- 'Project [tc1.A, arc2.B]
+              +- 'Join Inner, (tc1.C = arc2.A)
+                 :- 'SubqueryAlias tc1
+                 :  +- LinearRecursiveRelation tc, [A, C]
+                 +- 'SubqueryAlias arc2
+                    +- 'UnresolvedRelation arc
+        """,
+    "optimized": """\
+        == Optimized Logical Plan ==
+
+        Goal tc(A, B)
+        +- Recursion tc, [Driver], [A,B]
+           :- Relation arc [A,B]
+           +- Project [A, B]
+              +- Join Inner, (C = A)
+                 :- LinearRecursiveRelation tc, [A, C]
+                 +- Relation arc [A,B]
+        """,
 }
 
 

@@ -44,10 +44,11 @@ def test_all_stages_come_in_order() -> None:
 
 def test_an_unknown_stage_names_the_stages() -> None:
     with pytest.raises(CaladanError) as caught:
-        explain.text(compiled(CLOSURE), "optimised")
+        explain.text(compiled(CLOSURE), "bytecode")
     assert str(caught.value) == (
-        "error[C050]: there is no stage `optimised`\n"
-        "  help: the stages are all, relations, rules, pcg, operators, delta, plan, spark"
+        "error[C050]: there is no stage `bytecode`\n"
+        "  help: the stages are all, relations, rules, pcg, operators, delta, logical, optimized, "
+        "plan, spark"
     )
 
 
@@ -57,27 +58,44 @@ def test_a_stage_slightly_wrong() -> None:
 
 
 def test_the_reference_engine_is_naive() -> None:
-    text = explain.text(compiled(CLOSURE), "plan", engine="reference")
+    text = explain.text(compiled(CLOSURE), "plan", explain.Setting("reference"))
     assert "Naive evaluation" in text
     assert "1) tc: until nothing is new" in text
 
 
 def test_the_embedded_engine_runs_delta_rules() -> None:
-    text = explain.text(compiled(CLOSURE), "plan", engine="embedded")
+    text = explain.text(compiled(CLOSURE), "plan", explain.Setting("embedded"))
     assert "δtc(A, B) <- δtc(A, C), arc(C, B)." in text
     assert "guard: arc has facts" in text
     assert text.endswith("Arrangements: arc by (A, B)")
 
 
+def test_a_decision_of_the_embedded_engine_has_its_alternatives() -> None:
+    text = explain.text(compiled(CLOSURE), "plan", explain.Setting("embedded"))
+    assert "strategy, decided by the facts:\n    carried: if its rules read at least 1,000" in text
+    assert "rounds: if they read fewer" in text
+    assert "held as, decided by the facts:\n    ranges: by shape carried" in text
+    assert "1) scan δtc(A, C)\n    2) look up arc(C, B) by A" in text
+
+
+def test_linear_and_non_linear_recursion() -> None:
+    text = explain.text(compiled(CLOSURE), "plan")
+    assert ":- LinearRecursiveRelation [A, C] (δtc)" in text
+    double = CLOSURE.replace("arc(C, B)", "tc(C, B)")
+    for stage in ("logical", "optimized", "plan"):
+        text = explain.text(compiled(double), stage)
+        assert text.count("NonLinearRecursiveRelation") == (4 if stage == "plan" else 2)
+
+
 def test_the_number_of_partitions() -> None:
-    text = explain.text(compiled(CLOSURE), "plan", partitions=3)
+    text = explain.text(compiled(CLOSURE), "plan", explain.Setting(tasks=3))
     assert "ExitExchange tc, hashpartitioning(A, 3)" in text
     assert "RecExchange tc, hashpartitioning(A, 3)" in text
 
 
 def test_spark_plans_are_printed_as_they_come() -> None:
     plans = [("tc, round 1", "== Physical Plan ==\nScan\n"), ("goal tc", "LocalTableScan")]
-    text = explain.text(compiled(CLOSURE), "spark", spark_plans=plans)
+    text = explain.text(compiled(CLOSURE), "spark", explain.Setting(spark_plans=plans))
     assert text == (
         "== Spark Plans ==\n\n-- tc, round 1\n== Physical Plan ==\nScan\n\n"
         "-- goal tc\nLocalTableScan"
@@ -175,7 +193,7 @@ def test_doctests() -> None:
 def test_every_program_is_explained(folder: Folder) -> None:
     program = compile_program(folder.program, {}, inputs.values(folder.params, Objects()))
     for engine in ("spark", "reference", "embedded"):
-        text = explain.text(program, engine=engine)
+        text = explain.text(program, setting=explain.Setting(engine))
         assert all(f"== {stage.heading} ==" in text for stage in STAGES)
         assert "\n\n\n" not in text
     for name in program.delta.relations:

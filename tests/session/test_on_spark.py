@@ -29,7 +29,8 @@ def test_an_existing_session_is_used_and_left_alone(spark: SparkSession) -> None
         assert out.answer.rows() == PAIRS[:2]
         assert out["tc"].rows() == PAIRS
         assert db.query("tc(2, X)").rows() == PAIRS[2:]
-        assert "== Physical Plan ==" in db.explain(CLOSURE, "spark")
+        assert "Spark is handed one task" in db.explain(CLOSURE, "spark")
+        assert "== Physical Plan ==" in db.explain(CLOSURE, "spark", strategy="frame")
     assert spark.range(1).count() == 1
 
 

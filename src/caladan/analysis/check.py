@@ -38,10 +38,13 @@ def check(
     values: Mapping[str, Value],
     suggested: Iterable[str] = (),
     objects: Objects | None = None,
+    *,
+    named_by_goals: bool = False,
 ) -> Checked:
     """The program in core form, or a CaladanError with everything that is wrong with it.
 
-    Constants that are objects get their numbers from `objects`.
+    Constants that are objects get their numbers from `objects`. Columns of relations with a goal
+    are `named_by_goals` where rules have no names to give, as in SQL.
     """
     found = Diagnostics()
     objects = Objects() if objects is None else objects
@@ -50,7 +53,9 @@ def check(
     normal = normalize(bound, found, unsound(bound, known))
     typed = types(normal.rules, known, found, objects, bound.goals)
     safety(typed.rules, found)
-    relations = _relations(known, normal.internal, typed, found)
+    asked = [goal.atom for goal in bound.goals] if named_by_goals else []
+    given = {a.relation: column_names([a.arguments], len(a.arguments)) for a in asked}
+    relations = _relations(known, normal.internal, typed, given, found)
     goals = tuple(
         _goal(g, relations, found, objects)
         for g in bound.goals
@@ -69,6 +74,7 @@ def _relations(
     known: Mapping[str, Known],
     internal: Iterable[str],
     typed: Typed,
+    given: Mapping[str, Sequence[str]],
     found: Diagnostics,
 ) -> dict[str, RelationInfo]:
     relations: dict[str, RelationInfo] = {}
@@ -79,7 +85,8 @@ def _relations(
         if relation is not None and relation.columns is not None:
             names = [c.name for c in relation.columns]
         else:
-            names = column_names(rules, len(column_types))
+            heads = [rule.arguments for rule in rules]
+            names = given.get(name) or column_names(heads, len(column_types))
         relations[name] = RelationInfo(
             name,
             tuple(Column(n, t) for n, t in zip(names, column_types, strict=True)),
@@ -94,9 +101,9 @@ def _relations(
     return relations
 
 
-def column_names(rules: Sequence[CoreRule], arity: int) -> list[str]:
-    """Column names of a derived relation: its first rule's variables, each used once."""
-    arguments = rules[0].arguments if rules else ()
+def column_names(heads: Sequence[Sequence[Expression]], arity: int) -> list[str]:
+    """Column names of a derived relation: the variables of its first head, each used once."""
+    arguments = heads[0] if heads else ()
     names: list[str] = []
     for i in range(arity):
         name = _name_of(arguments[i]) if i < len(arguments) else None

@@ -8,7 +8,10 @@ from typing import Any, Final, NoReturn
 
 from caladan import __version__
 
-STAGES: Final = ("all", "relations", "rules", "pcg", "operators", "delta", "plan", "spark")
+STAGES: Final = (
+    "all", "relations", "rules", "pcg", "operators", "delta", "logical", "optimized", "plan",
+    "spark",
+)  # fmt: skip
 
 _EPILOG: Final = """\
 exit codes: 0 done, 1 the program or its data is wrong, 2 wrong usage, 3 a limit was hit,
@@ -180,6 +183,12 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stage", default="all", metavar="STAGE", help=f"one of {', '.join(STAGES)}"
     )
+    parser.add_argument(
+        "--engine", default="spark", choices=("spark", "embedded", "reference"),
+        help="the engine whose physical plan is shown; with data, what sizes decide is decided",
+    )  # fmt: skip
+    parser.add_argument("--master", metavar="URL", help="the Spark master; local[*] if not given")
+    parser.add_argument("--strategy", metavar="NAME", help="force a way of running on Spark")
     parser.add_argument("--html", metavar="FILE", help="write all stages as a page")
 
 

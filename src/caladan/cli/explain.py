@@ -1,4 +1,7 @@
-"""`caladan explain`: the stages of a compilation. Spark is started only for its own plans."""
+"""`caladan explain`: the stages of a compilation. Spark is started only for its own plans.
+
+Without it, data is read in this process, to decide what sizes decide.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,19 @@ from caladan.session import connect
 def explain(arguments: argparse.Namespace) -> int:
     """Print a stage, or all of them."""
     program = inputs.programs(arguments.program, arguments.language)
-    with connect("spark" if arguments.stage == "spark" else "reference") as db:
+    engine, master = arguments.engine, arguments.master
+    starts = engine == "spark" and arguments.stage == "spark"
+    reader = "reference" if engine == "reference" else "embedded"
+    with connect("spark", master=master) if starts else connect(reader) as db:
         add_data(db, program, arguments)
         text = db.explain(
             program,
             arguments.stage,
             html=arguments.html,
             params=parameters(arguments),
-            engine="spark",
+            engine=engine,
+            master=None if starts or engine != "spark" else master or "local[*]",
+            strategy=arguments.strategy,
         )
     print(text.rstrip())
     if arguments.html is not None:

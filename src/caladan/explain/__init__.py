@@ -9,42 +9,23 @@ their order. Explain reads what the rooms of the compiler handed on; none of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from caladan.explain.page import page
 from caladan.explain.script import ScriptParts, script_html, script_text
+from caladan.explain.setting import Setting
 from caladan.explain.stages import bodies, chosen
 from caladan.pipeline import STAGES, Compiled
 
-__all__ = ["ScriptParts", "html", "script_html", "script_text", "text"]
+__all__ = ["ScriptParts", "Setting", "html", "script_html", "script_text", "text"]
 
 
-def text(
-    compiled: Compiled,
-    stage: str = "all",
-    *,
-    engine: str = "spark",
-    partitions: int | None = None,
-    spark_plans: Sequence[tuple[str, str]] | None = None,
-) -> str:
-    """A stage, or all of them, each below its heading.
-
-    `engine` and `partitions` are what the physical plan is for; `spark_plans` are Spark's own
-    plans, as pairs of a title and a text, where the program was run.
-    """
+def text(compiled: Compiled, stage: str = "all", setting: Setting | None = None) -> str:
+    """A stage, or all of them, each below its heading; on Spark, if nothing else is set."""
     return "\n\n".join(
         f"== {each.heading} ==\n\n{body}"
-        for each, body in bodies(compiled, chosen(stage), engine, partitions, spark_plans)
+        for each, body in bodies(compiled, chosen(stage), setting or Setting())
     )
 
 
-def html(
-    compiled: Compiled,
-    *,
-    title: str = "Caladan plan",
-    engine: str = "spark",
-    partitions: int | None = None,
-    spark_plans: Sequence[tuple[str, str]] | None = None,
-) -> str:
+def html(compiled: Compiled, *, title: str = "Caladan plan", setting: Setting | None = None) -> str:
     """All stages as one page."""
-    return page(title, bodies(compiled, STAGES, engine, partitions, spark_plans))
+    return page(title, bodies(compiled, STAGES, setting or Setting()))

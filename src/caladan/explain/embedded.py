@@ -28,6 +28,7 @@ from caladan.engines.embedded.forecast import (
 )
 from caladan.explain.delta import facts_lines, rule_line
 from caladan.explain.terms import commas, comparison, expression, expressions
+from caladan.options import Options
 from caladan.pipeline import Compiled
 
 if TYPE_CHECKING:
@@ -50,9 +51,9 @@ def _small_rounds() -> str:
     )
 
 
-def embedded(compiled: Compiled, given: Mapping[str, pa.Table] | None = None) -> str:
+def embedded(compiled: Compiled, given: Mapping[str, pa.Table] | None, options: Options) -> str:
     """The plan of a program; with its data, decided as far as the data decides."""
-    found = forecast(blueprint(compiled.delta), given)
+    found = forecast(blueprint(compiled.delta), given, options)
     blocks = ["\n".join(_clique(each, found.plan)) for each in found.cliques]
     notes: list[str] = []
     if any(_may_vary(rule) for each in found.cliques for rule in each.everything):

@@ -2,24 +2,37 @@
 
 A relation is drawn in full where it is first needed and only named after that; one that is very
 deep down gets a tree of its own. A clique is a
-`Recursion`, with the strategy it would have if its inputs were large, and why: `ExitExchange`
-brings its first facts to where they belong, `RecExchange` what each round derives. Outside of
-recursion, joins, unions and aggregates are the DataFrame operations that Spark is handed; which
-join algorithm it takes, Spark decides when it sees sizes.
+`Recursion`, with its strategy and why; where sizes decide, with the one it has if its inputs are
+large, and when it has another. `ExitExchange` brings its first facts to where they belong,
+`RecExchange` what each round derives. A rule with one recursive atom reads a
+`LinearRecursiveRelation`, one with several reads each as a `NonLinearRecursiveRelation`.
+
+Joins are named by their kind: in tasks they are lookups in arrangements; in frames the smaller side
+is broadcast, if it is small enough, or the kind is Spark's to choose. Where one task evaluates
+everything, that is all that Spark is handed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from caladan.analysis.core import CoreGoal, RelationInfo, Term
+from caladan.analysis.core import CoreGoal, RelationInfo
 from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
-from caladan.engines.spark.choice import NO_TASKS, SMALL_INPUTS, Choice, choices
-from caladan.engines.spark.layout import partitioning
+from caladan.engines.spark.choice import SMALL_INPUTS, Outlook
+from caladan.engines.spark.cube.plan import cyclic_part
+from caladan.engines.spark.layout import (
+    BROADCAST,
+    CELLS_FROM,
+    FULL,
+    SMALL,
+    WAVES,
+    partitioning,
+)
 from caladan.explain.labels import Labels, labels
+from caladan.explain.once import Once, columns, filtered, shown, union
 from caladan.explain.operators import cut, is_identity, join_columns, projected
-from caladan.explain.terms import commas, comparisons, counted, expression, expressions, value
+from caladan.explain.terms import commas, comparisons, counted, expression, expressions
 from caladan.explain.tree import Tree, draw
 from caladan.operators.tree import (
     AntiJoin,
@@ -36,105 +49,139 @@ from caladan.operators.tree import (
 )
 from caladan.program import Constant
 
-_DEEPEST: Final = 50  # relations above each other in one tree
-
 _SMALL: Final = (
     f"Inputs of at most {SMALL_INPUTS:,} facts in all are evaluated by one task (strategy: single)."
 )
+_CELLS: Final = f"or HyperCubeJoin if its relations have at least {CELLS_FROM:,} facts"
+_PARTS: Final = (
+    f"Frames have n partitions: 1 for up to {SMALL:,} facts, else one for each {FULL:,} of what a\n"
+    f"rule may derive, at most {WAVES} times as many as tasks run at once."
+)
 _JOINS: Final = (
-    "Which side of a join outside of recursion is broadcast, or that both are exchanged, is\n"
-    "decided from the numbers of facts."
+    f"A join of frames is a BroadcastHashJoin if one side has at most {BROADCAST:,} facts (a\n"
+    "ShuffledHashJoin if both lie in one partition), else of the kind that Spark chooses."
 )
 
 
 def frames(
-    program: DeltaProgram, wanted: Iterable[str], partitions: int | None, *, has_tasks: bool = True
+    program: DeltaProgram,
+    wanted: Iterable[str],
+    seen: Sequence[Outlook],
+    tasks: int | None,
+    sizes: Mapping[str, int] | None,
+    *,
+    by_column: bool,
 ) -> str:
-    """A tree below each goal and each wanted relation; without tasks, all of it is frames."""
-    drawing = _Drawing(program, partitions, has_tasks)
+    """A tree below each goal and each wanted relation.
+
+    `seen` says how each clique will be evaluated, `tasks` how many run at once, `sizes` are those
+    of the data. What has no names of its own is named `by_column`, as in SQL.
+    """
+    drawing = _Drawing(program, tasks, seen, sizes or {}, by_column=by_column)
     trees = [Tree(_goal(g), (drawing.goal(g),)) for g in program.goals]
     trees += [Tree(f"Relation {name}", (drawing.relation(name),)) for name in wanted]
-    for name in drawing.below:  # grows meanwhile
-        trees.append(Tree(f"Relation {name}", (drawing.relation(name),)))
+    trees += drawing.below()
     if not trees:
         return "(nothing to evaluate)"
-    notes = [*([_SMALL] if has_tasks else []), *([_JOINS] if drawing.has_joins else [])]
+    is_open = any(not each.is_decided for each in seen)
+    waiting = [_waiting(e) for e in seen if not e.is_decided and e.large.strategy != "frame"]
+    notes = [
+        *(["Strategies wait for sizes:", *waiting] if waiting else []),
+        *([_SMALL] if is_open else []),
+        *([_JOINS] if drawing.has_joins else []),
+        *([_PARTS] if drawing.has_frames else []),
+    ]
     return "\n\n".join([*map(draw, trees), *(["\n".join(notes)] if notes else [])])
+
+
+def one_task(program: DeltaProgram, wanted: Iterable[str], seen: Sequence[Outlook]) -> str:
+    """The one task that evaluates everything, with all that it reads."""
+    derived = {name for each in seen for name in each.clique.relations}
+    scans = [
+        Tree(f"Scan {shown(info)}")
+        for name, info in program.relations.items()
+        if info.takes_data or name not in derived
+    ]
+    names = commas(name for each in seen for name in each.clique.relations)
+    facts = "" if seen[0].facts is None else f"{counted(seen[0].facts, 'fact')}: "
+    how = f"strategy: single ({facts}{seen[0].large.reason})"
+    task = Tree(f"Task [{names}] {how}", tuple(scans))
+    asked = [*map(_goal, program.goals), *(f"Relation {name}" for name in wanted)]
+    first, *others = asked or ["Everything"]
+    trees = [Tree(first, (task,)), *(Tree(each, (Tree("Task, see above"),)) for each in others)]
+    return "\n\n".join(map(draw, trees))
 
 
 def _goal(goal: CoreGoal) -> str:
     return f"{'Export' if goal.export else 'Goal'} {goal.name}({expressions(goal.arguments)})"
 
 
-class _Drawing:
-    def __init__(self, program: DeltaProgram, partitions: int | None, has_tasks: bool) -> None:
+class _Drawing(Once[DeltaClique]):
+    def __init__(
+        self,
+        program: DeltaProgram,
+        tasks: int | None,
+        seen: Sequence[Outlook],
+        sizes: Mapping[str, int],
+        *,
+        by_column: bool,
+    ) -> None:
+        home = {name: clique for clique in program.cliques for name in clique.relations}
+        super().__init__(program.relations, home)
         self._program = program
-        self._has_tasks = has_tasks
-        self._partitions = "n" if partitions is None else str(partitions)
-        self._home = {name: c for c in program.cliques for name in c.relations}
-        self._drawn: set[str] = set()
-        self._is_in_recursion = False
+        self._by_column = by_column
+        self._sizes = sizes
+        self._outlooks = {each.clique.relations: each for each in seen}
+        self._partitions = "n" if tasks is None else str(tasks)
+        self._in_tasks = False  # whether what is drawn is evaluated by tasks
+        self._is_linear = True
         self._broadcasts = False
-        self._depth = 0
         self.has_joins = False
-        self.below: list[str] = []  # what is too deep where it is first needed
+        self.has_frames = False  # whether recursion goes by frames
 
     def goal(self, goal: CoreGoal) -> Tree:
         """The relation a goal reads, with its selection."""
         tree = self.relation(goal.relation)
         info = self._program.relations[goal.relation]
-        conditions = list(_selections(goal.arguments, tuple(c.name for c in info.columns)))
-        return Tree(f"Filter ({' and '.join(conditions)})", (tree,)) if conditions else tree
+        return filtered(tree, goal.arguments, [c.name for c in info.columns])
 
-    def relation(self, name: str) -> Tree:
-        """A relation, in full if it was not drawn before."""
-        info = self._program.relations[name]
-        clique = self._home.get(name)
-        if clique is None:
-            return Tree(f"Scan {_shown(info)}")
-        if name in self._drawn:
-            return Tree(f"Relation {_shown(info)}, see above")
-        if self._depth >= _DEEPEST:
-            if name not in self.below:
-                self.below.append(name)
-            return Tree(f"Relation {_shown(info)}, see below")
-        self._drawn.update(clique.relations)
-        outer, self._is_in_recursion = self._is_in_recursion, clique.is_recursive
-        self._depth += 1
+    def base(self, info: RelationInfo) -> Tree:
+        """Data."""
+        return Tree(f"Scan {shown(info)}")
+
+    def clique(self, clique: DeltaClique, info: RelationInfo) -> Tree:
+        """A relation, with all that its clique derives."""
+        outer, self._in_tasks = self._in_tasks, self._outlook(clique).large.strategy != "frame"
         tree = self._recursion(clique) if clique.is_recursive else self._derived(clique, info)
-        self._depth -= 1
-        self._is_in_recursion = outer
+        self._in_tasks = outer
         return tree
+
+    def _outlook(self, clique: DeltaClique) -> Outlook:
+        return self._outlooks[clique.relations]
 
     # ── Relations outside recursion ──────────────────────────────────────────────────────────────
 
     def _derived(self, clique: DeltaClique, info: RelationInfo) -> Tree:
-        tree = self._union([*self._given(info), *(self._rule(r) for r in clique.exit_rules)])
+        tree = union([*self._given(info), *(self._rule(r) for r in clique.exit_rules)])
+        outlook = self._outlook(clique)
+        is_plain = outlook.large.strategy == "frame"
+        how = "" if is_plain else f", strategy: {_strategy(outlook)}"
         if info.has_aggregates:
-            return Tree(f"HashAggregate {info.name}, {_aggregation(info)}", (tree,))
-        return Tree(f"Distinct {info.name}", (tree,))
-
-    def _union(self, inputs: list[Tree]) -> Tree:
-        match inputs:
-            case []:
-                return Tree("Empty")
-            case [one]:
-                return one
-            case _:
-                return Tree("Union", tuple(inputs))
+            return Tree(f"HashAggregate {info.name}, {_aggregation(info)}{how}", (tree,))
+        return Tree(f"Distinct {info.name}{how}", (tree,))
 
     def _given(self, info: RelationInfo) -> Iterator[Tree]:
         if info.takes_data:
-            yield Tree(f"Scan {_shown(info)}")
+            yield Tree(f"Scan {shown(info)}")
         if facts := self._program.facts.get(info.name):
-            yield Tree(f"LocalTableScan {_shown(info)}, {counted(len(facts), 'fact')}")
+            yield Tree(f"LocalTableScan {shown(info)}, {counted(len(facts), 'fact')}")
 
     # ── Cliques ──────────────────────────────────────────────────────────────────────────────────
 
     def _recursion(self, clique: DeltaClique) -> Tree:
         infos = [self._program.relations[name] for name in clique.relations]
-        outputs = " ".join(f"[{_columns(info)}]" for info in infos)
-        chosen = choices(clique, None)[0] if self._has_tasks else Choice("frame", NO_TASKS)
+        outputs = " ".join(f"[{columns(info)}]" for info in infos)
+        outlook = self._outlook(clique)
         children: list[Tree] = []
         for info in infos:
             exits = [
@@ -143,14 +190,14 @@ class _Drawing:
             ]
             if exits:
                 children.append(self._exchange("ExitExchange", clique, info, exits))
-            self._broadcasts = self._has_tasks  # they have all that is finished
+            self._broadcasts = self._in_tasks  # they have all that is finished
             rules = [self._rule(r) for r in clique.delta_rules if r.rule.head == info.name]
             self._broadcasts = False
             tree = self._exchange("RecExchange", clique, info, rules)
-            if chosen.strategy == "pivoted":
+            if outlook.large.strategy == "pivoted":
                 tree = Tree(f"{tree.line}: nothing has to move", tree.children)
             children.append(tree)
-        names, how = commas(clique.relations), f"{chosen.strategy} ({chosen.reason})"
+        names, how = commas(clique.relations), _strategy(outlook)
         return Tree(f"Recursion {outputs} (Driver) [{names}] strategy: {how}", tuple(children))
 
     def _exchange(
@@ -158,8 +205,10 @@ class _Drawing:
     ) -> Tree:
         keys = partitioning(clique, info)
         columns = commas(info.columns[i].name for i in keys)
-        spread = f"hashpartitioning({columns}, {self._partitions})" if keys else "SinglePartition"
-        tree = self._union(inputs)
+        self.has_frames |= not self._in_tasks
+        count = self._partitions if self._in_tasks else "n"
+        spread = f"hashpartitioning({columns}, {count})" if keys else "SinglePartition"
+        tree = union(inputs)
         if info.has_aggregates:
             tree = Tree(f"HashAggregate {info.name}, {_aggregation(info)}", (tree,))
         return Tree(f"{kind} {info.name}, {spread}", (tree,))
@@ -167,7 +216,10 @@ class _Drawing:
     # ── Rules ────────────────────────────────────────────────────────────────────────────────────
 
     def _rule(self, rule: DeltaRule) -> Tree:
-        return self._operator(rule.plan, labels(rule.plan))
+        clique = self._home[rule.rule.head]
+        atoms = sum(a.relation in clique.relations for a in rule.rule.positive)
+        self._is_linear = atoms == 1
+        return self._operator(rule.plan, labels(rule.plan, by_column=self._by_column))
 
     def _operator(self, node: Operator, names: Labels) -> Tree:
         match node:
@@ -176,14 +228,11 @@ class _Drawing:
             case Scan():
                 return self._scan(node, names)
             case Join():
-                left, right = join_columns(node, names)
-                how = f"Inner, [{left}], [{right}]" if node.on else "Cross"
-                return self._two(f"Join {how}", node.left, node.right, names)
+                line = self._join(node, "Inner" if node.on else "Cross", names)
+                return self._two(line, node.left, node.right, names)
             case AntiJoin():
-                left, right = join_columns(node, names)
-                return self._two(
-                    f"Join LeftAnti, [{left}], [{right}]", node.left, node.right, names
-                )
+                line = self._join(node, "LeftAnti", names)
+                return self._two(line, node.left, node.right, names)
             case Select():
                 line = f"Filter ({comparisons(node.conditions, names.of(node.input))})"
             case Extend():
@@ -201,26 +250,98 @@ class _Drawing:
                 line = f"{kind} ({cut(node, names)})"
         return Tree(line, (self._operator(node.input, names),))
 
+    def _join(self, node: Join | AntiJoin, type: str, names: Labels) -> str:
+        """A join by its kind, the columns it compares, and the side that is built or sent round."""
+        left, right = join_columns(node, names)
+        columns = f", [{left}], [{right}]" if node.on else ""
+        if self._in_tasks:
+            return f"LookupJoin {type}{columns}"
+        cells = self._cells(node)
+        if cells is not None and sum(cells) >= CELLS_FROM:
+            return f"HyperCubeJoin {type}{columns}"
+        either = "" if cells is not None or not _is_cyclic(node) else f", {_CELLS}"
+        sides = (self._bound(node.left), self._bound(node.right))
+        if type == "LeftAnti":
+            sides = (None, sides[1])  # only what is negated is sent round
+        known = [size for size in sides if size is not None]
+        if known and min(known) <= BROADCAST:
+            side = "Right" if sides[1] == min(known) else "Left"
+            if any(_is_delta(each) for each in (node.left, node.right)):
+                side = f"{side}, or the other side while it is smaller"
+            return f"BroadcastHashJoin {type}{columns}, Build{side}{either}"
+        self.has_joins = True
+        return f"Join {type}{columns}{either}"
+
+    def _cells(self, node: Join | AntiJoin) -> list[int] | None:
+        """How many facts the atoms of a cyclic body have, where they are known."""
+        found = cyclic_part(node) if isinstance(node, Join) else None
+        if found is None:
+            return None
+        sizes = [self._sizes.get(s.relation) for s in found[0] if s.version is Version.FULL]
+        known = [size for size in sizes if size is not None]
+        return known if len(known) == len(found[0]) else None
+
+    def _bound(self, node: Operator) -> int | None:
+        """How many facts go into a side of a join, where that is known; joins may make more."""
+        match node:
+            case Unit():
+                return 1
+            case Scan():
+                return self._sizes.get(node.relation) if node.version is Version.FULL else None
+            case Join() | AntiJoin() | Project() | Cut():
+                return None
+            case _:
+                return self._bound(node.input)
+
     def _two(self, line: str, left: Operator, right: Operator, names: Labels) -> Tree:
-        self.has_joins |= not self._is_in_recursion
         return Tree(line, (self._operator(left, names), self._operator(right, names)))
 
     def _scan(self, node: Scan, names: Labels) -> Tree:
         if node.version is not Version.FULL:
             shown = {Version.DELTA: "δ{}", Version.OLD: "{}", Version.NEW: "{}'"}[node.version]
             name = shown.format(node.relation)
-            return Tree(f"RecursiveRelation [{expressions(node.arguments)}] ({name})")
+            kind = "LinearRecursiveRelation" if self._is_linear else "NonLinearRecursiveRelation"
+            columns = commas(node.columns) if self._by_column else expressions(node.arguments)
+            return Tree(f"{kind} [{columns}] ({name})")
         broadcasts, self._broadcasts = self._broadcasts, False
         tree = self.relation(node.relation)
         self._broadcasts = broadcasts
         if broadcasts:
             tree = Tree("BroadcastExchange", (tree,))
-        conditions = list(_selections(node.arguments, node.columns))
-        if conditions:
-            tree = Tree(f"Filter ({' and '.join(conditions)})", (tree,))
+        tree = filtered(tree, node.arguments, node.columns)
+        if self._by_column:
+            return tree
         called = {column: names.of(node).get(v) for v, column in _first_places(node)}
         renamed = [f"{c} AS {v}" for c, v in called.items() if v not in (None, c)]
         return Tree(f"Rename [{commas(renamed)}]", (tree,)) if renamed else tree
+
+
+def _is_cyclic(node: Join | AntiJoin) -> bool:
+    return isinstance(node, Join) and cyclic_part(node) is not None
+
+
+def _is_delta(node: Operator) -> bool:
+    """Whether a side of a join is a relation of the clique, whose size changes with rounds."""
+    match node:
+        case Scan():
+            return node.version is not Version.FULL
+        case Select() | Extend() | Prune():
+            return _is_delta(node.input)
+        case _:
+            return False
+
+
+def _strategy(outlook: Outlook) -> str:
+    """The strategy, and why; where sizes decide, the one if much goes in."""
+    facts = "" if outlook.facts is None else f"{counted(outlook.facts, 'fact')} go in; "
+    return f"{outlook.large.strategy} ({facts}{outlook.large.reason})"
+
+
+def _waiting(outlook: Outlook) -> str:
+    """What sizes decide, and where they do."""
+    first = outlook.large
+    others = (f"{each.strategy} {each.reason}" for each in outlook.options if each is not first)
+    return f"[{commas(outlook.clique.relations)}] {first.strategy}, but {'; '.join(others)}"
 
 
 def _first_places(node: Scan) -> Iterator[tuple[str, str]]:
@@ -234,14 +355,6 @@ def _first_places(node: Scan) -> Iterator[tuple[str, str]]:
             yield argument.name, column
 
 
-def _columns(info: RelationInfo) -> str:
-    return ",".join(c.name for c in info.columns)
-
-
-def _shown(info: RelationInfo) -> str:
-    return f"{info.name} [{_columns(info)}]"
-
-
 def _aggregation(info: RelationInfo) -> str:
     functions = commas(
         f"{function}({column.name})"
@@ -249,15 +362,3 @@ def _aggregation(info: RelationInfo) -> str:
         if function is not None
     )
     return f"keys [{commas(info.columns[i].name for i in info.group)}], functions [{functions}]"
-
-
-def _selections(arguments: tuple[Term, ...], columns: tuple[str, ...]) -> Iterator[str]:
-    """What constants and repeated variables among the arguments ask for."""
-    first: dict[str, str] = {}
-    for argument, column in zip(arguments, columns, strict=True):
-        if isinstance(argument, Constant):
-            yield f"{column} = {value(argument.value)}"
-        elif argument.name in first:
-            yield f"{first[argument.name]} = {column}"
-        elif not argument.is_anonymous:
-            first[argument.name] = column

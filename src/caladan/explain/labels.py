@@ -2,12 +2,15 @@
 
 The rule's variables name columns; a leaf of a relation that takes data shows the declared names
 instead, as long as each of them means one thing within the rule. `labels(plan)` decides that for
-every leaf, from the left, and says for every operator what its variables are called.
+every leaf, from the left, and says for every operator what its variables are called. For rules that
+were made of SQL, variables have no names of their own: `by_column` calls them by the columns that
+bind them, as SQL does, and numbers relations that a rule reads twice (`path1.B = path2.A`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 from caladan.operators.tree import (
     AntiJoin,
@@ -32,6 +35,7 @@ class Labels:
         # Operators compare by value, so two equal leaves of one rule are told apart by identity.
         self._scopes: dict[int, dict[str, str]] = {}
         self._renamed: set[int] = set()
+        self._aliases: dict[int, str] = {}
 
     def of(self, node: Operator) -> Mapping[str, str]:
         """What the variables of an operator are called."""
@@ -46,8 +50,27 @@ class Labels:
         self._scopes[id(node)] = scope
         return scope
 
+    def qualify(self, plan: Operator) -> None:
+        """Have leaves called by their relations, and variables by their columns."""
+        leaves = list(_leaves(plan))
+        times = Counter(leaf.relation for leaf in leaves)
+        seen: Counter[str] = Counter()
+        for leaf in leaves:
+            seen[leaf.relation] += 1
+            number = str(seen[leaf.relation]) if times[leaf.relation] > 1 else ""
+            self._aliases[id(leaf)] = f"{leaf.relation}{number}"
+
     def note_leaf(self, node: Scan, bound: Mapping[str, str], variables: frozenset[str]) -> None:
         """Set the names of a leaf, given those to the left of it and the rule's variables."""
+        if alias := self._aliases.get(id(node)):
+            pairs = zip(node.arguments, node.columns, strict=True)
+            columns = {
+                a.name: f"{alias}.{column}"
+                for a, column in reversed(list(pairs))
+                if not isinstance(a, Constant) and not a.is_anonymous
+            }
+            self.note(node, columns)
+            return
         scope = {v: v for v in node.variables}
         if node.kind is not Kind.BASE:
             self.note(node, scope)
@@ -73,9 +96,11 @@ class Labels:
             self.note(node, declared)
 
 
-def labels(plan: Project | Cut) -> Labels:
+def labels(plan: Project | Cut, *, by_column: bool = False) -> Labels:
     """The names in a rule's tree."""
     found = Labels()
+    if by_column:
+        found.qualify(plan)
     _visit(plan, found, frozenset(_variables(plan)), {})
     return found
 
@@ -105,6 +130,19 @@ def _visit(
             return found.note(node, {v: scope[v] for v in node.keep})
         case Select() | Project() | Cut():
             return found.note(node, dict(_visit(node.input, found, variables, bound)))
+
+
+def _leaves(node: Operator) -> Iterator[Scan]:
+    match node:
+        case Unit():
+            return
+        case Scan():
+            yield node
+        case Join() | AntiJoin():
+            yield from _leaves(node.left)
+            yield from _leaves(node.right)
+        case Select() | Extend() | Prune() | Project() | Cut():
+            yield from _leaves(node.input)
 
 
 def _variables(node: Operator) -> set[str]:

@@ -9,23 +9,51 @@ reference   one line: it evaluates every rule over all facts until nothing is ne
 
 from __future__ import annotations
 
-from caladan.explain.frames import frames
+from caladan.engines.spark.choice import is_one_task, outlooks
+from caladan.explain.frames import frames, one_task
+from caladan.explain.setting import Setting
 from caladan.explain.terms import commas
 from caladan.pipeline import Compiled
 
 
-def plan(compiled: Compiled, engine: str, partitions: int | None) -> str:
-    """The plan of an engine."""
-    match engine:
+def plan(compiled: Compiled, setting: Setting, *, by_column: bool = False) -> str:
+    """The plan of an engine; where there is data, decided from it."""
+    match setting.engine:
         case "reference":
             return _reference(compiled)
         case "embedded":
-            from caladan.explain.embedded import embedded
-
-            return embedded(compiled)
+            return _embedded(compiled, setting)
         case _:
-            wanted, has_tasks = compiled.demanded.wanted, engine != "connect"
-            return frames(compiled.delta, wanted, partitions, has_tasks=has_tasks)
+            return _spark(compiled, setting, by_column)
+
+
+def _embedded(compiled: Compiled, setting: Setting) -> str:
+    from caladan.engines.embedded.engine import given_facts
+    from caladan.explain.embedded import embedded
+
+    data = setting.data
+    given = None if data is None else given_facts(compiled.delta, data)
+    return embedded(compiled, given, setting.options)
+
+
+def _spark(compiled: Compiled, setting: Setting, by_column: bool) -> str:
+    program, wanted = compiled.delta, compiled.demanded.wanted
+    seen = outlooks(
+        program,
+        setting.sizes,
+        setting.tasks,
+        setting.options,
+        has_tasks=setting.engine != "connect",
+    )
+    if not is_one_task(seen):
+        return frames(program, wanted, seen, setting.tasks, setting.sizes, by_column=by_column)
+    return "\n\n".join(
+        [
+            one_task(program, wanted, seen),
+            "In the task the embedded engine goes about it like this:",
+            _embedded(compiled, setting),
+        ]
+    )
 
 
 def _reference(compiled: Compiled) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from caladan.errors import error
 from caladan.explain.page import page
+from caladan.explain.setting import Setting
 from caladan.explain.stages import bodies, chosen
 from caladan.pipeline import STAGES, Compiled, Stage
 
@@ -19,31 +20,27 @@ _AGGREGATES = Stage(
     "aggregates", "Recursive Aggregates", "whether min and max may be applied at every step"
 )
 
-Plans = Sequence[tuple[str, str]] | None
-
 
 @dataclass(frozen=True, slots=True)
 class ScriptParts:
-    """A script's programs with Spark's plans of them, its queries by title, and its aggregates."""
+    """A script's programs, each with what its plan is for; its queries by title; its aggregates."""
 
-    programs: Sequence[tuple[Compiled, Plans]]
+    programs: Sequence[tuple[Compiled, Setting]]
     queries: Sequence[tuple[str, str]]
     aggregates: Sequence[str]
 
 
-def script_text(parts: ScriptParts, stage: str, *, engine: str) -> str:
+def script_text(parts: ScriptParts, stage: str) -> str:
     """A stage, or all of them, each below its heading."""
-    return "\n\n".join(
-        f"== {each.heading} ==\n\n{body}\n" for each, body in _bodies(parts, stage, engine)
-    )
+    return "\n\n".join(f"== {each.heading} ==\n\n{body}\n" for each, body in _bodies(parts, stage))
 
 
-def script_html(parts: ScriptParts, *, title: str, engine: str) -> str:
+def script_html(parts: ScriptParts, *, title: str) -> str:
     """All stages as one page."""
-    return page(title, _bodies(parts, "all", engine))
+    return page(title, _bodies(parts, "all"))
 
 
-def _bodies(parts: ScriptParts, stage: str, engine: str) -> list[tuple[Stage, str]]:
+def _bodies(parts: ScriptParts, stage: str) -> list[tuple[Stage, str]]:
     notes = [
         (_SQL, "\n\n".join(f"-- {title}\n{query}" for title, query in parts.queries)),
         (_AGGREGATES, "\n".join(parts.aggregates)),
@@ -53,8 +50,8 @@ def _bodies(parts: ScriptParts, stage: str, engine: str) -> list[tuple[Stage, st
         return wanted
     stages: Sequence[Stage] = chosen(stage)
     found: list[tuple[Stage, str]] = []
-    for compiled, plans in parts.programs:
-        found += bodies(compiled, stages, engine, None, plans)
+    for compiled, setting in parts.programs:
+        found += bodies(compiled, stages, setting, by_column=True)
     if not found and not wanted:
         known = ", ".join(each.name for each in STAGES)
         raise error("C050", f"nothing is recursive here, so there is no stage {stage} (of {known})")

@@ -7,6 +7,8 @@ the sizes of its data what a run decides, without them all that it may decide, a
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +17,7 @@ from caladan.analysis.core import RelationInfo
 from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
 from caladan.engines.spark.sub import reads
 from caladan.operators.tree import AntiJoin, Cut, Join, Operator, Scan, Unit
+from caladan.options import Options
 from caladan.program import Aggregate, Constant, Expression, Variable
 
 SMALL_INPUTS: Final = 2_000_000
@@ -37,6 +40,21 @@ class Choice:
 
     strategy: str
     reason: str
+
+
+def tasks_on(master: str) -> int | None:
+    """How many tasks run at the same time on a master; None if only the cluster knows.
+
+    >>> tasks_on("local[3]"), tasks_on("local-cluster[2,4,1024]"), tasks_on("spark://host:7077")
+    (3, 8, None)
+    """
+    if master == "local":
+        return 1
+    if found := re.fullmatch(r"local\[(\d+|\*)(?:\s*,\s*\d+)?\]", master):
+        return (os.cpu_count() or 1) if found[1] == "*" else int(found[1])
+    if found := re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]", master):
+        return int(found[1]) * int(found[2])
+    return None
 
 
 def choices(
@@ -185,22 +203,35 @@ def facts_in(cliques: Sequence[DeltaClique], sizes: Mapping[str, int]) -> int:
     return sum(sizes[name] for name in {*reads(cliques), *own} & sizes.keys())
 
 
-def goes_together(cliques: Sequence[DeltaClique], facts: int, forced: str | None) -> bool:
+def goes_together(cliques: Sequence[DeltaClique], facts: int, options: Options) -> bool:
     """Whether one task evaluates several cliques at once."""
-    if forced not in (None, "single") or len(cliques) < 2:
+    if options.strategy not in (None, "single") or options.checkpoint or len(cliques) < 2:
         return False
-    return forced == "single" or facts <= SMALL_INPUTS
+    return options.strategy == "single" or facts <= SMALL_INPUTS
+
+
+def forced(clique: DeltaClique, options: Options) -> str | None:
+    """The strategy that a clique has to have, if it can."""
+    if options.strategy is None and options.checkpoint is not None and clique.is_recursive:
+        return "meshed"  # the others save nothing
+    return options.strategy
+
+
+def is_one_task(seen: Sequence[Outlook]) -> bool:
+    """Whether one task evaluates everything, as far as can be told."""
+    return bool(seen) and all(each.is_decided and each.large.strategy == "single" for each in seen)
 
 
 def outlooks(
     program: DeltaProgram,
     sizes: Mapping[str, int] | None,
     tasks: int | None = None,
-    forced: str | None = None,
+    options: Options | None = None,
     *,
     has_tasks: bool = True,
 ) -> list[Outlook]:
     """How the cliques of a program will be evaluated; `sizes` are those of its data."""
+    options = options or Options()
     cliques = program.cliques
     if not has_tasks:
         return [Outlook(c, (Choice("frame", NO_TASKS),), is_decided=True) for c in cliques]
@@ -209,19 +240,20 @@ def outlooks(
     for name, info in program.relations.items():
         if sizes is not None and name not in derived and info.is_derived:  # facts of the program
             known[name] = known.get(name, 0) + len(dict.fromkeys(program.facts.get(name, ())))
-    if sizes is not None and goes_together(cliques, facts_in(cliques, known), forced):
+    if sizes is not None and goes_together(cliques, facts_in(cliques, known), options):
         facts = facts_in(cliques, known)
-        chosen = choices(cliques[0], facts, forced)
-        return [Outlook(c, (chosen[0],), is_decided=True, facts=facts) for c in cliques]
+        first = choices(cliques[0], facts, options.strategy)[0]
+        return [Outlook(c, (first,), is_decided=True, facts=facts) for c in cliques]
     found: list[Outlook] = []
     for clique in cliques:
         inputs = set(reads([clique])).difference(clique.relations)
         is_known = sizes is not None and inputs <= known.keys()
-        if forced is not None or is_known:
+        asked = forced(clique, options)
+        if asked is not None or is_known:
             facts = facts_in([clique], known) if is_known else None
-            options = choices(clique, facts, forced, tasks, program.relations)
-            if tasks is not None or options[0].strategy != "meshed" or forced is not None:
-                found.append(Outlook(clique, tuple(options), is_decided=True, facts=facts))
+            ranked = choices(clique, facts, asked, tasks, program.relations)
+            if tasks is not None or ranked[0].strategy != "meshed" or asked is not None:
+                found.append(Outlook(clique, tuple(ranked), is_decided=True, facts=facts))
                 continue
         found.append(Outlook(clique, tuple(_alternatives(clique, program, tasks)), False))
     return found

@@ -19,7 +19,7 @@ from caladan.data.schema import table_of
 from caladan.delta.program import DeltaClique, DeltaProgram
 from caladan.engines.interface import Stopped, Table
 from caladan.engines.problems import LimitName, interrupted, limit
-from caladan.engines.spark.choice import NO_TASKS, choices, facts_in, goes_together
+from caladan.engines.spark.choice import NO_TASKS, choices, facts_in, forced, goes_together
 from caladan.engines.spark.connect import is_connect
 from caladan.engines.spark.frame import Evaluation, LimitReached
 from caladan.engines.spark.runs import Workspace
@@ -73,10 +73,10 @@ class Cliques:
             if name not in in_cliques and info.is_derived:
                 self._keep({name: self._written(info)})
         waiting = list(self._program.cliques)
-        together = self._options.strategy in (None, "single") and not self._options.checkpoint
+        together = True
         while waiting:
-            forced = self._options.strategy
-            if together and goes_together(waiting, facts_in(waiting, self._sizes()), forced):
+            facts = facts_in(waiting, self._sizes()) if together else 0
+            if together and goes_together(waiting, facts, self._options):
                 if self._try("single", waiting):
                     return
                 together = False
@@ -99,12 +99,9 @@ class Cliques:
     # ── Strategies ───────────────────────────────────────────────────────────────────────────────
 
     def _evaluate(self, clique: DeltaClique) -> None:
-        forced = self._options.strategy
-        if forced is None and self._options.checkpoint is not None and clique.is_recursive:
-            forced = "meshed"  # the others save nothing
         tasks = parts_of(self._workspace)
-        facts = facts_in([clique], self._sizes())
-        for choice in choices(clique, facts, forced, tasks, self._program.relations):
+        facts, asked = facts_in([clique], self._sizes()), forced(clique, self._options)
+        for choice in choices(clique, facts, asked, tasks, self._program.relations):
             if self._try(choice.strategy, [clique]):
                 return
         raise AssertionError("frame serves everything")

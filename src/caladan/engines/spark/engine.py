@@ -18,6 +18,7 @@ from caladan.engines.interface import Stopped, Table
 from caladan.engines.problems import interrupted, limit
 from caladan.engines.spark import connect, plans, sources
 from caladan.engines.spark.attend import Attended, Cancelled, new_tag
+from caladan.engines.spark.choice import outlooks
 from caladan.engines.spark.cliques import Cliques
 from caladan.engines.spark.failures import SparkSaid, diagnosed
 from caladan.engines.spark.runs import Workspace
@@ -128,13 +129,30 @@ class SparkEngine:
             return table
         return table.answering(goal)
 
+    @property
+    def tasks(self) -> int:
+        """How many tasks run at the same time."""
+        return connect.parallelism(self._child)
+
     def plans(
-        self, program: DeltaProgram, store: Mapping[str, Table], options: Options
+        self,
+        program: DeltaProgram,
+        store: Mapping[str, Table],
+        options: Options,
+        *,
+        is_all_there: bool,
     ) -> list[tuple[str, str]]:
-        """Spark's own plans of every frame it would be handed, with a title each."""
+        """What Spark would be handed, with a title each: its own plans of frames, or tasks.
+
+        Unless the data `is_all_there`, all strategies that sizes may decide for are told.
+        """
         tables = cast("Mapping[str, SparkTable]", store)
         try:
-            return plans.plans(program, tables, Workspace(self._child, staging=self._staging))
+            sizes = {n: table.count() for n, table in store.items()} if is_all_there else None
+            has_tasks = not self._is_connect
+            seen = outlooks(program, sizes, self.tasks, options, has_tasks=has_tasks)
+            workspace = Workspace(self._child, staging=self._staging)
+            return plans.plans(program, tables, workspace, seen)
         except (PySparkException, Py4JError) as problem:
             raise diagnosed(problem) from None
 

@@ -19,6 +19,9 @@ WAVES: Final = 32
 BROADCAST: Final = 200_000
 """Rows up to which a side of a join is sent to everybody."""
 
+CELLS_FROM: Final = 1_000_000
+"""Facts in the atoms of a cyclic body from which cells solve it sooner than joins of frames do."""
+
 _MANY: Final = 2_048  # partitions to which tasks do not take turns: each may send to each
 
 

@@ -1,18 +1,20 @@
-"""Stage `spark` of explain: what Spark makes of every frame it would be handed.
+"""Stage `spark` of explain: what Spark would be handed, and what it makes of every frame.
 
+Where a strategy hands it tasks of ours, that is all it gets to see, and it has no plan of them.
 Nothing is evaluated: relations that are derived are stood in for by empty ones, of which Spark
 does not know that they are empty. Data is read as in a run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pyspark.sql import functions as sf
 
 from caladan.analysis.core import RelationInfo
 from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
+from caladan.engines.spark.choice import Outlook, is_one_task
 from caladan.engines.spark.connect import is_connect
 from caladan.engines.spark.inside import names, shown
 from caladan.engines.spark.operators import Read, Rows, compiled
@@ -27,17 +29,44 @@ if TYPE_CHECKING:
 
 
 def plans(
-    program: DeltaProgram, store: Mapping[str, SparkTable], workspace: Workspace
+    program: DeltaProgram,
+    store: Mapping[str, SparkTable],
+    workspace: Workspace,
+    seen: Sequence[Outlook],
 ) -> list[tuple[str, str]]:
-    """A title and Spark's plans for every rule: exit rules, then delta rules' first round."""
+    """For every clique a title and what Spark is handed, by the strategies it may have.
+
+    In strategy *frame* these are its plans for every rule: exit rules, then delta rules' first
+    round.
+    """
     workspace.spread(workspace.parallelism)
     read = _reader(program, store, workspace)
     found: list[tuple[str, str]] = []
-    for clique in program.cliques:
-        for title, rule in _rules(clique):
-            frame = compiled(rule, program.relations)(read)
-            found.append((title, _explained(frame)))
+    if is_one_task(seen):
+        names = ", ".join(name for each in seen for name in each.clique.relations)
+        return [(f"{names}: strategy single, {seen[0].large.reason}", _HANDED["single"])]
+    for each in seen:
+        options = each.options[:1] if each.is_decided else each.options
+        for choice in options:
+            if choice.strategy != "frame":
+                names = ", ".join(each.clique.relations)
+                title = f"{names}: strategy {choice.strategy}, {choice.reason}"
+                text = _HANDED[choice.strategy].format(tasks=workspace.parallelism)
+                found.append((title, text))
+        if any(choice.strategy == "frame" for choice in options):
+            for title, rule in _rules(each.clique):
+                frame = compiled(rule, program.relations)(read)
+                found.append((f"{title}, strategy frame", _explained(frame)))
     return found
+
+
+_NO_PLAN: Final = "It is handed no frame of these rules, and has no plan of its own."
+_HANDED: Final = {
+    "single": f"Spark is handed one task, in which the embedded engine evaluates this.\n{_NO_PLAN}",
+    "cubed": f"Spark is handed up to {{tasks}} tasks, one for each cell.\n{_NO_PLAN}",
+    "pivoted": f"Spark is handed {{tasks}} tasks, one for each part.\n{_NO_PLAN}",
+    "meshed": f"Spark is handed {{tasks}} tasks, which exchange what is new.\n{_NO_PLAN}",
+}
 
 
 def _explained(frame: DataFrame) -> str:

@@ -22,14 +22,14 @@ from caladan.data.schema import compute
 from caladan.engines.spark.connect import is_connect
 from caladan.engines.spark.cube.plan import CubeBody, solver
 from caladan.engines.spark.cube.shares import product, shares
+from caladan.engines.spark.layout import CELLS_FROM
 from caladan.engines.spark.types import inside, schema
 from caladan.program import Type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-WORTH_IT: Final = 1_000_000
-"""Facts in the atoms of a cyclic body from which cells solve it sooner than joins do."""
+WORTH_IT: Final = CELLS_FROM
 
 _SAMPLED: Final = 50_000  # facts of an atom that are looked at for heavy values
 _HEAVY: Final = 4  # a heavy value has so many times less than a slice, or more
