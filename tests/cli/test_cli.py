@@ -271,7 +271,7 @@ def test_explain(call) -> None:
     ("engine", "without", "with_data"),
     [
         ("embedded", "strategy, decided by the facts:", "strategy: rounds (its rules read fewer"),
-        ("spark", "strategy: pivoted (every", "Task [tc] strategy: single (2 facts: at most"),
+        ("spark", "strategy: pivoted (every", "strategy: single (2 facts: at most"),
         ("reference", "Naive evaluation", "Naive evaluation"),
     ],
 )

@@ -5,15 +5,14 @@ from __future__ import annotations
 import doctest
 import warnings
 from collections.abc import Mapping
-from functools import partial
 
 import pyarrow as pa
 import pytest
 from tests.programs.corpus import Folder, folders
 
 import caladan
-from caladan import inputs
-from caladan.engines.embedded import blueprint as blueprints, shapes
+from caladan import inputs, thresholds
+from caladan.engines.embedded import blueprint as blueprints
 from caladan.engines.embedded.access import keys
 from caladan.engines.embedded.blueprint import blueprint, said
 from caladan.engines.embedded.engine import given_facts
@@ -26,12 +25,6 @@ from caladan.pipeline import Compiled, compile_program
 from caladan.program import Program
 from caladan.session import Session
 from caladan.stats import CliqueStats, Stats
-
-
-def always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have shapes taken however small the data is."""
-    monkeypatch.setattr(blueprints, "WORTH_A_SHAPE", 0)
-    monkeypatch.setattr(shapes, "Limits", partial(shapes.Limits, least=0))
 
 
 def given(compiled: Compiled, db: Session) -> Mapping[str, pa.Table]:
@@ -80,12 +73,18 @@ def compare_arrangements(told: Forecast, stats: Stats) -> None:
             assert set(held.arrangements) <= {columns, *wanted.get(held.relation, set())}
 
 
-@pytest.mark.parametrize("small", [True, False], ids=["shapes", "as it is"])
+WAYS: dict[str, dict[str, int]] = {
+    "as it is": {},
+    "shapes however small the data is": {"shape": 0},
+    "all rules in parts that can be": {"selective": 0},
+    "orders by samples however few": {"worth_sampling": 0, "replan": 0},
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)
-def test_program(folder: Folder, small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if small:
-        always(monkeypatch)
-    with caladan.connect("embedded") as db:
+def test_program(folder: Folder, way: dict[str, int]) -> None:
+    with thresholds.using(**way), caladan.connect("embedded") as db:
         for relation, path in folder.facts.items():
             db.add(relation, path)
         with warnings.catch_warnings():

@@ -139,7 +139,12 @@ class _Known:
         self.state = State(plan.program, classes, encoded, self.limits, plan.orders)
         self.planner = Planner(self.state, plan.bodies, options.search)
         self.shaping = Shaping(self.state, self.planner)
-        derived = {name for clique in plan.program.cliques for name in clique.relations}
+        derived = {
+            name
+            for clique in plan.program.cliques
+            for name in clique.relations
+            if clique.exit_rules or clique.delta_rules
+        }
         for name in plan.program.relations:
             if name not in derived:
                 self.state.load(name)
@@ -326,5 +331,5 @@ def _parts(clique: DeltaClique, plan: Blueprint, traits: Foreseen) -> Iterable[P
 
 
 def _when(selective: CoreAtom, names: list[str]) -> str:
-    values = " or ".join(names)
-    return f"if {selective.relation} has at most half as many facts as {values} has values"
+    values, least = " or ".join(names), thresholds.now.selective
+    return f"if there are at least {least} values of {values} to a fact of {selective.relation}"
