@@ -1,5 +1,6 @@
 """Programs of hundreds of rules and thousands of facts: no pass may be recursive or quadratic."""
 
+import time
 from typing import Any
 
 import pytest
@@ -46,3 +47,30 @@ def test_types_spread_through_a_chain_in_one_visit_each(
     monkeypatch.setattr(types._Inference, "feed", counted)  # pyright: ignore[reportPrivateUsage]
     cal.connect("embedded").explain(chain, stage="rules")
     assert len(visited) < 4 * LONG
+
+
+@pytest.mark.parametrize("engine", ["embedded", "reference"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        ", ".join(f"e(X{i}, X{i + 1})" for i in range(200)),
+        ", ".join(f"e(X0, X{i})" for i in range(1, 201)),
+        "e(X0, X200), " + ", ".join(f"X0 ~= {i + 10}" for i in range(300)),
+    ],
+    ids=["a chain", "a star", "comparisons"],
+)
+def test_a_long_body(body: str, engine: str) -> None:
+    """Planning looks at an atom once or twice, not once for every order of the others."""
+    db = cal.connect(engine)
+    db.add("e", [(1, 2), (2, 3), (3, 1)])
+    started = time.monotonic()
+    out = db.run(f"p(X0) <- {body}. query p(X).", timeout=60)
+    assert out.answer.rows() == [(1,), (2,), (3,)]
+    assert time.monotonic() - started < 25
+
+
+@pytest.mark.parametrize("literal", ["e(X, Y)", "X < Y"])
+def test_a_body_that_is_too_long_is_refused_at_once(literal: str) -> None:
+    body = ", ".join([literal] * 2000)
+    with pytest.raises(cal.CaladanError, match=r"C001.*this body is too long: more than"):
+        cal.connect("embedded").check(f"p(X) <- e(X, Y), {body}.")

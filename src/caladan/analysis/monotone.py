@@ -112,13 +112,16 @@ def _computed(rule: CoreRule, clique: Clique) -> set[str]:
     sources = _recursive_variables(rule, clique)
     bound = {name for atom in rule.positive for name in atom.variables}
     growing: set[str] = set()
-    for _ in rule.comparisons:
-        for comparison in rule.comparisons:
-            names = {v.name for v in variables(comparison)}
-            is_computed = _is_computed(comparison.left) or _is_computed(comparison.right)
-            if comparison.operator == "=" and (
-                (is_computed and names & sources) or names & growing
-            ):
+    equations = [
+        ({v.name for v in variables(c)}, _is_computed(c.left) or _is_computed(c.right))
+        for c in rule.comparisons
+        if c.operator == "="
+    ]
+    before = -1
+    while before < len(growing):
+        before = len(growing)
+        for names, is_computed in equations:
+            if (is_computed and names & sources) or names & growing:
                 growing |= names - bound  # an equation is solved for whatever is not known
     return growing
 

@@ -149,19 +149,38 @@ def planned(body: Body, order: Sequence[int], traits: Traits) -> list[Access]:
     """The atoms in an order, each followed by what can be settled then."""
     settling = Settling(body)
     steps = settling.ready(frozenset())
+    known = bound_by(steps)
     left = list(order)
     while left:
-        known = bound_by(steps)
         first = left.pop(0)
         found = probe(body.atoms[first], known, traits)
         steps.append(_met(found, first, known, left, body, traits) or found)
-        steps += settling.ready(known | found.binds)
+        known |= found.binds
+        settled = settling.ready(known)
+        steps += settled
+        known |= bound_by(settled)
     return steps
 
 
 def bound_by(steps: Sequence[Access]) -> frozenset[str]:
-    """What is bound after some steps."""
+    """What some steps bind."""
     return frozenset[str]().union(*(step.binds for step in steps))
+
+
+class Growing:
+    """The variables that are known, as one atom after another is taken: those of `planned`."""
+
+    def __init__(self, body: Body, order: Sequence[int] = ()) -> None:
+        self._body = body
+        self._settling = Settling(body)
+        self.known = bound_by(self._settling.ready(frozenset()))
+        for atom in order:
+            self.take(atom)
+
+    def take(self, atom: int) -> None:
+        """Another atom, with all that its variables let be computed."""
+        self.known |= frozenset(self._body.atoms[atom].variables)
+        self.known |= bound_by(self._settling.ready(self.known))
 
 
 def probe(scan: Scan, known: frozenset[str], traits: Traits) -> Probe:
@@ -212,6 +231,8 @@ def _met(
     """The probe of an atom together with those of later ones that bind the same one variable."""
     together = {first: found}
     for atom in list(left) if _proposes(found, traits) else ():
+        if found.binds.isdisjoint(body.atoms[atom].variables):
+            continue
         other = probe(body.atoms[atom], known, traits)
         if other.binds == found.binds and _proposes(other, traits):
             together[atom] = other
@@ -300,15 +321,15 @@ def chosen(
         return tuple(range(len(body.atoms)))
     starts = first_atoms(body)
     order = [min(starts, key=lambda i: _selected(body, i, sizes))]
+    growing = Growing(body, order)
     while len(order) < len(body.atoms):
         near = [i for i in range(len(body.atoms)) if i not in order]
         best = near[0]
         if len(near) > 1:
-            known = bound_by(planned(body, order, traits))
-            near = next_atoms(body, order, known)
+            near = next_atoms(body, order, growing.known)
 
-            def cost(atom: int, known: frozenset[str] = known) -> tuple[float, int, int]:
-                found = probe(body.atoms[atom], known, traits)
+            def cost(atom: int) -> tuple[float, int, int]:
+                found = probe(body.atoms[atom], growing.known, traits)
                 measured = sample.fan_out(order, found) if sample and found.bound else None
                 guess = 1.0 if found.bound else float(sizes[atom])
                 unbound = len(found.scan.arguments) - len(found.bound)
@@ -316,6 +337,7 @@ def chosen(
 
             best = min(near, key=cost)
         order.append(best)
+        growing.take(best)
     return tuple(order)
 
 
@@ -342,7 +364,7 @@ def orders(body: Body, traits: Traits) -> list[tuple[int, ...]] | None:
             if order != guess:
                 found.append(order)
         else:
-            known = bound_by(planned(body, order, traits))
+            known = Growing(body, order).known
             waiting += [(*order, i) for i in reversed(next_atoms(body, order, known))]
         if max(len(found), len(waiting)) > thresholds.now.orders:
             return None

@@ -31,6 +31,9 @@ MAX_OPERATORS: Final = 200
 MAX_ATOMS: Final = 200
 """How many atoms one body may have: so many joins are a deep tree, too."""
 
+MAX_COMPARISONS: Final = 300
+"""How many comparisons and choices one body may have: each is a level of that tree."""
+
 _NOT_EQUAL: Final = "for not equal write `~=`"
 _NEGATION: Final = "for negation write `~`, as in `~p(X)`"
 _COMMENT: Final = "a comment begins with `%` or `--`, or stands between `/*` and `*/`"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
 from caladan.errors import Span
-from caladan.language.deals.cursor import MAX_ATOMS, WORD_SLIPS, Cursor
+from caladan.language.deals.cursor import MAX_ATOMS, MAX_COMPARISONS, WORD_SLIPS, Cursor
 from caladan.language.deals.cut import Cut, at_goal, misplaced_goal
 from caladan.language.deals.expressions import (
     COMPARISONS,
@@ -81,18 +81,20 @@ def body(cursor: Cursor) -> tuple[tuple[Literal, ...], Cut]:
     cursor.no_aggregates = "an aggregate can stand only in the head of a rule"
     literals: list[Literal] = []
     cut = Cut()
-    atoms = 0
+    atoms = others = 0
     while True:
         if at_goal(cursor):
             cut.read(cursor)
         else:
             start = cursor.current.start
             literals.append(as_literal(cursor, _item(cursor)))
-            atoms += isinstance(literals[-1], Atom)
-            if atoms > MAX_ATOMS:
+            is_atom = isinstance(literals[-1], Atom)
+            atoms, others = atoms + is_atom, others + (not is_atom)
+            if atoms > MAX_ATOMS or others > MAX_COMPARISONS:
+                most = f"{MAX_ATOMS} atoms" if is_atom else f"{MAX_COMPARISONS} comparisons"
                 cursor.fail_at(
                     cursor.since(start),
-                    f"this body is too long: more than {MAX_ATOMS} atoms",
+                    f"this body is too long: more than {most}",
                     help="derive a relation from some of them, by a rule of its own",
                 )
         if not cursor.accept(","):
