@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from caladan import display
 from caladan.errors import CaladanError, Diagnostic, did_you_mean, error
@@ -40,6 +40,14 @@ class CaladanWarning(UserWarning):
     """A program may not do what its author hopes; the run goes on."""
 
 
+class Lender(Protocol):
+    """Who holds the data of a run."""
+
+    def lend(self) -> None:
+        """Keep it for as long as the session is open."""
+        ...
+
+
 class UnknownRelation(CaladanError, KeyError):
     """A result was asked for a name it does not have."""
 
@@ -57,8 +65,10 @@ class Relation:
         is_ordered: bool = False,
         widths: Widths = (),
         objects: Objects | None = None,
+        needs: Sequence[Lender] = (),
     ) -> None:
         self.name = name
+        self._needs = tuple(needs)  # whose data the table may be, or be read from
         self._objects = objects  # what the numbers in columns of objects stand for
         self._widths = widths  # of decimals, on their way out
         self._table = table
@@ -148,6 +158,13 @@ class Relation:
 
     def spark(self, session: SparkSession | None = None) -> DataFrame:
         """The facts as a Spark DataFrame, of the engine's session unless another is given."""
+        if self._session is not None:
+            for lender in self._needs:
+                lender.lend()
+        return self.frame(session)
+
+    def frame(self, session: SparkSession | None = None) -> DataFrame:
+        """The same, to be read at once: data that is replaced may go with this relation."""
         self._check_objects("Spark")
         session = session or self._session
         if session is None:

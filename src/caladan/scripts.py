@@ -6,7 +6,7 @@ script goes. Tables and views that a script creates stay for the next one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -39,11 +39,12 @@ class Derive(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What came of a script, who answered its SQL, and the tables that its rules derived."""
+    """What came of a script, who answered its SQL, what its rules derived, and from which data."""
 
     outcome: Outcome
     sql: SqlEngine
     tables: tuple[Table, ...]
+    stores: Sequence[Store]
     stopped: ScriptStopped | None = None
 
 
@@ -71,23 +72,23 @@ class Scripts:
         """Evaluate a script; a run that was stopped comes with what it had until then."""
 
         def rules(program: Program, sources: Mapping[str, Source]) -> Evaluated:
-            done = evaluate(
-                compile_program(program, {}, {}, named_by_goals=True), _overlaid(store, sources)
-            )
+            stores.append(_overlaid(store, sources))
+            done = evaluate(compile_program(program, {}, {}, named_by_goals=True), stores[-1])
             tables.extend(done.derived.values())
             relations = done.compiled.checked.relations.items()
             missing = {n: _empty(info.columns) for n, info in relations if n not in done.derived}
             return Evaluated(done.compiled, {**missing, **done.derived}, done.stopped)
 
         tables: list[Table] = []
+        stores = [store]
         bound = bind(self._with_earlier(script), params)
         sql = self._sql(script)
         try:
             outcome = run(bound, self._tables(store), sql, rules)
         except ScriptStopped as stopped:
-            return Ran(stopped.outcome, sql, tuple(tables), stopped)
+            return Ran(stopped.outcome, sql, tuple(tables), stores, stopped)
         self._remember(bound)
-        return Ran(outcome, sql, tuple(tables))
+        return Ran(outcome, sql, tuple(tables), stores)
 
     def compile(
         self, script: Script, params: Mapping[str, Value], store: Store
@@ -180,10 +181,10 @@ def result(ran: Ran, engine: Engine, stats: Stats) -> Result:
 
     def fetch(name: str) -> Relation | None:
         found = outcome.views.get(name)
-        return None if found is None else Relation(name, found(), session=session)
+        return None if found is None else Relation(name, found(), session=session, needs=ran.stores)
 
     answers = [
-        Relation("answer", a.table, session=session, is_ordered=a.is_ordered)
+        Relation("answer", a.table, session=session, is_ordered=a.is_ordered, needs=ran.stores)
         for a in outcome.answers
     ]
 

@@ -109,6 +109,10 @@ class Session:
                 name
             )  # data replaces rules that an earlier run had for it
         self._store.add(name, given)
+        self._store.sweep()
+        if self._searched is not None:
+            self._searched[1].pop(name, None)
+            self._searched = (self._searched[0].without(name), self._searched[1])
 
     def run(
         self,
@@ -309,11 +313,12 @@ class Session:
             warnings.warn(str(warning), CaladanWarning, stacklevel=3)
         stats = Stats()
         started = time.perf_counter()
+        self._store.sweep()  # a result that was dropped since may have been the last to need some
         store = self._store.snapshot()
         run = self._evaluate(compiled, store, options, stats)
         stats.seconds = time.perf_counter() - started
         complete = self._complete(compiled, params, store, options)
-        result = wrap(program, run, self._engine, stats, complete, store.objects)
+        result = wrap(program, run, self._engine, stats, complete, store)
         if run.stopped is not None:
             raise Stopped(run.stopped.diagnostics, result) from None
         return result
@@ -328,6 +333,7 @@ class Session:
         def evaluate(compiled: Compiled, store: Store) -> Run:
             return self._evaluate(compiled, store, options, stats)
 
+        self._store.sweep()
         ran = self._rasql().run(script, params, self._store.snapshot(), evaluate)
         stats.seconds = time.perf_counter() - started
         stats.engine = self._engine.name
@@ -368,6 +374,8 @@ class Session:
                 facts = decoded(table.arrow(), table.columns, self._store.objects)
                 library.put(name, facts)
                 placed[name] = source
+                if source is None:
+                    table.close()
         return library
 
     def _derive(self, name: str) -> Table | None:

@@ -1,7 +1,8 @@
 """The data of a session: what was added, its columns where nobody declares them, and its tables.
 
 A table is loaded when a program first needs it, and kept for the next one. A `snapshot` is what a
-result holds on to: relations that it evaluates later see the data of its own run.
+result holds on to: relations that it evaluates later see the data of its own run. Session and
+snapshots share a `Shelf` of tables; what none of them has a source for any more is let go of.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
+from weakref import WeakSet
 
 from caladan.engines.interface import Engine, Table, stoppable
 from caladan.errors import Diagnostics, Span, error
@@ -28,15 +30,42 @@ if TYPE_CHECKING:
 Columns: TypeAlias = tuple[Column, ...]
 
 
+class Shelf:
+    """What was made of sources: their columns, their tables. `stores` are those that have sources.
+
+    `lent` are stores whose tables are read by frames outside, of which nobody knows how long.
+    """
+
+    def __init__(self) -> None:
+        self.columns: dict[Source, Columns] = {}
+        self.tables: dict[tuple[Source, Columns, bool], tuple[Table, pa.Table | None]] = {}
+        self.stores: WeakSet[Store] = WeakSet()
+        self.lent: set[Store] = set()
+
+    def sweep(self) -> None:
+        """Let go of what is of a source that no store has."""
+        needed = {source for store in self.stores for source in store.sources()}
+        self.columns = {s: columns for s, columns in self.columns.items() if s in needed}
+        for key in [key for key in self.tables if key[0] not in needed]:
+            self.tables.pop(key)[0].close()
+
+    def close(self) -> None:
+        """Let go of every table."""
+        for table, _ in self.tables.values():
+            table.close()
+        self.tables.clear()
+        self.lent.clear()
+
+
 class Store:
     """Sources by the name of their relation."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, shelf: Shelf | None = None) -> None:
         self._engine = engine
         self.objects = Objects()
         self._sources: dict[str, Source] = {}
-        self._columns: dict[Source, Columns] = {}
-        self._loaded: dict[tuple[Source, Columns, bool], tuple[Table, pa.Table | None]] = {}
+        self._shelf = shelf or Shelf()
+        self._shelf.stores.add(self)
 
     def add(self, name: str, source: Source) -> None:
         """Give a relation its data, in place of any it had."""
@@ -46,6 +75,18 @@ class Store:
     def drop(self, name: str) -> None:
         """Forget the data of a relation."""
         del self._sources[name]
+
+    def sources(self) -> Iterator[Source]:
+        """What was given for each relation."""
+        yield from self._sources.values()
+
+    def sweep(self) -> None:
+        """Let go of data that was replaced, if no result can need it."""
+        self._shelf.sweep()
+
+    def lend(self) -> None:
+        """Keep what is loaded for as long as the session is open: somebody outside reads it."""
+        self._shelf.lent.add(self)
 
     def source(self, name: str) -> Source | None:
         """What was given for a relation."""
@@ -59,11 +100,9 @@ class Store:
 
     def snapshot(self) -> Store:
         """The same data, whatever is added to the session from now on."""
-        copy = Store(self._engine)
+        copy = Store(self._engine, self._shelf)
         copy.objects = self.objects
         copy._sources = dict(self._sources)
-        copy._columns = self._columns
-        copy._loaded = self._loaded
         return copy
 
     def columns(self, name: str) -> Columns:
@@ -71,9 +110,10 @@ class Store:
         from caladan.data.infer import infer
 
         source = self._sources[name]
-        if source not in self._columns:
-            self._columns[source] = infer(name, source)
-        return self._columns[source]
+        known = self._shelf.columns
+        if source not in known:
+            known[source] = infer(name, source)
+        return known[source]
 
     def table(self, name: str) -> Table:
         """The facts of a relation, in the columns its data shows."""
@@ -119,9 +159,7 @@ class Store:
 
     def close(self) -> None:
         """Let go of every table."""
-        for table, _ in self._loaded.values():
-            table.close()
-        self._loaded.clear()
+        self._shelf.close()
 
     def needs(self, compiled: Compiled) -> list[str]:
         """The relations that what is asked for needs, and that get all their facts from data."""
@@ -165,11 +203,12 @@ class Store:
         if given is None:  # its facts are in the program, or nobody wants to see any
             return self._engine.load(name, source(name, []), columns, options)
         key = (given, columns, options.permissive)
-        if key not in self._loaded:
+        loaded = self._shelf.tables
+        if key not in loaded:
             started = time.perf_counter()
             with stoppable(f"reading `{name}`"):
-                self._loaded[key] = self._engine.load(name, given, columns, options)
+                loaded[key] = self._engine.load(name, given, columns, options)
             if self._engine.name == "reference":  # the others tell when they have read it
-                count = self._loaded[key][0].count()
+                count = loaded[key][0].count()
                 events.data_read(name, count, time.perf_counter() - started)
-        return self._loaded[key]
+        return loaded[key]

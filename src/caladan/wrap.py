@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from caladan.analysis.core import CoreGoal
 from caladan.engines.interface import Engine, Stopped, Table
-from caladan.objects import Objects
 from caladan.pipeline import Compiled
 from caladan.program import Constant, Program
 from caladan.result import REJECTED, Relation, Result
 from caladan.stats import Stats
+from caladan.store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,9 +39,12 @@ def wrap(
     engine: Engine,
     stats: Stats,
     complete: Callable[[str], Run],
-    objects: Objects,
+    store: Store,
 ) -> Result:
-    """The Result of a run; `complete` evaluates a relation in full that was not needed in full."""
+    """The Result of a run over what a store has.
+
+    `complete` evaluates a relation in full that was not needed in full.
+    """
     session = getattr(engine, "session", None)
     goals = run.compiled.delta.goals
     answers = [
@@ -51,7 +54,8 @@ def wrap(
             _order(run, goal.relation),
             session,
             widths=run.widths.get(goal.relation, ()),
-            objects=objects,
+            objects=store.objects,
+            needs=(store,),
         )
         for goal in goals
         if not goal.export
@@ -69,7 +73,9 @@ def wrap(
         if table is None:
             return None
         order = _order(run, name)
-        return Relation(name, table, order, session, widths=widths, objects=objects)
+        return Relation(
+            name, table, order, session, widths=widths, objects=store.objects, needs=(store,)
+        )
 
     return Result(
         _names(program, run),

@@ -23,7 +23,7 @@ class Relation(Protocol):
         """All facts."""
         ...
 
-    def spark(self, session: Any) -> Any:
+    def frame(self, session: Any) -> Any:
         """All facts, for Spark."""
         ...
 
@@ -79,7 +79,7 @@ def _with_spark(
     else:
         output.check_mode(path, mode, exists=False)
     kind = _SPARK_FORMAT.get(format, format)
-    frame = relation.spark(session)
+    frame = relation.frame(session)
     if kind in _AS_WE_WRITE:
         frame = _as_text(frame, tabbed=format == "tsv")
     writer = frame.write.mode(mode).format(kind).options(**_AS_WE_WRITE.get(kind, {}))

@@ -153,6 +153,14 @@ class Library:
         self._facts[name] = as_facts(name, data)
         self._encoded = {key: r for key, r in self._encoded.items() if key[0] != name}
 
+    def without(self, name: str) -> Library:
+        """The same but for one relation; whoever searches this one still has it."""
+        other = Library({})
+        other._dictionaries = self._dictionaries
+        other._facts = {key: facts for key, facts in self._facts.items() if key != name}
+        other._encoded = {key: r for key, r in self._encoded.items() if key[0] != name}
+        return other
+
     def __contains__(self, name: object) -> bool:
         return name in self._facts
 

@@ -76,7 +76,7 @@ def write(relation: Any, place: External, format: str | None, mode: str, session
     place.hide()
     try:
         with quietly():
-            _save(relation.spark(session).write.mode(mode), place, format)
+            _save(relation.frame(session).write.mode(mode), place, format)
     except (PySparkException, Py4JError) as problem:
         text = said(problem)
         if mode == "error" and any(mark in text for mark in _PRESENT):

@@ -1,0 +1,123 @@
+"""Data that was replaced is let go of as soon as no result can need it, and not before."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import caladan as cal
+from caladan.engines.interface import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CLOSURE = """
+    tc(A, B) <- arc(A, B).
+    tc(A, B) <- tc(A, C), arc(C, B).
+"""
+
+
+def tables(db: cal.Session) -> list[weakref.ref[Table]]:
+    """The tables that the session has loaded."""
+    return [weakref.ref(table) for table, _ in db._store._shelf.tables.values()]
+
+
+def alive(refs: list[weakref.ref[Table]]) -> int:
+    gc.collect()
+    return sum(ref() is not None for ref in refs)
+
+
+class TestInProcess:
+    @pytest.fixture
+    def db(self) -> cal.Session:
+        db = cal.connect("embedded")
+        db.add("arc", [(1, 2), (2, 3)])
+        return db
+
+    def test_replaced_data_goes(self, db: cal.Session) -> None:
+        db.run(CLOSURE + "query tc(A, B).")
+        first = tables(db)
+        assert len(first) == 1
+        for i in range(5):
+            db.add("arc", [(i, i + 1)])
+            assert alive(first) == 0
+            assert db.run("query arc(A, B).").answer.rows() == [(i, i + 1)]
+        assert len(tables(db)) == 1
+        assert len(db._store._shelf.columns) == 1
+
+    def test_a_result_keeps_what_it_may_need(self, db: cal.Session) -> None:
+        out = db.run(CLOSURE + "query tc(1, B).")
+        first = tables(db)
+        db.add("arc", [(7, 8)])
+        assert alive(first) == 1
+        assert out["arc"].rows() == [(1, 2), (2, 3)]
+        assert out["tc"].rows() == [(1, 2), (1, 3), (2, 3)]  # evaluated now, over the old data
+        assert db.query("tc(A, B)").rows() == [(7, 8)]
+        del out
+        assert db.query("tc(A, B)").rows() == [(7, 8)]  # which looks around first
+        assert alive(first) == 0
+
+    def test_so_does_a_relation(self, db: cal.Session) -> None:
+        arc = db.run("query arc(1, B).").answer
+        first = tables(db)
+        db.add("arc", [(7, 8)])
+        db.query("arc(A, B)")
+        assert alive(first) == 1
+        assert arc.rows() == [(1, 2)]
+
+    def test_what_find_encoded_goes(self, db: cal.Session) -> None:
+        found = db.find("a b", "arc(a, b)")
+        first = tables(db)
+        db.add("arc", [(7, 8)])
+        assert alive(first) == 0
+        assert sorted(db.find("a b", "arc(a, b)")) == [(7, 8)]
+        assert sorted(found) == [(1, 2), (2, 3)]
+
+    def test_what_scripts_hand_to_rules_goes(self, db: cal.Session) -> None:
+        query = (
+            "WITH recursive tc(A, B) AS (SELECT c1, c2 FROM arc WHERE c1 < 9) UNION "
+            "(SELECT tc.A, arc.c2 FROM tc, arc WHERE tc.B = arc.c1) SELECT * FROM tc"
+        )
+        for _ in range(4):
+            assert db.sql(query).count() == 3
+        db.add("other", [(1,)])
+        gc.collect()
+        db.query("other(X)")
+        assert len(tables(db)) <= 2
+
+
+def held(spark: SparkSession) -> set[Any]:
+    return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())  # type: ignore[attr-defined]
+
+
+def test_replaced_data_goes_from_spark(spark: SparkSession) -> None:
+    before = held(spark)
+    with cal.connect(spark) as db:
+
+        def add(number: int) -> None:
+            db.add("arc", spark.createDataFrame([(number, number + 1)], "A int, B int"))
+
+        add(1)
+        out = db.run("query arc(A, B).")
+        first = held(spark) - before
+        assert first
+        add(2)
+        assert first <= held(spark)
+        assert out["arc"].rows() == out.answer.rows() == [(1, 2)]
+        del out
+        gc.collect()
+        frame = db.run("query arc(A, B).").answer.spark()
+        assert not first & held(spark)
+        gc.collect()
+        lent = held(spark) - before
+        for i in range(3, 6):
+            add(i)
+            assert db.run("query arc(A, B).").answer.rows() == [(i, i + 1)]
+            gc.collect()
+        assert [tuple(row) for row in frame.collect()] == [(2, 3)]  # nobody knows for how long
+        assert lent <= held(spark)
+        assert len(held(spark) - before - lent) == 1
+    assert not held(spark) - before
