@@ -1,6 +1,7 @@
 """Tables elsewhere: read from and written to by JDBC (Derby comes with Spark), in the catalog."""
 
 import datetime as dt
+import json
 import logging
 import math
 import traceback
@@ -114,6 +115,27 @@ def test_spark_tells_no_secret_either(
         told += traceback.format_exception(caught.value)
     told += [caplog.text, *capfd.readouterr()]
     assert not [text for text in told if secret in text]
+
+
+def test_no_output_of_a_run_tells_a_secret(
+    db: cal.Session, sales: cal.Relation, url: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    sales.write(cal.jdbc(url, "sales"))
+    db.add("sales", cal.jdbc(url, "sales", properties={"odd": SECRET}))
+    out = db.run(PROGRAM)
+    page = tmp_path / "plan.html"
+    told = [
+        repr(db), repr(out), repr(out.answer), str(out.stats), json.dumps(out.stats.to_dict()),
+        db.explain(PROGRAM, stage="all", html=str(page)), db.explain(PROGRAM, stage="spark"),
+        page.read_text(),
+    ]  # fmt: skip
+    store = cast("Any", spark)._jsparkSession.sharedState().statusStore()
+    executions = store.executionsList()
+    for i in range(executions.size()):  # what Spark's own pages show of its jobs
+        each = executions.apply(i)
+        told += [each.description(), each.details(), each.physicalPlanDescription()]
+    assert executions.size() > 0
+    assert not [text for text in told if SECRET in text]
 
 
 def test_jobs_that_fail_later_tell_no_secret(spark: SparkSession, url: str) -> None:

@@ -1,7 +1,6 @@
 """Strangers at the door of a task: slow ones, many, noisy ones, and those who say nothing."""
 
 import os
-import resource
 import socket
 import struct
 import threading
@@ -194,37 +193,3 @@ def test_a_stranger_has_one_span_of_time(
                     continue
         assert 0.2 < time.monotonic() - started < 1.2
     thread.join()
-
-
-def test_handles_run_out(doorways: list[Doorway]) -> None:
-    """Who listens does not ask again and again, and goes on when there are handles again."""
-    two = doorways[:2]
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    held: list[int] = []
-    found: list[Any] = []
-    doors = [each.door for each in two]
-    first = threading.Thread(target=lambda: found.append(two[0].meet(0, doors, KEY, 20)))
-    first.start()
-    time.sleep(0.1)
-    caller = socket.socket()
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
-        with suppress(OSError):
-            while True:
-                held.append(os.dup(0))
-        caller.connect((doors[0].host, doors[0].port))  # is never accepted while nothing is left
-        before = time.process_time()
-        time.sleep(1.0)
-        spent = time.process_time() - before
-    finally:
-        for handle in held:
-            os.close(handle)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert spent < 0.5
-    found.append(two[1].meet(1, doors, KEY, 20))
-    first.join()
-    caller.close()
-    ends = [end for links in found for end in links if end is not None]
-    assert len(ends) == 2
-    for end in ends:
-        end.close()
