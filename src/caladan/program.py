@@ -214,6 +214,8 @@ AGGREGATES: Final[tuple[AggregateFunction, ...]] = (
 class Aggregate:
     """`function<value>` or, with witnesses, `function<(witness, …, value)>`; only in heads.
 
+    `min`, `max`, `mmin` and `mmax` have theirs after the value, and give a column for each term.
+
     `count`, `mcount` and `countd` take a tuple of terms; `count<_>` counts solutions.
     """
 

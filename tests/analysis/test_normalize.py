@@ -55,7 +55,7 @@ def test_core_form(rule: str, expected: list[str]) -> None:
     ("rule", "code", "message"),
     [
         ("q(X, sum<Y> + Z) <- p(X, Y), p(Y, Z).", "C015", "`Z` is mixed with an aggregate"),
-        ("q(min<(X, Y)>) <- p(X, Y).", "C015", "`min` takes one value"),
+        ("q(avg<(X, Y)>) <- p(X, Y).", "C015", "`avg` takes one value"),
         ("q(min<max<X>>) <- p(X, _).", "C0", ""),
         ("q(count<_>).", "C015", "an aggregate needs a body"),
         ("q(X) <- p(X, _), limit(X).", "C022", "a limit must be a whole number"),

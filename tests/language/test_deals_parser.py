@@ -10,6 +10,7 @@ from caladan.program import (
     Aggregate,
     Arithmetic,
     Atom,
+    Call,
     Choice,
     Column,
     Comparison,
@@ -118,6 +119,9 @@ AGGREGATE_HEADS: list[tuple[str, Expression]] = [
     *((f"{function}(D)", Aggregate(function, (D,))) for function in AGGREGATES),
     ("count(_)", Aggregate("count", (ANY,))),
     ("max ( D )", Aggregate("max", (D,))),
+    ("mmin<D, X>", Aggregate("mmin", (D, X))),
+    ("max(D, X, Y)", Aggregate("max", (D, X, Y))),
+    ("min<(D, X)>", Aggregate("min", (D, X))),
     ("mcount((Y, X))", Aggregate("mcount", (Y, X))),
     ("mcount(Y, X)", Aggregate("mcount", (Y, X))),
     ("msum((Y), A * 2)", Aggregate("msum", (Y, Arithmetic("*", A, TWO)))),
@@ -164,6 +168,35 @@ def test_a_relation_may_have_the_name_of_an_aggregate() -> None:
 def test_parentheses_print_as_brackets() -> None:
     printed = unparse(parse("p(X, mmin(D), msum(X, D)) <- q(X, D)."))
     assert "p(X, mmin<D>, msum<(X, D)>) <- q(X, D)." in printed
+    assert "p(X, mmin<D, X>) <- q(X, D)." in unparse(parse("p(X, mmin((D, X))) <- q(X, D)."))
+
+
+CALLED: list[tuple[str, Expression]] = [
+    ("concat(X, 'a', Y)", Call("concat", (X, Constant("a"), Y))),
+    ("upper(substring(X, 1, A + 1))", Call("upper", (
+        Call("substring", (X, ONE, Arithmetic("+", A, ONE))),))),
+    ("length(X) * 2", Arithmetic("*", Call("length", (X,)), TWO)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), CALLED)
+def test_functions_of_text(text: str, expected: Expression) -> None:
+    for written, wanted in (
+        (f"p({text}) <- q(X, Y, A).", Head("p", (expected,))),
+        (f"p(min<{text}>) <- q(X, Y, A).", Head("p", (Aggregate("min", (expected,)),))),
+    ):
+        assert rule(written).head == wanted
+        assert rule(unparse(parse(written))).head == wanted
+    assert rule(f"p(X) <- {text} = Y.").body == (Comparison("=", expected, Y),)
+    assert rule(f"p(X) <- q(Y), if({text} < Y then q(X) else q(A)).").body[1:] == (
+        Choice((Comparison("<", expected, Y),), (Atom("q", (X,)),), (Atom("q", (A,)),)),
+    )
+
+
+def test_a_relation_may_have_the_name_of_a_function() -> None:
+    assert rule("length(X) <- upper(X), ~trim(X).") == Rule(
+        Head("length", (X,)), (Atom("upper", (X,)), Atom("trim", (X,), negated=True))
+    )
 
 
 # ── Literals ─────────────────────────────────────────────────────────────────────────────────────

@@ -17,6 +17,7 @@ from caladan.analysis.resolve import Known, resolve, unsound
 from caladan.analysis.safety import safety
 from caladan.analysis.strata import strata
 from caladan.analysis.types import Typed, types
+from caladan.analysis.witnesses import witnesses
 from caladan.errors import Diagnostics, Related
 from caladan.objects import Objects
 from caladan.program import (
@@ -48,14 +49,14 @@ def check(
     """
     found = Diagnostics()
     objects = Objects() if objects is None else objects
-    bound = parameters(program, values, found)
+    bound, best = witnesses(parameters(program, values, found), catalog, found)
     known = resolve(bound, catalog, found, suggested)
     normal = normalize(bound, found, unsound(bound, known))
     typed = types(normal.rules, known, found, objects, bound.goals)
     safety(typed.rules, found)
     asked = [goal.atom for goal in bound.goals] if named_by_goals else []
     given = {a.relation: column_names([a.arguments], len(a.arguments)) for a in asked}
-    relations = _relations(known, normal.internal, typed, given, found)
+    relations = _relations(known, normal.internal | best.keys(), typed, given, found)
     goals = tuple(
         _goal(g, relations, found, objects)
         for g in bound.goals
@@ -65,6 +66,16 @@ def check(
     derived = [n for n, r in relations.items() if r.is_derived]
     rules = tuple(_feeding(r, relations[r.head]) for r in typed.rules)
     cliques = strata(rules, derived, found)
+    for clique in cliques:
+        for value, name in best.items():
+            if value in clique.relations and name in clique.relations:
+                found.add(
+                    "C015",
+                    f"`{name}` keeps a witness, and depends on itself through another relation",
+                    next(r.span for r in rules if r.head == name),
+                    help="the best values come first, and their witnesses after them: "
+                    "let its rules read no other relation that reads it",
+                )
     found.raise_errors()
     monotone(cliques, relations, typed.facts, found)
     return Checked(relations, rules, typed.facts, cliques, goals, found.warnings)

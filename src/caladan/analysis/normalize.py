@@ -307,7 +307,8 @@ def _check_aggregate(node: Aggregate, found: Diagnostics) -> None:
             "C015",
             f"`{node.function}` takes one value",
             node.span,
-            help="only msum<(Witness, Value)> and mcount<(Witness, Value)> take a witness",
+            help="msum<(Witness, Value)> and mcount<(Witness, Value)> take a witness, and so do "
+            "min, max, mmin<Value, Witness> and mmax where nothing is computed from them",
         )
 
 

@@ -43,27 +43,29 @@ def contributors(
         places.append(Contributors(column, place, len(keys), end, stop, solutions, latest))
         keys.extend((*key, *within))
 
+    solution = _solution(rule, clique, relations)
+    # Alternatives of a rule, from an `if`, have its number; what tells solutions apart may differ.
+    number = f"rule {rule.number} by {', '.join(each.name for each in solution)}"
     for column, argument in enumerate(rule.arguments):
-        own = f"{column}: rule {rule.number}"
+        own = f"{column}: {number}"
         if not isinstance(argument, Aggregate):
             summed = relations[rule.head].aggregates[column] in (*_SUMMED, "countd")
             if summed and clique.is_recursive_rule(rule):
-                add(column, own, _solution(rule, clique, relations), latest=True)
+                add(column, own, solution, latest=True)
         elif argument.function == "countd":
             add(column, f"{column}: values", argument.terms)
         elif argument.function in _SUMMED and len(argument.terms) > 1:
             *witness, _ = argument.terms
             place = f"{column}: witness of {len(witness)}"
             if _changes(rule, column, clique, relations):
-                within = _solution(rule, clique, relations)
-                add(column, place, tuple(witness), within, f"{place}, rule {rule.number}",
-                    latest=True)  # fmt: skip
+                within = f"{place}, {number}"
+                add(column, place, tuple(witness), solution, within, latest=True)
             elif _falls(rule.head, column, len(argument.terms), clique, relations):
                 add(column, place, tuple(witness), (), f"{place}, fixed")
             else:
                 add(column, place, tuple(witness))
         elif argument.function in _SUMMED and clique.is_recursive:
-            add(column, own, _solution(rule, clique, relations), latest=True)
+            add(column, own, solution, latest=True)
     return tuple(keys), tuple(places)
 
 

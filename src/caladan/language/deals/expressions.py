@@ -4,7 +4,8 @@
     unary        - unary | primary                `-5` is a constant, `-(5)` a sign and a constant
     primary      number | text | word | true | false | variable | parameter
                  | ( expression ) | if( condition then expression else expression )
-                 | aggregate< term > | aggregate< (term, …) > | aggregate( term, … )
+                 | function( expression, … )
+                 | aggregate< term, … > | aggregate< (term, …) > | aggregate( term, … )
 
 Comparisons are no expressions, so the `>` that closes an aggregate is never taken for one. `<-` and
 `>=` are split where an aggregate's bracket meets a sign or an equals sign.
@@ -31,6 +32,8 @@ from caladan.program import (
     AggregateFunction,
     Arithmetic,
     ArithmeticOperator,
+    Call,
+    CallFunction,
     Comparison,
     ComparisonOperator,
     Conditional,
@@ -49,6 +52,11 @@ COMPARISONS: Final = frozenset({"=", "~=", "<", "<=", ">", ">=", "<-"})
 _MIN_INTEGER: Final = -(2**63)
 _MAX_INTEGER: Final = 2**63 - 1
 _MAX_DIGITS: Final = 19
+
+CALLS: Final[dict[CallFunction, int | None]] = {
+    "upper": 1, "lower": 1, "length": 1, "trim": 1, "concat": None, "replace": 3, "substring": 3,
+}  # fmt: skip
+"""The functions of text, and how many values each takes; None for any number."""
 
 _VALUE: Final = "a value"
 
@@ -106,6 +114,18 @@ def arguments(cursor: Cursor) -> tuple[Expression, ...]:
         found.append(expression(cursor))
     cursor.close(opening, ")", "`,` or `)` after an argument")
     return tuple(found)
+
+
+def called(
+    cursor: Cursor, function: CallFunction, given: tuple[Expression, ...], token: Token
+) -> Call:
+    """A function of text, whose name has been read, with its arguments."""
+    wanted = CALLS[function]
+    span = cursor.since(token.start)
+    if not given or (wanted is not None and len(given) != wanted):
+        values = "values" if wanted is None else "1 value" if wanted == 1 else f"{wanted} values"
+        cursor.fail_at(span, f"`{function}` takes {values}, found {len(given)}")
+    return Call(function, given, span)
 
 
 def unary(cursor: Cursor) -> Expression:
@@ -176,6 +196,9 @@ def _word(cursor: Cursor) -> Expression:
     text = cursor.text(token)
     if text in AGGREGATES and cursor.next_kind in ("<", "<-", "<>", "("):
         return _aggregate(cursor, text)
+    if text in CALLS and cursor.next_kind == "(":
+        cursor.advance()
+        return called(cursor, text, arguments(cursor), token)
     if cursor.next_kind == "(":
         cursor.fail(
             _VALUE,
@@ -259,9 +282,9 @@ def _aggregate(cursor: Cursor, function: AggregateFunction) -> Aggregate:
 
 
 def _terms(cursor: Cursor, closing: str) -> tuple[Expression, ...]:
-    """One term, or `(term, …)`; only after the first term is it known what a parenthesis was.
+    """Terms, perhaps in parentheses of their own.
 
-    Between parentheses, `msum(W, V)`, several terms need none of their own.
+    Only after the first term is it known what a parenthesis was.
     """
     opened = "(" if closing == ")" else "<"
     if cursor.kind in ("*", closing):
@@ -279,6 +302,6 @@ def _terms(cursor: Cursor, closing: str) -> tuple[Expression, ...]:
         terms = [arithmetic(cursor, terms[0], start)]
     else:
         terms = [expression(cursor)]
-    while closing == ")" and cursor.accept(","):
+    while cursor.accept(","):
         terms.append(expression(cursor))
     return tuple(terms)

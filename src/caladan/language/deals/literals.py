@@ -15,10 +15,12 @@ from caladan.errors import Span
 from caladan.language.deals.cursor import MAX_ATOMS, MAX_COMPARISONS, WORD_SLIPS, Cursor
 from caladan.language.deals.cut import Cut, at_goal, misplaced_goal
 from caladan.language.deals.expressions import (
+    CALLS,
     COMPARISONS,
     PRECEDENCE,
     arguments,
     arithmetic,
+    called,
     comparison,
     condition,
     expression,
@@ -156,7 +158,7 @@ def _item(cursor: Cursor) -> _Item:
     if cursor.kind in NAMES and cursor.next_kind == "(":
         if at_goal(cursor):
             misplaced_goal(cursor, "it belongs to the whole rule, not to a branch of `if`")
-        return atom(cursor, "the name of a relation")
+        return _atom_or_call(cursor)
     if cursor.kind not in _BEGINNINGS or _at_slip(cursor):
         cursor.fail(_LITERAL)
     if cursor.kind == WORD and (cursor.next_kind in _ENDS or cursor.next_kind in NAMES):
@@ -164,6 +166,17 @@ def _item(cursor: Cursor) -> _Item:
         return _Word(cursor.text(token), cursor.span(token))
     start = cursor.current.start
     return _compared(cursor, expression(cursor), start)
+
+
+def _atom_or_call(cursor: Cursor) -> _Item:
+    """An atom, or a comparison that begins with a function: what follows tells them apart."""
+    token = cursor.current
+    found = atom(cursor, "the name of a relation")
+    name = cursor.text(token)
+    if name not in CALLS or cursor.kind in _ENDS:
+        return found
+    value = called(cursor, name, found.arguments, token)
+    return _compared(cursor, arithmetic(cursor, value, token.start), token.start)
 
 
 def _at_slip(cursor: Cursor) -> bool:

@@ -130,11 +130,8 @@ def expression(node: Expression, weakest: int = 0) -> str:
             return f"{node.function}({_commas(map(expression, node.arguments))})"
         case Aggregate():
             terms = _commas(map(expression, node.terms))
-            return (
-                f"{node.function}<({terms})>"
-                if len(node.terms) > 1
-                else f"{node.function}<{terms}>"
-            )
+            tuple_of = len(node.terms) > 1 and node.function not in ("min", "max", "mmin", "mmax")
+            return f"{node.function}<({terms})>" if tuple_of else f"{node.function}<{terms}>"
 
 
 def _arithmetic(node: Arithmetic, weakest: int) -> str:
