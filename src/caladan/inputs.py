@@ -12,7 +12,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from caladan.errors import CaladanError, Diagnostic, Place, Source, error
+from caladan.depth import nested
+from caladan.errors import CaladanError, Diagnostic, Place, Source, Span, error
 from caladan.language import detect, files, parse, parse_goal
 from caladan.objects import Objects
 from caladan.program import Goal, Program, Type, Value
@@ -127,11 +128,13 @@ def script(text: str) -> Script:
 def _parsed(
     text: str, name: str, language: str | None, seen: set[str] | None = None
 ) -> Program | Script:
-    if (language or detect(text, name=name)) == "rasql":
-        from caladan.language import rasql
+    source = Source(name, text)
+    with nested(place=Span(source, 0, 0)):
+        if (language or detect(text, name=name)) == "rasql":
+            from caladan.language import rasql
 
-        return rasql.parse(Source(name, text))
-    return parse(text, name=name, language=language, seen=seen)
+            return rasql.parse(source)
+        return parse(text, name=name, language=language, seen=seen)
 
 
 def title(program: Program | Script) -> str:
@@ -160,7 +163,8 @@ def values(params: object, objects: Objects) -> dict[str, Value]:
 def goal(text: str) -> Goal:
     """The goal that a text asks."""
     check_text("a goal", text)
-    return parse_goal(text)
+    with nested("the goal"):
+        return parse_goal(text)
 
 
 def check_text(what: str, given: object) -> None:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from caladan import inputs
 from caladan.analysis.parameters import parameters
 from caladan.clock import attended, running
+from caladan.depth import nested
 from caladan.engines import interface
 from caladan.engines.interface import Engine, Table, stoppable
 from caladan.errors import Diagnostic, Diagnostics, did_you_mean, error
@@ -334,7 +335,8 @@ class Session:
             return self._evaluate(compiled, store, options, stats)
 
         self._store.sweep()
-        ran = self._rasql().run(script, params, self._store.snapshot(), evaluate)
+        with nested():
+            ran = self._rasql().run(script, params, self._store.snapshot(), evaluate)
         stats.seconds = time.perf_counter() - started
         stats.engine = self._engine.name
         for warning in ran.outcome.warnings:
@@ -348,7 +350,8 @@ class Session:
         self, script: Script, params: Mapping[str, Value]
     ) -> tuple[Outcome, list[Store]]:
         self._check_open()
-        return self._rasql().compile(script, params, self._store.snapshot())
+        with nested():
+            return self._rasql().compile(script, params, self._store.snapshot())
 
     def _rasql(self) -> Scripts:
         from caladan.scripts import Scripts
@@ -394,11 +397,12 @@ class Session:
 
     def _compile(self, program: Program, params: Mapping[str, Value]) -> Compiled:
         self._check_open()
-        linked = self._definitions.link(program, self._store)
-        catalog = _catalog(linked, self._store)
-        return compile_program(
-            linked, catalog, params, suggested=self._store, objects=self._store.objects
-        )
+        with nested():
+            linked = self._definitions.link(program, self._store)
+            catalog = _catalog(linked, self._store)
+            return compile_program(
+                linked, catalog, params, suggested=self._store, objects=self._store.objects
+            )
 
     def _evaluate(self, compiled: Compiled, store: Store, options: Options, stats: Stats) -> Run:
         events = Several(stats, *self._listeners)
@@ -406,7 +410,7 @@ class Session:
         rejected: list[pa.Table] = []
         try:
             base, rejected = store.load(compiled, options, events)
-            with stoppable("evaluating the program"):
+            with nested(), stoppable("evaluating the program"):
                 derived = self._engine.run(compiled.delta, base, options, events)
         except interface.Stopped as stopped:
             return Run(compiled, base, stopped.store, rejected, stopped, store.widths(compiled))

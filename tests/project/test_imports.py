@@ -15,7 +15,14 @@ PACKAGE = Path(__file__).parents[2] / "src" / "caladan"
 # that is what lets the compiler be read, tested and reused without an engine, and an engine
 # without the session. A new room must be given its place here.
 ROWS = (
-    ("errors", "options", "events", "clock", "thresholds"),  # small things that everyone needs
+    (
+        "errors",
+        "options",
+        "events",
+        "clock",
+        "depth",
+        "thresholds",
+    ),  # small things that everyone needs
     (
         "program",
         "notation",

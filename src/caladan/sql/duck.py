@@ -6,17 +6,18 @@ Python. Frames are views in it, under names that are counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
 import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
+from caladan.clock import TimeOver, attended
 from caladan.data.schema import ARROW, decimal_type
 from caladan.data.source import Source, source
 from caladan.data.table import ArrowTable
-from caladan.engines.interface import Table
+from caladan.engines.interface import Table, stoppable
 from caladan.errors import Source as Written
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type
@@ -25,6 +26,8 @@ from caladan.sql.functions import said
 from caladan.sql.generate import generate
 from caladan.sql.macros import definition
 from caladan.sql.problems import no_type, refused
+
+T = TypeVar("T")
 
 _TYPES: Final[dict[str, Type]] = {
     "TINYINT": Type.BYTE,
@@ -114,13 +117,26 @@ class DuckDB:
             if column.type is None:
                 raise no_type(column.name, column.spelled, frame.tree, self._written)
         try:
-            found = self._connection.table(frame.handle).to_arrow_table()
+            found = self._attended(self._connection.table(frame.handle).to_arrow_table)
         except duckdb.Error as problem:
             raise refused(str(problem), frame.tree, self._written) from None
         types = [ARROW[column.type] for column in frame.columns if column.type]
         names = [column.name for column in frame.columns]
         columns = [_cast(c, t) for c, t in zip(found.columns, types, strict=True)]
         return pa.table(columns, names=names)
+
+    def _attended(self, work: Callable[[], T]) -> T:
+        """Evaluate; when the time is over or somebody interrupts, DuckDB is told to stop."""
+        with stoppable("evaluating SQL"):
+            try:
+                return attended(work)
+            except (TimeOver, KeyboardInterrupt):
+                self._connection.interrupt()
+                raise
+            except RuntimeError as problem:
+                if "interrupted" in str(problem).lower():
+                    raise KeyboardInterrupt from None
+                raise
 
     def _frame(
         self, name: str, nulls: list[bool] | None = None, tree: exp.Query | None = None

@@ -78,7 +78,7 @@ class Outcome:
 
 
 class ScriptStopped(CaladanError):
-    """A script whose recursion met a limit or was interrupted."""
+    """A script that met a limit or was interrupted, in its recursion or in its SQL."""
 
     def __init__(self, stopped: Stopped, outcome: Outcome) -> None:
         super().__init__(*stopped.diagnostics)
@@ -96,18 +96,21 @@ def run(
     """Evaluate every statement of a script."""
     names = Names(session, engine, script.source, may_lack_data=may_lack_data)
     runner = _Runner(engine, evaluate, Outcome())
-    for statement in script.statements:
-        if isinstance(statement, Declaration):
-            names.declare(statement.relation)
-            continue
-        frame = runner.statement(statement, names)
-        if statement.name is not None:
-            names.add(statement.name, frame)
-            runner.show(statement.name, frame)
-        else:
-            is_ordered = bool(statement.query.args.get("order"))
-            table = engine.result(frame, is_ordered=is_ordered)
-            runner.outcome.answers.append(Answer(table, is_ordered))
+    try:
+        for statement in script.statements:
+            if isinstance(statement, Declaration):
+                names.declare(statement.relation)
+                continue
+            frame = runner.statement(statement, names)
+            if statement.name is not None:
+                names.add(statement.name, frame)
+                runner.show(statement.name, frame)
+            else:
+                is_ordered = bool(statement.query.args.get("order"))
+                table = engine.result(frame, is_ordered=is_ordered)
+                runner.outcome.answers.append(Answer(table, is_ordered))
+    except Stopped as stopped:
+        raise ScriptStopped(stopped, runner.outcome) from None
     return runner.outcome
 
 

@@ -1,0 +1,81 @@
+"""SQL keeps to limits: the time of a run, Ctrl-C, and how deeply a text may be nested."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+import caladan as cal
+
+LONG = "SELECT count(*) FROM n AS a, n AS b, n AS c WHERE a.A * b.A % 7 = c.A % 5"
+
+
+@pytest.fixture
+def db() -> cal.Session:
+    session = cal.connect("embedded")
+    session.add("n", {"A": list(range(3000))})
+    session.sql("SELECT count(*) FROM n")  # libraries are loaded, so that only the query takes time
+    return session
+
+
+def test_a_timeout_ends_a_query(db: cal.Session) -> None:
+    started = time.perf_counter()
+    with pytest.raises(cal.Stopped) as caught:
+        db.run(LONG, timeout=0.5)
+    assert caught.value.diagnostics[0].code == "C042"
+    assert "while evaluating SQL" in str(caught.value)
+    assert time.perf_counter() - started < 10
+    used = time.process_time()
+    time.sleep(0.5)
+    assert time.process_time() - used < 0.4  # and DuckDB has stopped, too
+
+
+def test_answers_before_the_end_stay(db: cal.Session) -> None:
+    with pytest.raises(cal.Stopped) as caught:
+        db.run(f"SELECT max(A) AS m FROM n; {LONG}", timeout=2)
+    assert caught.value.result.answers[0].rows() == [(2999,)]
+
+
+@pytest.mark.parametrize("timeout", [None, 100])
+def test_ctrl_c_ends_a_query(db: cal.Session, timeout: float | None) -> None:
+    timer = threading.Timer(0.7, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(cal.Stopped) as caught:
+        db.run(LONG, timeout=timeout)
+    assert caught.value.diagnostics[0].code == "C043"
+
+
+DEEP = {
+    "parentheses": "(" * 3000 + "1" + ")" * 3000,
+    "not": "NOT " * 5000 + "true",
+    "case": "CASE WHEN A = 1 THEN 1 ELSE " * 3000 + "0" + " END" * 3000,
+    "subqueries": "(SELECT " * 3000 + "1" + ")" * 3000,
+    "calls": "upper(" * 3000 + "'a'" + ")" * 3000,
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_too_deep_is_told(db: cal.Session, name: str) -> None:
+    with pytest.raises(cal.CaladanError) as caught:
+        db.sql(f"SELECT {DEEP[name]} FROM n")
+    (found,) = caught.value.diagnostics
+    assert found.code == "C001"
+    assert "nested too deeply" in found.message
+    assert found.place is not None
+
+
+def test_what_programs_write_is_not_too_deep(db: cal.Session) -> None:
+    case = "CASE WHEN A = 1 THEN 1 ELSE " * 60 + "0" + " END" * 60
+    assert db.sql(f"SELECT max({case}) FROM n").rows() == [(1,)]
+    inner = "(SELECT * FROM " * 200 + "n" + ") AS x" * 200
+    assert db.sql(f"SELECT count(*) FROM {inner}").rows() == [(3000,)]
+    parentheses = "(" * 150 + "1" + ")" * 150
+    assert db.sql(f"SELECT {parentheses}").rows() == [(1,)]
+
+
+def test_a_recursive_step_may_nest(db: cal.Session) -> None:
+    case = "CASE WHEN t.A = 1 THEN 1 ELSE " * 60 + "0" + " END" * 60
+    query = f"WITH recursive t(A) AS (SELECT 1) UNION (SELECT {case} FROM t) SELECT A FROM t"
+    assert db.sql(query).rows() == [(1,)]
