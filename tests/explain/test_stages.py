@@ -78,6 +78,15 @@ def test_a_decision_of_the_embedded_engine_has_its_alternatives() -> None:
     assert "1) scan δtc(A, C)\n    2) look up arc(C, B) by A" in text
 
 
+def test_groups_that_still_change_are_indexed_by_what_is_looked_up() -> None:
+    program = """database({arc(A: integer, B: integer, D: integer)}).
+    sp(A, B, mmin<D>) <- arc(A, B, D).
+    sp(A, B, mmin<D + E>) <- sp(A, C, D), sp(C, B, E). query sp(A, B, D)."""
+    text = explain.text(compiled(program), "plan", explain.Setting("embedded"))
+    assert text.endswith("Arrangements: sp by (A), sp by (B)")
+    assert "strategy: rounds (its rules are no closure and no generations)" in text
+
+
 def test_linear_and_non_linear_recursion() -> None:
     text = explain.text(compiled(CLOSURE), "plan")
     assert ":- LinearRecursiveRelation [A, C] (δtc)" in text

@@ -18,7 +18,7 @@ from caladan.engines.embedded.access import (
     Compute,
     keys,
 )
-from caladan.engines.embedded.blueprint import ROUNDS, Blueprint, blueprint, said
+from caladan.engines.embedded.blueprint import ROUNDS, Blueprint, Foreseen, blueprint, said
 from caladan.engines.embedded.forecast import (
     CliqueForecast,
     Forecast,
@@ -133,6 +133,8 @@ def _arrangements(found: Forecast) -> Iterable[str]:
             for relation, key in keys(rule.plans[0] if rule.plans else ()):
                 columns = found.plan.program.relations[relation].columns
                 order = found.plan.order(relation, key)
+                if not Foreseen(found.plan.program, each.clique).is_packed(relation):
+                    order = tuple(sorted(key))  # groups are indexed by what is looked up
                 names[f"{relation} by ({commas(columns[i].name for i in order)})"] = None
     return names
 

@@ -130,11 +130,13 @@ def shape_of(clique: DeltaClique, program: DeltaProgram, classes: Classes) -> st
     """The shape of a clique, or why it has none."""
     from caladan.engines.embedded.shapes import recognise
 
+    found = recognise(clique, program.relations)
+    if found is None:
+        return "its rules are no closure and no generations"
     # Words of different domains would be taken for the same node.
     if not classes.are_one(clique.relations):
         return "its columns do not all hold the same kind of value"
-    found = recognise(clique, program.relations)
-    return "its rules are no closure and no generations" if found is None else found
+    return found
 
 
 def solved_rule(rule: CoreRule, relations: Mapping[str, RelationInfo]) -> DeltaRule:
