@@ -16,7 +16,7 @@ from caladan.link import Definitions
 from caladan.objects import first_object
 from caladan.pipeline import Compiled, compile_program
 from caladan.program import Column, Program, Value
-from caladan.result import Relation, Result
+from caladan.result import REJECTED, Relation, Result
 from caladan.sql.engine import SqlEngine
 from caladan.sql.parameters import bind
 from caladan.sql.problems import no_objects
@@ -26,6 +26,8 @@ from caladan.store import Store
 from caladan.wrap import Run
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from caladan.data.source import Source
 
 
@@ -46,6 +48,7 @@ class Ran:
     tables: tuple[Table, ...]
     stores: Sequence[Store]
     stopped: ScriptStopped | None = None
+    rejected: Sequence[pa.Table] = ()
 
 
 @dataclass(slots=True)
@@ -68,6 +71,8 @@ class Scripts:
         params: Mapping[str, Value],
         store: Store,
         evaluate: Callable[[Compiled, Store], Run],
+        *,
+        permissive: bool = False,
     ) -> Ran:
         """Evaluate a script; a run that was stopped comes with what it had until then."""
 
@@ -75,20 +80,22 @@ class Scripts:
             stores.append(_overlaid(store, sources))
             done = evaluate(compile_program(program, {}, {}, named_by_goals=True), stores[-1])
             tables.extend(done.derived.values())
+            aside.extend(done.rejected)
             relations = done.compiled.checked.relations.items()
             missing = {n: _empty(info.columns) for n, info in relations if n not in done.derived}
             return Evaluated(done.compiled, {**missing, **done.derived}, done.stopped)
 
         tables: list[Table] = []
+        aside: list[pa.Table] = []
         stores = [store]
         bound = bind(self._with_earlier(script), params)
         sql = self._sql(script)
         try:
-            outcome = run(bound, self._tables(store), sql, rules)
+            outcome = run(bound, self._tables(store, aside, permissive), sql, rules)
         except ScriptStopped as stopped:
-            return Ran(stopped.outcome, sql, tuple(tables), stores, stopped)
+            return Ran(stopped.outcome, sql, tuple(tables), stores, stopped, aside)
         self._remember(bound)
-        return Ran(outcome, sql, tuple(tables), stores)
+        return Ran(outcome, sql, tuple(tables), stores, rejected=aside)
 
     def compile(
         self, script: Script, params: Mapping[str, Value], store: Store
@@ -118,8 +125,11 @@ class Scripts:
 
         return DuckDB(script.source)
 
-    def _tables(self, store: Store) -> SessionTables:
-        return SessionTables(self.engine, store, self.rules, self.derive)
+    def _tables(
+        self, store: Store, aside: list[pa.Table] | None = None, permissive: bool = False
+    ) -> SessionTables:
+        found = [] if aside is None else aside
+        return SessionTables(self.engine, store, self.rules, self.derive, found, permissive)
 
     def _with_earlier(self, script: Script) -> Script:
         own = {s.name.lower() for s in script.statements if s.name is not None}
@@ -134,12 +144,14 @@ class Scripts:
 
 @dataclass(frozen=True, slots=True)
 class SessionTables:
-    """The tables that a script finds in its session."""
+    """The tables that a script finds in its session; rows that are set aside go to `aside`."""
 
     engine: Engine
     store: Store
     rules: Definitions
     derive: Derive
+    aside: list[pa.Table]
+    permissive: bool = False
 
     @property
     def names(self) -> Iterator[str]:
@@ -154,6 +166,15 @@ class SessionTables:
     def columns(self, name: str) -> tuple[Column, ...]:
         """The columns of such data."""
         return self.rules.columns(name) or self.store.columns(name)
+
+    def rows(self, name: str, source: Source, columns: tuple[Column, ...]) -> pa.Table:
+        """Data of this machine; bad rows are set aside if the run allows it."""
+        from caladan.sql.bags import bag
+
+        found, rejected = bag(name, source, columns, permissive=self.permissive)
+        if rejected is not None:
+            self.aside.append(rejected)
+        return found
 
     def frame(self, name: str, source: Source | None) -> object | None:
         """What only the engine can hand out: frames of Spark, and relations that rules derive."""
@@ -180,6 +201,8 @@ def result(ran: Ran, engine: Engine, stats: Stats) -> Result:
     session = getattr(engine, "session", None)
 
     def fetch(name: str) -> Relation | None:
+        if name == REJECTED and ran.rejected:
+            return Relation(name, _set_aside(ran.rejected), session=session)
         found = outcome.views.get(name)
         return None if found is None else Relation(name, found(), session=session, needs=ran.stores)
 
@@ -194,13 +217,26 @@ def result(ran: Ran, engine: Engine, stats: Stats) -> Result:
             table.close()
 
     return Result(
-        outcome.views,
+        [*outcome.views, *([REJECTED] if ran.rejected else [])],
         fetch,
         answers=answers,
         stats=stats,
         warnings=outcome.warnings,
         release=release,
     )
+
+
+def _set_aside(rejected: Sequence[pa.Table]) -> Table:
+    """The rows that were set aside, each once: SQL and rules may have read the same file."""
+    import pyarrow as pa
+
+    from caladan.data.table import wrap
+
+    whole = pa.concat_tables(rejected)
+    seen: dict[tuple[object, ...], int] = {}
+    for i, row in enumerate(whole.to_pylist()):
+        seen.setdefault(tuple(value for key, value in row.items() if key != "relation"), i)
+    return wrap(whole.take(list(seen.values())))
 
 
 def _overlaid(store: Store, sources: Mapping[str, Source]) -> Store:

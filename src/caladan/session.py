@@ -336,7 +336,9 @@ class Session:
 
         self._store.sweep()
         with nested():
-            ran = self._rasql().run(script, params, self._store.snapshot(), evaluate)
+            ran = self._rasql().run(
+                script, params, self._store.snapshot(), evaluate, permissive=options.permissive
+            )
         stats.seconds = time.perf_counter() - started
         stats.engine = self._engine.name
         for warning in ran.outcome.warnings:

@@ -18,17 +18,24 @@ from caladan.errors import CaladanError
 from caladan.program import Column
 
 
-def bag(name: str, source: Source, columns: Sequence[Column]) -> pa.Table:
-    """The rows of a source on this machine, in the Arrow types of its columns."""
+def bag(
+    name: str, source: Source, columns: Sequence[Column], *, permissive: bool = False
+) -> tuple[pa.Table, pa.Table | None]:
+    """The rows of a source on this machine, in the Arrow types of its columns.
+
+    With them, if permissive, the bad rows that were set aside; a missing value is not bad in SQL.
+    """
     try:
-        return load(name, source, columns)[0]
+        return load(name, source, columns)
     except CaladanError as problem:
-        if any(found.code != "C036" for found in problem.diagnostics):
+        rows = None
+        if all(found.code == "C036" for found in problem.diagnostics):
+            rows = _with_nulls(name, source, columns)
+        if rows is not None:
+            return rows, None
+        if not permissive:
             raise
-        rows = _with_nulls(name, source, columns)
-        if rows is None:
-            raise
-        return rows
+        return load(name, source, columns, permissive=True)
 
 
 def may_be_null(name: str, source: Source, columns: Sequence[Column]) -> frozenset[str]:

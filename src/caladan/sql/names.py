@@ -20,11 +20,13 @@ from caladan.language.rasql.spans import span_of
 from caladan.language.rasql.translate import relation_name
 from caladan.objects import first_object
 from caladan.program import Column, Relation
-from caladan.sql.bags import bag, may_be_null
+from caladan.sql.bags import may_be_null
 from caladan.sql.engine import Frame, SqlEngine, key_of
 from caladan.sql.problems import no_objects
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from caladan.data.source import Source
     from caladan.language.rasql.script import Hint
 
@@ -43,6 +45,10 @@ class Session(Protocol):
 
     def columns(self, name: str) -> tuple[Column, ...]:
         """The columns of such data."""
+        ...
+
+    def rows(self, name: str, source: Source, columns: tuple[Column, ...]) -> pa.Table:
+        """Data of this machine; bad rows are set aside if the run allows it."""
         ...
 
     def frame(self, name: str, source: Source | None) -> object | None:
@@ -130,7 +136,9 @@ class Names:
                 raise CaladanError(no_data(name, columns, span_of(table, self._written)))
             return self._engine.table(arrow_schema(columns).empty_table())
         handed = self._session.frame(name, source)
-        return self._engine.table(bag(name, source, columns) if handed is None else handed)
+        return self._engine.table(
+            self._session.rows(name, source, columns) if handed is None else handed
+        )
 
     def _name(self, written: str) -> str | None:
         """A relation of the session by its name, upper and lower case alike if need be."""
