@@ -27,6 +27,7 @@ from caladan.analysis.parameters import parameters
 from caladan.clock import attended, running
 from caladan.depth import nested
 from caladan.engines import interface
+from caladan.engines.deferred import Deferred
 from caladan.engines.interface import Engine, Table, stoppable
 from caladan.errors import Diagnostic, Diagnostics, did_you_mean, error
 from caladan.events import Events, Several
@@ -68,6 +69,21 @@ def connect(
             return Session(_engine(engine, master, conf), listeners)
     except interface.Stopped as stopped:
         raise Stopped(stopped.diagnostics, Result((), lambda _: None)) from None
+
+
+def connect_later(
+    engine: str,
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    listeners: Sequence[Events] = (),
+) -> Session:
+    """As `connect`, but Spark is started when it is first needed: mistakes are told before."""
+    if engine != "spark":
+        return connect(engine, master=master, conf=conf, listeners=listeners)
+    _check_connection(engine, master)
+    start = partial(_engine, engine, master, _settings(conf))
+    return Session(Deferred(engine, start), listeners)
 
 
 class Session:
@@ -313,9 +329,11 @@ class Session:
         for warning in compiled.warnings:
             warnings.warn(str(warning), CaladanWarning, stacklevel=3)
         stats = Stats()
-        started = time.perf_counter()
         self._store.sweep()  # a result that was dropped since may have been the last to need some
         store = self._store.snapshot()
+        store.check(compiled)
+        self._start()
+        started = time.perf_counter()
         run = self._evaluate(compiled, store, options, stats)
         stats.seconds = time.perf_counter() - started
         complete = self._complete(compiled, params, store, options)
@@ -328,6 +346,7 @@ class Session:
         from caladan.scripts import result
 
         self._check_open()
+        self._start()
         stats = Stats()
         started = time.perf_counter()
 
@@ -436,6 +455,11 @@ class Session:
                 return run
 
         return complete
+
+    def _start(self) -> None:
+        """Start an engine that was not needed before; the seconds of a run are without that."""
+        if isinstance(self._engine, Deferred):
+            self._engine.start()
 
     def _check_open(self) -> None:
         if not self._is_open:

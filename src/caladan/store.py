@@ -125,11 +125,7 @@ class Store:
         self, compiled: Compiled, options: Options, events: Events, *, may_lack_data: bool = False
     ) -> tuple[dict[str, Table], list[pa.Table]]:
         """A table for each relation that takes data, and the rows that were set aside."""
-        relations = compiled.delta.relations.values()
-        for info in sorted(relations, key=lambda each: not each.takes_data):
-            self._check_objects(info.origin, info.columns, info.span)
-        if not may_lack_data:
-            self._require(compiled)
+        self.check(compiled, may_lack_data=may_lack_data)
         tables: dict[str, Table] = {}
         aside: dict[str, pa.Table] = {}
         for name, info in compiled.delta.relations.items():
@@ -139,6 +135,14 @@ class Store:
                     aside[info.origin] = rejected
         self.objects.settle()
         return tables, list(aside.values())
+
+    def check(self, compiled: Compiled, *, may_lack_data: bool = False) -> None:
+        """Refuse what cannot be loaded, before an engine is asked to."""
+        relations = compiled.delta.relations.values()
+        for info in sorted(relations, key=lambda each: not each.takes_data):
+            self._check_objects(info.origin, info.columns, info.span)
+        if not may_lack_data:
+            self._require(compiled)
 
     def widths(self, compiled: Compiled) -> dict[str, Widths]:
         """How many digits the decimals of each relation have."""

@@ -52,5 +52,5 @@ def test_stats_tell_what_was_proposed() -> None:
 
 
 def test_an_unknown_grade_is_refused() -> None:
-    with pytest.raises(caladan.CaladanError, match="search must be one of jessica, paul, ghanima, leto"):
+    with pytest.raises(caladan.CaladanError, match="search must be one of"):
         caladan.connect("embedded").run("p(1). query p(X).", search="duncan")

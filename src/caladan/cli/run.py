@@ -18,7 +18,7 @@ from caladan.language import parse_goal
 from caladan.program import Program
 from caladan.progress import Progress, progress
 from caladan.result import REJECTED, Result, Stopped
-from caladan.session import connect
+from caladan.session import connect_later
 
 if TYPE_CHECKING:
     from caladan.language.rasql import Script
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(program: Program | Script, arguments: argparse.Namespace, live: Progress | None) -> int:
-    with connect(
+    with connect_later(
         arguments.engine,
         master=arguments.master,
         conf=dict(arguments.conf),
