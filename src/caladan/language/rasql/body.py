@@ -41,6 +41,7 @@ class Body:
         self._pushed: dict[Item, list[exp.Expr]] = {}
         self._computed: dict[Item, list[tuple[exp.Expr, Variable]]] = {}
         self._computed_roles: set[tuple[str, Role]] = set()
+        self._scalars: list[tuple[exp.Expr, Variable]] = []
         self._role: Role = "decides"  # of the columns in what is being translated
         self.literals: list[Literal] = []
         self.values = Values(scope.source, self._column, self._compute)
@@ -148,7 +149,9 @@ class Body:
         return Variable(found.name, span_of(node, self.scope.source))
 
     def _compute(self, node: exp.Expr) -> Expression | None:
-        """Have SQL compute a value of one table, as a column of its own."""
+        """Have SQL compute a value of one table, as a column of its own, or of a subquery."""
+        if isinstance(node, exp.Subquery | exp.Select):
+            return self._scalar(node)
         item = self.owner(node)
         if item is None:
             return None
@@ -159,6 +162,33 @@ class Body:
             known.append((node.copy(), variable))
         self._computed_roles.add((variable.name, self._role))
         return variable
+
+    def _scalar(self, node: exp.Expr) -> Expression | None:
+        """The one value of a subquery that neither reads the recursion nor depends on its rows."""
+        if self._tables.reads_recursion(node) or self._speaks_of_rows(node):
+            return None
+        known = next((v for before, v in self._scalars if before == node), None)
+        if known is not None:
+            return known
+        span = span_of(node, self.scope.source)
+        inner = exp.Subquery(this=node.unnest().copy())
+        query = exp.select(exp.alias_(inner, "value", quoted=True))
+        if self._role == "decides":  # NULL decides that nothing holds
+            named = exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier("s")))
+            value = exp.column("value", table="s", quoted=True)
+            is_null = exp.Is(this=value.copy(), expression=exp.Null())
+            query = exp.select(value).from_(named).where(is_null.not_())
+        found = self._tables.evaluate(query, "value", span)
+        variable = Variable(self._fresh("value"))
+        self._scalars.append((node.copy(), variable))
+        self.literals.append(Atom(found.relation, (variable,), span=span))
+        return variable
+
+    def _speaks_of_rows(self, node: exp.Expr) -> bool:
+        """Whether a subquery names a table of the query around it."""
+        inside = {table.alias_or_name.lower() for table in node.find_all(exp.Table, exp.Subquery)}
+        named = {column.table.lower() for column in node.find_all(exp.Column) if column.table}
+        return bool((named - inside) & self.scope.tables.keys())
 
     def outer_places(self) -> list[Place]:
         """The columns of queries around this one that it uses."""

@@ -191,7 +191,7 @@ class Values:
             )
         if isinstance(node, exp.Subquery | exp.Select):
             unsupported(
-                "a subquery as a value in a recursive query",
+                "a subquery that depends on the recursion, as a value in a recursive query",
                 span,
                 "name it with CREATE VIEW, and join the view",
             )
