@@ -5,6 +5,7 @@ two. These go on: closures (linear from both ends, non-linear, with conditions),
 mutual recursion, points-to and value-flow analyses, entity resolution, distances, reachability.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,16 @@ from hypothesis import strategies as st
 from tests.strategies.random_graphs import graphs
 from tests.strategies.random_programs import Facts
 
-DECLARED = "database({e(A: integer, B: integer), f(A: integer, B: integer)}).\n"
+DECLARED = "database({{e(A: {0}, B: {0}), f(A: {0}, B: {0})}}).\n"
+
+NODES: dict[str, tuple[str, Callable[[int], Any]]] = {
+    "close": ("integer", int),
+    "below zero": ("integer", lambda n: -n),
+    "apart": ("integer", lambda n: n * 100_003),
+    "far apart": ("long", lambda n: n << 40),
+    "text": ("string", lambda n: f"n{n}"),
+}
+"""How nodes are called: by small numbers, by others, by text where nothing is computed."""
 
 RULES = {
     "linear": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), f(Y, Z).",
@@ -46,6 +56,10 @@ RULES = {
     "a choice behind": """p(X, Y) <- e(X, Y).
         p(Y, Z) <- p(X, Y), p(X, Z), e(Y, X), if(Y <= Z then f(Z, Y) else ~f(Y, Z), e(X, Z)).""",
     "steps": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), Z = (X + Y) mod 50.",
+    "counting": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), Z = Y + 1, Z < 40.",
+    "counting far": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), Z = Y * 3 + 1, Z < 100000000.",
+    "counting down": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), f(Y, W), Z = Y - 7, Z > -90.",
+    "both counting": "p(X, Y) <- e(X, Y). p(Y, Z) <- p(X, Y), Z = (X * 5 + Y) mod 97.",
     "reached": "p(X) <- e(X, X). p(X) <- f(0, X). p(Y) <- p(X), e(X, Y).",
     "two reached": "p(X) <- e(0, X). q(Y) <- p(X), f(X, Y). p(Y) <- q(X), e(X, Y).",
     "pairs reached": "p(X) <- e(X, _). p(Z) <- p(X), p(Y), f(X, Y), e(Y, Z).",
@@ -90,7 +104,12 @@ def recursions(draw: st.DrawFn, most: int = 12, least: int = 1) -> Recursion:
     arity = head.count(",") + 1
     arguments = ", ".join("XYZ"[:arity])
     above = draw(st.sampled_from(sorted(ABOVE))) if arity == 2 and "<D>" not in rules else "nothing"
-    goal = draw(st.sampled_from([arguments, arguments, arguments.replace("X", "0")]))
-    text = f"{DECLARED}{rules} query p({goal}).{ABOVE[above]}\n"
-    facts: Facts = {"e": draw(graphs(most, least)), "f": draw(graphs(most, least))}
-    return Recursion(text, facts)
+    numeric = any(each in rules for each in ("0", "+", "count", "N"))
+    kind, named = NODES[draw(st.sampled_from([n for n in NODES if not numeric or n != "text"]))]
+    one = f"'{named(1)}'" if kind == "string" else str(named(1))
+    ways = [arguments, arguments.replace("X", one), arguments.replace("XYZ"[arity - 1], one)]
+    goals = draw(st.lists(st.sampled_from(ways), min_size=1, max_size=2, unique=True))
+    asked = " ".join(f"query p({goal})." for goal in goals)
+    text = f"{DECLARED.format(kind)}{rules} {asked}{ABOVE[above]}\n"
+    drawn = {name: draw(graphs(most, least)) for name in "ef"}
+    return Recursion(text, {n: [(named(a), named(b)) for a, b in g] for n, g in drawn.items()})
