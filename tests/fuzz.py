@@ -16,6 +16,7 @@ Ends with 1 if there was one.
 import argparse
 import csv
 import os
+import shutil
 import sys
 import time
 import traceback
@@ -52,6 +53,7 @@ PLAIN = Thresholds(shape=NEVER, small_rounds=NEVER, key_bits=0, grouping=NEVER, 
 AT_ONCE = 100  # cases between two lines about how far we are
 FEW = 4  # of them on Spark
 PATIENCE = 60  # seconds for a run, after which it counts as one that does not end
+SHRINKING = 90  # seconds for making a case smaller
 REFERENCE = 5  # seconds for the reference engine, after which a case is let go
 
 
@@ -87,6 +89,10 @@ class Answered:
 
 class WrongAnswerError(Exception):
     """Two engines do not agree."""
+
+
+class Enough(KeyboardInterrupt):
+    """A case is small enough. Of all exceptions, hypothesis lets only this kind through."""
 
 
 @st.composite
@@ -143,16 +149,14 @@ def wanted(case: Case) -> Answered:
         reject()
 
 
-def check(engine: Any, case: Case) -> Answered:
-    """Run a case; what must come out, if it does."""
-    right = wanted(case)
+def check(engine: Any, case: Case, right: Answered) -> None:
+    """Run a case; fail unless it answers what is right."""
     got = answered(engine, case, PATIENCE)
     for number, (one, other) in enumerate(zip(got.answers, right.answers, strict=True), 1):
         if one[0] != other[0]:
             raise WrongAnswerError(f"goal {number}: types {one[0]} for {other[0]}")
         if (different := difference(one[1], other[1])) is not None:
             raise WrongAnswerError(f"goal {number}: {different}")
-    return right
 
 
 # ── What failed ──────────────────────────────────────────────────────────────────────────────────
@@ -195,6 +199,16 @@ def _quoted(value: object) -> str:
 # ── The loop ─────────────────────────────────────────────────────────────────────────────────────
 
 
+@dataclass(frozen=True)
+class Failure:
+    """The smallest case so far that fails as another one did, and until when to look for less."""
+
+    case: Case
+    why: str
+    folder: Path
+    enough: float
+
+
 @dataclass
 class Fuzzing:
     """How far we are."""
@@ -204,7 +218,7 @@ class Fuzzing:
     shrink: bool = True
     cases: int = 0
     failures: int = 0
-    failed: tuple[Case, str] | None = None
+    failed: Failure | None = None
 
     def some(
         self, strategy: st.SearchStrategy[Case], engine: Any, random: Random, most: int
@@ -212,15 +226,17 @@ class Fuzzing:
         """Try some cases; one that fails is made smaller, and written."""
 
         def tried(case: Case) -> None:
-            if time.monotonic() > self.until and self.failed is None:
+            known = self.failed
+            if known is not None and time.monotonic() > known.enough:
+                raise Enough
+            if known is None and time.monotonic() > self.until:
                 return
             self.cases += 1
+            right = wanted(case)
             try:
-                check(engine, case)
-            except (Exception, KeyboardInterrupt) as problem:
-                if type(problem).__module__.startswith("hypothesis"):
-                    raise
-                self.failed = (case, "".join(traceback.format_exception(problem)))
+                check(engine, case, right)
+            except Exception as problem:
+                self.keep(case, right, problem)
                 raise
 
         trying = settings(
@@ -235,21 +251,26 @@ class Fuzzing:
         self.failed = None
         try:
             seed(random.getrandbits(64))(trying(given(strategy)(tried)))()
-        except KeyboardInterrupt:
-            raise
-        except BaseException as problem:  # whatever hypothesis makes of it
-            if self.failed is None:
+        except BaseException as ended:  # whatever hypothesis makes of it
+            stopped = isinstance(ended, KeyboardInterrupt) and not isinstance(ended, Enough)
+            if self.failed is None or stopped:
                 raise
-            self.keep(*self.failed, problem)
+            say(f"FAILED: {self.failed.why}\n  {self.failed.folder}")
+            self.failures += 1
 
-    def keep(self, case: Case, trace: str, problem: BaseException) -> None:
-        """Write what failed, and say so."""
-        self.failures += 1
-        last = trace.strip().splitlines()[-1]
-        folder = self.out / f"fuzz_{time.strftime('%m%d_%H%M%S')}_{self.failures}"
-        say(f"FAILED: {last}\n  {folder}")
-        write(folder, case, wanted(case), f"found by fuzzing: {last}")
-        (folder / "trace.txt").write_text(f"{trace}\n{problem!r}\n", encoding="utf-8")
+    def keep(self, case: Case, right: Answered, problem: Exception) -> None:
+        """Write what failed, in the place of what is larger."""
+        trace = "".join(traceback.format_exception(problem))
+        why = trace.strip().splitlines()[-1]
+        if self.failed is None:
+            folder = self.out / f"fuzz_{time.strftime('%m%d_%H%M%S')}_{self.failures + 1}"
+            enough = time.monotonic() + SHRINKING
+        else:
+            folder, enough = self.failed.folder, self.failed.enough
+            shutil.rmtree(folder)
+        self.failed = Failure(case, why, folder, enough)
+        write(folder, case, right, f"found by fuzzing: {why}")
+        (folder / "trace.txt").write_text(trace, encoding="utf-8")
 
 
 def say(text: str) -> None:

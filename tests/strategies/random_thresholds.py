@@ -1,7 +1,7 @@
 """Random thresholds: every path of the embedded engine, and every pair of them, over a few facts.
 
-A threshold is left as it is, or put where small inputs are below it or above it. Most draws change
-a few of them; what a test shrinks to are the changes that matter.
+A threshold is left as it is, or put where small inputs are below it, above it, or on either side as
+a run goes on. What a test shrinks to are the changes that matter.
 """
 
 from dataclasses import fields
@@ -19,20 +19,26 @@ LOADING: Final = frozenset({"worth_numba", "worth_loading", "small_rounds_cold"}
 
 
 def values(name: str) -> st.SearchStrategy[Any]:
-    """Values for a threshold: the least, small ones, the greatest."""
+    """Values for a threshold: the least, small ones, those that some inputs reach, the greatest."""
     (field,) = (each for each in fields(Thresholds) if each.name == name)
     least, most = field.metadata["least"], field.metadata["most"]
     if isinstance(field.default, float):
         return st.sampled_from([0.0, 0.01, 100.0])
     most = NEVER if most is None else most
+    reached = sorted({min(most, least + (1 << bits)) for bits in range(10)})
     return st.one_of(
-        st.integers(least, min(least + 12, most)), st.sampled_from(sorted({least, most}))
+        st.integers(least, min(least + 8, most)),
+        st.sampled_from(reached),
+        st.sampled_from(sorted({least, most})),
     )
 
 
 @st.composite
 def random_thresholds(draw: st.DrawFn) -> Thresholds:
-    """The defaults, with some changes."""
+    """The defaults with some changes; half of the time every other one is changed."""
     names = [each.name for each in fields(Thresholds) if each.name not in LOADING]
-    chosen = draw(st.lists(st.sampled_from(names), unique=True, max_size=len(names)))
+    if draw(st.booleans()):
+        chosen = [name for name in names if draw(st.booleans())]
+    else:
+        chosen = draw(st.lists(st.sampled_from(names), unique=True, max_size=len(names)))
     return Thresholds(**{name: draw(values(name)) for name in chosen})

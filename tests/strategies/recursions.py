@@ -57,7 +57,8 @@ RULES = {
         p(Y, Z) <- p(X, Y), p(X, Z), e(Y, X), if(Y <= Z then f(Z, Y) else ~f(Y, Z), e(X, Z)).""",
     "steps": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), Z = (X + Y) mod 50.",
     "counting": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), Z = Y + 1, Z < 40.",
-    "counting far": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), Z = Y * 3 + 1, Z < 100000000.",
+    "counting far": """p(X, Y) <- e(X, Y).
+        p(X, Z) <- p(X, Y), Z = Y * 3 + 1, Z < 9999999, Z > -9999999.""",
     "counting down": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), f(Y, W), Z = Y - 7, Z > -90.",
     "both counting": "p(X, Y) <- e(X, Y). p(Y, Z) <- p(X, Y), Z = (X * 5 + Y) mod 97.",
     "reached": "p(X) <- e(X, X). p(X) <- f(0, X). p(Y) <- p(X), e(X, Y).",
