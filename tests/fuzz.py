@@ -50,6 +50,7 @@ STRATEGIES = ("single", "pivoted", "meshed", "frame")
 PLAIN = Thresholds(shape=NEVER, small_rounds=NEVER, key_bits=0, grouping=NEVER, selective=NEVER)
 """Facts by rows, whole columns, round by round: the plainest path of the embedded engine."""
 
+SPARK = {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2"}
 AT_ONCE = 100  # cases between two lines about how far we are
 FEW = 4  # of them on Spark
 PATIENCE = 60  # seconds for a run, after which it counts as one that does not end
@@ -285,10 +286,12 @@ def fuzz(minutes: float, out: Path, number: int, *, spark: bool, most: int) -> i
     session: Any = None
     tasks = Thresholds()
     if spark:
+        from caladan.engines.spark.session import start
+
         tasks = drawn(random)
         say(f"Spark's tasks have {tasks.changes()}")
         with patch.dict(os.environ, {thresholds.VARIABLE: spelled(tasks)}):
-            session = caladan.connect("spark", master="local[2]").spark
+            session = start(master="local[2]", conf=SPARK)
     while time.monotonic() < state.until and state.failures < most:
         state.some(cases(), "embedded", random, AT_ONCE)
         if session is not None:
@@ -303,8 +306,12 @@ def fuzz(minutes: float, out: Path, number: int, *, spark: bool, most: int) -> i
 def drawn(random: Random) -> Thresholds:
     """Some thresholds, for those who cannot be told of others later."""
     found: list[Thresholds] = []
-    trying = settings(max_examples=1, database=None, phases=[Phase.generate])
-    seed(random.getrandbits(64))(trying(given(random_thresholds())(found.append)))()
+    trying = settings(max_examples=20, database=None, phases=[Phase.generate])  # the first is {}
+
+    def take(chosen: Thresholds) -> None:
+        found.append(chosen)
+
+    seed(random.getrandbits(64))(trying(given(random_thresholds())(take)))()
     return found[-1]
 
 
