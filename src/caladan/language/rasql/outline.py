@@ -76,39 +76,36 @@ class Outline:
         """What is known of a view."""
         return self.tables.views[view.key]
 
-    def adds(self, view: View, column: int) -> bool:
-        """Whether a `count()` column adds numbers up."""
-        return (view.key, column) in self.adding
+    def counts(self, view: View, column: int) -> bool:
+        """Whether a column is a `count()` that every solution adds 1 to."""
+        is_count = bool(view.aggregates) and view.aggregates[column] == "count"
+        return is_count and (view.key, column) not in self.adding
+
+    def add_numbers(self, view: View) -> None:
+        """Every `count()` of a view adds numbers up."""
+        self.adding.update((view.key, i) for i, f in enumerate(view.aggregates) if f == "count")
 
     def is_number(self, node: exp.Expr, scope: Scope) -> bool:
         """Whether a value of a `count()` column counts for itself: a total, or a literal."""
-        value = node.unalias().unnest()
-        if isinstance(value, exp.Neg):
-            value = value.this
-        if (isinstance(value, exp.Literal) and not value.is_string) or value.find(exp.AggFunc):
+        if is_number(node):
             return True
         relations = {known.relation: key for key, known in self.tables.views.items()}
         return any(
             (relations.get(place.item.known.relation), place.index) in self.totals
-            for place in scope.places(value)
+            for place in scope.places(node)
         )
 
-    def repeated(
-        self,
-        view: View,
-        branch: exp.Query,
-        column: int,
-        value: exp.Expr,
-        times: exp.Expr,
-    ) -> exp.Expr:
-        """What rows that SQL found several times contribute."""
-        selected = selects(branch)[column]
-        is_number = bool(selected.find(exp.AggFunc)) or (
-            isinstance(selected.unalias(), exp.Literal) and not selected.unalias().is_string
-        )
-        if view.aggregates[column] == "count" and not is_number:
-            return times
-        return exp.Mul(this=value, expression=times)
+
+def is_number(node: exp.Expr | None) -> bool:
+    """Whether a value is a number that is written out, or an aggregate of SQL's."""
+    value = None if node is None else node.unalias().unnest()
+    if isinstance(value, exp.Neg):
+        value = value.this
+    if value is None:
+        return False
+    return (isinstance(value, exp.Literal) and not value.is_string) or (
+        value.find(exp.AggFunc) is not None
+    )
 
 
 def outline(views: Sequence[View], tables: Tables, names: Mapping[str, str]) -> Outline:
@@ -176,6 +173,12 @@ def selects(query: exp.Query) -> list[exp.Expr]:
     """What a query selects, perhaps inside parentheses."""
     inner = query.unnest()
     return inner.selects if isinstance(inner, exp.Query) else []
+
+
+def written(query: exp.Query, column: int) -> exp.Expr | None:
+    """What a query selects as one of its columns, unless `*` hides which that is."""
+    found = selects(query)
+    return None if any(node.is_star for node in found) else found[column]
 
 
 def _type(node: exp.Expr, scope: Scope) -> Type | None:

@@ -19,14 +19,15 @@ from sqlglot import exp
 
 from caladan.errors import Related, Span, error
 from caladan.language.rasql.body import variable_name
-from caladan.language.rasql.branches import Translation
-from caladan.language.rasql.outline import Outline, outline
+from caladan.language.rasql.branches import Translation, fresh_names
+from caladan.language.rasql.outline import Outline, is_number, outline, written
 from caladan.language.rasql.scope import Item, Known, Scope, Tables, Unsupported
 from caladan.language.rasql.spans import span_of
 from caladan.language.rasql.views import View, branches, tables_of
 from caladan.program import (
     Aggregate,
     AggregateFunction,
+    Arithmetic,
     Atom,
     Constant,
     Expression,
@@ -37,7 +38,7 @@ from caladan.program import (
     Variable,
 )
 
-_MONOTONE: Final[dict[str, AggregateFunction]] = {"min": "mmin", "max": "mmax", "sum": "msum"}
+_MONOTONE: Final[dict[str, AggregateFunction]] = {"min": "mmin", "max": "mmax"}
 
 AS_SET: Final = "as_set"
 """The key of a table's meta that asks for its distinct rows."""
@@ -51,8 +52,8 @@ def translate(views: Sequence[View], tables: Tables, fresh: Callable[[str], str]
     helpers: list[Rule] = []
     for view in views:
         translation = Translation(inside.tables, view.source, fresh)
-        for branch in branches(view):
-            rules += _branch(view, branch, translation, inside)
+        own = [r for b in branches(view) for r in _branch(view, b, translation, inside)]
+        rules += [_counting(rule, view, inside) for rule in own]
         helpers += translation.helpers
     goals = [_goal(inside.known(view)) for view in views]
     return Program((), (*rules, *helpers), tuple(goals))
@@ -83,7 +84,7 @@ def _branch(
     span = span_of(branch, view.source)
 
     def head(selected: Sequence[exp.Expr], values: list[Expression], scope: Scope) -> Head:
-        return _head(view, inside, selected, values, scope, span)
+        return _head(view, inside, values, lambda i: inside.is_number(selected[i], scope), span)
 
     try:
         rules = list(translation.branch(branch, head, sums=view.sums))
@@ -91,7 +92,7 @@ def _branch(
         if tables_of(branch) & inside.names:
             found = refused.diagnostics[0]
             raise Unsupported(replace(found, place=found.place or span)) from None
-        rules = list(_from_sql(view, branch, translation, inside, head, span))
+        rules = list(_from_sql(view, branch, translation, inside, span))
     for rule in rules:
         yield _as_fact(rule)
 
@@ -100,23 +101,33 @@ def _as_fact(rule: Rule) -> Rule:
     """A rule without a body is a fact: its values are plain."""
     if rule.body:
         return rule
-    plain = tuple(
-        (a.terms[0] if a.function == "msum" or a.function != "mcount" else Constant(1))
-        if isinstance(a, Aggregate)
-        else a
-        for a in rule.head.arguments
-    )
+    plain = tuple(a.terms[0] if isinstance(a, Aggregate) else a for a in rule.head.arguments)
     return Rule(Head(rule.head.relation, plain, rule.head.span))
+
+
+def _counting(rule: Rule, view: View, inside: Outline) -> Rule:
+    """A rule whose `count()` columns count solutions, unless some branch has numbers for them."""
+    arguments = tuple(
+        Aggregate("mcount", (Variable("_"),), argument.span)
+        if isinstance(argument, Aggregate) and inside.counts(view, i)
+        else argument
+        for i, argument in enumerate(rule.head.arguments)
+    )
+    return replace(rule, head=replace(rule.head, arguments=arguments))
 
 
 def _head(
     view: View,
     inside: Outline,
-    selected: Sequence[exp.Expr],
-    values: list[Expression],
-    scope: Scope,
+    values: Sequence[Expression],
+    is_number: Callable[[int], bool],
     span: Span | None,
+    times: Expression | None = None,
 ) -> Head:
+    """The head of a rule whose solutions stand for as many as `times` says, each for one if None.
+
+    `is_number` tells whether the value of a `count()` column counts for itself.
+    """
     known = inside.known(view)
     if len(values) != len(known.columns):
         columns = ", ".join(column.name for column in known.columns)
@@ -127,46 +138,60 @@ def _head(
             related=[Related("its columns", view.span)] if view.span else [],
         )
     arguments: list[Expression] = []
-    for i, (node, value) in enumerate(zip(selected, values, strict=True)):
+    for i, value in enumerate(values):
         function = view.aggregates[i] if view.aggregates else None
         if function is None:
             arguments.append(value)
-        elif function != "count":
+        elif function in ("min", "max"):
             arguments.append(Aggregate(_MONOTONE[function], (value,), value.span))
-        elif not inside.adds(view, i):
-            arguments.append(Aggregate("mcount", (Variable("_"),), value.span))
         else:
-            number = value if inside.is_number(node, scope) else Constant(1)
+            is_once = function == "count" and not is_number(i)
+            number = _repeated(None if is_once else value, times)
             arguments.append(Aggregate("msum", (number,), value.span))
     return Head(known.relation, tuple(arguments), span)
 
 
+def _repeated(value: Expression | None, times: Expression | None) -> Expression:
+    """What solutions with a value contribute, or without one, if there are so many of them."""
+    if times is None:
+        return Constant(1) if value is None else value
+    return times if value is None else Arithmetic("*", value, times, value.span)
+
+
 def _from_sql(
-    view: View,
-    branch: exp.Query,
-    translation: Translation,
-    inside: Outline,
-    head: Callable[[Sequence[exp.Expr], list[Expression], Scope], Head],
-    span: Span | None,
+    view: View, branch: exp.Query, translation: Translation, inside: Outline, span: Span | None
 ) -> Iterator[Rule]:
     """The rows of a query that SQL evaluates; where the view adds up, with how often each comes."""
     query = branch.copy()
     if view.sums:
         for table in query.find_all(exp.Table):
             table.meta[AS_SET] = True
-    node = exp.Subquery(this=query.unnest(), alias=exp.TableAlias(this=exp.to_identifier("base")))
+    node = _base(query.unnest())
     columns = inside.tables.describe(node, span).columns
-    names = [exp.column(column.name, table="base", quoted=True) for column in columns]
-    selected: list[exp.Expr] = list(names)
+    names = [column.name for column in columns]
     if view.sums:
-        times = exp.alias_(exp.Count(this=exp.Star()), "times")
-        counted = exp.select(*names, times).from_(node).group_by(*(name.copy() for name in names))
-        node = exp.Subquery(this=counted, alias=exp.TableAlias(this=exp.to_identifier("base")))
-        for i, function in enumerate(view.aggregates):
-            if function in ("sum", "count"):
-                selected[i] = inside.repeated(
-                    view, branch, i, names[i], exp.column("times", "base")
-                )
+        node = _counted(query.unnest(), names)
+        inside.add_numbers(view)
     item = Item("base", inside.tables.describe(node, span), node)
+
+    def head(_: Sequence[exp.Expr], values: list[Expression], __: Scope) -> Head:
+        times = values.pop() if view.sums else None
+        return _head(view, inside, values, lambda i: is_number(written(branch, i)), span, times)
+
+    selected = [exp.column(c.name, table="base", quoted=True) for c in item.known.columns]
     scope = Scope([item], view.source)
     yield from translation.rules(scope, selected, None, head, sums=view.sums)
+
+
+def _base(query: exp.Expr, columns: Sequence[str] = ()) -> exp.Subquery:
+    names = [exp.to_identifier(name, quoted=True) for name in columns]
+    alias = exp.TableAlias(this=exp.to_identifier("base"), columns=names)
+    return exp.Subquery(this=query, alias=alias)
+
+
+def _counted(query: exp.Expr, columns: Sequence[str]) -> exp.Subquery:
+    """The distinct rows of a query, and how often each comes."""
+    names = [exp.column(name, table="base", quoted=True) for name in columns]
+    found = exp.select(*names, exp.Count(this=exp.Star())).from_(_base(query, columns))
+    times = fresh_names({name.lower() for name in columns})("times")
+    return _base(found.group_by(*(name.copy() for name in names)), (*columns, times))
