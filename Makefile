@@ -97,10 +97,10 @@ $(STAMPS)/runtime: $(STAMPS)/venv pyproject.toml $(addprefix requirements/,build
 	$(PIP) install --require-hashes -r requirements/build.lock
 	$(PIP) install --require-hashes --no-build-isolation --use-pep517 -r requirements/runtime.lock
 	$(PIP) install --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -m caladan.engines.spark.java 2>/dev/null || { \
+	@$(BIN)/python -m caladan.engines.spark.session.java 2>/dev/null || { \
 	    echo "no Java 17 or newer on this machine: installing one into $(VENV)"; \
 	    $(PIP) install --require-hashes --no-build-isolation -r requirements/java.lock && \
-	    $(BIN)/python -m caladan.engines.spark.java; }
+	    $(BIN)/python -m caladan.engines.spark.session.java; }
 	@$(BIN)/caladan warmup  # else the first run to need a kernel would wait for its compilation
 	@touch $@
 

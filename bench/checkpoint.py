@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.meshed import CASES
-from caladan.engines.spark.mesh.checkpoint import Files, Saved, State
-from caladan.engines.spark.mesh.part import Part
-from caladan.engines.spark.mesh.rounds import Bounds, rounds
+from caladan.engines.spark.mesh.checkpoint import CheckpointFiles, CheckpointState, Saved
+from caladan.engines.spark.mesh.fixpoint import Bounds, rounds
+from caladan.engines.spark.mesh.shard import Shard
 from caladan.language import parse
 from caladan.pipeline import compile_program
 
@@ -48,12 +48,12 @@ def line(name: str) -> str:
     case, _ = CASES[name]
     program = compile_program(parse(case.text("deals.dl")), {}, {}, demand=False).delta
     tables = dict(case.data.tables())
-    part, again = (Part(program, tables, 0, 1, lambda: None) for _ in range(2))
+    part, again = (Shard(program, tables, 0, 1, lambda: None) for _ in range(2))
     digest, _ = timed(part.fingerprint)
     evaluate, _ = timed(lambda: rounds(part, Alone(), Bounds()))
     with tempfile.TemporaryDirectory() as folder:
-        files = Files(folder, lambda: None)
-        state = State(part.facts, part.solutions())
+        files = CheckpointFiles(folder, lambda: None)
+        state = CheckpointState(part.facts, part.solutions())
         save = min(timed(lambda: files.write(SAVED, 0, state, part.saved()))[0] for _ in range(3))
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
         read, (_, data, at) = timed(lambda: files.read(SAVED, 0))

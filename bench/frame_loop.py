@@ -131,7 +131,7 @@ def loaded(spark: SparkSession, tables: Tables) -> Frames:
 
 def session(threads: int) -> SparkSession:
     """A session with the settings that suit the loop."""
-    from caladan.engines.spark.session import start
+    from caladan.engines.spark.session.session import start
 
     conf = {
         "spark.sql.adaptive.enabled": "false",

@@ -21,8 +21,8 @@ import caladan
 from bench.cases import Case, find
 from bench.data import graph
 from caladan.engines.spark.mesh.job import APART
-from caladan.events import Events
-from caladan.result import Stopped
+from caladan.program.events import Events
+from caladan.session.result import Stopped
 
 STRATEGIES = ("meshed", "frame")
 SAVED = "meshed, saved"

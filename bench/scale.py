@@ -31,12 +31,12 @@ import numpy as np
 import pyarrow as pa
 
 from bench.cases import find
-from caladan.delta.program import DeltaProgram
+from caladan.engines.spark.mesh.fixpoint import Bounds, rounds
 from caladan.engines.spark.mesh.links import Links
-from caladan.engines.spark.mesh.part import Part
-from caladan.engines.spark.mesh.rounds import Bounds, rounds
+from caladan.engines.spark.mesh.shard import Shard
 from caladan.language import parse
 from caladan.pipeline import compile_program
+from caladan.rules.program import DeltaProgram
 
 PATIENCE = 600.0
 LARGE = 16 << 20  # bytes of a large message
@@ -112,10 +112,10 @@ def measured(program: DeltaProgram, tables: Mapping[str, pa.Table], tasks: int) 
 def _evaluate(
     me: int, links: Links, program: DeltaProgram, tables: Mapping[str, pa.Table]
 ) -> Measured:
-    return evaluated(Part(program, tables, me, links.tasks, lambda: None), links)
+    return evaluated(Shard(program, tables, me, links.tasks, lambda: None), links)
 
 
-def evaluated(part: Part, links: Links) -> Measured:
+def evaluated(part: Shard, links: Links) -> Measured:
     """What a part does, from its first round to its last."""
     cpu, wall = time.process_time(), time.perf_counter()
     ending = rounds(part, links, Bounds())

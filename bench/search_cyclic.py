@@ -19,13 +19,13 @@ from bench.cases import find
 from caladan.columns.domains import Domain, closed_domain
 from caladan.columns.ranks import Kind, arrow_ranks
 from caladan.columns.relation import StoredRelation
-from caladan.engines.embedded.body import Body
-from caladan.engines.embedded.frontier import Frontier
-from caladan.engines.embedded.plans import RulePlan
-from caladan.engines.embedded.walk import Sink
-from caladan.operators.tree import Kind as ScanKind, Scan, Version
+from caladan.join.body import Body
+from caladan.join.cyclic import StoredAtom, solve_atoms
+from caladan.join.frontier import Bindings
+from caladan.join.plan import RulePlan
+from caladan.join.walk import Sink
 from caladan.program import Variable
-from caladan.search.stored import StoredAtom, solve_atoms
+from caladan.rules.operators import Scan, ScanKind, Version
 
 CYCLE: Final = ("ab", "bc", "ca")
 CLIQUE: Final = ("ab", "ac", "bc", "ad", "bd", "cd")
@@ -80,7 +80,7 @@ def _proposed(relation: StoredRelation, domain: Domain, atoms: Sequence[str]) ->
     return sink.count
 
 
-def _look(frontier: Frontier) -> None:
+def _look(frontier: Bindings) -> None:
     """Whoever takes solutions reads their columns."""
     for words in frontier.columns.values():
         words.max(initial=0)

@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 from bench.scale import Measured, processes
-from caladan.delta.program import DeltaProgram
-from caladan.engines.spark.mesh.heavy import Splitting
 from caladan.engines.spark.mesh.links import Links
+from caladan.engines.spark.mesh.skew import Splitting
 from caladan.language import parse
 from caladan.pipeline import compile_program
+from caladan.rules.program import DeltaProgram
 
 ARC = "database({arc(A: integer, B: integer)}).\n"
 CLOSURE = ARC + "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), tc(C, B). query tc(A, B)."
@@ -124,9 +124,9 @@ def _evaluate(
     splitting: Splitting,
 ) -> tuple[Measured, int]:
     from bench.scale import evaluated
-    from caladan.engines.spark.mesh.part import Part
+    from caladan.engines.spark.mesh.shard import Shard
 
-    part = Part(program, tables, me, links.tasks, lambda: None, splitting)
+    part = Shard(program, tables, me, links.tasks, lambda: None, splitting)
     return evaluated(part, links), part.heavy
 
 

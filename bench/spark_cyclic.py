@@ -25,7 +25,7 @@ import caladan
 from bench.cases import find
 from bench.data import graph
 from bench.processes import Taken, in_turn
-from caladan.engines.spark.session import start
+from caladan.engines.spark.session.session import start
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -23,8 +23,8 @@ import pyarrow.compute
 import caladan
 from bench.cases import PROGRAMS
 from bench.data import graph
-from caladan.engines.spark.session import start
-from caladan.events import Events
+from caladan.engines.spark.session.session import start
+from caladan.program.events import Events
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,7 +18,7 @@ import caladan
 from bench.cases import Case
 from bench.data import Made, graph
 from bench.processes import in_turn
-from caladan.engines.spark.session import start
+from caladan.engines.spark.session.session import start
 
 CASES = {
     "apsp-wiki-Vote": Case("apsp-wiki-Vote", "apsp", graph("wiki-Vote.tsv"), {"path": 11_947_132}),

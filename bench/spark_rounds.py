@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 import caladan
-from caladan.events import Events
+from caladan.program.events import Events
 
 PROGRAM = """database({arc(A: integer, B: integer)}).
 reached(0). reached(B) <- reached(A), arc(A, B). query reached(A)."""

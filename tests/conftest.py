@@ -54,7 +54,7 @@ def spark() -> Iterator["SparkSession"]:
     """One Spark session on two local cores, started the way Caladan starts its own."""
     from tests.spark.jdbc.databases import jars
 
-    from caladan.engines.spark.session import start
+    from caladan.engines.spark.session.session import start
 
     conf = {
         "spark.driver.memory": "2g",
@@ -73,7 +73,7 @@ def spark() -> Iterator["SparkSession"]:
 @pytest.fixture
 def tuned() -> Iterator[Callable[..., None]]:
     """Sets thresholds by name until the end of a test."""
-    from caladan import thresholds
+    from caladan.program import thresholds
 
     with ExitStack() as stack:
         yield lambda **changes: stack.enter_context(thresholds.using(**changes))

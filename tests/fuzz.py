@@ -38,12 +38,12 @@ from tests.strategies.random_thresholds import NEVER, random_thresholds
 from tests.strategies.recursions import recursions
 
 import caladan
-from caladan import thresholds
+from caladan.join.search.grades import GRADES
 from caladan.language.deals import unparse
-from caladan.search.grades import GRADES
-from caladan.session import Session
-from caladan.thresholds import Thresholds
-from caladan.values import written
+from caladan.program import thresholds
+from caladan.program.thresholds import Thresholds
+from caladan.program.values import written
+from caladan.session.session import Session
 
 ROOT = Path(__file__).parent.parent
 STRATEGIES = ("single", "pivoted", "meshed", "frame")
@@ -286,7 +286,7 @@ def fuzz(minutes: float, out: Path, number: int, *, spark: bool, most: int) -> i
     session: Any = None
     tasks = Thresholds()
     if spark:
-        from caladan.engines.spark.session import start
+        from caladan.engines.spark.session.session import start
 
         tasks = drawn(random)
         say(f"Spark's tasks have {tasks.changes()}")

@@ -46,7 +46,7 @@ def installed(wheel: Path, folder: Path, *, borrow: bool) -> Path:
         (inside / "borrowed.pth").write_text("".join(f"{path}\n" for path in sorted(there)))
     else:
         call(*install, str(wheel))
-        java = call(python, "-m", "caladan.engines.spark.java", check=False)
+        java = call(python, "-m", "caladan.engines.spark.session.java", check=False)
         if java.returncode:
             call(*install, f"{wheel}[java]")
     return python

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from caladan.data.external import jdbc, table
-    from caladan.errors import CaladanError, Diagnostic
+    from caladan.join.search.specs import between, one_of, predicate
     from caladan.program import Program
-    from caladan.result import CaladanWarning, Relation, Result, Stopped
-    from caladan.search.specs import between, one_of, predicate
-    from caladan.session import Session, connect
+    from caladan.program.diagnostics import CaladanError, Diagnostic
+    from caladan.session.result import CaladanWarning, Relation, Result, Stopped
+    from caladan.session.session import Session, connect
 
 __version__ = "0.1.0"
 
@@ -41,19 +41,19 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CaladanError": "errors",
-    "CaladanWarning": "result",
-    "Diagnostic": "errors",
+    "CaladanError": "program.diagnostics",
+    "CaladanWarning": "session.result",
+    "Diagnostic": "program.diagnostics",
     "Program": "program",
-    "Relation": "result",
-    "Result": "result",
-    "Session": "session",
-    "Stopped": "result",
-    "between": "search.specs",
-    "connect": "session",
+    "Relation": "session.result",
+    "Result": "session.result",
+    "Session": "session.session",
+    "Stopped": "session.result",
+    "between": "join.search.specs",
+    "connect": "session.session",
     "jdbc": "data.external",
-    "one_of": "search.specs",
-    "predicate": "search.specs",
+    "one_of": "join.search.specs",
+    "predicate": "join.search.specs",
     "table": "data.external",
 }
 

@@ -15,13 +15,13 @@ from caladan.analysis.check import check
 from caladan.analysis.core import Checked
 from caladan.analysis.demand import Demanded, demand as restrict
 from caladan.analysis.pcg import Pcg, pcg
-from caladan.clock import look
-from caladan.delta.build import delta
-from caladan.delta.program import DeltaProgram
-from caladan.errors import Diagnostic
-from caladan.objects import Objects
-from caladan.operators.build import OperatorProgram, operators
 from caladan.program import Column, Program, Value
+from caladan.program.clock import look
+from caladan.program.diagnostics import Diagnostic
+from caladan.program.objects import Objects
+from caladan.rules.delta import delta
+from caladan.rules.operator_program import OperatorProgram, operators
+from caladan.rules.program import DeltaProgram
 
 
 @dataclass(frozen=True, slots=True)

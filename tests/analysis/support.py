@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from caladan.analysis.core import Checked, CoreAtom, CoreRule
-from caladan.errors import CaladanError
 from caladan.language import parse, unparse
 from caladan.pipeline import Compiled, compile_program
 from caladan.program import Atom, Column, Goal, Head, Program, Rule, Value
+from caladan.program.diagnostics import CaladanError
 
 
 def compiled(

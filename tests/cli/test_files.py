@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from caladan.cli import main
-from caladan.errors import CaladanError
+from caladan.program.diagnostics import CaladanError
 
 TC = "tc(A, B) <- arc(A, B).\ntc(A, B) <- tc(A, C), arc(C, B).\n"
 ARC = "database({arc(A: integer, B: integer)}).\n"

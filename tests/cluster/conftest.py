@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from tests.cluster.standalone import SETTINGS, WORKERS, Cluster, cluster
 
 import caladan
-from caladan.engines.spark.session import start
+from caladan.engines.spark.session.session import start
 
 collect_ignore_glob = [] if os.environ.get("CALADAN_CLUSTER") else ["test_*.py"]
 

@@ -20,7 +20,7 @@ from typing import IO
 
 import pyspark
 
-from caladan.engines.spark.java import java_home
+from caladan.engines.spark.session.java import java_home
 
 HOST = "127.0.0.1"
 WORKERS = 2
@@ -32,7 +32,7 @@ SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.executor.memory": "1g",
     "spark.executor.cores": "1",
-    "spark.python.daemon.module": "caladan.engines.spark.daemon",
+    "spark.python.daemon.module": "caladan.engines.spark.session.daemon",
 }
 
 

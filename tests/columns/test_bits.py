@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from caladan.columns.fold import NONE, Fold
-from caladan.columns.folded import BitRows, Distinct, RangeRows, Swapped
+from caladan.columns.folded import NONE, BitRows, Distinct, Fold, RangeRows, Swapped
 from caladan.columns.kernels.bits import set_bits
 from caladan.columns.layout import Layout
 

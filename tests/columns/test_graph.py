@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from caladan.columns.kernels.closure import closure_bits, closure_ranges, reach_ranges
 from caladan.columns.kernels.generations import equal_sets
 from caladan.columns.kernels.graph import components, condense, reach
-from caladan.engines.embedded.shapes.pairs import Graph
+from caladan.fixpoint.shapes.pairs import Graph
 
 Edges = set[tuple[int, int]]
 NO_STOP = np.zeros(1, np.int64)

@@ -10,8 +10,7 @@ from tests.strategies.random_thresholds import NEVER
 
 import caladan
 from caladan.columns import invariants, packed, rows
-from caladan.columns.fold import Fold
-from caladan.columns.folded import RangeRows
+from caladan.columns.folded import Fold, RangeRows
 from caladan.columns.invariants import BrokenInvariantError, check_layout, check_owned, check_run
 from caladan.columns.packed import PackedRelation
 from caladan.columns.packing import Packing

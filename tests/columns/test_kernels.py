@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from caladan.columns.kernels import groups, intern, packs, probe, sorted as sets
 from caladan.columns.layout import Counts, Keys, Words
-from caladan.columns.seen import WordSet
+from caladan.columns.membership import WordSet
 
 KEYS = st.lists(st.integers(0, 40) | st.integers(0, 2**64 - 1), max_size=60)
 WORDS = st.lists(st.integers(0, 2**32 - 1), max_size=40)

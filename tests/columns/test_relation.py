@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from caladan import thresholds
 from caladan.columns.domains import (
     OffsetDomain,
     closed_domain,
@@ -22,7 +21,8 @@ from caladan.columns.packed import PackedRelation
 from caladan.columns.ranks import Kind, arrow_ranks, float_ranks, rank_floats, rank_of
 from caladan.columns.relation import StoredRelation
 from caladan.columns.rows import RowRelation
-from caladan.operators.tree import Version
+from caladan.program import thresholds
+from caladan.rules.operators import Version
 
 Fact = tuple[int, ...]
 

@@ -11,8 +11,8 @@ import pytest
 
 from caladan.data import output
 from caladan.data.draft import created, new_file
-from caladan.engines.spark.mesh.checkpoint import Files, Saved, State
-from caladan.errors import CaladanError
+from caladan.engines.spark.mesh.checkpoint import CheckpointFiles, CheckpointState, Saved
+from caladan.program.diagnostics import CaladanError
 
 ROWS = pa.table({"A": ["x", "y"], "B": ["1", "2"]})
 UNFIT = pa.table({"A": ["fine", "a\ttab"], "B": ["1", "2"]})
@@ -85,7 +85,7 @@ def test_a_link_in_the_way_of_a_checkpoint_is_not_followed(
     saved = Saved(3, "0" * 16, 1)
     (tmp_path / f"000000003-{'0' * 16}-0of1.saved.known.part").symlink_to(victim)
     with pytest.raises(FileExistsError):
-        Files(str(tmp_path), lambda: None).write(saved, 0, State(0, {}), [])
+        CheckpointFiles(str(tmp_path), lambda: None).write(saved, 0, CheckpointState(0, {}), [])
     assert victim.read_text() == "precious"
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import caladan as cal
-from caladan.errors import CaladanError
+from caladan.program.diagnostics import CaladanError
 
 PAIR = "p(X, Y) <- e(X, Y). query p(X, Y)."
 XX = pa.Table.from_arrays([pa.array([1, 2]), pa.array([3, 4])], names=["x", "x"])

@@ -18,8 +18,8 @@ from caladan.data import text, utf8
 from caladan.data.load import load
 from caladan.data.problems import BadRow
 from caladan.data.source import Source, source
-from caladan.errors import CaladanError
 from caladan.program import Column, Type
+from caladan.program.diagnostics import CaladanError
 
 ARC = (Column("A", Type.INTEGER), Column("B", Type.INTEGER))
 WORD = (Column("Id", Type.LONG), Column("Text", Type.STRING))

@@ -14,8 +14,8 @@ import pytest
 from caladan.data.infer import from_spark, infer
 from caladan.data.load import load
 from caladan.data.source import source
-from caladan.errors import CaladanError
 from caladan.program import Column, Type
+from caladan.program.diagnostics import CaladanError
 
 ARC = (Column("A", Type.INTEGER), Column("B", Type.DOUBLE))
 NAME = (Column("Name", Type.STRING),)

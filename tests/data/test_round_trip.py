@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from caladan.data.load import load
 from caladan.data.output import write
 from caladan.data.source import source
-from caladan.errors import CaladanError
 from caladan.program import Column, Type
+from caladan.program.diagnostics import CaladanError
 
 TEXT = st.text(
     st.characters(codec="utf-8") | st.sampled_from('\0\r\n\t",; \u2028\ufeff\x85\\'), max_size=8

@@ -17,7 +17,7 @@ from caladan.cli import main
 from caladan.data import secrets
 from caladan.data.external import named
 from caladan.data.source import source
-from caladan.errors import CaladanError, Place, error
+from caladan.program.diagnostics import CaladanError, Place, error
 
 FORMS = (
     "jdbc:postgresql://db.example:5432/shop?user=ann&password={}",

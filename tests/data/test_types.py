@@ -16,10 +16,10 @@ from hypothesis import given, strategies as st
 import caladan
 from caladan.data.load import load
 from caladan.data.source import source
-from caladan.errors import CaladanError
-from caladan.notation import DECIMAL_LIMIT
 from caladan.program import Column, Type
-from caladan.values import fit, parse, written
+from caladan.program.diagnostics import CaladanError
+from caladan.program.notation import DECIMAL_LIMIT
+from caladan.program.values import fit, parse, written
 
 DIGITS = Decimal("12345678901234567.123456789012345678")  # more than a double has
 DAY = dt.date(2024, 2, 29)

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
-from caladan.notation import RANGES
 from caladan.program import Type, Value
-from caladan.values import Missing, fit, guess, iso, parse
+from caladan.program.notation import RANGES
+from caladan.program.values import Missing, fit, guess, iso, parse
 
 NOON = dt.datetime(2024, 1, 31, 12, 0)
 PARIS = dt.timezone(dt.timedelta(hours=1))

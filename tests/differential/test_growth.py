@@ -11,9 +11,9 @@ from hypothesis import given, settings, strategies as st
 from tests.spark.mesh.engine import PartsEngine
 
 import caladan
-from caladan.errors import CaladanError
-from caladan.result import Stopped
-from caladan.session import Session
+from caladan.program.diagnostics import CaladanError
+from caladan.session.result import Stopped
+from caladan.session.session import Session
 
 PROGRAM = """database({{cost(P: integer, C: {type}), bom(P: integer, S: integer, Q: {type})}}).
 total(P, msum<C>) <- cost(P, C).

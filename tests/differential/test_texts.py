@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from tests.spark.mesh.engine import PartsEngine
 
 import caladan
-from caladan.session import Session
+from caladan.session.session import Session
 
 PROGRAM = """CREATE TABLE road(A integer, B integer, T string);
 WITH recursive way(N, K, {function}() AS T) AS (SELECT 0, 0, '') UNION

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from tests.spark.mesh.engine import PartsEngine
 
 import caladan
-from caladan.session import Session
+from caladan.session.session import Session
 
 PROGRAM = """database({{arc(A: integer, B: integer, W: {type})}}).
 near(X, {best}<D, P>) <- X = 0, D = {start}, P = -1.

@@ -22,8 +22,8 @@ from pathlib import Path
 
 import caladan as cal
 from caladan.cli import main
-from caladan.errors import Source
 from caladan.language import parse, rasql
+from caladan.program.diagnostics import SourceText
 
 Command = Callable[[list[str]], tuple[int, str]]
 """Runs `caladan` with arguments; its exit code, and what it printed."""
@@ -68,7 +68,7 @@ class Runner:
             case "deals":
                 _deals(block.text, run=block.name is None)
             case "sql":
-                rasql.parse(Source(self._title, block.text))
+                rasql.parse(SourceText(self._title, block.text))
             case "console":
                 for command, shown in _commands(block.text):
                     self._console(command, shown)

@@ -14,7 +14,7 @@ from tests.errors.cases import CASES, Case
 from tests.errors.test_errors import command, place
 
 from caladan.cli import main
-from caladan.errors import CODES
+from caladan.program.diagnostics import CODES
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
 

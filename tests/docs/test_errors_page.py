@@ -4,7 +4,7 @@ import re
 
 from tests.docs.error_page import PAGE, PROSE, page
 
-from caladan.errors import CODES
+from caladan.program.diagnostics import CODES
 
 
 def test_every_code_is_there() -> None:

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, strategies as st
 
 import caladan as cal
-from caladan.engines.embedded import aside
-from caladan.engines.embedded.frontier import Frontier
+from caladan.join import late_materialization
+from caladan.join.frontier import Bindings
 
 WORDS = st.integers(0, 5)
 
 
-def frontier(rows: list[tuple[int, ...]], names: str) -> Frontier:
+def frontier(rows: list[tuple[int, ...]], names: str) -> Bindings:
     columns = {name: np.array([row[i] for row in rows], np.uint32) for i, name in enumerate(names)}
-    return Frontier(len(rows), columns)
+    return Bindings(len(rows), columns)
 
 
-def rows(frontier: Frontier, names: str) -> list[tuple[int, ...]]:
+def rows(frontier: Bindings, names: str) -> list[tuple[int, ...]]:
     return list(zip(*(frontier.columns[name].tolist() for name in names), strict=True))
 
 
@@ -31,7 +31,7 @@ def test_crossing_gives_what_joining_row_by_row_gives(
     solutions: list[tuple[int, int, int]], found: list[tuple[int, int, int]], room: int
 ) -> None:
     """`e` is set aside, groups are (r, c), and a join finds y for some of them."""
-    groups = aside.group(frontier(solutions, "erc"), "rc", "#")
+    groups = late_materialization.group(frontier(solutions, "erc"), "rc", "#")
     assert sorted(rows(groups.frontier, "rc")) == sorted({(r, c) for _, r, c in solutions})
     joined = [
         (mark, y)
@@ -49,14 +49,14 @@ def test_crossing_gives_what_joining_row_by_row_gives(
 def test_a_group_goes_through_the_joins_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """5,000 owners share three keys; what is found for a key is found for each of its owners."""
     grouped: list[tuple[int, int]] = []
-    group = aside.group
+    group = late_materialization.group
 
-    def seen(given: Frontier, live: list[str], mark: str) -> aside.Groups:
+    def seen(given: Bindings, live: list[str], mark: str) -> late_materialization.LateGroups:
         made = group(given, live, mark)
         grouped.append((given.rows, made.frontier.rows))
         return made
 
-    monkeypatch.setattr(aside, "group", seen)
+    monkeypatch.setattr(late_materialization, "group", seen)
     opens = [(key, door) for key in range(6) for door in range(key * 10, key * 10 + 9)]
     db = cal.connect("embedded")
     db.add("given", [(owner, owner % 3) for owner in range(5000)])

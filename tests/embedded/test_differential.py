@@ -10,9 +10,9 @@ from tests.strategies.random_programs import RandomProgram, random_programs
 from tests.strategies.random_thresholds import NEVER, random_thresholds
 from tests.strategies.recursions import Recursion, recursions
 
-from caladan import thresholds
-from caladan.search.grades import GRADES
-from caladan.thresholds import Thresholds
+from caladan.join.search.grades import GRADES
+from caladan.program import thresholds
+from caladan.program.thresholds import Thresholds
 
 ROUNDS: dict[str, Any] = {"shape": NEVER, "small_rounds": NEVER}
 """Neither shapes nor the tiny-delta machine: whole columns, round by round."""

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import given, strategies as st
 
-from caladan.engines.embedded.groups import distinct_numbers
+from caladan.fixpoint.groups import distinct_numbers
 
 
 @given(st.lists(st.integers(0, 5000), max_size=60), st.sampled_from([5001, 1_000_000]))

@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 import caladan
 from caladan.columns.warmup import warmup
-from caladan.events import Events
+from caladan.program.events import Events
 
 ARC = "database({arc(A: integer, B: integer)}).\n"
 # No shape serves these: the rounds are gone through one by one.

@@ -11,20 +11,20 @@ import pytest
 from tests.programs.corpus import Folder, folders
 
 import caladan
-from caladan import inputs, thresholds
-from caladan.engines.embedded import blueprint as blueprints
-from caladan.engines.embedded.access import keys
-from caladan.engines.embedded.blueprint import blueprint, said
 from caladan.engines.embedded.engine import given_facts
-from caladan.engines.embedded.forecast import CliqueForecast, Forecast, forecast
-from caladan.events import Events
+from caladan.fixpoint import blueprint as blueprints
+from caladan.fixpoint.blueprint import blueprint, said
+from caladan.fixpoint.forecast import CliqueForecast, Forecast, forecast
+from caladan.join.access import keys
 from caladan.language import parse
-from caladan.objects import Objects
-from caladan.options import Options
 from caladan.pipeline import Compiled, compile_program
-from caladan.program import Program
-from caladan.session import Session
-from caladan.stats import CliqueStats, Stats
+from caladan.program import Program, thresholds
+from caladan.program.events import Events
+from caladan.program.objects import Objects
+from caladan.program.options import Options
+from caladan.session import inputs
+from caladan.session.session import Session
+from caladan.session.stats import CliqueStats, Stats
 
 
 def given(compiled: Compiled, db: Session) -> Mapping[str, pa.Table]:

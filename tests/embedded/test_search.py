@@ -3,8 +3,8 @@
 import pytest
 
 import caladan
-from caladan.engines.embedded.searching import Search
-from caladan.search.grades import GRADES
+from caladan.join.cyclic import CyclicSearch
+from caladan.join.search.grades import GRADES
 
 ARCS = [(x, (x * x + k) % 23) for x in range(23) for k in (1, 4, 9)] + [(7, 7)]
 CYCLES = """
@@ -21,13 +21,13 @@ query ways(X, N).
 @pytest.mark.parametrize("grade", GRADES)
 def test_every_grade_gives_the_same(grade: str, monkeypatch: pytest.MonkeyPatch) -> None:
     searches: list[str] = []
-    run = Search.run
+    run = CyclicSearch.run
 
-    def noted(self: Search, *arguments: object) -> object:
+    def noted(self: CyclicSearch, *arguments: object) -> object:
         searches.append(self.grade)
         return run(self, *arguments)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(Search, "run", noted)
+    monkeypatch.setattr(CyclicSearch, "run", noted)
     db = caladan.connect("embedded")
     db.add("arc", ARCS)
     plain = [sorted(answer.rows()) for answer in db.run(CYCLES).answers]

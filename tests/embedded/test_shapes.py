@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from caladan import thresholds
 from caladan.analysis.core import CoreRule
 from caladan.columns.folded import BitRows, RangeRows
 from caladan.columns.layout import Words
-from caladan.delta.program import DeltaClique, DeltaProgram
-from caladan.engines.embedded.shapes import Interrupted, Limits, evaluate_shape, recognise
-from caladan.engines.embedded.shapes.closure import Way, carried
-from caladan.engines.embedded.shapes.generations import generations
-from caladan.engines.embedded.shapes.pairs import Pairs, distinct
-from caladan.engines.embedded.shapes.recognise import Carried, Generations, Reached
-from caladan.engines.reference.solutions import Facts, solutions
+from caladan.engines.reference.body import Facts, solutions
+from caladan.fixpoint.shapes import recognise
+from caladan.fixpoint.shapes.choice import Interrupted, ShapeLimits, evaluate_shape
+from caladan.fixpoint.shapes.closure import Way, carried
+from caladan.fixpoint.shapes.generations import generations
+from caladan.fixpoint.shapes.pairs import Pairs, distinct
+from caladan.fixpoint.shapes.recognise import Carried, Generations, Reached
 from caladan.language import parse
 from caladan.pipeline import compile_program
-from caladan.program import Variable
+from caladan.program import Variable, thresholds
+from caladan.rules.program import DeltaClique, DeltaProgram
 
 Edges = set[tuple[int, int]]
 DATABASE = "database({e(A: integer, B: integer), f(A: integer, B: integer), ok(A: integer)}).\n"
@@ -130,8 +130,8 @@ class Given:
                     grown = True
 
 
-def limits(budget: int = 1 << 28, threads: int = 2, stop: int = 0) -> Limits:
-    return Limits(budget, threads, np.array([stop], np.int64))
+def limits(budget: int = 1 << 28, threads: int = 2, stop: int = 0) -> ShapeLimits:
+    return ShapeLimits(budget, threads, np.array([stop], np.int64))
 
 
 @pytest.fixture(scope="module", autouse=True)

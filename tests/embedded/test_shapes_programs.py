@@ -10,7 +10,7 @@ from tests.programs.compare import difference
 from tests.programs.corpus import Folder, folders
 
 import caladan
-from caladan import thresholds
+from caladan.program import thresholds
 
 
 @pytest.fixture

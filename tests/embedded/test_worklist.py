@@ -12,10 +12,10 @@ from hypothesis import example, given, settings, strategies as st
 from tests.strategies.random_thresholds import NEVER
 
 import caladan
-from caladan import thresholds
 from caladan.columns.kernels import worklist as machine
-from caladan.engines.embedded.worklist import Worklist
-from caladan.events import Events
+from caladan.fixpoint.small_rounds.worklist import Worklist
+from caladan.program import thresholds
+from caladan.program.events import Events
 
 COUNT_STEPS = """
 database({arc(A: integer, B: integer), start(A: integer)}).

@@ -10,7 +10,7 @@ import pytest
 from tests.errors.cases import CASES, Case
 
 from caladan.cli import main
-from caladan.errors import CODES, Diagnostic
+from caladan.program.diagnostics import CODES, Diagnostic
 
 TOLD = Path(__file__).resolve().with_name("told.txt")
 RULE = "─" * 8

@@ -7,13 +7,14 @@ import pytest
 from tests.explain.golden import Case, read
 from tests.programs.corpus import Folder, folders
 
-from caladan import explain, inputs
-from caladan.errors import CaladanError
+from caladan import explain
 from caladan.explain import tree
 from caladan.language import parse
-from caladan.objects import Objects
 from caladan.pipeline import STAGES, Compiled, compile_program
 from caladan.program import Column, Program, Type
+from caladan.program.diagnostics import CaladanError
+from caladan.program.objects import Objects
+from caladan.session import inputs
 
 CLOSURE = """
 database({arc(A: integer, B: integer)}).

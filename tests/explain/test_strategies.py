@@ -10,16 +10,16 @@ import pytest
 from tests.programs.corpus import Folder, folders
 
 import caladan
-from caladan import inputs
 from caladan.engines.spark import choice
 from caladan.engines.spark.choice import Outlook, outlooks
-from caladan.events import Events
 from caladan.explain import Setting, text
 from caladan.language import parse
-from caladan.objects import Objects
-from caladan.options import STRATEGIES, Options
 from caladan.pipeline import Compiled, compile_program
-from caladan.session import Session
+from caladan.program.events import Events
+from caladan.program.objects import Objects
+from caladan.program.options import STRATEGIES, Options
+from caladan.session import inputs
+from caladan.session.session import Session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,6 +17,7 @@ from caladan.program import (
     Comparison,
     Conditional,
     Constant,
+    Declaration,
     Expectation,
     Expression,
     Goal,
@@ -25,7 +26,6 @@ from caladan.program import (
     Negative,
     Parameter,
     Program,
-    Relation,
     Rule,
     SortKey,
     Type,
@@ -106,10 +106,10 @@ def rules() -> st.SearchStrategy[Rule]:
     )
 
 
-def relations() -> st.SearchStrategy[Relation]:
+def relations() -> st.SearchStrategy[Declaration]:
     """Declared relations."""
     columns = st.lists(st.builds(Column, names(), st.sampled_from(Type)), max_size=4).map(tuple)
-    return st.builds(Relation, names(), columns)
+    return st.builds(Declaration, names(), columns)
 
 
 def goals() -> st.SearchStrategy[Goal]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from caladan.errors import CaladanError
 from caladan.language import parse, parse_goal
+from caladan.program.diagnostics import CaladanError
 
 CASES: list[tuple[str, str, str]] = re.findall(
     r"^=== (.*)\n([\s\S]*?)\n---\n([\s\S]*?)\n(?=\n===|\Z)",

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.language.strategies import programs
 
-from caladan.errors import CaladanError, Span
 from caladan.language import detect, parse, parse_goal, unparse
 from caladan.program import Program
+from caladan.program.diagnostics import CaladanError, Span
 
 PIECES = [
     "p(X)", "q", "X", "1", "1.5", "'a b'", '"', "'", "<-", ":-", "~", "~=", "=", "<", ">", ">=",

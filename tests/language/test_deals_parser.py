@@ -2,7 +2,6 @@
 
 import pytest
 
-from caladan.errors import Span
 from caladan.language import parse, parse_goal
 from caladan.language.deals import unparse
 from caladan.program import (
@@ -16,6 +15,7 @@ from caladan.program import (
     Comparison,
     Conditional,
     Constant,
+    Declaration,
     Expression,
     Goal,
     Head,
@@ -23,12 +23,12 @@ from caladan.program import (
     Negative,
     Parameter,
     Program,
-    Relation,
     Rule,
     SortKey,
     Type,
     Variable,
 )
+from caladan.program.diagnostics import Span
 
 A, B, C, D, X, Y = (Variable(name) for name in "ABCDXY")
 ANY = Variable("_")
@@ -288,12 +288,12 @@ STATEMENTS: list[tuple[str, Program]] = [
     ("\ufeffp(1).\r\nq(2).\r\n", Program(
         rules=(Rule(Head("p", (ONE,))), Rule(Head("q", (TWO,)))))),
     ("database({arc(A: integer, B: integer), person(Name: string), flag()}).", Program(relations=(
-        Relation("arc", (Column("A", Type.INTEGER), Column("B", Type.INTEGER))),
-        Relation("person", (Column("Name", Type.STRING),)),
-        Relation("flag", ())))),
+        Declaration("arc", (Column("A", Type.INTEGER), Column("B", Type.INTEGER))),
+        Declaration("person", (Column("Name", Type.STRING),)),
+        Declaration("flag", ())))),
     ("database({a(x:long)}).database ( { b(Y : DOUBLE) } ) .", Program(relations=(
-        Relation("a", (Column("x", Type.LONG),)),
-        Relation("b", (Column("Y", Type.DOUBLE),))))),
+        Declaration("a", (Column("x", Type.LONG),)),
+        Declaration("b", (Column("Y", Type.DOUBLE),))))),
 ]  # fmt: skip
 
 

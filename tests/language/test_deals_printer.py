@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from tests.language.strategies import programs
 
-from caladan.errors import CaladanError
 from caladan.language import parse, unparse
 from caladan.program import (
     Arithmetic,
@@ -21,6 +20,7 @@ from caladan.program import (
     Rule,
     Variable,
 )
+from caladan.program.diagnostics import CaladanError
 
 A, B = Variable("A"), Variable("B")
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from caladan.errors import CaladanError
 from caladan.language import LANGUAGES, detect, parse, unparse
 from caladan.program import Program
+from caladan.program.diagnostics import CaladanError
 
 
 @pytest.mark.parametrize(

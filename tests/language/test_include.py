@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import caladan as cal
-from caladan.errors import CaladanError
-from caladan.inputs import programs
 from caladan.language import detect, parse, unparse
 from caladan.program import Program
+from caladan.program.diagnostics import CaladanError
+from caladan.session.inputs import programs
 
 
 def written(folder: Path, **files: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from caladan.language import parse
 from caladan.program import Program, Type, Value
-from caladan.values import parse as parse_value
+from caladan.program.values import parse as parse_value
 
 ROOT = Path(__file__).parent
 

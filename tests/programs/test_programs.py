@@ -14,9 +14,8 @@ from tests.programs.corpus import Folder, folders
 from tests.spark.mesh.engine import SPLITTING, PartsEngine
 
 import caladan
-from caladan import thresholds
-from caladan.program import Relation, Type
-from caladan.session import Session
+from caladan.program import Declaration, Type, thresholds
+from caladan.session.session import Session
 
 ENGINES = ("embedded", "reference", "spark")
 
@@ -106,7 +105,7 @@ def test_expected_agrees_with_sql(folder: Folder, stem: str) -> None:
     assert different is None, different
 
 
-def fill(database: duckdb.DuckDBPyConnection, relation: Relation, path: Path) -> None:
+def fill(database: duckdb.DuckDBPyConnection, relation: Declaration, path: Path) -> None:
     """A table with the facts of a file, read without any of our own code."""
     columns = ", ".join(f'"{column.name}" {SQL_TYPES[column.type]}' for column in relation.columns)
     database.execute(f'CREATE TABLE "{relation.name}" ({columns})')

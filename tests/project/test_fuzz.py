@@ -12,9 +12,9 @@ from tests.programs.answers import answered
 from tests.programs.corpus import Folder
 
 import caladan
-from caladan import thresholds
-from caladan.engines.embedded.fixpoint import Evaluation
-from caladan.thresholds import Thresholds
+from caladan.fixpoint.fixpoint import Fixpoint
+from caladan.program import thresholds
+from caladan.program.thresholds import Thresholds
 
 TEXT = "database({e(A: integer, B: integer)}).\np(X, Z) <- e(X, Y), e(Y, Z), e(Z, X).\n"
 
@@ -24,7 +24,7 @@ def test_what_fails_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     state = fuzz.Fuzzing(tmp_path, time.monotonic() + 250, shrink=False)
     small = fuzz.cases().filter(lambda case: not case.large and case.tasks is None)
     with monkeypatch.context() as patch:
-        patch.setattr(Evaluation, "_may_derive", lambda self, rule, body: rule.seed is None)
+        patch.setattr(Fixpoint, "_may_derive", lambda self, rule, body: rule.seed is None)
         while not state.failures and state.cases < 2000:
             state.some(small, "embedded", Random(state.cases), 100)
         (folder,) = tmp_path.iterdir()

@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from caladan.engines.spark import java
-from caladan.errors import CaladanError
+from caladan.engines.spark.session import java
+from caladan.program.diagnostics import CaladanError
 
 SETTINGS = """\
 #!/bin/sh

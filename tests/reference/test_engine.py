@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 import caladan
-from caladan.engines.interface import Stopped
+from caladan.engines.interface import EngineStopped
 from caladan.engines.reference import ReferenceEngine
 from caladan.engines.reference.table import ReferenceTable
-from caladan.errors import CaladanError
-from caladan.events import Events
 from caladan.language import parse
-from caladan.options import Options
 from caladan.pipeline import compile_program
 from caladan.program import Column, Type
+from caladan.program.diagnostics import CaladanError
+from caladan.program.events import Events
+from caladan.program.options import Options
 
 COUNTING = "n(0). n(Y) <- n(X), Y = X + 1. query n(X)."
 
@@ -74,7 +74,7 @@ class Recording(Events):
     ],
 )
 def test_a_limit_leaves_what_was_derived(options: Options, message: str) -> None:
-    with pytest.raises(Stopped) as stopped:
+    with pytest.raises(EngineStopped) as stopped:
         run(COUNTING, options)
     (diagnostic,) = stopped.value.diagnostics
     assert diagnostic.code == "C042"
@@ -87,12 +87,12 @@ def test_enough_rounds_are_no_limit() -> None:
     text = "n(0). n(Y) <- n(X), X < 3, Y = X + 1. query n(X)."
     rounds = 5  # four that find a fact each, and one that finds nothing new
     assert len(run(text, Options(max_rounds=rounds))["n"]) == 4
-    with pytest.raises(Stopped):
+    with pytest.raises(EngineStopped):
         run(text, Options(max_rounds=rounds - 1))
 
 
 def test_an_interruption_leaves_what_was_derived() -> None:
-    with pytest.raises(Stopped) as stopped:
+    with pytest.raises(EngineStopped) as stopped:
         run(COUNTING, events=Interrupting())
     (diagnostic,) = stopped.value.diagnostics
     assert diagnostic.code == "C043"
@@ -146,7 +146,7 @@ def test_sums_that_keep_growing_meet_the_limit() -> None:
         paths(Y, msum<N>) <- Y = 1, N = 1.
         paths(Y, msum<(X, N)>) <- paths(X, N), Y = 1.
         query paths(Y, N)."""
-    with pytest.raises(Stopped):
+    with pytest.raises(EngineStopped):
         run(text, Options(max_rounds=50))
 
 

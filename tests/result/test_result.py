@@ -15,11 +15,11 @@ from hypothesis import given, strategies as st
 import caladan as cal
 from caladan.data.infer import infer
 from caladan.data.load import load
-from caladan.data.order import first_in_order, in_order
 from caladan.data.schema import ARROW
 from caladan.data.source import source
 from caladan.data.table import wrap
-from caladan.result import Relation, Result
+from caladan.session.display import first_in_order, in_order
+from caladan.session.result import Relation, Result
 
 NOON = dt.datetime(2024, 1, 31, 12)
 PEOPLE = pa.table(

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import caladan as cal
-from caladan.events import Events, Several
-from caladan.progress import Progress, progress
-from caladan.stats import Stats
+from caladan.program.events import Events, Several
+from caladan.session.progress import Progress, progress
+from caladan.session.stats import Stats
 
 
 def heard() -> Stats:

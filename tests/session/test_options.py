@@ -11,8 +11,8 @@ import pytest
 
 import caladan as cal
 from caladan.cli import main
-from caladan.options import GRADES, Options, RunOptions, checked
-from caladan.search.grades import GRADES as BY_NAME
+from caladan.join.search.grades import GRADES as BY_NAME
+from caladan.program.options import GRADES, Options, RunOptions, checked
 
 PROGRAM = "p(1). query p(X)."
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import caladan as cal
-from caladan.session import Session
+from caladan.session.session import Session
 
 CLOSURE = """
     database({arc(A: integer, B: integer)}).

@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 
 import caladan as cal
-from caladan import clock
 from caladan.cli import main
+from caladan.program import clock
 
 CLOSURE = "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B)."
 
 PHASES = [
-    ("caladan.inputs.program", "reading the program"),
-    ("caladan.session.compile_program", "compiling the program"),
+    ("caladan.session.inputs.program", "reading the program"),
+    ("caladan.session.session.compile_program", "compiling the program"),
     ("caladan.engines.embedded.engine.load", "reading `arc`"),
 ]
 
@@ -75,7 +75,7 @@ def test_the_time_is_that_of_all_phases_together(monkeypatch: pytest.MonkeyPatch
     db = cal.connect("embedded")
     db.add("arc", [(1, 2)])
     db.run(CLOSURE)
-    patched(monkeypatch, "caladan.session.compile_program", 3)
+    patched(monkeypatch, "caladan.session.session.compile_program", 3)
     endless = "n(1). n(Y) <- n(X), Y = X + 1. query n(X)."
     started = time.monotonic()
     with pytest.warns(cal.CaladanWarning), pytest.raises(cal.Stopped, match="4 seconds were not"):
@@ -114,7 +114,7 @@ def test_ctrl_c_before_evaluation(
 
 
 def test_ctrl_c_while_an_engine_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("caladan.session._engine", lambda *_: _thread.interrupt_main())
+    monkeypatch.setattr("caladan.session.session._engine", lambda *_: _thread.interrupt_main())
     with pytest.raises(cal.Stopped, match=r"error\[C043\]: interrupted while starting the engine"):
         cal.connect("embedded")
 

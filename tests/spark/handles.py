@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from caladan.engines.spark.control import Control, Line
-from caladan.engines.spark.mesh.greeting import Doorway
+from caladan.engines.spark.mesh.handshake import Doorway
+from caladan.engines.spark.tasks.control import Control, Line
 
 HERE = "127.0.0.1"
 KEY = b"k" * 32

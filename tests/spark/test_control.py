@@ -14,8 +14,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from caladan.engines.spark import strangers
-from caladan.engines.spark.control import Address, Control, Line, Message, Peer
+from caladan.engines.spark.tasks import strangers
+from caladan.engines.spark.tasks.control import Address, Control, Line, Message, Peer
 from caladan.engines.spark.tasks.relay import Relay
 
 HERE = "127.0.0.1"

@@ -14,12 +14,12 @@ from hypothesis import given, strategies as st
 from pyspark.sql import SparkSession
 
 import caladan
-from caladan.engines.spark import cliques
+from caladan.engines.spark import run
 from caladan.engines.spark.cube import spread
-from caladan.engines.spark.cube.shares import product, shares
 from caladan.engines.spark.tasks import job
+from caladan.engines.spark.tasks.shares import product, shares
 from caladan.engines.spark.tasks.work import Keeping
-from caladan.result import Stopped
+from caladan.session.result import Stopped
 
 ARC = "database({arc(A: integer, B: integer)}).\n"
 EDGES = sorted({(i * i % 23, (i * 7 + 3) % 19) for i in range(160)})
@@ -99,7 +99,7 @@ def test_tasks_find_what_there_is(
 
     if kept == "staged":
         monkeypatch.setattr(job, "Keeping", partial(Keeping, few_bytes=0, rate=1e12))
-    monkeypatch.setattr(cliques, "parts_of", so_many)
+    monkeypatch.setattr(run, "parts_of", so_many)
     answers: list[list[Any]] = []
     for engine, strategy in ((spark, "cubed"), ("embedded", None)):
         with caladan.connect(engine) as db, warnings.catch_warnings():

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 import caladan as cal
 from caladan.engines.spark.engine import SparkEngine
-from caladan.errors import CaladanError
+from caladan.program.diagnostics import CaladanError
 
 SECRET = "open-sesame"
 

@@ -4,8 +4,8 @@ import pytest
 from pyspark.sql import SparkSession, functions as sf
 
 import caladan
-from caladan.engines.spark.failures import first_line
-from caladan.errors import CaladanError
+from caladan.engines.spark.session.failures import first_line
+from caladan.program.diagnostics import CaladanError
 
 NUMBERS = "database({n(A: long, B: long)}).\n"
 

@@ -1,6 +1,6 @@
 """How relations are spread over partitions."""
 
-from caladan.engines.spark.layout import FULL, SMALL, WAVES, partitioning, partitions
+from caladan.engines.spark.choice import FULL, SMALL, WAVES, partitioning, partitions
 from caladan.language import parse
 from caladan.pipeline import compile_program
 

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import caladan
-from caladan.engines.spark import sources
-from caladan.result import Stopped
+from caladan.engines.spark.sources import sources
+from caladan.session.result import Stopped
 
 COUNTING = """database({zero(A: integer)}).
 n(A) <- zero(A). n(B) <- n(A), B = A + 1, B < 1000000. query n(A)."""

@@ -11,17 +11,16 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from caladan.data.schema import arrow_schema
-from caladan.delta.program import DeltaProgram
 from caladan.engines.embedded.engine import EmbeddedEngine
 from caladan.engines.embedded.tables import LoadedTable
 from caladan.engines.spark.choice import choices, why_not_pivoted
-from caladan.engines.spark.sub import program_of
-from caladan.engines.spark.tasks.hashing import falls_to
-from caladan.engines.spark.tasks.parts import in_part
-from caladan.events import Events
+from caladan.engines.spark.tasks.shard import falls_to, in_part
 from caladan.language import parse
-from caladan.options import Options
 from caladan.pipeline import compile_program
+from caladan.program.events import Events
+from caladan.program.options import Options
+from caladan.rules.program import DeltaProgram
+from caladan.rules.subprogram import program_of
 
 ARC = "database({arc(A: integer, B: integer)}).\n"
 

@@ -9,7 +9,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from pyspark.sql import SparkSession, functions as sf
 
 import caladan
-from caladan.engines.spark import frame, layout, log, plain, runs, session, table
+from caladan.engines.spark import choice
+from caladan.engines.spark.frame import facts as facts_module, fixpoint, log
+from caladan.engines.spark.session import session, workspace as workspace_module
+from caladan.engines.spark.sources import table
 
 CHAIN = 40  # bench/spark_rounds.py goes further, and looks at the time as well
 
@@ -47,11 +50,11 @@ def storage(spark: SparkSession) -> Iterator[Any]:
 def tiny_partitions() -> Iterator[None]:
     """Facts are few here; make even few of them count as many."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (layout, log, frame, runs, table):
+        for module in (choice, log, fixpoint, workspace_module, table):
             patch.setattr(module, "SMALL", 4)
-        patch.setattr(layout, "FULL", 8)
-        patch.setattr(layout, "WAVES", 2)
-        patch.setattr(plain, "_HASHED", 12)
+        patch.setattr(choice, "FULL", 8)
+        patch.setattr(choice, "WAVES", 2)
+        patch.setattr(facts_module, "_HASHED", 12)
         yield
 
 
@@ -100,22 +103,22 @@ def test_runs_that_are_merged_hold_the_same_facts(
 
 
 def test_new_facts_that_are_spread_anew_are_so_before_they_are_joined(spark: SparkSession) -> None:
-    workspace = runs.Workspace(session.child(spark))
+    workspace = workspace_module.Workspace(session.child(spark))
     workspace.spread(2)
     facts = log.Log(workspace, ["c0"], ["c0"], lambda frame: frame, carried=True)
-    frame = workspace.session.range(layout.SMALL + 1).toDF("c0")
+    frame = workspace.session.range(choice.SMALL + 1).toDF("c0")
     fresh = sf.lit(True).alias(log.FRESH)
     facts.renew(workspace.materialise(facts.placed(frame).select("c0", fresh)))
     workspace.spread(4)
     facts.spread()
-    delta = facts.delta(layout.SMALL + 1).frame
+    delta = facts.delta(choice.SMALL + 1).frame
     assert delta.rdd.getNumPartitions() == 4
-    assert delta.count() == layout.SMALL + 1
+    assert delta.count() == choice.SMALL + 1
     workspace.close()
 
 
 def test_rows_of_a_run_are_not_serialised(spark: SparkSession) -> None:
-    workspace = runs.Workspace(session.child(spark))
+    workspace = workspace_module.Workspace(session.child(spark))
     run = workspace.materialise(workspace.session.range(10))
     assert run.handle.getStorageLevel().deserialized()
     workspace.close()

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, functions as sf
 
 import caladan
-from caladan.engines.spark.session import child, moved
-from caladan.errors import CaladanError
+from caladan.engines.spark.session.session import child, moved
+from caladan.program.diagnostics import CaladanError
 
 SQUARES = "database({n(A: integer)}). sq(A, B) <- n(A), B = A * A. query sq(A, B)."
 

@@ -17,10 +17,10 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 import caladan
 from caladan.data import output
 from caladan.data.source import source
-from caladan.engines.spark import files, sources
-from caladan.engines.spark.runs import Workspace
-from caladan.errors import CaladanError
+from caladan.engines.spark.session.workspace import Workspace
+from caladan.engines.spark.sources import files, sources
 from caladan.program import Column, Type
+from caladan.program.diagnostics import CaladanError
 
 PEOPLE = """database({p(Id: short, Name: string, Score: double, Ok: boolean, Born: datetime)}).
 out(I, N, S, O, B) <- p(I, N, S, O, B). query out(I, N, S, O, B)."""

@@ -8,7 +8,7 @@ from tests.programs.answers import answered
 from tests.programs.corpus import Folder, folders
 
 import caladan
-from caladan.engines.spark import cliques
+from caladan.engines.spark import run as run_module
 from caladan.engines.spark.choice import why_not_pivoted
 from caladan.pipeline import compile_program
 
@@ -43,7 +43,7 @@ def test_pivoted(
     def so_many(_: Any) -> int:
         return parts
 
-    monkeypatch.setattr(cliques, "parts_of", so_many)
+    monkeypatch.setattr(run_module, "parts_of", so_many)
     out = run(spark, folder, "pivoted")
     assert "pivoted" in {clique.strategy for clique in out.stats.cliques if clique.recursive}
 

@@ -14,11 +14,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import caladan
-from caladan.engines.spark import table
+from caladan.engines.spark.sources import table
 from caladan.engines.spark.tasks import job
 from caladan.engines.spark.tasks.work import Keeping
-from caladan.events import Events
-from caladan.result import Stopped
+from caladan.program.events import Events
+from caladan.session.result import Stopped
 
 ARC = "database({arc(A: integer, B: integer)}).\n"
 CLOSURE = ARC + "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B)."

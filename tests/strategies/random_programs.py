@@ -33,10 +33,10 @@ from caladan.program import (
     Comparison,
     Conditional,
     Constant,
+    Declaration,
     Expression,
     Head,
     Program,
-    Relation,
     Rule,
     SortKey,
     Type,
@@ -78,7 +78,7 @@ def random_programs(
     for number in range(draw(st.integers(1, layers))):
         getattr(maker, draw(st.sampled_from(kinds)))(f"r{number}")
     relations = tuple(
-        Relation(name, tuple(Column(f"C{i}", TYPES[k]) for i, k in enumerate(columns)))
+        Declaration(name, tuple(Column(f"C{i}", TYPES[k]) for i, k in enumerate(columns)))
         for name, columns in STORED.items()
     )
     goals = tuple(maker.goal(signature) for signature in maker.derived)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from caladan.thresholds import Thresholds
+from caladan.program.thresholds import Thresholds
 
 NEVER: Final = 1 << 40
 """More than anything a test counts: the path beyond a threshold so high is not taken."""

@@ -13,13 +13,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from caladan.search import Relation, Run, Statistics, solve
-from caladan.search.constraint import Constraint
-from caladan.search.constraints import Stored
-from caladan.search.frontier import Frontier, Var
-from caladan.search.grades import GRADES
-from caladan.search.ramp import Ramp
-from caladan.search.solve import Search
+from caladan.join.search import SearchRelation, Statistics, TrieRun, solve
+from caladan.join.search.constraint import Constraint
+from caladan.join.search.constraints import Stored
+from caladan.join.search.frontier import Frontier, Ramp, Var
+from caladan.join.search.grades import GRADES
+from caladan.join.search.solve import Search
 
 HERE: Final = Path(__file__).parent
 INK, PALE, GOOD, BAD = "#24303c", "#8a97a5", "#2f7d6b", "#c4623a"
@@ -38,14 +37,14 @@ def main() -> None:
 # ── What is searched ─────────────────────────────────────────────────────────────────────────────
 
 
-def star(n: int) -> Relation:
+def star(n: int) -> SearchRelation:
     """A hub, n spokes there and back, and a rim: 3n edges, about 3n triangles, n² paths."""
     i = np.arange(1, n + 1)
     hub = np.zeros(n, np.int64)
-    return Relation.of([np.concatenate([hub, i, i]), np.concatenate([i, hub, i + 1])])
+    return SearchRelation.of([np.concatenate([hub, i, i]), np.concatenate([i, hub, i + 1])])
 
 
-def triangle(edges: Relation) -> list[Constraint]:
+def triangle(edges: SearchRelation) -> list[Constraint]:
     """e(x, y), e(y, z), e(z, x)."""
     return [Stored(edges, pair) for pair in (("x", "y"), ("y", "z"), ("z", "x"))]
 
@@ -83,8 +82,8 @@ class Traced(Search):
 
 def tree() -> str:
     """The bindings of the seed's example, as the search met them."""
-    lives = Relation.of(list(zip(*LIVES, strict=True)))
-    parent = Relation.of(list(zip(*PARENT, strict=True)))
+    lives = SearchRelation.of(list(zip(*LIVES, strict=True)))
+    parent = SearchRelation.of(list(zip(*PARENT, strict=True)))
     body: list[Constraint] = [
         Stored(lives, ("person", "city")),
         Stored(parent, ("person", "parent")),
@@ -143,7 +142,7 @@ def grades() -> str:
     random = np.random.default_rng(7)
     skewed = (random.pareto(0.8, (2, 20_000)) * 20).astype(np.int64) % 3_000
     few = random.integers(0, 3_000, (2, 1_500))
-    r, s = Relation.of(list(skewed)), Relation.of(list(few))
+    r, s = SearchRelation.of(list(skewed)), SearchRelation.of(list(few))
     body: list[Constraint] = [
         Stored(r, ("a", "b")), Stored(s, ("b", "c")), Stored(r, ("c", "d")), Stored(s, ("b", "d")),
     ]  # fmt: skip
@@ -175,8 +174,8 @@ def accumulation() -> str:
     """Words touched by three ways to join 200 bindings with a relation of four runs."""
     random = np.random.default_rng(3)
     sizes = (64_000, 16_000, 4_000, 1_000)
-    runs = [Run([random.integers(0, 8_000, n), random.integers(0, 500, n)]) for n in sizes]
-    relation = Relation(2, runs)
+    runs = [TrieRun([random.integers(0, 8_000, n), random.integers(0, 500, n)]) for n in sizes]
+    relation = SearchRelation(2, runs)
     keys = np.repeat(random.integers(0, 8_000, 20), 10)  # ten bindings a key
     tries = relation.tries((0, 1))
     restricted = [int(t.below(t.locate([np.unique(keys)]), 0).counts.sum()) for t in tries]
@@ -262,7 +261,7 @@ class Picture:
         return "\n".join((self._head, *self._shapes, "</svg>")) + "\n"
 
 
-def _paths(edges: Relation) -> int:
+def _paths(edges: SearchRelation) -> int:
     """How many pairs (x, y), (y, z) there are."""
     sources, targets = (run.columns for run in edges.runs).__next__()
     out = np.bincount(sources, minlength=int(targets.max()) + 1)

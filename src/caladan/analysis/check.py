@@ -13,13 +13,11 @@ from caladan.analysis.core import Checked, CoreGoal, CoreRule, RelationInfo, Ter
 from caladan.analysis.monotone import monotone
 from caladan.analysis.normalize import normalize
 from caladan.analysis.parameters import parameters
-from caladan.analysis.resolve import Known, resolve, unsound
+from caladan.analysis.resolve import KnownRelation, resolve, unsound
 from caladan.analysis.safety import safety
 from caladan.analysis.strata import strata
 from caladan.analysis.types import Typed, types
 from caladan.analysis.witnesses import witnesses
-from caladan.errors import Diagnostics, Related
-from caladan.objects import Objects
 from caladan.program import (
     Aggregate,
     AggregateFunction,
@@ -31,6 +29,8 @@ from caladan.program import (
     Value,
     Variable,
 )
+from caladan.program.diagnostics import Diagnostics, Related
+from caladan.program.objects import Objects
 
 
 def check(
@@ -82,7 +82,7 @@ def check(
 
 
 def _relations(
-    known: Mapping[str, Known],
+    known: Mapping[str, KnownRelation],
     internal: Iterable[str],
     typed: Typed,
     given: Mapping[str, Sequence[str]],

@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from caladan.errors import Diagnostic, Span
 from caladan.program import (
     Aggregate,
     AggregateFunction,
@@ -33,6 +32,7 @@ from caladan.program import (
     Value,
     Variable,
 )
+from caladan.program.diagnostics import Diagnostic, Span
 
 Term: TypeAlias = Variable | Constant
 

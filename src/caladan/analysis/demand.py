@@ -20,21 +20,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from caladan.analysis.binding import body_order
-from caladan.analysis.core import (
-    Checked,
-    CoreAtom,
-    CoreGoal,
-    CoreRule,
-    RelationInfo,
-    Term,
-)
+from caladan.analysis.core import Checked, CoreAtom, CoreGoal, CoreRule, RelationInfo, Term
 from caladan.analysis.monotone import computes, may_not_end
-from caladan.analysis.patterns import Patterns, explore, settle
+from caladan.analysis.patterns import Patterns, body_order, explore, settle
 from caladan.analysis.schedule import schedule
 from caladan.analysis.strata import strata
-from caladan.errors import Diagnostics
 from caladan.program import Comparison, Constant, Type, Value, Variable
+from caladan.program.diagnostics import Diagnostics
 
 _PREFIX = "demand_"
 

@@ -13,8 +13,6 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
-from caladan.errors import Span
-from caladan.notation import DECIMAL_PATTERN
 from caladan.program import (
     Aggregate,
     Arithmetic,
@@ -29,6 +27,8 @@ from caladan.program import (
     Value,
     Variable,
 )
+from caladan.program.diagnostics import Span
+from caladan.program.notation import DECIMAL_PATTERN
 
 _NUMBER: Final = re.compile(DECIMAL_PATTERN)
 

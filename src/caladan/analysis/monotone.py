@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from caladan.analysis.core import Clique, CoreRule, RelationInfo
-from caladan.errors import Diagnostics
 from caladan.program import (
     Aggregate,
     Arithmetic,
@@ -27,6 +26,7 @@ from caladan.program import (
     Variable,
     variables,
 )
+from caladan.program.diagnostics import Diagnostics
 
 _FALLING = ("mmin",)
 

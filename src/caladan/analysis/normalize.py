@@ -21,8 +21,6 @@ from itertools import count
 from typing import Final
 
 from caladan.analysis.core import CoreAtom, CoreRule, Term
-from caladan.analysis.rewrite import replace_in
-from caladan.errors import Diagnostics
 from caladan.program import (
     OPPOSITE,
     Aggregate,
@@ -42,6 +40,8 @@ from caladan.program import (
     Variable,
     variables,
 )
+from caladan.program.diagnostics import Diagnostics
+from caladan.program.transform import replace_in
 
 _WITNESSED = ("msum", "mcount")
 

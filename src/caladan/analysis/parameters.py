@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from caladan.analysis.rewrite import replace_in, replace_in_comparison
-from caladan.errors import Diagnostics, did_you_mean
 from caladan.program import (
     Atom,
     Choice,
@@ -23,6 +21,8 @@ from caladan.program import (
     Rule,
     Value,
 )
+from caladan.program.diagnostics import Diagnostics, did_you_mean
+from caladan.program.transform import replace_in, replace_in_comparison
 
 
 def parameters(program: Program, values: Mapping[str, Value], found: Diagnostics) -> Program:

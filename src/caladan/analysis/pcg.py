@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from caladan.analysis.binding import free
 from caladan.analysis.core import Clique, CoreRule, RelationInfo, Term
-from caladan.analysis.patterns import Patterns
+from caladan.analysis.patterns import Patterns, free
 from caladan.program import Variable
 
 _DEEPEST: Final = 50  # rules above each other in one tree

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from caladan.errors import Diagnostics, Related, Span, did_you_mean
-from caladan.program import Atom, Choice, Column, Literal, Program, Relation
+from caladan.program import Atom, Choice, Column, Declaration, Literal, Program
+from caladan.program.diagnostics import Diagnostics, Related, Span, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownRelation:
     """A relation by its name, how many columns it has and where that was said."""
 
     arity: int
@@ -29,20 +29,23 @@ def resolve(
     catalog: Mapping[str, tuple[Column, ...]],
     found: Diagnostics,
     suggested: Iterable[str] = (),
-) -> dict[str, Known]:
+) -> dict[str, KnownRelation]:
     """What every name of the program stands for; `suggested` are names it might have meant."""
     known = {r.name: r for r in _declared(program.relations, found)}
     for name, columns in catalog.items():
         if name not in known:
-            known[name] = Relation(name, columns)
+            known[name] = Declaration(name, columns)
     suggested = tuple(suggested)
     table = {
-        name: Known(len(r.columns), r.span, r.columns, takes_data=True) for name, r in known.items()
+        name: KnownRelation(len(r.columns), r.span, r.columns, takes_data=True)
+        for name, r in known.items()
     }
     for rule in program.rules:
         head = rule.head
         if head.relation not in table:
-            table[head.relation] = Known(len(head.arguments), head.span, None, takes_data=False)
+            table[head.relation] = KnownRelation(
+                len(head.arguments), head.span, None, takes_data=False
+            )
         _check(head.relation, len(head.arguments), head.span, table, found)
     for rule in program.rules:
         for atom in _atoms(rule.body):
@@ -72,7 +75,7 @@ def resolve(
     return table
 
 
-def unsound(program: Program, known: Mapping[str, Known]) -> frozenset[int]:
+def unsound(program: Program, known: Mapping[str, KnownRelation]) -> frozenset[int]:
     """The places of the rules that mention what is not known, or with other arguments."""
     return frozenset(
         i
@@ -87,8 +90,8 @@ def unsound(program: Program, known: Mapping[str, Known]) -> frozenset[int]:
     )
 
 
-def _declared(relations: Iterable[Relation], found: Diagnostics) -> Iterator[Relation]:
-    seen: dict[str, Relation] = {}
+def _declared(relations: Iterable[Declaration], found: Diagnostics) -> Iterator[Declaration]:
+    seen: dict[str, Declaration] = {}
     for relation in relations:
         first = seen.get(relation.name)
         if first is not None:
@@ -117,7 +120,7 @@ def _repeated(names: list[str]) -> str | None:
 
 
 def _check(
-    name: str, arity: int, span: Span | None, table: Mapping[str, Known], found: Diagnostics
+    name: str, arity: int, span: Span | None, table: Mapping[str, KnownRelation], found: Diagnostics
 ) -> None:
     known = table[name]
     if known.arity == arity:

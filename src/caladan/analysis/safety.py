@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from caladan.analysis.core import CoreRule
 from caladan.analysis.schedule import schedule
-from caladan.errors import Diagnostics, Span
 from caladan.program import Variable, variables
+from caladan.program.diagnostics import Diagnostics, Span
 
 
 def safety(rules: Iterable[CoreRule], found: Diagnostics) -> None:

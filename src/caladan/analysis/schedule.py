@@ -15,15 +15,7 @@ from typing import TypeAlias
 
 from caladan.analysis.core import CoreAtom, CoreRule
 from caladan.analysis.expressions import joinable, partial_type
-from caladan.program import (
-    Arithmetic,
-    Comparison,
-    Expression,
-    Negative,
-    Type,
-    Variable,
-    variables,
-)
+from caladan.program import Arithmetic, Comparison, Expression, Negative, Type, Variable, variables
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from caladan.analysis.core import Clique, CoreRule
 from caladan.analysis.dependency import Edge, components, edges
-from caladan.errors import Diagnostics, Related
+from caladan.program.diagnostics import Diagnostics, Related
 
 _THROUGH = {
     "negated": "negation",

@@ -14,7 +14,6 @@ from caladan.analysis.expressions import (
     stands_for,
     widened,
 )
-from caladan.errors import Diagnostics, Related, Span
 from caladan.program import (
     Aggregate,
     Arithmetic,
@@ -27,6 +26,7 @@ from caladan.program import (
     Type,
     Variable,
 )
+from caladan.program.diagnostics import Diagnostics, Related, Span
 
 
 def article(type: Type) -> str:

@@ -25,12 +25,8 @@ from caladan.analysis.expressions import (
     stands_for,
     widened,
 )
-from caladan.analysis.resolve import Known
-from caladan.analysis.rewrite import replace_in
+from caladan.analysis.resolve import KnownRelation
 from caladan.analysis.type_check import Origin, article, check_rule
-from caladan.clock import look
-from caladan.errors import Diagnostics, Related, Span
-from caladan.objects import Objects
 from caladan.program import (
     Aggregate,
     Call,
@@ -45,6 +41,10 @@ from caladan.program import (
     Variable,
     variables,
 )
+from caladan.program.clock import look
+from caladan.program.diagnostics import Diagnostics, Related, Span
+from caladan.program.objects import Objects
+from caladan.program.transform import replace_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Typed:
 
 def types(
     rules: Iterable[CoreRule],
-    known: Mapping[str, Known],
+    known: Mapping[str, KnownRelation],
     found: Diagnostics,
     objects: Objects,
     goals: Iterable[Goal] = (),
@@ -101,7 +101,7 @@ def _is_fact(rule: CoreRule) -> bool:
 class _Inference:
     """Spreads types until nothing changes. A type only ever widens, so this ends."""
 
-    def __init__(self, known: Mapping[str, Known]) -> None:
+    def __init__(self, known: Mapping[str, KnownRelation]) -> None:
         self.columns: dict[str, list[Origin | None]] = {
             name: [None] * relation.arity for name, relation in known.items()
         }

@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final
 
-from caladan.errors import Diagnostics
 from caladan.program import (
     Aggregate,
     AggregateFunction,
@@ -36,6 +35,7 @@ from caladan.program import (
     Variable,
     variables,
 )
+from caladan.program.diagnostics import Diagnostics
 
 _BEST: Final[dict[AggregateFunction, AggregateFunction]] = {
     "min": "min", "max": "min", "mmin": "mmin", "mmax": "mmin",

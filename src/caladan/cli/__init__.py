@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 if TYPE_CHECKING:
-    from caladan.errors import Diagnostic
+    from caladan.program.diagnostics import Diagnostic
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         if "--debug" in (sys.argv if argv is None else argv):
             raise
-        from caladan.errors import EXIT_INTERRUPTED, Diagnostic
+        from caladan.program.diagnostics import EXIT_INTERRUPTED, Diagnostic
 
         print(Diagnostic("C043", "interrupted"), file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str] | None) -> int:
     """The same, but for Ctrl-C. Whatever takes time, if only to import it, happens in here."""
     from caladan.cli.arguments import parse_arguments
-    from caladan.errors import EXIT_USER, CaladanError
+    from caladan.program.diagnostics import EXIT_USER, CaladanError
 
     arguments = parse_arguments(argv)
     try:
@@ -93,7 +93,7 @@ class _Output:
         except BrokenPipeError:
             raise
         except OSError as problem:
-            from caladan.errors import error
+            from caladan.program.diagnostics import error
 
             _no_more_output()
             reason = problem.strerror or str(problem)
@@ -125,7 +125,7 @@ def _exit_quickly() -> None:
 @contextmanager
 def _warnings_on_stderr() -> Generator[None]:
     """Warnings of programs are drawn like errors; those of libraries are not for users."""
-    from caladan.result import CaladanWarning
+    from caladan.session.result import CaladanWarning
 
     def show(message: Warning | str, category: type[Warning], *_: object) -> None:
         if issubclass(category, CaladanWarning):
@@ -139,7 +139,7 @@ def _warnings_on_stderr() -> Generator[None]:
 
 
 def _internal(problem: Exception) -> Diagnostic:
-    from caladan.errors import Diagnostic
+    from caladan.program.diagnostics import Diagnostic
 
     what = str(problem).strip().partition("\n")[0]
     return Diagnostic(

@@ -246,7 +246,7 @@ def _warmup(_: argparse.Namespace) -> int:
 
 def _later(name: str) -> Callable[[argparse.Namespace], NoReturn]:
     def say_so(_: argparse.Namespace) -> NoReturn:
-        from caladan.errors import error
+        from caladan.program.diagnostics import error
 
         raise error("C051", f"`caladan {name}` arrives with a later version")
 

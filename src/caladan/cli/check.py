@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from caladan import inputs
 from caladan.cli.facts import add_data, parameters
 from caladan.program import Program
-from caladan.session import connect
+from caladan.session import inputs
+from caladan.session.session import connect
 
 
 def check(arguments: argparse.Namespace) -> int:

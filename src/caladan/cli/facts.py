@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from caladan.data.source import FORMATS, suffix
-from caladan.errors import Place, did_you_mean, error
-from caladan.link import defined, mentioned
 from caladan.program import Program, Value
-from caladan.session import Session
-from caladan.values import guess
+from caladan.program.diagnostics import Place, did_you_mean, error
+from caladan.program.values import guess
+from caladan.session.definitions import defined, mentioned
+from caladan.session.session import Session
 
 if TYPE_CHECKING:
     from caladan.language.rasql import Script

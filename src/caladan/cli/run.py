@@ -9,16 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from caladan import inputs
 from caladan.cli import show
 from caladan.cli.facts import add_data, parameters
 from caladan.data.output import write_text
-from caladan.errors import error
 from caladan.language import parse_goal
 from caladan.program import Program
-from caladan.progress import Progress, progress
-from caladan.result import REJECTED, Result, Stopped
-from caladan.session import connect_later
+from caladan.program.diagnostics import error
+from caladan.session import inputs
+from caladan.session.progress import Progress, progress
+from caladan.session.result import REJECTED, Result, Stopped
+from caladan.session.session import connect_later
 
 if TYPE_CHECKING:
     from caladan.language.rasql import Script

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from caladan import display
 from caladan.data.output import to_text
-from caladan.errors import error
 from caladan.program import Program
-from caladan.result import REJECTED, Relation, Result
+from caladan.program.diagnostics import error
+from caladan.session import display
+from caladan.session.result import REJECTED, Relation, Result
 
 if TYPE_CHECKING:
     from caladan.language.rasql import Script

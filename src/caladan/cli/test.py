@@ -15,14 +15,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from caladan import inputs
 from caladan.cli.facts import add_data, parameters
-from caladan.errors import CaladanError, Diagnostic, Place, error
 from caladan.language.deals.printer import literal
 from caladan.program import Atom, Constant, Expectation, Goal, Parameter, Program, Type, Value
-from caladan.result import Relation
-from caladan.session import connect
-from caladan.values import fit
+from caladan.program.diagnostics import CaladanError, Diagnostic, Place, error
+from caladan.program.values import fit
+from caladan.session import inputs
+from caladan.session.result import Relation
+from caladan.session.session import connect
 
 SHOWN: Final = 20  # facts of a diff, on either side
 _DIGITS: Final = 1e-9  # of two doubles that are taken for one

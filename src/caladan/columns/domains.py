@@ -22,12 +22,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from caladan import thresholds
 from caladan.columns.interner import ABSENT, Interner
 from caladan.columns.layout import Words
 from caladan.columns.ranks import CODED, Kind, Ranks, arrow_of, numpy_of, rank_arrow, rank_of
 from caladan.data.schema import array_of
-from caladan.program import Value
+from caladan.program import Value, thresholds
 
 FAR: Final = 1 << 31  # words from here on are the numbers of interned values
 

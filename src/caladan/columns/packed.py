@@ -14,16 +14,16 @@ from typing import TypeAlias
 
 import numpy as np
 
-from caladan import thresholds
 from caladan.columns import pool
 from caladan.columns.index import present
 from caladan.columns.invariants import CHECKED, check_run
 from caladan.columns.layout import Keys, Mask, Words, first_rows
+from caladan.columns.membership import Bitmap, Seen, WordSet
 from caladan.columns.packing import Packing
 from caladan.columns.runs import Arrangement, Run, distinct, subtracted
-from caladan.columns.seen import Bitmap, Seen, WordSet
 from caladan.columns.spill import Space
-from caladan.operators.tree import Version
+from caladan.program import thresholds
+from caladan.rules.operators import Version
 
 Orders: TypeAlias = Mapping[frozenset[int], tuple[int, ...]]
 

@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from caladan.notation import DECIMAL_DIGITS, DECIMAL_SCALE
 from caladan.program import Object, Type, Value
+from caladan.program.notation import DECIMAL_DIGITS, DECIMAL_SCALE
 
 Ranks: TypeAlias = NDArray[np.int64]
 Numbers: TypeAlias = NDArray[np.int64] | NDArray[np.float64]

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
-from caladan import thresholds
 from caladan.columns.index import Index, Matches
 from caladan.columns.layout import Keys, Layout, Mask, Words
 from caladan.columns.packed import Orders, PackedRelation
 from caladan.columns.packing import width_of
 from caladan.columns.rows import GroupRelation, RowRelation
-from caladan.operators.tree import Version
+from caladan.program import thresholds
+from caladan.rules.operators import Version
 
 
 class Sized(Protocol):

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from caladan import thresholds
 from caladan.columns.index import present
 from caladan.columns.interner import Tuples
 from caladan.columns.invariants import CHECKED, check_numbers, check_rows
@@ -23,7 +22,8 @@ from caladan.columns.kernels import packs
 from caladan.columns.layout import Counts, Keys, Mask, Words, first_rows
 from caladan.columns.packing import Packing
 from caladan.columns.runs import Arrangement, Run
-from caladan.operators.tree import Version
+from caladan.program import thresholds
+from caladan.rules.operators import Version
 
 _PAIR = Packing((32, 32), (0, 1))
 

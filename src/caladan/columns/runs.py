@@ -14,13 +14,13 @@ from functools import cached_property
 
 import numpy as np
 
-from caladan import thresholds
 from caladan.columns import pool
 from caladan.columns.invariants import CHECKED, check_run
 from caladan.columns.kernels import probe, sorted as kernels
 from caladan.columns.layout import Counts, Keys
 from caladan.columns.packing import Packing
 from caladan.columns.spill import Space
+from caladan.program import thresholds
 
 _NO_BOUNDS: Counts = np.empty(0, np.int64)
 

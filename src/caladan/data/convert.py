@@ -17,15 +17,15 @@ import pyarrow as pa
 
 from caladan.data.problems import BadRow, bad_value, missing_value, wrong_type
 from caladan.data.schema import ARROW, arrow_schema, column_type, compute as pc
-from caladan.notation import (
+from caladan.program import Column, Type, Value
+from caladan.program.notation import (
     DECIMAL_DIGITS,
     DECIMAL_LIMIT,
     DECIMAL_SCALE,
     FITTING_DECIMAL_PATTERN,
 )
-from caladan.objects import Objects
-from caladan.program import Column, Type, Value
-from caladan.values import Missing, fit, shown
+from caladan.program.objects import Objects
+from caladan.program.values import Missing, fit, shown
 
 if TYPE_CHECKING:
     Chunked: TypeAlias = "pa.ChunkedArray[Any]"

@@ -17,7 +17,7 @@ from typing import BinaryIO, Final, cast
 import pyarrow as pa
 
 from caladan.data.source import compression
-from caladan.errors import CaladanError, Place, error
+from caladan.program.diagnostics import CaladanError, Place, error
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 _CHUNK: Final = 1 << 20

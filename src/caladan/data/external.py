@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from caladan.data import secrets
-from caladan.errors import error
+from caladan.program.diagnostics import error
 
 JDBC: Final = "jdbc:"
 CATALOG: Final = "table:"

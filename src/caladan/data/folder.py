@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Relation(Protocol):
+class Writable(Protocol):
     """What is written: facts that can leave as Arrow or as a DataFrame."""
 
     def arrow(self) -> pa.Table:
@@ -53,7 +53,7 @@ def is_folder(path: str) -> bool:
 
 
 def write(
-    relation: Relation, path: str, format: str, mode: str, session: Any, *, header: bool
+    relation: Writable, path: str, format: str, mode: str, session: Any, *, header: bool
 ) -> None:
     """Write a relation into a folder."""
     format = output.format_of(path, format)
@@ -72,7 +72,7 @@ def write(
 
 
 def _with_spark(
-    relation: Relation, path: str, format: str, mode: str, session: Any, *, header: bool
+    relation: Writable, path: str, format: str, mode: str, session: Any, *, header: bool
 ) -> None:
     if "://" not in path:
         _check(path, mode)

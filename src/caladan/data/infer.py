@@ -31,10 +31,10 @@ from caladan.data.problems import (
 )
 from caladan.data.schema import SPARK, column_type
 from caladan.data.source import Source, files
-from caladan.notation import BLANKS, INTEGER_PATTERN
-from caladan.objects import first_object
 from caladan.program import Column, Type
-from caladan.values import parse, plain
+from caladan.program.notation import BLANKS, INTEGER_PATTERN
+from caladan.program.objects import first_object
+from caladan.program.values import parse, plain
 
 ROWS: Final = 1000
 _INTEGER: Final = re.compile(INTEGER_PATTERN)

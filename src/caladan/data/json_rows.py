@@ -23,7 +23,7 @@ from caladan.data.problems import (
 )
 from caladan.data.schema import ARROW, is_finite
 from caladan.program import Column, Type, Value
-from caladan.values import Missing, fit
+from caladan.program.values import Missing, fit
 
 _AS_TEXT: Final = (Type.DATETIME, Type.DATE, Type.BINARY)
 _NOT_NUMBERS: Final = ("NaN", "Infinity", "-Infinity")  # as Spark writes them

@@ -1,17 +1,47 @@
-"""A source as an Arrow table: the door through which engines in this process take data in."""
+"""A source as an Arrow table: the door through which engines in this process take data in.
+
+Files on this machine, as Arrow tables of declared columns.
+
+`read` goes through the files behind a source; each format has its reader. Rows that cannot be
+taken are noted with their file, line and, where known, position in the line.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 
-from caladan.data import files, memory
-from caladan.data.problems import BadRow, cannot_read, only_spark, rejected_table, report
-from caladan.data.source import Source
-from caladan.objects import first_object
+from caladan.data import json_rows, memory, text, utf8
+from caladan.data.columnar import columnar
+from caladan.data.problems import BadRow, cannot_read, only_spark, reading, rejected_table, report
+from caladan.data.schema import empty_table
+from caladan.data.source import Source, files
 from caladan.program import Column
+from caladan.program.objects import first_object
+
+
+def read(relation: str, source: Source, columns: Sequence[Column], bad: list[BadRow]) -> pa.Table:
+    """The rows of all files that fit the columns; the others are noted in `bad`."""
+    tables = [_read_file(relation, path, source, columns, bad) for path in files(relation, source)]
+    return pa.concat_tables([empty_table(columns), *tables])
+
+
+def _read_file(
+    relation: str, path: Path, source: Source, columns: Sequence[Column], bad: list[BadRow]
+) -> pa.Table:
+    with reading(relation, path, source.format):
+        if path.stat().st_size == 0:
+            return empty_table(columns)
+        if source.format == "csv":
+            raw = utf8.content(path)
+            return text.read(relation, str(path), raw, source, columns, bad)
+        if source.format == "json":
+            return json_rows.read(relation, str(path), utf8.content(path), columns, bad)
+        table = columnar(path, source.format).read()
+    return memory.read(relation, table, columns, bad, file=str(path))
 
 
 def load(
@@ -41,7 +71,7 @@ def load(
             f"declare `{column.name}` as what the file has there, such as string",
         )  # fmt: skip
     else:
-        table = files.read(relation, source, columns, bad)
+        table = read(relation, source, columns, bad)
     if bad and not permissive:
         raise report(bad)
     return table, rejected_table(bad) if bad else None

@@ -11,9 +11,9 @@ from caladan.data import problems
 from caladan.data.convert import assemble
 from caladan.data.problems import BadRow
 from caladan.data.schema import match_columns
-from caladan.errors import error
-from caladan.objects import Objects
 from caladan.program import Column
+from caladan.program.diagnostics import error
+from caladan.program.objects import Objects
 
 if TYPE_CHECKING:
     from caladan.data.convert import Values

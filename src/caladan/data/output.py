@@ -29,9 +29,9 @@ import pyarrow as pa
 from caladan.data.draft import appended, cannot_write, created, ends_with_a_line
 from caladan.data.external import CatalogTable, Delta, External, Jdbc, named
 from caladan.data.source import compression, suffix
-from caladan.errors import CaladanError, error
 from caladan.program import Value
-from caladan.values import written
+from caladan.program.diagnostics import CaladanError, error
+from caladan.program.values import written
 
 FORMATS: Final[dict[str, str]] = {
     ".csv": "csv",

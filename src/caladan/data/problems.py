@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from caladan.errors import CaladanError, Diagnostic, Place, Span, did_you_mean, error
 from caladan.program import Column, Type
+from caladan.program.diagnostics import CaladanError, Diagnostic, Place, Span, did_you_mean, error
 
 if TYPE_CHECKING:
     from pathlib import Path

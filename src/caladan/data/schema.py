@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute
 
 from caladan.data.problems import other_columns, same_name
-from caladan.notation import DECIMAL_DIGITS, DECIMAL_SCALE
 from caladan.program import Column, Object, Type, Value
+from caladan.program.notation import DECIMAL_DIGITS, DECIMAL_SCALE
 
 compute: Any = pyarrow.compute  # its functions are made at import, which type checkers cannot see
 

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Final
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
-from caladan.errors import without_user
+from caladan.program.diagnostics import without_user
 
 _SCHEME: Final = re.compile(r"\s*(?i:jdbc)(?::([A-Za-z][\w+.-]*)(?=:))?:?")
 _NAME: Final = r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?"

@@ -21,8 +21,8 @@ from typing import Final, Literal, TypeAlias, cast
 
 from caladan.data import memory, problems
 from caladan.data.external import CatalogTable, Delta, External, Jdbc, named
-from caladan.errors import error
-from caladan.objects import Objects
+from caladan.program.diagnostics import error
+from caladan.program.objects import Objects
 
 Format: TypeAlias = Literal["csv", "json", "parquet", "orc"]
 Kind: TypeAlias = Literal["path", "arrow", "spark", "external"]

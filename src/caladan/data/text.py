@@ -30,15 +30,15 @@ from caladan.data.problems import (
 )
 from caladan.data.schema import ARROW, empty_table, is_finite, match_columns
 from caladan.data.source import Source
-from caladan.errors import CaladanError
 from caladan.program import Column, Type, Value
-from caladan.values import parse
+from caladan.program.diagnostics import CaladanError
+from caladan.program.values import parse
 
 _BLOCK: Final = 1 << 18  # bytes that are looked at row by row if one of their rows is bad
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class TextField:
     """The text of a field, and the position in its line where it starts."""
 
     text: str
@@ -46,7 +46,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TextColumns:
     """How the columns of one file lie: how wide its rows are, and where each column is.
 
     `header` is the text of the header line, if there is one, which takes so many lines.
@@ -83,7 +83,7 @@ def read(
 
 def rows(
     relation: str, file: str, raw: bytes, source: Source, bad: list[BadRow], first: int = 1
-) -> Iterator[tuple[int, str, list[Field]]]:
+) -> Iterator[tuple[int, str, list[TextField]]]:
     """Line number, text and fields of each row; a row with quoted line ends takes several lines."""
     pending: tuple[int, str] | None = None
     for number, line, end in utf8.lines(relation, file, raw, bad, first):
@@ -111,13 +111,13 @@ def layout(
     columns: Sequence[Column],
     *,
     is_whole: bool = True,
-) -> Layout:
+) -> TextColumns:
     """How a file that starts so is laid out; where that is not the whole file, quotes may be open.
 
     Unless somebody said whether there is a header, a first line that is exactly the column names is
     one, and one that comes close to them is an error: nobody can tell whether it is data.
     """
-    straight = Layout(len(columns), tuple(range(len(columns))))
+    straight = TextColumns(len(columns), tuple(range(len(columns))))
     if source.header is False:
         return straight
     unreadable: list[BadRow] = []
@@ -134,10 +134,10 @@ def layout(
     names = [field.text for field in fields]
     if source.header:
         names = [name.strip() for name in names]
-        return Layout(len(names), match_columns(relation, file, names, columns), lines, text)
+        return TextColumns(len(names), match_columns(relation, file, names, columns), lines, text)
     declared = [column.name for column in columns]
     if names == declared:
-        return Layout(straight.width, straight.places, lines, text)
+        return TextColumns(straight.width, straight.places, lines, text)
     folded = sorted(map(_folded, names))
     # Letters alone, `a,b` for columns A and B, are more likely nodes of a graph.
     if folded == sorted(map(_folded, declared)) and any(len(name) > 1 for name in folded):
@@ -151,7 +151,7 @@ def _folded(name: str) -> str:
 
 
 def _read_at_once(
-    raw: bytes, source: Source, columns: Sequence[Column], layout: Layout
+    raw: bytes, source: Source, columns: Sequence[Column], layout: TextColumns
 ) -> pa.Table | None:
     """The file as Arrow reads it, or None where it refuses or may take what `parse` would not."""
     quoted = source.quote is not None and b'"' in raw
@@ -223,7 +223,7 @@ def _read_exactly(
     raw: bytes,
     source: Source,
     columns: Sequence[Column],
-    layout: Layout,
+    layout: TextColumns,
     bad: list[BadRow],
 ) -> pa.Table:
     """Rows one by one, with every bad one noted; slow, and exact about places."""
@@ -247,10 +247,10 @@ def _values(
     file: str,
     line: int,
     text: str,
-    fields: list[Field],
+    fields: list[TextField],
     source: Source,
     columns: Sequence[Column],
-    layout: Layout,
+    layout: TextColumns,
 ) -> list[Value] | BadRow:
     """The typed values of a row, or what is wrong with it."""
     if len(fields) != layout.width:
@@ -266,14 +266,14 @@ def _values(
     return row
 
 
-def _fields(text: str, source: Source) -> list[Field] | None:
+def _fields(text: str, source: Source) -> list[TextField] | None:
     """The fields of a row, or None if a quote is still open at its end."""
     delimiter, quote = source.delimiter, source.quote
-    fields: list[Field] = []
+    fields: list[TextField] = []
     position = 0
     if quote is None or quote not in text:
         for part in text.split(delimiter):
-            fields.append(Field(part, position + 1))
+            fields.append(TextField(part, position + 1))
             position += len(part) + 1
         return fields
     while True:
@@ -294,11 +294,11 @@ def _fields(text: str, source: Source) -> list[Field] | None:
             end = text.find(delimiter, position)
             end = len(text) if end < 0 else end
             parts.append(text[position:end])
-            fields.append(Field("".join(parts), start + 1))
+            fields.append(TextField("".join(parts), start + 1))
         else:
             end = text.find(delimiter, position)
             end = len(text) if end < 0 else end
-            fields.append(Field(text[position:end], start + 1))
+            fields.append(TextField(text[position:end], start + 1))
         if end == len(text):
             return fields
         position = end + 1

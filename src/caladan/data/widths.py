@@ -11,8 +11,8 @@ import pyarrow as pa
 from caladan.data.columnar import columnar
 from caladan.data.schema import DECIMAL_SPELLED, match_columns
 from caladan.data.source import Source, files
-from caladan.notation import DECIMAL_DIGITS, WIDEST, Width, Widths, wider
 from caladan.program import Column
+from caladan.program.notation import DECIMAL_DIGITS, WIDEST, Width, Widths, wider
 
 _COLUMNAR: Final = ("parquet", "orc")
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from caladan.analysis.core import CoreGoal
-from caladan.delta.program import DeltaProgram
 from caladan.engines.interface import Engine, Table, stoppable
-from caladan.events import Events
-from caladan.options import Options
 from caladan.program import Column
+from caladan.program.events import Events
+from caladan.program.options import Options
+from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -3,8 +3,8 @@
 A `Table` is a relation as an engine holds it (a Spark DataFrame, a set, sorted runs); nobody but
 its engine looks inside. `Engine.load` turns a source into a table and reports bad rows;
 `Engine.run` evaluates cliques in order and returns a table for every relation it derived;
-`Engine.answer` selects a goal's rows. A run that has to stop early raises `Stopped`, which carries
-what was derived so far.
+`Engine.answer` selects a goal's rows. A run that has to stop early raises `EngineStopped`, which
+carries what was derived so far.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from caladan.analysis.core import CoreGoal
-from caladan.clock import TimeOver
-from caladan.delta.program import DeltaProgram
-from caladan.engines.problems import interrupted_early, late
-from caladan.errors import CaladanError, Diagnostic
-from caladan.events import Events
-from caladan.options import Options
 from caladan.program import Column
+from caladan.program.clock import TimeOver
+from caladan.program.diagnostics import CaladanError, Diagnostic
+from caladan.program.events import Events
+from caladan.program.options import Options
+from caladan.rules.failures import interrupted_early, late
+from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +95,7 @@ class Engine(Protocol):
         ...
 
 
-class Stopped(CaladanError):
+class EngineStopped(CaladanError):
     """A run that met a limit or was interrupted; `store` has what it had derived."""
 
     def __init__(self, diagnostic: Diagnostic, store: Mapping[str, Table]) -> None:
@@ -105,10 +105,10 @@ class Stopped(CaladanError):
 
 @contextmanager
 def stoppable(doing: str) -> Generator[None]:
-    """Work before evaluation: Ctrl-C and the end of the time make it `Stopped`, with nothing."""
+    """Work before evaluation: Ctrl-C and a deadline make it `EngineStopped`, with nothing."""
     try:
         yield
     except KeyboardInterrupt:
-        raise Stopped(interrupted_early(doing), {}) from None
+        raise EngineStopped(interrupted_early(doing), {}) from None
     except TimeOver as over:
-        raise Stopped(late(over.seconds, doing), {}) from None
+        raise EngineStopped(late(over.seconds, doing), {}) from None

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from caladan.analysis.core import RelationInfo
-from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
 from caladan.explain.terms import commas, comparison, counted, expression, expressions, value
-from caladan.operators.tree import (
+from caladan.pipeline import Compiled
+from caladan.program import Value
+from caladan.rules.operators import (
     AntiJoin,
     Cut,
     Extend,
@@ -27,8 +28,7 @@ from caladan.operators.tree import (
     Unit,
     Version,
 )
-from caladan.pipeline import Compiled
-from caladan.program import Value
+from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 
 _FACTS_SHOWN: Final = 3
 

@@ -1,6 +1,6 @@
 """The physical plan of the embedded engine: the strategies, layouts and steps of every clique.
 
-What is printed is the engine's own forecast (engines/embedded/forecast.py), made by the functions
+What is printed is the engine's own forecast (fixpoint/forecast.py), made by the functions
 that a run decides by. Where facts decide, all alternatives are listed, each with its condition;
 with data, those that the data alone decides are taken.
 """
@@ -10,26 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from caladan import thresholds
 from caladan.analysis.core import CoreAtom, CoreRule
-from caladan.engines.embedded.access import (
-    Access,
-    Check,
-    Compute,
-    keys,
-)
-from caladan.engines.embedded.blueprint import ROUNDS, Blueprint, Foreseen, blueprint, said
-from caladan.engines.embedded.forecast import (
-    CliqueForecast,
-    Forecast,
-    Option,
-    RuleForecast,
-    forecast,
-)
 from caladan.explain.delta import facts_lines, rule_line
 from caladan.explain.terms import commas, comparison, expression, expressions
-from caladan.options import Options
+from caladan.fixpoint.blueprint import ROUNDS, Blueprint, Foreseen, blueprint, said
+from caladan.fixpoint.forecast import CliqueForecast, Forecast, Option, RuleForecast, forecast
+from caladan.join.access import Access, Check, Compute, keys
 from caladan.pipeline import Compiled
+from caladan.program import thresholds
+from caladan.program.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

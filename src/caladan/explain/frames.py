@@ -18,23 +18,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from caladan.analysis.core import CoreGoal, RelationInfo
-from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
-from caladan.engines.spark.choice import SMALL_INPUTS, Outlook
-from caladan.engines.spark.cube.plan import cyclic_part
-from caladan.engines.spark.layout import (
+from caladan.engines.spark.choice import (
     BROADCAST,
     CELLS_FROM,
     FULL,
     SMALL,
+    SMALL_INPUTS,
     WAVES,
+    Outlook,
     partitioning,
 )
+from caladan.engines.spark.cube.plan import cyclic_part
 from caladan.explain.labels import Labels, labels
 from caladan.explain.once import Once, columns, filtered, shown, union
 from caladan.explain.operators import cut, is_identity, join_columns, projected
 from caladan.explain.terms import commas, comparisons, counted, expression, expressions
 from caladan.explain.tree import Tree, draw
-from caladan.operators.tree import (
+from caladan.program import Constant
+from caladan.rules.operators import (
     AntiJoin,
     Cut,
     Extend,
@@ -47,7 +48,7 @@ from caladan.operators.tree import (
     Unit,
     Version,
 )
-from caladan.program import Constant
+from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 
 _SMALL: Final = (
     f"Inputs of at most {SMALL_INPUTS:,} facts in all are evaluated by one task (strategy: single)."

@@ -12,20 +12,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from caladan.operators.tree import (
+from caladan.program import Constant
+from caladan.rules.operators import (
     AntiJoin,
     Cut,
     Extend,
     Join,
-    Kind,
     Operator,
     Project,
     Prune,
     Scan,
+    ScanKind,
     Select,
     Unit,
 )
-from caladan.program import Constant
 
 
 class Labels:
@@ -72,7 +72,7 @@ class Labels:
             self.note(node, columns)
             return
         scope = {v: v for v in node.variables}
-        if node.kind is not Kind.BASE:
+        if node.kind is not ScanKind.BASE:
             self.note(node, scope)
             return
         declared = {

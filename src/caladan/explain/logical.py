@@ -20,22 +20,22 @@ from caladan.explain.once import Once, columns, filtered, shown, union
 from caladan.explain.operators import cut, is_identity, join_columns, projected
 from caladan.explain.terms import commas, comparisons, counted, expression, expressions
 from caladan.explain.tree import Tree, draw
-from caladan.operators.build import CliqueOperators, OperatorProgram, RuleOperators
-from caladan.operators.tree import (
+from caladan.pipeline import Compiled
+from caladan.program import Aggregate, Constant
+from caladan.rules.operator_program import CliqueOperators, OperatorProgram, RuleOperators
+from caladan.rules.operators import (
     AntiJoin,
     Cut,
     Extend,
     Join,
-    Kind,
     Operator,
     Project,
     Prune,
     Scan,
+    ScanKind,
     Select,
     Unit,
 )
-from caladan.pipeline import Compiled
-from caladan.program import Aggregate, Constant
 
 
 def logical(compiled: Compiled, *, by_column: bool = False) -> str:
@@ -291,7 +291,7 @@ class _Optimized(Once[CliqueOperators]):
         return Tree(line, (self._operator(node.input, names),))
 
     def _scan(self, node: Scan, names: Labels) -> Tree:
-        if node.kind is Kind.RECURSIVE:
+        if node.kind is ScanKind.RECURSIVE:
             called = commas(node.columns) if self._by_column else expressions(node.arguments)
             return Tree(f"{self._reads} {node.relation}, [{called}]")
         tree = self.relation(node.relation)

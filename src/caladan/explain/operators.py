@@ -13,29 +13,23 @@ from collections.abc import Iterator, Sequence
 
 from caladan.analysis.core import CoreGoal, RelationInfo
 from caladan.explain.labels import Labels, labels
-from caladan.explain.terms import (
-    commas,
-    comparisons,
-    counted,
-    expression,
-    expressions,
-)
-from caladan.operators.build import CliqueOperators, OperatorProgram, RuleOperators
-from caladan.operators.tree import (
+from caladan.explain.terms import commas, comparisons, counted, expression, expressions
+from caladan.pipeline import Compiled
+from caladan.program import Aggregate, Constant, Variable
+from caladan.rules.operator_program import CliqueOperators, OperatorProgram, RuleOperators
+from caladan.rules.operators import (
     AntiJoin,
     Cut,
     Extend,
     Join,
-    Kind,
     Operator,
     Project,
     Prune,
     Scan,
+    ScanKind,
     Select,
     Unit,
 )
-from caladan.pipeline import Compiled
-from caladan.program import Aggregate, Constant, Variable
 
 
 def operators(compiled: Compiled) -> str:
@@ -149,7 +143,7 @@ def _line(node: Operator, names: Labels) -> str:
 def leaf(node: Scan, names: Labels) -> str:
     """`arc(A, B)`, with `AS (…)` where its arguments select or its columns are renamed."""
     arguments = expressions(node.arguments)
-    if node.kind is not Kind.BASE:
+    if node.kind is not ScanKind.BASE:
         return f"{node.relation}({arguments})"
     shown = f"{node.relation}({commas(node.columns)})"
     return f"{shown} AS ({arguments})" if names.is_renamed(node) else shown
@@ -219,7 +213,7 @@ def _selects(goal: CoreGoal) -> bool:
 
 def _goal(goal: CoreGoal, program: OperatorProgram) -> list[str]:
     info = program.relations[goal.relation]
-    kind = Kind.DERIVED if info.is_derived else Kind.BASE
+    kind = ScanKind.DERIVED if info.is_derived else ScanKind.BASE
     return [
         f"0: {goal.name}({expressions(goal.arguments)}) <SELECT>",
         f" 1: {info.name}({commas(c.name for c in info.columns)}) <{kind.value}>",

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from caladan.errors import error
 from caladan.explain.page import page
 from caladan.explain.setting import Setting
 from caladan.explain.stages import bodies, chosen
 from caladan.pipeline import STAGES, Compiled, Stage
+from caladan.program.diagnostics import error
 
 _SQL = Stage("sql", "SQL", "the queries that a SQL engine runs, in order")
 _AGGREGATES = Stage(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from caladan.engines.interface import Table
-from caladan.options import Options
+from caladan.program.options import Options
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from caladan.program import (
     Value,
     Variable,
 )
-from caladan.values import written
+from caladan.program.values import written
 
 Names = Mapping[str, str]
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from caladan.errors import Place, Source, Span, did_you_mean, error
 from caladan.language import deals
 from caladan.program import Goal, Program
+from caladan.program.diagnostics import Place, SourceText, Span, did_you_mean, error
 
 LANGUAGES: Final = ("deals", "souffle", "rasql")
 """The languages that programs are written in as text."""
@@ -51,7 +51,7 @@ def detect(text: str, *, name: str = "<program>") -> str:
     if not seen.strip():
         raise error("C005", "the program is empty", Place(name))
     start = len(seen) - len(seen.lstrip())
-    first = Span(Source(name, text), start, start + len(seen[start:].split(maxsplit=1)[0]))
+    first = Span(SourceText(name, text), start, start + len(seen[start:].split(maxsplit=1)[0]))
     raise error(
         "C005",
         "cannot tell which language this is",
@@ -78,12 +78,12 @@ def parse(
             Place(name),
             help="run it in a session: db.sql(text), or db.run(text)",
         )
-    return deals.parse(Source(name, text), seen)
+    return deals.parse(SourceText(name, text), seen)
 
 
 def parse_goal(text: str, *, name: str = "<goal>") -> Goal:
     """The Goal that a text asks: `tc(1, X)`, `query tc(1, X).`"""
-    return deals.parse_goal(Source(name, text))
+    return deals.parse_goal(SourceText(name, text))
 
 
 def unparse(program: Program, language: str = "deals") -> str:

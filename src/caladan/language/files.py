@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from caladan.errors import Place, Related, Span, error
+from caladan.program.diagnostics import Place, Related, Span, error
 
 
 def text_of(name: str, included: Span | None = None) -> str:

@@ -14,8 +14,8 @@ import pyarrow.dataset as ds
 from caladan.data.load import load
 from caladan.data.schema import ARROW, match_columns
 from caladan.data.source import Source, files
-from caladan.errors import CaladanError
 from caladan.program import Column
+from caladan.program.diagnostics import CaladanError
 
 
 def bag(

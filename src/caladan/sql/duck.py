@@ -13,14 +13,14 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from caladan.clock import TimeOver, attended
 from caladan.data.schema import ARROW, decimal_type
 from caladan.data.source import Source, source
 from caladan.data.table import ArrowTable
 from caladan.engines.interface import Table, stoppable
-from caladan.errors import Source as Written
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type
+from caladan.program.clock import TimeOver, attended
+from caladan.program.diagnostics import SourceText as Written
 from caladan.sql.engine import Frame, FrameColumn, apart, key_of, written
 from caladan.sql.functions import said
 from caladan.sql.generate import generate

@@ -13,19 +13,11 @@ from typing import Final
 
 from sqlglot import exp
 
-from caladan.errors import Source
+from caladan.program.diagnostics import SourceText
 from caladan.sql.calls import ALIASES, LENGTHS, Calls, Given
 from caladan.sql.engine import Frame
 from caladan.sql.macros import MACROS, needs
-from caladan.sql.meaning import (
-    as_type,
-    call,
-    decimal_type,
-    is_nonzero,
-    is_number,
-    placed,
-    times,
-)
+from caladan.sql.meaning import as_type, call, decimal_type, is_nonzero, is_number, placed, times
 from caladan.sql.widths import MOST_DIGITS, Width, Widths, arguments_of, called, words
 
 # What agrees as it is.
@@ -107,7 +99,7 @@ _INSTEAD: Final = {
 
 
 def said(
-    tree: exp.Query, frames: Mapping[str, Frame], source: Source
+    tree: exp.Query, frames: Mapping[str, Frame], source: SourceText
 ) -> tuple[exp.Query, tuple[str, ...]]:
     """The query for DuckDB, and the macros that it needs, each after those that it uses."""
     translation = _Translation(Widths(frames), source, Widths(frames).are_around(tree))

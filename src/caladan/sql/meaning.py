@@ -12,8 +12,8 @@ from typing import Final, NoReturn
 
 from sqlglot import exp
 
-from caladan.errors import Source, error
-from caladan.language.rasql.spans import span_of
+from caladan.language.rasql.script import span_of
+from caladan.program.diagnostics import SourceText, error
 from caladan.sql.macros import PREFIX, copies, overloads, spelled
 from caladan.sql.widths import KINDS, MOST_DIGITS, Width, Widths, given_by, kind_of
 
@@ -30,7 +30,7 @@ class Meaning:
     its parts already translated.
     """
 
-    def __init__(self, widths: Widths, source: Source, is_typed: bool) -> None:
+    def __init__(self, widths: Widths, source: SourceText, is_typed: bool) -> None:
         self._widths = widths
         self._source = source
         self._is_typed = is_typed

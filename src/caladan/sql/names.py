@@ -14,12 +14,18 @@ from sqlglot import exp
 
 from caladan.data.problems import no_data
 from caladan.data.schema import arrow_schema, check_apart
-from caladan.errors import CaladanError, Source as Written, Span, did_you_mean, error
-from caladan.language.rasql.scope import Known, KnownColumn
-from caladan.language.rasql.spans import span_of
+from caladan.language.rasql.scope import KnownColumn, KnownTable
+from caladan.language.rasql.script import span_of
 from caladan.language.rasql.translate import relation_name
-from caladan.objects import first_object
-from caladan.program import Column, Relation
+from caladan.program import Column, Declaration
+from caladan.program.diagnostics import (
+    CaladanError,
+    SourceText as Written,
+    Span,
+    did_you_mean,
+    error,
+)
+from caladan.program.objects import first_object
 from caladan.sql.bags import may_be_null
 from caladan.sql.engine import Frame, SqlEngine, key_of
 from caladan.sql.problems import no_objects
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
     from caladan.language.rasql.script import Hint
 
 
-class Session(Protocol):
+class SqlSession(Protocol):
     """What a script finds in the session that runs it."""
 
     @property
@@ -60,17 +66,17 @@ class Names:
     """The tables of a script, and those around it."""
 
     def __init__(
-        self, session: Session, engine: SqlEngine, written: Written, *, may_lack_data: bool
+        self, session: SqlSession, engine: SqlEngine, written: Written, *, may_lack_data: bool
     ) -> None:
         self._session = session
         self._engine = engine
         self._written = written
         self._may_lack_data = may_lack_data
-        self._declared: dict[str, Relation] = {}
+        self._declared: dict[str, Declaration] = {}
         self._frames: dict[str, Frame] = {}
         self._given: dict[str, Frame] = {}
 
-    def declare(self, relation: Relation) -> None:
+    def declare(self, relation: Declaration) -> None:
         """A table that the script declares."""
         self._declared[relation.name.lower()] = relation
 
@@ -158,7 +164,7 @@ class Names:
         )
 
 
-class Inputs:
+class SqlInputs:
     """The tables that recursive views read, as relations; those of SQL are evaluated on the way."""
 
     def __init__(
@@ -172,13 +178,13 @@ class Inputs:
         self._engine = engine
         self._fresh = fresh
         self._hint: Hint | None = hint
-        self._evaluated: dict[str, Known] = {}
-        self._plain: dict[str, Known] = {}
+        self._evaluated: dict[str, KnownTable] = {}
+        self._plain: dict[str, KnownTable] = {}
         self.sources: dict[str, Source] = {}
-        self.relations: dict[str, Relation] = {}
+        self.relations: dict[str, Declaration] = {}
         self.queries: dict[str, exp.Query] = {}
 
-    def find(self, table: exp.Table) -> Known:
+    def find(self, table: exp.Table) -> KnownTable:
         """A table as rules see it: data without NULL as it is, all else through a query."""
         key = key_of(table)
         if key in self._plain:
@@ -192,19 +198,19 @@ class Inputs:
                 return self._plain[key]
         frame = self._names.frame(table)
         columns = _known(frame, may_be_null=True)
-        return Known(relation_name(table.name), columns, is_relation=False)
+        return KnownTable(relation_name(table.name), columns, is_relation=False)
 
     def reads_recursion(self, node: exp.Expr) -> bool:
         """No table out here is recursive."""
         return False
 
-    def describe(self, node: exp.Expr, span: Span | None) -> Known:
+    def describe(self, node: exp.Expr, span: Span | None) -> KnownTable:
         """The columns of a subquery in a FROM."""
         tree = exp.select("*").from_(node.copy())
         frame = self._engine.query(tree, self._names.frames(tree))
-        return Known("", _known(frame, may_be_null=True), is_relation=False)
+        return KnownTable("", _known(frame, may_be_null=True), is_relation=False)
 
-    def evaluate(self, query: exp.Query, stem: str, span: Span | None) -> Known:
+    def evaluate(self, query: exp.Query, stem: str, span: Span | None) -> KnownTable:
         """The rows of a query as a relation; C064 if there is a NULL in them."""
         text = query.sql()
         if text in self._evaluated:
@@ -222,17 +228,19 @@ class Inputs:
         columns = tuple(Column(c.name, c.type) for c in frame.columns if c.type is not None)
         source = self._engine.source(frame, self._hint)
         self.sources[relation] = source
-        self.relations[relation] = Relation(relation, columns)
+        self.relations[relation] = Declaration(relation, columns)
         self.queries[relation] = query
-        self._evaluated[text] = Known(relation, _known(frame, may_be_null=False))
+        self._evaluated[text] = KnownTable(relation, _known(frame, may_be_null=False))
         return self._evaluated[text]
 
-    def _relation(self, name: str, columns: tuple[Column, ...], source: Source | None) -> Known:
+    def _relation(
+        self, name: str, columns: tuple[Column, ...], source: Source | None
+    ) -> KnownTable:
         relation = self._fresh(relation_name(name))
         if source is not None:
             self.sources[relation] = source
-        self.relations[relation] = Relation(relation, columns)
-        return Known(relation, tuple(KnownColumn(c.name, c.type) for c in columns))
+        self.relations[relation] = Declaration(relation, columns)
+        return KnownTable(relation, tuple(KnownColumn(c.name, c.type) for c in columns))
 
 
 def _known(frame: Frame, may_be_null: bool) -> tuple[KnownColumn, ...]:

@@ -12,11 +12,10 @@ from typing import cast
 from sqlglot import exp
 
 from caladan.data.schema import DECIMAL
-from caladan.errors import Diagnostics, did_you_mean, error
-from caladan.language.rasql.script import Script, Statement
-from caladan.language.rasql.spans import span_of
+from caladan.language.rasql.script import Script, Statement, span_of
 from caladan.program import Object, Value
-from caladan.values import written
+from caladan.program.diagnostics import Diagnostics, did_you_mean, error
+from caladan.program.values import written
 
 
 def bind(script: Script, values: Mapping[str, Value]) -> Script:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final, Literal as OneOf, TypeAlias
 
 from caladan.analysis.core import Checked, Clique, CoreRule
-from caladan.errors import Diagnostic, Span
 from caladan.program import (
     Aggregate,
     Arithmetic,
@@ -25,6 +24,7 @@ from caladan.program import (
     Variable,
     variables,
 )
+from caladan.program.diagnostics import Diagnostic, Span
 
 Direction: TypeAlias = OneOf["steady", "rises", "falls", "unknown"]
 

@@ -12,9 +12,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from caladan.errors import CaladanError, Source, Span, error
-from caladan.language.rasql.spans import span_of
+from caladan.language.rasql.script import span_of
 from caladan.program import Column
+from caladan.program.diagnostics import CaladanError, SourceText, Span, error
 
 _QUOTED: Final = re.compile(r"""["'`]([^"'`\n]+)["'`]""")
 _KIND: Final = re.compile(r"^(?:[A-Z]\w*(?: [A-Z]\w*)* Error|\[[A-Z_.0-9]+\]):?\s*")
@@ -22,7 +22,7 @@ _MACRO: Final = re.compile(r"^macro spark_(\w+?)(?:_\d+)?\(\) does not support")
 _NOISE: Final = re.compile(r"\s*(?:SQLSTATE: \w+\.?|;?\s*line \d+ pos \d+.*)$")
 
 
-def refused(message: str, tree: exp.Query | None, source: Source) -> CaladanError:
+def refused(message: str, tree: exp.Query | None, source: SourceText) -> CaladanError:
     """C062 with the place that an engine's message is about; C040 for a division by zero."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     said = _NOISE.sub("", _KIND.sub("", lines[0] if lines else "no reason given")).rstrip(".;")
@@ -34,7 +34,7 @@ def refused(message: str, tree: exp.Query | None, source: Source) -> CaladanErro
     return error(code, f"the SQL engine says: {said}", _place(said, tree, source))
 
 
-def no_type(name: str, spelled: str, tree: exp.Query | None, source: Source) -> CaladanError:
+def no_type(name: str, spelled: str, tree: exp.Query | None, source: SourceText) -> CaladanError:
     """C065 for a column of a type that relations do not have."""
     selected = [] if tree is None else [s for s in tree.selects if s.alias_or_name == name]
     return error(
@@ -55,7 +55,7 @@ def no_objects(name: str, column: Column, place: Span | None = None) -> CaladanE
     )
 
 
-def _place(said: str, tree: exp.Query | None, source: Source) -> Span | None:
+def _place(said: str, tree: exp.Query | None, source: SourceText) -> Span | None:
     if tree is None:
         return None
     if " by zero" in said:

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlglot import exp
 
-from caladan.engines.interface import Stopped, Table
-from caladan.errors import CaladanError, Diagnostic
+from caladan.engines.interface import EngineStopped, Table
 from caladan.language.rasql.branches import fresh_names
 from caladan.language.rasql.outline import column_names
-from caladan.language.rasql.script import Declaration, Script, Statement
+from caladan.language.rasql.script import Script, Statement, TableDeclaration
 from caladan.language.rasql.translate import translate
 from caladan.language.rasql.views import Group, View, body, groups, views
 from caladan.pipeline import Compiled
-from caladan.program import Atom, Column, Program, Relation
+from caladan.program import Atom, Column, Declaration, Program
+from caladan.program.diagnostics import CaladanError, Diagnostic
 from caladan.sql.engine import Frame, SqlEngine, named
-from caladan.sql.names import Inputs, Names, Session
+from caladan.sql.names import Names, SqlInputs, SqlSession
 from caladan.sql.premappable import Finding, premappable
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Evaluated:
 
     compiled: Compiled
     tables: Mapping[str, Table]
-    stopped: Stopped | None = None
+    stopped: EngineStopped | None = None
 
 
 Evaluate: TypeAlias = "Callable[[Program, Mapping[str, Source]], Evaluated]"
@@ -58,7 +58,7 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Outcome:
+class ScriptOutcome:
     """What came of a script: answers, views by name, and how they came about."""
 
     answers: list[Answer] = field(default_factory=list[Answer])
@@ -80,25 +80,25 @@ class Outcome:
 class ScriptStopped(CaladanError):
     """A script that met a limit or was interrupted, in its recursion or in its SQL."""
 
-    def __init__(self, stopped: Stopped, outcome: Outcome) -> None:
+    def __init__(self, stopped: EngineStopped, outcome: ScriptOutcome) -> None:
         super().__init__(*stopped.diagnostics)
         self.outcome = outcome
 
 
 def run(
     script: Script,
-    session: Session,
+    session: SqlSession,
     engine: SqlEngine,
     evaluate: Evaluate,
     *,
     may_lack_data: bool = False,
-) -> Outcome:
+) -> ScriptOutcome:
     """Evaluate every statement of a script."""
     names = Names(session, engine, script.source, may_lack_data=may_lack_data)
-    runner = _Runner(engine, evaluate, Outcome())
+    runner = _Runner(engine, evaluate, ScriptOutcome())
     try:
         for statement in script.statements:
-            if isinstance(statement, Declaration):
+            if isinstance(statement, TableDeclaration):
                 names.declare(statement.relation)
                 continue
             frame = runner.statement(statement, names)
@@ -109,7 +109,7 @@ def run(
                 is_ordered = bool(statement.query.args.get("order"))
                 table = engine.result(frame, is_ordered=is_ordered)
                 runner.outcome.answers.append(Answer(table, is_ordered))
-    except Stopped as stopped:
+    except EngineStopped as stopped:
         raise ScriptStopped(stopped, runner.outcome) from None
     return runner.outcome
 
@@ -118,7 +118,7 @@ def run(
 class _Runner:
     engine: SqlEngine
     evaluate: Evaluate
-    outcome: Outcome
+    outcome: ScriptOutcome
     taken: set[str] = field(default_factory=set[str])
 
     def statement(self, statement: Statement, names: Names) -> Frame:
@@ -150,7 +150,7 @@ class _Runner:
 
     def _recurse(self, group: Group, statement: Statement, names: Names) -> None:
         fresh = fresh_names(self.taken)
-        inputs = Inputs(names, self.engine, fresh, statement.hint)
+        inputs = SqlInputs(names, self.engine, fresh, statement.hint)
         rules = translate(group.views, inputs, fresh)
         for relation, query in inputs.queries.items():
             self.outcome.queries.append((relation, query.sql(pretty=True)))
@@ -175,7 +175,7 @@ class _Runner:
         return table.arrow() if session is None else table.spark(session)
 
 
-def _used(inputs: Inputs, rules: Program) -> list[Relation]:
+def _used(inputs: SqlInputs, rules: Program) -> list[Declaration]:
     """The declarations of the relations that rules read."""
     atoms = (part for rule in rules.rules for part in rule.body if isinstance(part, Atom))
     read = {atom.relation for atom in atoms}

@@ -18,12 +18,12 @@ from pyspark.sql import DataFrame, SparkSession, functions as sf
 from caladan.data.schema import ARROW, DECIMAL, SPARK, decimal_type
 from caladan.data.source import Source, source
 from caladan.engines.interface import Table
-from caladan.engines.spark.connect import is_connect
-from caladan.engines.spark.failures import first_line, quietly, said
-from caladan.engines.spark.session import beside, created, moved
-from caladan.errors import Source as Written
+from caladan.engines.spark.session.connect import is_connect
+from caladan.engines.spark.session.failures import first_line, quietly, said
+from caladan.engines.spark.session.session import beside, created, moved
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type
+from caladan.program.diagnostics import SourceText as Written
 from caladan.sql.engine import Frame, FrameColumn, apart, key_of
 from caladan.sql.generate import generate
 from caladan.sql.problems import no_type, refused

@@ -15,8 +15,8 @@ from tests.programs.answers import answered
 from tests.programs.corpus import Folder, folders
 
 import caladan as cal
-from caladan.engines.spark import connect
-from caladan.errors import CaladanError
+from caladan.engines.spark.session import connect
+from caladan.program.diagnostics import CaladanError
 
 CLOSURE = """database({arc(A: integer, B: integer)}).
 tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B)."""

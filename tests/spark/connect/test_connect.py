@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from caladan.engines.spark.session import start
-from caladan.errors import CaladanError
+from caladan.engines.spark.session.session import start
+from caladan.program.diagnostics import CaladanError
 
 NEEDED = ("grpc", "grpc_status", "google.rpc")
 ROOT = Path(__file__).parents[3]

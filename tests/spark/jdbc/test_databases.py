@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tests.spark.jdbc.databases import PASSWORD, Database, jars, postgresql, program, sqlite
 
 import caladan as cal
-from caladan.errors import CaladanError
+from caladan.program.diagnostics import CaladanError
 
 JARS = jars()
 

@@ -5,16 +5,16 @@ from collections.abc import Mapping
 import pyarrow as pa
 from tests.spark.mesh.together import run_parts
 
-from caladan.delta.program import DeltaProgram
 from caladan.engines.embedded.engine import EmbeddedEngine, given_facts
 from caladan.engines.embedded.tables import LoadedTable
 from caladan.engines.interface import Table
-from caladan.engines.spark.mesh.heavy import Splitting
-from caladan.engines.spark.mesh.part import Part
-from caladan.engines.spark.sub import program_of
-from caladan.errors import CaladanError
-from caladan.events import Events
-from caladan.options import Options
+from caladan.engines.spark.mesh.shard import Shard
+from caladan.engines.spark.mesh.skew import Splitting
+from caladan.program.diagnostics import CaladanError
+from caladan.program.events import Events
+from caladan.program.options import Options
+from caladan.rules.program import DeltaProgram
+from caladan.rules.subprogram import program_of
 
 SPLITTING = {
     "never": Splitting(0),
@@ -54,7 +54,7 @@ class PartsEngine(EmbeddedEngine):
         derived = [name for name, info in program.relations.items() if info.is_derived]
         return {name: tables[name] for name in derived}
 
-    def parts(self, program: DeltaProgram, given: Mapping[str, pa.Table]) -> list[Part]:
+    def parts(self, program: DeltaProgram, given: Mapping[str, pa.Table]) -> list[Shard]:
         """The parts of a recursive clique after their last round."""
         parts, endings = run_parts(
             program, given, self.tasks, local=self.local, splitting=self.splitting

@@ -20,23 +20,22 @@ import caladan
 from caladan.columns.domains import OffsetDomain
 from caladan.columns.ranks import Kind
 from caladan.columns.relation import StoredRelation
-from caladan.delta.program import DeltaProgram
 from caladan.engines.embedded.engine import EmbeddedEngine
 from caladan.engines.embedded.tables import LoadedTable
-from caladan.engines.spark.mesh import given as given_module
-from caladan.engines.spark.mesh.balance import Balance
-from caladan.engines.spark.mesh.expected import Meeting, expected
-from caladan.engines.spark.mesh.heavy import HeavyValues, Splitting
+from caladan.engines.spark.mesh import inputs as inputs_module
+from caladan.engines.spark.mesh.balance import Balance, JoinEstimate, expected
+from caladan.engines.spark.mesh.fixpoint import Bounds
 from caladan.engines.spark.mesh.messages import Standing, Verdict
-from caladan.engines.spark.mesh.part import Part
-from caladan.engines.spark.mesh.rounds import Bounds
-from caladan.events import Events
+from caladan.engines.spark.mesh.shard import Shard
+from caladan.engines.spark.mesh.skew import HeavyValues, Splitting
 from caladan.language import parse
 from caladan.language.deals import unparse
-from caladan.operators.tree import Version
-from caladan.options import Options
 from caladan.pipeline import compile_program
-from caladan.session import Session
+from caladan.program.events import Events
+from caladan.program.options import Options
+from caladan.rules.operators import Version
+from caladan.rules.program import DeltaProgram
+from caladan.session.session import Session
 
 NEVER = Splitting(0)
 OFTEN = Splitting(share=1e-6, least=1, moving=0)  # whatever there is to do is placed anew first
@@ -100,13 +99,13 @@ def tables(
     return {name: table for name, table in found.items() if name in delta.relations}
 
 
-def facts(parts: Sequence[Part], name: str = "p") -> list[tuple[object, ...]]:
+def facts(parts: Sequence[Shard], name: str = "p") -> list[tuple[object, ...]]:
     return sorted(
         tuple(row.values()) for part in parts for row in part.owned(name).arrow().to_pylist()
     )
 
 
-def solutions(parts: Sequence[Part]) -> list[int]:
+def solutions(parts: Sequence[Shard]) -> list[int]:
     return [sum(count for count, _ in part.solutions().values()) for part in parts]
 
 
@@ -115,7 +114,7 @@ def nothing_known_before() -> Iterator[None]:
     """No value is heavy before the first round, so that all are found later."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            given_module, "heavy_values", lambda inputs, *_: HeavyValues({}, inputs.domain)
+            inputs_module, "heavy_values", lambda inputs, *_: HeavyValues({}, inputs.domain)
         )
         yield
 
@@ -237,7 +236,7 @@ class Told:
 def balance(exchange: Told, splitting: Splitting) -> Balance:
     delta = compiled(PROGRAMS["a label of many"])
     data = tables(delta, SPREAD_OUT)
-    part = Part(delta, data, 0, 2, lambda: None, splitting)
+    part = Shard(delta, data, 0, 2, lambda: None, splitting)
     return Balance(part, exchange, lambda: None)
 
 
@@ -298,7 +297,7 @@ def test_what_there_is_to_do(
         relation.flip()
     if indexed:
         met.index((1,), Version.NEW)
-    values, work = expected(Meeting(1, domain, seed, ((met, 1),)))
+    values, work = expected(JoinEstimate(1, domain, seed, ((met, 1),)))
     wanted = {
         value: sum(b == value for _, b in set(new)) * sum(b == value for _, b in set(others))
         for _, value in new
@@ -312,7 +311,7 @@ def test_of_many_new_facts_some_are_looked_at() -> None:
     rows = np.arange(1 << 19, dtype=np.uint32)
     seed.add([rows, np.where(rows % 2, np.uint32(7), rows)], len(rows))
     seed.flip()
-    values, work = expected(Meeting(1, domain, seed, ()))
+    values, work = expected(JoinEstimate(1, domain, seed, ()))
     assert len(values) <= 1 << 16
     assert int(work[values == 7].sum()) == pytest.approx(1 << 18, rel=0.01)
     assert int(work.sum()) == pytest.approx(1 << 19, rel=0.01)

@@ -22,16 +22,22 @@ from tests.strategies.random_programs import RandomProgram, random_programs
 
 import caladan
 from caladan.columns.interner import Tuples
-from caladan.delta.program import DeltaProgram
-from caladan.engines.spark.mesh.checkpoint import Damaged, Files, Saved, folder_of, removed
-from caladan.engines.spark.mesh.heavy import Splitting
-from caladan.engines.spark.mesh.keeping import Keeper
-from caladan.engines.spark.mesh.part import Part
-from caladan.engines.spark.mesh.rounds import Bounds, Ending
+from caladan.engines.spark.mesh.checkpoint import (
+    CheckpointFiles,
+    Damaged,
+    Saved,
+    folder_of,
+    removed,
+)
+from caladan.engines.spark.mesh.fixpoint import Bounds, Ending
+from caladan.engines.spark.mesh.recovery import Recovery
+from caladan.engines.spark.mesh.shard import Shard
+from caladan.engines.spark.mesh.skew import Splitting
 from caladan.language import parse
 from caladan.language.deals import unparse
 from caladan.pipeline import compile_program
-from caladan.session import Session
+from caladan.rules.program import DeltaProgram
+from caladan.session.session import Session
 
 TASKS = 3
 ARC = "database({arc(A: integer, B: integer)}).\n"
@@ -61,14 +67,14 @@ class Saving:
         lasting: int | None = None,
         bounds: Bounds = Bounds(),  # noqa: B008
         tasks: int = TASKS,
-    ) -> tuple[list[Part], list[Ending]]:
+    ) -> tuple[list[Shard], list[Ending]]:
         self.attempts += 1
         attempt = f"{self.attempts:016x}"
 
-        def keeper(part: Part, me: int) -> Keeper:
+        def keeper(part: Shard, me: int) -> Recovery:
             name = folder_of(part.fingerprint(self.local))
-            files = Files(f"{self.folder}/{name}", lambda: None)
-            return Keeper(files, attempt, 0, self.resumed.append, self.lost.append)
+            files = CheckpointFiles(f"{self.folder}/{name}", lambda: None)
+            return Recovery(files, attempt, 0, self.resumed.append, self.lost.append)
 
         return run_parts(
             program, tables, tasks, bounds,
@@ -88,7 +94,7 @@ class LosingEngine(PartsEngine):
         self.saving, self.every = saving, every
         self.sizes = tasks
 
-    def parts(self, program: DeltaProgram, given: Mapping[str, pa.Table]) -> list[Part]:
+    def parts(self, program: DeltaProgram, given: Mapping[str, pa.Table]) -> list[Shard]:
         sizes = itertools.cycle(self.sizes)
         for _ in range(8):
             try:
@@ -107,7 +113,7 @@ def closure(program: str = CLOSURE) -> DeltaProgram:
     return compile_program(parse(program), {}, {}, demand=False).delta
 
 
-def pairs(parts: list[Part], name: str = "tc") -> set[tuple[object, ...]]:
+def pairs(parts: list[Shard], name: str = "tc") -> set[tuple[object, ...]]:
     rows = [row for part in parts for row in part.owned(name).arrow().to_pylist()]
     found = {tuple(row.values()) for row in rows}
     assert len(found) == len(rows)
@@ -210,7 +216,7 @@ def test_what_was_split_before_is_known_to_those_who_go_on(saving: Saving, after
     assert (parts[0].heavy > 0) == (after == TASKS)
 
 
-def _counts(part: Part) -> dict[int, int]:
+def _counts(part: Shard) -> dict[int, int]:
     return {rule: count for rule, (count, _) in part.solutions().items()}
 
 
@@ -338,7 +344,7 @@ def test_only_folders_of_checkpoints_are_removed(tmp_path: Path) -> None:
 
 
 def test_a_file_without_a_part(tmp_path: Path) -> None:
-    files = Files(str(tmp_path), lambda: None)
+    files = CheckpointFiles(str(tmp_path), lambda: None)
     assert files.found() == {}
     with pytest.raises(Damaged, match="cannot be read"):
         files.read(Saved(3, "0" * 16, 1), 0)
@@ -350,7 +356,7 @@ def test_other_files_are_not_looked_at(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"")
     (tmp_path / f"000000003-{attempt}-0of2.saved").write_bytes(b"")
     (tmp_path / f"000000004-{attempt}-0of1.saved").write_bytes(b"")
-    found = Files(str(tmp_path), lambda: None).found()
+    found = CheckpointFiles(str(tmp_path), lambda: None).found()
     assert found == {Saved(3, attempt, 2): False, Saved(4, attempt, 1): True}
 
 
@@ -368,7 +374,7 @@ def test_a_fingerprint_is_the_same_in_every_process() -> None:
         text=True,
         check=True,
     ).stdout
-    assert there.strip() == Part(closure(), CHAIN, 0, 3, lambda: None).fingerprint(False)
+    assert there.strip() == Shard(closure(), CHAIN, 0, 3, lambda: None).fingerprint(False)
 
 
 @settings(max_examples=30)

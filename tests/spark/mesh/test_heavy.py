@@ -8,19 +8,18 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.spark.mesh.together import run_parts
 
-from caladan.delta.program import DeltaProgram
-from caladan.engines.embedded.body import body_of
 from caladan.engines.embedded.engine import EmbeddedEngine
 from caladan.engines.embedded.tables import LoadedTable
-from caladan.engines.spark.mesh.heavy import Splitting, histogram
-from caladan.engines.spark.mesh.part import Part
 from caladan.engines.spark.mesh.placement import Copy, Heavy, RuleBody, origins, placement
-from caladan.engines.spark.mesh.slots import AsIs, Batch
-from caladan.engines.spark.mesh.splits import field_copy
-from caladan.events import Events
+from caladan.engines.spark.mesh.shard import Shard
+from caladan.engines.spark.mesh.shuffle import AsIs, Batch, field_copy
+from caladan.engines.spark.mesh.skew import Splitting, histogram
+from caladan.join.body import body_of
 from caladan.language import parse
-from caladan.options import Options
 from caladan.pipeline import compile_program
+from caladan.program.events import Events
+from caladan.program.options import Options
+from caladan.rules.program import DeltaProgram
 
 NEVER = Splitting(0)
 OFTEN = Splitting(share=0.3, least=4)
@@ -61,13 +60,13 @@ def table(arcs: Sequence[tuple[int, int]]) -> dict[str, pa.Table]:
     return {"arc": pa.table({name: pa.array(c, pa.int32()) for name, c in columns.items()})}
 
 
-def facts(parts: Sequence[Part], name: str = "p") -> list[tuple[object, ...]]:
+def facts(parts: Sequence[Shard], name: str = "p") -> list[tuple[object, ...]]:
     return sorted(
         tuple(row.values()) for part in parts for row in part.owned(name).arrow().to_pylist()
     )
 
 
-def solutions(parts: Sequence[Part]) -> list[int]:
+def solutions(parts: Sequence[Shard]) -> list[int]:
     return [sum(count for count, _ in part.solutions().values()) for part in parts]
 
 
@@ -119,13 +118,13 @@ def test_a_hub_is_no_longer_the_work_of_one_task(name: str, arcs: list[tuple[int
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_without_a_hub_nothing_is_split(name: str) -> None:
-    part = Part(compiled(PROGRAMS[name]), table(SPARSE), 0, 3, lambda: None, Splitting(least=4))
+    part = Shard(compiled(PROGRAMS[name]), table(SPARSE), 0, 3, lambda: None, Splitting(least=4))
     assert part.heavy == 0
     assert all(copy.heavy is Heavy.TOGETHER for copy in part.placement.others)
 
 
 def test_one_task_has_nothing_to_split() -> None:
-    part = Part(compiled(PROGRAMS["closure"]), table(STAR), 0, 1, lambda: None, OFTEN)
+    part = Shard(compiled(PROGRAMS["closure"]), table(STAR), 0, 1, lambda: None, OFTEN)
     assert part.heavy == 0
 
 
@@ -148,7 +147,7 @@ def test_of_one_atom_heavy_values_are_spread_and_of_the_other_everywhere() -> No
 
 
 def test_a_fact_that_fans_out_has_a_copy_for_heavy_values_alone() -> None:
-    part = Part(compiled(PROGRAMS["labels"]), table(STAR), 0, 2, lambda: None, OFTEN)
+    part = Shard(compiled(PROGRAMS["labels"]), table(STAR), 0, 2, lambda: None, OFTEN)
     assert part.placement.owners == {"p": Copy("p", (0,))}
     assert part.placement.others == (Copy("p", (0,), Heavy.ALONE),)
 

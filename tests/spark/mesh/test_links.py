@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caladan.engines.spark.mesh.greeting import Door, Doorway, PeerLost
+from caladan.engines.spark.mesh.encryption import Secure
+from caladan.engines.spark.mesh.handshake import Door, Doorway, PeerLost
 from caladan.engines.spark.mesh.links import Links
-from caladan.engines.spark.mesh.secure import Secure
 
 KEY = b"k" * 32
 

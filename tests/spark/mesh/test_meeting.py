@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import caladan
-from caladan.engines.spark.control import Message, Peer
 from caladan.engines.spark.mesh import job
-from caladan.engines.spark.mesh.job import Meeting
+from caladan.engines.spark.mesh.job import Rendezvous
+from caladan.engines.spark.tasks.control import Message, Peer
 
 
 class Task:
@@ -21,7 +21,7 @@ class Task:
     def send(self, message: Message) -> None:
         self.told.append(message)
 
-    def call(self, meeting: Meeting) -> None:
+    def call(self, meeting: Rendezvous) -> None:
         meeting.heard(cast("Peer", self), self.hello)
 
 
@@ -30,7 +30,7 @@ def doors(attempt: int, tasks: int) -> Message:
 
 
 def test_all_are_told_once_the_last_has_called() -> None:
-    meeting = Meeting(3, lambda _: None)
+    meeting = Rendezvous(3, lambda _: None)
     tasks = [Task(part, 7) for part in (2, 0, 1)]
     tasks[0].call(meeting)
     tasks[1].call(meeting)
@@ -41,7 +41,7 @@ def test_all_are_told_once_the_last_has_called() -> None:
 
 def test_tasks_of_two_attempts_do_not_meet() -> None:
     """The first attempt lost a task before it could call; its other tasks still wait."""
-    meeting = Meeting(2, lambda _: None)
+    meeting = Rendezvous(2, lambda _: None)
     stale, first, second = Task(1, 4), Task(0, 6), Task(1, 6)
     stale.call(meeting)
     first.call(meeting)
@@ -54,7 +54,7 @@ def test_tasks_of_two_attempts_do_not_meet() -> None:
 
 def test_tasks_that_wait_in_vain_find_each_other_through_spark() -> None:
     """Their numbers do not tell that they belong together."""
-    meeting = Meeting(2, lambda _: None)
+    meeting = Rendezvous(2, lambda _: None)
     one, other = Task(0, 3), Task(1, 2)
     one.call(meeting)
     meeting.heard(cast("Peer", one), {"gather": True})
@@ -63,7 +63,7 @@ def test_tasks_that_wait_in_vain_find_each_other_through_spark() -> None:
 
 
 def test_a_complaint_that_crosses_the_answer_changes_nothing() -> None:
-    meeting = Meeting(2, lambda _: None)
+    meeting = Rendezvous(2, lambda _: None)
     tasks = [Task(0, 1), Task(1, 1)]
     for task in tasks:
         task.call(meeting)
@@ -73,13 +73,13 @@ def test_a_complaint_that_crosses_the_answer_changes_nothing() -> None:
 
 def test_what_else_is_said_is_handed_on() -> None:
     heard: list[Message] = []
-    meeting = Meeting(2, heard.append)
+    meeting = Rendezvous(2, heard.append)
     meeting.heard(cast("Peer", Task(0, 1)), {"events": [["round_done", 1, 2, 3, 0.5]]})
     assert heard == [{"events": [["round_done", 1, 2, 3, 0.5]]}]
 
 
 def test_tasks_meet_through_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Useless(Meeting):
+    class Useless(Rendezvous):
         """Cannot tell who belongs together."""
 
         def __init__(self, *arguments: Any) -> None:

@@ -14,8 +14,8 @@ from tests.spark.mesh.recursive import RECURSIVE
 
 import caladan
 from caladan.engines.spark.mesh import job
-from caladan.events import Events
-from caladan.result import Stopped
+from caladan.program.events import Events
+from caladan.session.result import Stopped
 
 CLOSURE = """database({arc(A: integer, B: integer)}).
 tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), tc(C, B). query tc(A, B)."""

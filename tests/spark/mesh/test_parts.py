@@ -12,9 +12,9 @@ from tests.spark.mesh.recursive import RECURSIVE
 from tests.strategies.random_programs import RandomProgram, random_programs
 
 import caladan
-from caladan.engines.spark.mesh.heavy import Splitting
+from caladan.engines.spark.mesh.skew import Splitting
 from caladan.language.deals import unparse
-from caladan.session import Session
+from caladan.session.session import Session
 
 NEVER, OFTEN, SOMETIMES = SPLITTING["never"], SPLITTING["often"], SPLITTING["sometimes"]
 

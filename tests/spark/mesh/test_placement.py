@@ -2,8 +2,8 @@
 
 import pytest
 
-from caladan.engines.embedded.body import body_of
 from caladan.engines.spark.mesh.placement import Copy, Placement, RuleBody, origins, placement
+from caladan.join.body import body_of
 from caladan.language import parse
 from caladan.pipeline import compile_program
 

@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 
 import caladan
 from caladan.cli import main
-from caladan.engines.spark.mesh import body, job
-from caladan.engines.spark.mesh.body import Mesh
-from caladan.events import Events
-from caladan.result import Stopped
+from caladan.engines.spark.mesh import job, task as task_module
+from caladan.engines.spark.mesh.task import Mesh
+from caladan.program.events import Events
+from caladan.session.result import Stopped
 
 ARC = "database({arc(A: integer, B: integer)}).\n"
 CLOSURE = ARC + "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), tc(C, B). query tc(A, B)."
@@ -73,9 +73,9 @@ def dying(marker: Path, after: int) -> Callable[[Mesh, Iterable[int]], Iterator[
     def task(mesh: Mesh, numbers: Iterable[int]) -> Iterator[Any]:
         import os
 
-        from caladan.engines.spark.mesh import body, keeping
+        from caladan.engines.spark.mesh import recovery, task as task_module
 
-        keep = keeping.Keeper.keep
+        keep = recovery.Recovery.keep
 
         def keep_and_die(self: Any, part: Any, number: int, wishes: Any) -> None:
             keep(self, part, number, wishes)
@@ -83,11 +83,11 @@ def dying(marker: Path, after: int) -> Callable[[Mesh, Iterable[int]], Iterator[
                 with open(path, "w"):  # noqa: PTH123
                     os._exit(1)
 
-        keeping.Keeper.keep = keep_and_die
+        recovery.Recovery.keep = keep_and_die
         try:
-            yield from body.task(mesh, numbers)
+            yield from task_module.task(mesh, numbers)
         finally:
-            keeping.Keeper.keep = keep
+            recovery.Recovery.keep = keep
 
     return task
 
@@ -118,7 +118,7 @@ def test_a_worker_dies(
 ) -> None:
     text, count = PROGRAMS[kind]
     wanted = sorted(db.run(text, strategy="meshed").answer.rows())
-    monkeypatch.setattr(body, "task", dying(tmp_path / "died", 4))
+    monkeypatch.setattr(task_module, "task", dying(tmp_path / "died", 4))
     out = db.run(text, checkpoint=tmp_path / "saved")
     assert (tmp_path / "died").exists()
     assert sorted(out.answer.rows()) == wanted

@@ -16,12 +16,12 @@ from tests.spark.mesh.test_links import KEY, mesh
 from tests.spark.mesh.test_strangers import assert_connected, besieged, met, slow
 
 import caladan
-from caladan.engines.spark.mesh import certificate, job
-from caladan.engines.spark.mesh.body import Mesh
-from caladan.engines.spark.mesh.greeting import Doorway, PeerLost
+from caladan.engines.spark.mesh import encryption, job
+from caladan.engines.spark.mesh.encryption import Identity, Secure
+from caladan.engines.spark.mesh.handshake import Doorway, PeerLost
 from caladan.engines.spark.mesh.links import Links
-from caladan.engines.spark.mesh.secure import Identity, Secure
-from caladan.engines.spark.strategies import CannotServe
+from caladan.engines.spark.mesh.task import Mesh
+from caladan.engines.spark.strategy import CannotServe
 
 CLOSURE = """database({arc(A: integer, B: integer)}).
 tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), tc(C, B). query tc(A, B)."""
@@ -29,13 +29,13 @@ tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), tc(C, B). query tc(A, B)."""
 
 @pytest.fixture(scope="module")
 def identity(spark: SparkSession) -> Identity:
-    return certificate.certificate(spark.sparkContext)
+    return encryption.certificate(spark.sparkContext)
 
 
 @pytest.fixture(scope="module")
 def other(spark: SparkSession) -> Identity:
     """Made in the same way for somebody else."""
-    return certificate._new(spark.sparkContext._jvm)
+    return encryption._new(spark.sparkContext._jvm)
 
 
 def shaken(secure: Secure, connection: socket.socket, *, called: bool) -> ssl.SSLSocket:
@@ -246,7 +246,7 @@ def test_without_a_certificate_another_strategy_is_taken(
     def fails(_: Any) -> Identity:
         raise OSError("there is no java")
 
-    monkeypatch.setattr(certificate, "_new", fails)
-    monkeypatch.setattr(certificate, "_made", {})
+    monkeypatch.setattr(encryption, "_new", fails)
+    monkeypatch.setattr(encryption, "_made", {})
     with pytest.raises(CannotServe, match="no certificate could be made"):
-        certificate.certificate(spark.sparkContext)
+        encryption.certificate(spark.sparkContext)

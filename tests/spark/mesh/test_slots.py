@@ -9,7 +9,7 @@ from caladan.columns.domains import InternedDomain, OffsetDomain, TextDomain
 from caladan.columns.packing import Packing
 from caladan.columns.ranks import Kind
 from caladan.engines.spark.mesh.messages import Standing, Verdict, batches_of, message, standing_of
-from caladan.engines.spark.mesh.slots import (
+from caladan.engines.spark.mesh.shuffle import (
     AsIs,
     Batch,
     ByKey,

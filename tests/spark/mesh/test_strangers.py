@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from tests.spark.mesh.test_links import KEY
 
-from caladan.engines.spark import strangers
-from caladan.engines.spark.mesh.greeting import Doorway, PeerLost
-from caladan.engines.spark.mesh.secure import Secure
+from caladan.engines.spark.mesh.encryption import Secure
+from caladan.engines.spark.mesh.handshake import Doorway, PeerLost
+from caladan.engines.spark.tasks import strangers
 
 PATIENCE = 10.0
 

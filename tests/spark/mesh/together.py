@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from caladan.delta.program import DeltaProgram
-from caladan.engines.spark.mesh.heavy import Splitting
-from caladan.engines.spark.mesh.keeping import Keeper
-from caladan.engines.spark.mesh.part import Part
-from caladan.engines.spark.mesh.rounds import Bounds, Ending, rounds
+from caladan.engines.spark.mesh.fixpoint import Bounds, Ending, rounds
+from caladan.engines.spark.mesh.recovery import Recovery
+from caladan.engines.spark.mesh.shard import Shard
+from caladan.engines.spark.mesh.skew import Splitting
+from caladan.rules.program import DeltaProgram
 
 
 class Lost(Exception):
@@ -59,22 +59,22 @@ def run_parts(
     bounds: Bounds = Bounds(),  # noqa: B008
     *,
     local: bool = False,
-    keeper: Callable[[Part, int], Keeper | None] = lambda _, __: None,
+    keeper: Callable[[Shard, int], Recovery | None] = lambda _, __: None,
     lasting: int | None = None,
     splitting: Splitting = Splitting(),  # noqa: B008
-) -> tuple[list[Part], list[Ending]]:
+) -> tuple[list[Shard], list[Ending]]:
     """The parts after their last round, and how it ended for each.
 
     `keeper` makes those of the parts; after `lasting` exchanges the tasks are lost.
     """
     room = Room(tasks)
-    parts: list[Part | None] = [None] * tasks
+    parts: list[Shard | None] = [None] * tasks
     endings: list[Ending | None] = [None] * tasks
     failures: list[BaseException] = []
 
     def work(me: int) -> None:
         try:
-            part = parts[me] = Part(program, tables, me, tasks, lambda: None, splitting)
+            part = parts[me] = Shard(program, tables, me, tasks, lambda: None, splitting)
             seat = Seat(room, me, lasting)
             endings[me] = rounds(part, seat, bounds, local=local, keeper=keeper(part, me))
         except BaseException as failure:

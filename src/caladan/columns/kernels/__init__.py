@@ -30,7 +30,7 @@ from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
-from caladan import thresholds
+from caladan.program import thresholds
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,7 +1,8 @@
 """Kernels of the search: what it does with a batch of bindings and sorted lists.
 
 A *list* is a stretch `values[lo:hi]` of strictly rising words; each row of a frontier has one for
-every relation that restricts the variable to be bound. Lists come out of tries (search/trie.py):
+every relation that restricts the variable to be bound. Lists come out of tries
+(join/search/trie.py):
 
     locate_dense, locate_sorted, descend    words → node of the trie, or -1
     children                                 node → its list

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from caladan.analysis.core import CoreGoal
-from caladan.clock import attended
-from caladan.columns.ahead import load_ahead
 from caladan.columns.relation import StoredRelation
+from caladan.columns.warmup import load_ahead
 from caladan.data.load import load
 from caladan.data.schema import arrow_schema, table_of
-from caladan.delta.program import DeltaProgram
-from caladan.engines.embedded.blueprint import blueprint
-from caladan.engines.embedded.classes import Classes
-from caladan.engines.embedded.fixpoint import Evaluation
-from caladan.engines.embedded.limits import LimitReached, Limits
 from caladan.engines.embedded.tables import DerivedTable, LoadedTable
-from caladan.engines.interface import Stopped, Table
-from caladan.engines.problems import interrupted
-from caladan.events import Events
-from caladan.options import Options
+from caladan.engines.interface import EngineStopped, Table
+from caladan.fixpoint.blueprint import blueprint
+from caladan.fixpoint.fixpoint import Fixpoint
+from caladan.fixpoint.limits import Limits
+from caladan.join.classes import Classes
 from caladan.program import Column
+from caladan.program.clock import attended
+from caladan.program.events import Events
+from caladan.program.options import Options
+from caladan.rules.failures import LimitReached, interrupted
+from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
     from caladan.data.source import Source
@@ -62,7 +62,7 @@ class EmbeddedEngine:
         given = given_facts(program, store)
         words = classes.encode(given)
         encoded = {name: [(columns, given[name].num_rows)] for name, columns in words.items()}
-        evaluation = Evaluation(plan, classes, encoded, limits, events, options.search)
+        evaluation = Fixpoint(plan, classes, encoded, limits, events, options.search)
         derived = {name for clique in program.cliques for name in clique.relations}
         relations: tuple[str, ...] = ()
         try:
@@ -74,12 +74,18 @@ class EmbeddedEngine:
                 relations = clique.relations
                 evaluation.clique(clique)
         except LimitReached as reached:
-            raise Stopped(reached.diagnostics[0], _tables(program, evaluation, classes)) from None
+            raise EngineStopped(
+                reached.diagnostics[0], _tables(program, evaluation, classes)
+            ) from None
         except MemoryError:
             reached = limits.out_of_memory()
-            raise Stopped(reached.diagnostics[0], _tables(program, evaluation, classes)) from None
+            raise EngineStopped(
+                reached.diagnostics[0], _tables(program, evaluation, classes)
+            ) from None
         except KeyboardInterrupt:
-            raise Stopped(interrupted(relations), _tables(program, evaluation, classes)) from None
+            raise EngineStopped(
+                interrupted(relations), _tables(program, evaluation, classes)
+            ) from None
         for name, layout in evaluation.layouts().items():
             stored = layout if isinstance(layout, StoredRelation) else None
             spilled = 0 if stored is None else stored.spilled
@@ -121,7 +127,7 @@ def given_facts(program: DeltaProgram, store: Mapping[str, Table]) -> dict[str, 
     return given
 
 
-def _tell_reading(store: Mapping[str, Table], evaluation: Evaluation, events: Events) -> None:
+def _tell_reading(store: Mapping[str, Table], evaluation: Fixpoint, events: Events) -> None:
     """Tell of data that was read since the last run. What is stored has been counted already."""
     layouts = evaluation.layouts()
     for name, table in store.items():
@@ -131,7 +137,7 @@ def _tell_reading(store: Mapping[str, Table], evaluation: Evaluation, events: Ev
             table.reading = None
 
 
-def _tables(program: DeltaProgram, evaluation: Evaluation, classes: Classes) -> dict[str, Table]:
+def _tables(program: DeltaProgram, evaluation: Fixpoint, classes: Classes) -> dict[str, Table]:
     layouts = evaluation.layouts()
     tables: dict[str, Table] = {}
     for name, info in program.relations.items():

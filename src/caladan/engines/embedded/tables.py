@@ -21,7 +21,7 @@ from caladan.columns.layout import Layout, Words, concatenated, first_rows
 from caladan.columns.ranks import CODED, arrow_ranks, kind_of
 from caladan.columns.relation import StoredRelation
 from caladan.data.schema import ARROW, arrow_schema
-from caladan.engines.embedded.cut import sorted_rows
+from caladan.fixpoint.cut import sorted_rows
 from caladan.program import Column, Constant
 
 

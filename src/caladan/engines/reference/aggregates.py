@@ -15,14 +15,7 @@ from typing import Final
 
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.engines.reference.evaluate import Binding, evaluate
-from caladan.engines.reference.values import (
-    Infinite,
-    Row,
-    canonical,
-    less,
-    sort_key,
-    widened,
-)
+from caladan.engines.reference.values import InfiniteValue, Row, canonical, less, sort_key, widened
 from caladan.program import Aggregate, AggregateFunction, Type, Value
 
 TOTALS: Final = ("sum", "msum", "count", "mcount", "countd")
@@ -37,14 +30,14 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Contribution:
+class Addend:
     """What one solution gives to a relation: the group, and a part for each aggregate column."""
 
     group: Row
     parts: tuple[Part, ...]
 
 
-def contribution(info: RelationInfo, rule: CoreRule, binding: Binding) -> Contribution:
+def contribution(info: RelationInfo, rule: CoreRule, binding: Binding) -> Addend:
     """What a solution of a rule gives."""
     group: list[Value] = []
     parts: list[Part] = []
@@ -56,20 +49,20 @@ def contribution(info: RelationInfo, rule: CoreRule, binding: Binding) -> Contri
         else:
             value = widened(evaluate(argument, binding), column.type)
             group.append(value) if function is None else parts.append(Part(value))
-    return Contribution(tuple(group), tuple(parts))
+    return Addend(tuple(group), tuple(parts))
 
 
-def fact(info: RelationInfo, row: Row) -> Contribution:
+def fact(info: RelationInfo, row: Row) -> Addend:
     """What a fact gives."""
-    return Contribution(
+    return Addend(
         tuple(value for value, f in zip(row, info.aggregates, strict=True) if f is None),
         tuple(Part(value) for value, f in zip(row, info.aggregates, strict=True) if f is not None),
     )
 
 
-def combined(info: RelationInfo, given: Iterable[Contribution]) -> set[Row]:
+def combined(info: RelationInfo, given: Iterable[Addend]) -> set[Row]:
     """One row for each group; a count or sum over nothing that has no group columns is 0."""
-    groups: dict[Row, list[Contribution]] = {}
+    groups: dict[Row, list[Addend]] = {}
     for each in given:
         groups.setdefault(each.group, []).append(each)
     if not groups and not info.group and all(f in TOTALS for f in info.aggregates):
@@ -102,7 +95,7 @@ def _part(aggregate: Aggregate, type: Type, binding: Binding) -> Part:
     return Part(widened(amount, type), tuple(witness) or None)
 
 
-def _row(info: RelationInfo, group: Row, members: list[Contribution]) -> Row:
+def _row(info: RelationInfo, group: Row, members: list[Addend]) -> Row:
     values = iter(group)
     columns = iter(zip(*(each.parts for each in members), strict=True))
     return tuple(
@@ -140,7 +133,7 @@ def _total(amounts: list[Value], type: Type) -> float:
     except ValueError:  # infinities of both signs
         return sum(numbers)
     except OverflowError:
-        raise Infinite from None
+        raise InfiniteValue from None
 
 
 def _better(function: AggregateFunction | None, was: Value, now: Value) -> Value:

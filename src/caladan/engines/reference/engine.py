@@ -11,20 +11,20 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from caladan.analysis.core import CoreGoal
-from caladan.clock import attended
 from caladan.data.load import load
 from caladan.data.source import Source
-from caladan.delta.program import DeltaProgram
-from caladan.engines.interface import Stopped, Table
-from caladan.engines.problems import interrupted
-from caladan.engines.reference.cliques import Evaluation, evaluate_clique
-from caladan.engines.reference.limits import LimitReached, Limits
-from caladan.engines.reference.solutions import Facts
+from caladan.engines.interface import EngineStopped, Table
+from caladan.engines.reference.body import Facts
+from caladan.engines.reference.fixpoint import NaiveFixpoint, evaluate_clique
+from caladan.engines.reference.limits import NaiveLimits
 from caladan.engines.reference.table import ReferenceTable, from_arrow
 from caladan.engines.reference.values import Row, canonical, same, widened
-from caladan.events import Events
-from caladan.options import Options
 from caladan.program import Column, Constant, Value
+from caladan.program.clock import attended
+from caladan.program.events import Events
+from caladan.program.options import Options
+from caladan.rules.failures import LimitReached, interrupted
+from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +56,7 @@ class ReferenceEngine:
         events.run_started(self.name, len(program.cliques))
         given = {name: _given(program, store, name) for name in program.relations}
         facts = Facts(given)
-        run = Evaluation(program.relations, given, facts, Limits(options), events)
+        run = NaiveFixpoint(program.relations, given, facts, NaiveLimits(options), events)
         relations: tuple[str, ...] = ()
         try:
             for clique in program.cliques:
@@ -67,9 +67,9 @@ class ReferenceEngine:
                 seconds = time.perf_counter() - clique_started
                 events.clique_done(relations, rounds, facts.count(relations), seconds)
         except LimitReached as reached:
-            raise Stopped(reached.diagnostics[0], _tables(program, facts)) from None
+            raise EngineStopped(reached.diagnostics[0], _tables(program, facts)) from None
         except KeyboardInterrupt:
-            raise Stopped(interrupted(relations), _tables(program, facts)) from None
+            raise EngineStopped(interrupted(relations), _tables(program, facts)) from None
         events.run_done(time.perf_counter() - started)
         return _tables(program, facts)
 

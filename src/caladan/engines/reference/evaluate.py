@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from caladan.engines.reference.values import canonical, finite, less, same
-from caladan.functions import call
 from caladan.program import (
     Arithmetic,
     ArithmeticOperator,
@@ -26,6 +25,7 @@ from caladan.program import (
     Variable,
     variables,
 )
+from caladan.program.functions import call
 
 Binding: TypeAlias = Mapping[str, Value]
 

@@ -6,21 +6,16 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar
 
-from caladan.clock import deadline
-from caladan.engines.problems import LimitName, limit
-from caladan.errors import CaladanError
-from caladan.options import Options
+from caladan.program.clock import deadline
+from caladan.program.options import Options
+from caladan.rules.failures import LimitName, LimitReached, limit
 
 T = TypeVar("T")
 
 _GLANCE: Final = 1024  # solutions between two looks at the clock
 
 
-class LimitReached(CaladanError):
-    """A limit of the options was reached; the engine adds what was derived."""
-
-
-class Limits:
+class NaiveLimits:
     """Watches over a run; its methods raise `LimitReached`."""
 
     def __init__(self, options: Options) -> None:

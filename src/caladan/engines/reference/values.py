@@ -33,14 +33,14 @@ def canonical(value: Value) -> Value:
     return value
 
 
-class Infinite(OverflowError):
+class InfiniteValue(OverflowError):
     """A number became too large for a double."""
 
 
 def finite(result: float, *operands: float) -> float:
-    """A result of arithmetic; `Infinite` if it is infinity and no operand is."""
+    """A result of arithmetic; `InfiniteValue` if it is infinity and no operand is."""
     if isinstance(result, float) and math.isinf(result) and all(map(math.isfinite, operands)):
-        raise Infinite
+        raise InfiniteValue
     return result
 
 

@@ -3,6 +3,8 @@
 Strategies are tried in the order of `choices`; one that cannot serve says why, and the next has its
 turn. *frame* serves everything. `outlooks` says the same of a whole program before it runs: with
 the sizes of its data what a run decides, without them all that it may decide, and when.
+
+How relations are spread over partitions. Pure: explain reads this without Spark.
 """
 
 from __future__ import annotations
@@ -14,11 +16,53 @@ from dataclasses import dataclass
 from typing import Final
 
 from caladan.analysis.core import RelationInfo
-from caladan.delta.program import DeltaClique, DeltaProgram, DeltaRule
-from caladan.engines.spark.sub import reads
-from caladan.operators.tree import AntiJoin, Cut, Join, Operator, Scan, Unit
-from caladan.options import Options
 from caladan.program import Aggregate, Constant, Expression, Variable
+from caladan.program.options import Options
+from caladan.rules.operators import AntiJoin, Cut, Join, Operator, Scan, Unit
+from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
+from caladan.rules.subprogram import reads
+
+SMALL: Final = 20_000
+"""Facts that one partition holds well: below that, more tasks only cost time."""
+
+FULL: Final = 250_000
+"""Facts of a partition of a larger relation: a hash table of so many stays near the processor."""
+
+WAVES: Final = 32
+"""How many times more partitions there may be than tasks that run at once."""
+
+BROADCAST: Final = 200_000
+"""Rows up to which a side of a join is sent to everybody."""
+
+CELLS_FROM: Final = 1_000_000
+"""Facts in the atoms of a cyclic body from which cells solve it sooner than joins of frames do."""
+
+_MANY: Final = 2_048  # partitions to which tasks do not take turns: each may send to each
+
+
+def partitioning(clique: DeltaClique, info: RelationInfo) -> tuple[int, ...]:
+    """The columns by whose hash a relation of a clique is partitioned.
+
+    The pivot, if there is one: then a rule's facts are born where they belong. Else all columns
+    that tell facts apart, so that duplicates meet after one exchange.
+    """
+    if clique.pivot is not None:
+        return (clique.pivot[info.name],)
+    return info.group
+
+
+def partitions(facts: int, at_once: int) -> int:
+    """How many partitions suit so many facts, if so many tasks run at once.
+
+    A power of two, or the most there may be. With more than run at once tasks take turns, each
+    with little in memory.
+    """
+    if facts <= SMALL:
+        return 1
+    wanted = max(min(2, at_once), -(-facts // FULL))
+    most = max(at_once, min(WAVES * at_once, _MANY))
+    return min(most, 1 << (wanted - 1).bit_length())
+
 
 SMALL_INPUTS: Final = 2_000_000
 """Facts in all inputs together up to which one task evaluates a program by itself."""
@@ -35,7 +79,7 @@ NO_TASKS: Final = "Spark Connect runs no tasks of ours"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class StrategyChoice:
     """A strategy, and what speaks for it."""
 
     strategy: str
@@ -63,27 +107,31 @@ def choices(
     forced: str | None = None,
     tasks: int | None = None,
     relations: Mapping[str, RelationInfo] | None = None,
-) -> list[Choice]:
+) -> list[StrategyChoice]:
     """The strategies for a clique whose inputs have so many facts, the best first.
 
     `tasks` is how many run at the same time. Where a number is not known yet, it is taken to be
     large.
     """
-    found: list[Choice] = []
+    found: list[StrategyChoice] = []
     if forced is not None:
-        found.append(Choice(forced, "as asked for"))
+        found.append(StrategyChoice(forced, "as asked for"))
     if facts is not None and facts <= SMALL_INPUTS:
-        found.append(Choice("single", f"at most {SMALL_INPUTS:,} facts go in"))
+        found.append(StrategyChoice("single", f"at most {SMALL_INPUTS:,} facts go in"))
     elif (facts is None or facts <= SHIPPED) and why_not_cubed(clique, relations) is None:
-        found.append(Choice("cubed", "a rule has a cyclic body"))
+        found.append(StrategyChoice("cubed", "a rule has a cyclic body"))
     if clique.is_recursive:
         obstacle = why_not_pivoted(clique)
         if obstacle is None:
-            found.append(Choice("pivoted", "every recursive rule carries the same column"))
+            found.append(StrategyChoice("pivoted", "every recursive rule carries the same column"))
         elif _is_enough_for_one(facts, tasks):
-            found.append(Choice("single", f"at most {FEW_TASKS} tasks would exchange facts"))
-        found.append(Choice("meshed", str(obstacle)))
-    found.append(Choice("frame", "serves everything" if clique.is_recursive else "not recursive"))
+            found.append(
+                StrategyChoice("single", f"at most {FEW_TASKS} tasks would exchange facts")
+            )
+        found.append(StrategyChoice("meshed", str(obstacle)))
+    found.append(
+        StrategyChoice("frame", "serves everything" if clique.is_recursive else "not recursive")
+    )
     first = {choice.strategy: i for i, choice in reversed(list(enumerate(found)))}
     return [found[i] for i in sorted(first.values())]
 
@@ -141,7 +189,7 @@ def _is_cyclic(rule: DeltaRule) -> bool:
     atoms = [scan.variables for scan in scans(rule.plan)]
     if len(atoms) < 3:
         return False
-    from caladan.search.acyclic import is_cyclic
+    from caladan.join.search.body import is_cyclic
 
     return is_cyclic(atoms)
 
@@ -185,12 +233,12 @@ class Outlook:
     """
 
     clique: DeltaClique
-    options: tuple[Choice, ...]
+    options: tuple[StrategyChoice, ...]
     is_decided: bool
     facts: int | None = None
 
     @property
-    def large(self) -> Choice:
+    def large(self) -> StrategyChoice:
         """The strategy if much goes in, or the one that is decided."""
         if self.is_decided:
             return self.options[0]
@@ -234,7 +282,7 @@ def outlooks(
     options = options or Options()
     cliques = program.cliques
     if not has_tasks:
-        return [Outlook(c, (Choice("frame", NO_TASKS),), is_decided=True) for c in cliques]
+        return [Outlook(c, (StrategyChoice("frame", NO_TASKS),), is_decided=True) for c in cliques]
     known = dict(sizes or {})
     derived = {name for clique in cliques for name in clique.relations}
     for name, info in program.relations.items():
@@ -261,19 +309,19 @@ def outlooks(
 
 def _alternatives(
     clique: DeltaClique, program: DeltaProgram, tasks: int | None
-) -> Iterator[Choice]:
-    yield Choice("single", f"if at most {SMALL_INPUTS:,} facts go in")
+) -> Iterator[StrategyChoice]:
+    yield StrategyChoice("single", f"if at most {SMALL_INPUTS:,} facts go in")
     if why_not_cubed(clique, program.relations) is None:
-        yield Choice("cubed", "a rule has a cyclic body")
-        yield Choice("frame", f"if more than {SHIPPED:,} facts go in")
+        yield StrategyChoice("cubed", "a rule has a cyclic body")
+        yield StrategyChoice("frame", f"if more than {SHIPPED:,} facts go in")
     elif not clique.is_recursive:
-        yield Choice("frame", "not recursive")
+        yield StrategyChoice("frame", "not recursive")
     elif (obstacle := why_not_pivoted(clique)) is None:
-        yield Choice("pivoted", "every recursive rule carries the same column")
+        yield StrategyChoice("pivoted", "every recursive rule carries the same column")
     else:
         if tasks is None or tasks <= FEW_TASKS:
             most = f"{ENOUGH_FOR_ONE:,} go in, and at most {FEW_TASKS} tasks would exchange facts"
-            yield Choice("single", f"if at most {most}")
-        yield Choice("meshed", obstacle)
+            yield StrategyChoice("single", f"if at most {most}")
+        yield StrategyChoice("meshed", obstacle)
     if clique.is_recursive:
-        yield Choice("frame", "if tasks cannot be run")
+        yield StrategyChoice("frame", "if tasks cannot be run")

@@ -11,24 +11,26 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from caladan.analysis.core import CoreGoal
-from caladan.clock import TimeOver, deadline
 from caladan.data.source import Source
-from caladan.delta.program import DeltaProgram
-from caladan.engines.interface import Stopped, Table
-from caladan.engines.problems import interrupted, limit
-from caladan.engines.spark import connect, plans, sources
-from caladan.engines.spark.attend import Attended, Cancelled, new_tag
+from caladan.engines.interface import EngineStopped, Table
+from caladan.engines.spark.cancellation import Attended, Cancelled, new_tag
 from caladan.engines.spark.choice import outlooks
-from caladan.engines.spark.cliques import Cliques
-from caladan.engines.spark.failures import SparkSaid, diagnosed
-from caladan.engines.spark.runs import Workspace
-from caladan.engines.spark.session import adopt, child
-from caladan.engines.spark.shuffled import Shuffled
-from caladan.engines.spark.staging import Staging
-from caladan.engines.spark.table import SparkTable
-from caladan.events import Events
-from caladan.options import Options
+from caladan.engines.spark.frame import plans
+from caladan.engines.spark.run import Cliques
+from caladan.engines.spark.session import connect
+from caladan.engines.spark.session.failures import SparkSaid, diagnosed
+from caladan.engines.spark.session.session import adopt, child
+from caladan.engines.spark.session.shuffled import Shuffled
+from caladan.engines.spark.session.staging import Staging
+from caladan.engines.spark.session.workspace import Workspace
+from caladan.engines.spark.sources import sources
+from caladan.engines.spark.sources.table import SparkTable
 from caladan.program import Column
+from caladan.program.clock import TimeOver, deadline
+from caladan.program.events import Events
+from caladan.program.options import Options
+from caladan.rules.failures import interrupted, limit
+from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,13 +104,13 @@ class SparkEngine:
 
         try:
             self._attended(work, deadline(options.timeout), cliques, tag)
-        except Stopped as stopped:
-            raise Stopped(stopped.diagnostics[0], cliques.tables()) from None
+        except EngineStopped as stopped:
+            raise EngineStopped(stopped.diagnostics[0], cliques.tables()) from None
         except TimeOver:
             reached = limit("timeout", cast("float", options.timeout), cliques.current)
-            raise Stopped(reached, cliques.tables()) from None
+            raise EngineStopped(reached, cliques.tables()) from None
         except KeyboardInterrupt:
-            raise Stopped(interrupted(cliques.current), cliques.tables()) from None
+            raise EngineStopped(interrupted(cliques.current), cliques.tables()) from None
         except BaseException:
             cliques.close()
             raise

@@ -12,15 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NoReturn
 
-from caladan.errors import Diagnostics, Related, Source, Span
-from caladan.language.deals.tokens import (
-    BAD,
-    END,
-    NAMES,
-    RESERVED_RELATIONS,
-    Token,
-    tokenize,
-)
+from caladan.language.deals.tokens import BAD, END, NAMES, RESERVED_RELATIONS, Token, tokenize
+from caladan.program.diagnostics import Diagnostics, Related, SourceText, Span
 
 MAX_DEPTH: Final = 64
 """How deep parentheses, signs and `if` may nest; recursion in later passes relies on it."""
@@ -81,7 +74,7 @@ class SyntaxFailure(Exception):
 class Cursor:
     """A position in the tokens of one text."""
 
-    def __init__(self, source: Source, found: Diagnostics, whole: str = "program") -> None:
+    def __init__(self, source: SourceText, found: Diagnostics, whole: str = "program") -> None:
         self.source = source
         self.found = found
         self.whole = whole

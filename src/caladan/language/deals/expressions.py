@@ -16,16 +16,8 @@ from __future__ import annotations
 import math
 from typing import Final, cast
 
-from caladan.errors import Span
 from caladan.language.deals.cursor import Cursor
-from caladan.language.deals.tokens import (
-    FLOAT,
-    INTEGER,
-    NAMES,
-    PARAMETER,
-    Token,
-    unquote,
-)
+from caladan.language.deals.tokens import FLOAT, INTEGER, NAMES, PARAMETER, Token, unquote
 from caladan.program import (
     AGGREGATES,
     Aggregate,
@@ -43,6 +35,7 @@ from caladan.program import (
     Parameter,
     Variable,
 )
+from caladan.program.diagnostics import Span
 
 PRECEDENCE: Final[dict[str, int]] = {"+": 1, "-": 1, "*": 2, "/": 2, "div": 2, "mod": 2}
 

@@ -4,6 +4,11 @@ An `if(…)` at the start of a literal may turn out to be a value, `if(A > 1 the
 choice between literals, `if(A > 1 then p(A) else X = 3)`. What follows its `)` decides: an operator
 makes it a value. Until then its branches are kept as *items*, and so is a lone word, which may be a
 constant or an atom without arguments. `as_expression` and `as_literal` settle what an item is.
+
+The goals `sort((Z, desc), Y)` and `limit(10)`: which of a rule's solutions remain.
+
+They look like atoms and may stand anywhere in a body, but belong to the whole rule and come at most
+once each; otherwise C022.
 """
 
 from __future__ import annotations
@@ -11,9 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
-from caladan.errors import Span
-from caladan.language.deals.cursor import MAX_ATOMS, MAX_COMPARISONS, WORD_SLIPS, Cursor
-from caladan.language.deals.cut import Cut, at_goal, misplaced_goal
+from caladan.language.deals.cursor import (
+    MAX_ATOMS,
+    MAX_COMPARISONS,
+    WORD_SLIPS,
+    Cursor,
+    SyntaxFailure,
+)
 from caladan.language.deals.expressions import (
     CALLS,
     COMPARISONS,
@@ -28,6 +37,7 @@ from caladan.language.deals.expressions import (
 from caladan.language.deals.tokens import (
     END,
     FLOAT,
+    GOALS,
     INTEGER,
     NAMES,
     PARAMETER,
@@ -43,8 +53,10 @@ from caladan.program import (
     Constant,
     Expression,
     Literal,
+    SortKey,
     Variable,
 )
+from caladan.program.diagnostics import Related, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +90,11 @@ _BEGINNINGS: Final = NAMES | {
 _LITERAL: Final = "an atom or a comparison"
 
 
-def body(cursor: Cursor) -> tuple[tuple[Literal, ...], Cut]:
+def body(cursor: Cursor) -> tuple[tuple[Literal, ...], CutGoals]:
     """Literals joined by `,`, and the `sort` and `limit` among them."""
     cursor.no_aggregates = "an aggregate can stand only in the head of a rule"
     literals: list[Literal] = []
-    cut = Cut()
+    cut = CutGoals()
     atoms = others = 0
     while True:
         if at_goal(cursor):
@@ -253,3 +265,87 @@ def _refuse_literal(cursor: Cursor, span: Span | None) -> NoReturn:
         "expected a value, found a literal: an operator follows, so this `if` is a value",
         help="write one value after `then` and one after `else`",
     )
+
+
+class CutGoals:
+    """The order and limit of one rule."""
+
+    def __init__(self) -> None:
+        self.order: tuple[SortKey, ...] = ()
+        self.limit: Expression | None = None
+        self._seen: dict[str, Span] = {}
+
+    def read(self, cursor: Cursor) -> None:
+        """Read one goal; the cursor stands on its name."""
+        token = cursor.advance()
+        name = cursor.text(token)
+        order, limit = self.order, self.limit
+        if name == "sort":
+            order = _sort(cursor)
+        else:
+            limit = _limit(cursor)
+        span = cursor.since(token.start)
+        if name in self._seen:
+            _report_second(cursor, name, span, self._seen[name])
+            return
+        self.order, self.limit, self._seen[name] = order, limit, span
+
+
+def at_goal(cursor: Cursor) -> bool:
+    """Whether `sort(` or `limit(` stands here."""
+    return cursor.next_kind == "(" and cursor.text(cursor.current) in GOALS
+
+
+def misplaced_goal(cursor: Cursor, why: str) -> NoReturn:
+    """Fail: the goal that stands here cannot."""
+    token = cursor.current
+    message = f"`{cursor.text(token)}` cannot be used here: {why}"
+    cursor.found.add("C022", message, cursor.span(token))
+    raise SyntaxFailure
+
+
+def _report_second(cursor: Cursor, name: str, span: Span, first: Span) -> None:
+    help = "put all keys into one `sort`" if name == "sort" else None
+    related = [Related("the first one is here", first)]
+    cursor.found.add("C022", f"a rule can have only one `{name}`", span, related=related, help=help)
+
+
+def _sort(cursor: Cursor) -> tuple[SortKey, ...]:
+    opening = cursor.advance()
+    keys = [_sort_key(cursor)]
+    while cursor.accept(","):
+        keys.append(_sort_key(cursor))
+    cursor.close(opening, ")", "`,` or `)` after a sort key")
+    return tuple(keys)
+
+
+def _sort_key(cursor: Cursor) -> SortKey:
+    """`X`, `(X, asc)` or `(X, desc)`."""
+    opening = cursor.advance() if cursor.kind == "(" else None
+    token = cursor.current
+    if cursor.text(token).lower() in ("asc", "desc"):
+        cursor.fail(
+            "a sort key", help="a direction is written with its variable: `sort((X, desc))`"
+        )
+    if token.kind != VARIABLE or cursor.text(token) == "_":
+        cursor.fail("a variable to sort by")
+    cursor.advance()
+    variable = Variable(cursor.text(token), cursor.span(token))
+    if opening is None:
+        return SortKey(variable, False, variable.span)
+    descending = False
+    if cursor.accept(","):
+        direction = cursor.text(cursor.current).lower()
+        if direction not in ("asc", "desc"):
+            cursor.fail("`asc` or `desc`")
+        cursor.advance()
+        descending = direction == "desc"
+    cursor.close(opening, ")", "`)` after a sort key")
+    return SortKey(variable, descending, cursor.since(opening.start))
+
+
+def _limit(cursor: Cursor) -> Expression:
+    opening = cursor.advance()
+    limit = expression(cursor)
+    cursor.close(opening, ")", "`)` after the limit")
+    return limit

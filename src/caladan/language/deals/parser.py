@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from caladan.errors import CaladanError, Diagnostics, Source, did_you_mean
 from caladan.language import files
 from caladan.language.deals.cursor import Cursor, SyntaxFailure
 from caladan.language.deals.expressions import arguments, expression, primary
@@ -21,16 +20,17 @@ from caladan.program import (
     Atom,
     Column,
     Constant,
+    Declaration,
     Expectation,
     Expression,
     Goal,
     Head,
     Parameter,
     Program,
-    Relation,
     Rule,
     Type,
 )
+from caladan.program.diagnostics import CaladanError, Diagnostics, SourceText, did_you_mean
 
 TYPES: Final[dict[str, Type]] = {
     **{kind.value: kind for kind in Type},
@@ -58,13 +58,13 @@ class _Statements:
     """The statements read so far."""
 
     def __init__(self) -> None:
-        self.relations: list[Relation] = []
+        self.relations: list[Declaration] = []
         self.rules: list[Rule] = []
         self.goals: list[Goal] = []
         self.expectations: list[Expectation] = []
 
 
-def parse(source: Source, seen: set[str] | None = None) -> Program:
+def parse(source: SourceText, seen: set[str] | None = None) -> Program:
     """The Program of a text; raises all that is wrong with it at once.
 
     `seen` has the files that were read before, by their identity, and gets those read now.
@@ -91,7 +91,7 @@ def parse(source: Source, seen: set[str] | None = None) -> Program:
     return Program(tuple(read.relations), tuple(read.rules), tuple(read.goals), tuple(own))
 
 
-def parse_goal(source: Source) -> Goal:
+def parse_goal(source: SourceText) -> Goal:
     """The Goal of a text that holds one."""
     found = Diagnostics()
     cursor = Cursor(source, found, whole="goal")
@@ -183,7 +183,7 @@ def _goal(cursor: Cursor, *, export: bool) -> Goal:
 # ── Other files ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _include(cursor: Cursor, seen: set[str]) -> Source | None:
+def _include(cursor: Cursor, seen: set[str]) -> SourceText | None:
     """The text that is included; None if it was before, or cannot be read."""
     start = cursor.advance().start
     if cursor.kind != TEXT:
@@ -198,7 +198,7 @@ def _include(cursor: Cursor, seen: set[str]) -> Source | None:
         if identity in seen:
             return None
         seen.add(identity)
-        return Source(name, files.text_of(name, span))
+        return SourceText(name, files.text_of(name, span))
     except CaladanError as problem:
         cursor.found.extend(problem.diagnostics)
     return None
@@ -258,7 +258,7 @@ def _row(cursor: Cursor, asked: Atom) -> tuple[Expression, ...]:
 # ── Declarations ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _database(cursor: Cursor) -> list[Relation]:
+def _database(cursor: Cursor) -> list[Declaration]:
     cursor.advance()
     outer = cursor.expect("(", "`(` after `database`")
     inner = cursor.expect("{", "`{` after `database(`")
@@ -271,7 +271,7 @@ def _database(cursor: Cursor) -> list[Relation]:
     return relations
 
 
-def _relation(cursor: Cursor) -> Relation:
+def _relation(cursor: Cursor) -> Declaration:
     name = cursor.relation_name("the name of a relation")
     opening = cursor.expect("(", "`(` after the name of a relation")
     columns: list[Column] = []
@@ -280,7 +280,7 @@ def _relation(cursor: Cursor) -> Relation:
         while cursor.accept(","):
             columns.append(_column(cursor))
         cursor.close(opening, ")", "`,` or `)` after a column")
-    return Relation(cursor.text(name), tuple(columns), cursor.since(name.start))
+    return Declaration(cursor.text(name), tuple(columns), cursor.since(name.start))
 
 
 def _column(cursor: Cursor) -> Column:

@@ -14,7 +14,6 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from caladan.errors import error
 from caladan.language.deals.expressions import PRECEDENCE
 from caladan.language.deals.tokens import (
     RESERVED_RELATIONS,
@@ -33,6 +32,7 @@ from caladan.program import (
     Comparison,
     Conditional,
     Constant,
+    Declaration,
     Expectation,
     Expression,
     Goal,
@@ -42,13 +42,13 @@ from caladan.program import (
     Object,
     Parameter,
     Program,
-    Relation,
     Rule,
     SortKey,
     Value,
     Variable,
 )
-from caladan.values import written
+from caladan.program.diagnostics import error
+from caladan.program.values import written
 
 _ATOMIC: Final = 3
 """Above the precedence of every operator."""
@@ -65,7 +65,7 @@ def unparse(program: Program) -> str:
     return "\n".join("".join(f"{line}\n" for line in part) for part in parts if part)
 
 
-def relation(node: Relation) -> str:
+def relation(node: Declaration) -> str:
     """`arc(A: integer, B: integer)`."""
     return f"{_relation_name(node.name)}({_commas(map(_column, node.columns))})"
 
@@ -144,7 +144,7 @@ def _arithmetic(node: Arithmetic, weakest: int) -> str:
     return f"({text})" if precedence < weakest else text
 
 
-def _database(relations: tuple[Relation, ...]) -> list[str]:
+def _database(relations: tuple[Declaration, ...]) -> list[str]:
     if len(relations) < 2:
         return [f"database({{{relation(each)}}})." for each in relations]
     *rest, last = (f"    {relation(each)}" for each in relations)

@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from caladan.errors import Diagnostics, Source, Span
 from caladan.program import AGGREGATES
+from caladan.program.diagnostics import Diagnostics, SourceText, Span
 
 WORD: Final = "word"
 VARIABLE: Final = "variable"
@@ -90,7 +90,7 @@ _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '
 _UNESCAPED: Final = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\t": r"\t", "\r": r"\r"})
 
 
-def tokenize(source: Source, found: Diagnostics) -> Tokens:
+def tokenize(source: SourceText, found: Diagnostics) -> Tokens:
     """The tokens of a text, the last of kind END."""
     tokens = Tokens()
     for match in _PATTERN.finditer(source.text):
@@ -160,7 +160,9 @@ def _kind_of_name(name: str) -> str:
     return VARIABLE if is_variable(name) else WORD
 
 
-def _unterminated(source: Source, start: int, end: int, tokens: Tokens, found: Diagnostics) -> None:
+def _unterminated(
+    source: SourceText, start: int, end: int, tokens: Tokens, found: Diagnostics
+) -> None:
     """Report a text or comment without an end; a `.` that ends its line still ends a statement."""
     opening = source.text[start]
     if opening == "/":

@@ -1,9 +1,10 @@
 """The body of one rule: variables for columns, atoms for tables, literals for conditions.
 
-A `Body` stands for one alternative of one SELECT. Columns that an equality makes the same share a
-variable. What rules cannot say about a table that is not recursive, SQL says beforehand: such a
-table is read through a query of its own, with the conditions pushed into it and the values computed
-in it. The same query leaves out rows whose NULL decides a comparison, for NULL equals nothing.
+A `SelectBody` stands for one alternative of one SELECT. Columns that an equality makes the same
+share a variable. What rules cannot say about a table that is not recursive, SQL says beforehand:
+such a table is read through a query of its own, with the conditions pushed into it and the values
+computed in it. The same query leaves out rows whose NULL decides a comparison, for NULL equals
+nothing.
 """
 
 from __future__ import annotations
@@ -15,9 +16,16 @@ from typing import Literal as OneOf, TypeAlias
 from sqlglot import exp
 
 from caladan.language.rasql.conditions import Leaf
-from caladan.language.rasql.expressions import Values
-from caladan.language.rasql.scope import Item, Place, Scope, Tables, Unsupported, unsupported
-from caladan.language.rasql.spans import span_of
+from caladan.language.rasql.expressions import ValueTranslator
+from caladan.language.rasql.scope import (
+    Item,
+    ItemColumn,
+    Scope,
+    TableLookup,
+    Unsupported,
+    unsupported,
+)
+from caladan.language.rasql.script import span_of
 from caladan.program import Atom, Comparison, Constant, Expression, Literal, Type, Variable
 
 Role: TypeAlias = OneOf["decides", "carried"]
@@ -27,16 +35,16 @@ class Impossible(Exception):
     """A condition that never holds, so that its alternative derives nothing."""
 
 
-class Body:
+class SelectBody:
     """Collects what a rule needs; `literals` are complete once `atoms` has been called."""
 
-    def __init__(self, scope: Scope, tables: Tables, *, sums: bool) -> None:
+    def __init__(self, scope: Scope, tables: TableLookup, *, sums: bool) -> None:
         self.scope = scope
         self._tables = tables
         self._sums = sums
-        self._parents: dict[Place, Place] = {}
-        self._roles: dict[Place, set[Role]] = {}
-        self._names: dict[Place, str] = {}
+        self._parents: dict[ItemColumn, ItemColumn] = {}
+        self._roles: dict[ItemColumn, set[Role]] = {}
+        self._names: dict[ItemColumn, str] = {}
         self._taken: set[str] = set()
         self._pushed: dict[Item, list[exp.Expr]] = {}
         self._computed: dict[Item, list[tuple[exp.Expr, Variable]]] = {}
@@ -44,7 +52,7 @@ class Body:
         self._scalars: list[tuple[exp.Expr, Variable]] = []
         self._role: Role = "decides"  # of the columns in what is being translated
         self.literals: list[Literal] = []
-        self.values = Values(scope.source, self._column, self._compute)
+        self.values = ValueTranslator(scope.source, self._column, self._compute)
 
     # ── Conditions ───────────────────────────────────────────────────────────────────────────────
 
@@ -133,12 +141,12 @@ class Body:
         """What the columns of the values translated next are there for."""
         self._role = role
 
-    def variable(self, place: Place, role: Role) -> Variable:
+    def variable(self, place: ItemColumn, role: Role) -> Variable:
         """The variable of a column."""
         self._roles.setdefault(place, set()).add(role)
         return self._named(place)
 
-    def _named(self, place: Place) -> Variable:
+    def _named(self, place: ItemColumn) -> Variable:
         root = self._root(place)
         if root not in self._names:
             self._names[root] = self._fresh(root.column.name)
@@ -190,11 +198,11 @@ class Body:
         named = {column.table.lower() for column in node.find_all(exp.Column) if column.table}
         return bool((named - inside) & self.scope.tables.keys())
 
-    def outer_places(self) -> list[Place]:
+    def outer_places(self) -> list[ItemColumn]:
         """The columns of queries around this one that it uses."""
         return [place for place in self._roles if not self.scope.is_own(place)]
 
-    def is_bound_inside(self, place: Place) -> bool:
+    def is_bound_inside(self, place: ItemColumn) -> bool:
         """Whether a column from outside equals one of the body's own."""
         root = self._root(place)
         return any(self._root(other) == root and self.scope.is_own(other) for other in self._roles)
@@ -213,7 +221,7 @@ class Body:
         return Atom(found.relation, tuple(arguments), span=span)
 
     def _arguments(self, item: Item) -> list[Variable]:
-        places = [Place(item, i) for i in range(len(item.known.columns))]
+        places = [ItemColumn(item, i) for i in range(len(item.known.columns))]
         return [self._named(place) if place in self._roles else Variable("_") for place in places]
 
     def _prepared(self, item: Item) -> tuple[exp.Query, list[Variable]]:
@@ -222,7 +230,7 @@ class Body:
         arguments: list[Variable] = []
         present: list[exp.Expr] = []
         for i, column in enumerate(item.known.columns):
-            place = Place(item, i)
+            place = ItemColumn(item, i)
             node = exp.column(column.name, table=item.alias, quoted=True)
             if place in self._roles:
                 columns.append(exp.alias_(node, column.name, quoted=True))
@@ -247,7 +255,7 @@ class Body:
 
     # ── Names ────────────────────────────────────────────────────────────────────────────────────
 
-    def _root(self, place: Place) -> Place:
+    def _root(self, place: ItemColumn) -> ItemColumn:
         while place in self._parents and self._parents[place] != place:
             place = self._parents[place]
         return place

@@ -13,12 +13,12 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
-from caladan.errors import Source, error
-from caladan.language.rasql.body import Body, Impossible
+from caladan.language.rasql.body import Impossible, SelectBody
 from caladan.language.rasql.conditions import Leaf, alternatives
-from caladan.language.rasql.scope import BOUND, Item, Place, Scope, Tables, unsupported
-from caladan.language.rasql.spans import span_of
+from caladan.language.rasql.scope import BOUND, Item, ItemColumn, Scope, TableLookup, unsupported
+from caladan.language.rasql.script import span_of
 from caladan.program import Atom, Comparison, Constant, Expression, Head, Rule, Type
+from caladan.program.diagnostics import SourceText, error
 
 # What a SELECT of a recursive view cannot have, by its name in sqlglot: the words for it, and what
 # to write instead.
@@ -48,7 +48,9 @@ MakeHead: TypeAlias = Callable[[Sequence[exp.Expr], list[Expression], Scope], He
 class Translation:
     """Makes rules; those for subqueries and lists of values are collected on the way."""
 
-    def __init__(self, tables: Tables, source: Source, fresh: Callable[[str], str]) -> None:
+    def __init__(
+        self, tables: TableLookup, source: SourceText, fresh: Callable[[str], str]
+    ) -> None:
         self._tables = tables
         self._source = source
         self._fresh = fresh
@@ -86,7 +88,7 @@ class Translation:
     ) -> Iterator[Rule]:
         """A rule for each alternative of a condition."""
         for way in self._ways(scope, condition, disjoint=sums):
-            body = Body(scope, self._tables, sums=sums)
+            body = SelectBody(scope, self._tables, sums=sums)
             try:
                 self._conditions(body, way)
                 values = [body.carried(node) for node in selected]
@@ -206,7 +208,7 @@ class Translation:
         span = span_of(condition, self._source)
         return alternatives(condition, span, disjoint=disjoint, nullable=nullable)
 
-    def _conditions(self, body: Body, way: Sequence[Leaf]) -> None:
+    def _conditions(self, body: SelectBody, way: Sequence[Leaf]) -> None:
         rest = [leaf for leaf in way if not body.equate(leaf)]
         for leaf in rest:
             match leaf.node:
@@ -219,7 +221,7 @@ class Translation:
                 case _:
                     body.require(leaf)
 
-    def _in_list(self, body: Body, leaf: Leaf) -> None:
+    def _in_list(self, body: SelectBody, leaf: Leaf) -> None:
         """`x IN (1, 2)` as a relation with those facts."""
         node = leaf.node
         span = span_of(node, self._source)
@@ -237,7 +239,7 @@ class Translation:
         self.helpers += [Rule(Head(name, (each,))) for each in dict.fromkeys(values)]
         body.literals.append(Atom(name, (value,), leaf.negated, span))
 
-    def _in_query(self, body: Body, leaf: Leaf) -> None:
+    def _in_query(self, body: SelectBody, leaf: Leaf) -> None:
         node = leaf.node
         query = node.args["query"].unnest()
         subject = node.this.copy()
@@ -250,7 +252,7 @@ class Translation:
 
     def _exists(
         self,
-        outer: Body,
+        outer: SelectBody,
         query: exp.Expr,
         negated: bool,
         equal: tuple[exp.Expr, exp.Expr] | None = None,
@@ -270,9 +272,9 @@ class Translation:
                     "write NOT EXISTS (SELECT 1 FROM … WHERE … = …), which says what NULL does",
                 )
             condition = _both(exp.EQ(this=subject, expression=selected), condition)
-        bodies: list[Body] = []
+        bodies: list[SelectBody] = []
         for way in self._ways(scope, condition, disjoint=False):
-            body = Body(scope, self._tables, sums=False)
+            body = SelectBody(scope, self._tables, sums=False)
             try:
                 self._conditions(body, way)
             except Impossible:
@@ -290,7 +292,7 @@ class Translation:
         outer.literals.append(Atom(name, arguments, negated, span))
 
     def _helper(
-        self, name: str, body: Body, places: Sequence[Place], items: Sequence[Item]
+        self, name: str, body: SelectBody, places: Sequence[ItemColumn], items: Sequence[Item]
     ) -> Rule:
         head = Head(name, tuple(body.variable(place, "decides") for place in places))
         # A column from outside that only comparisons mention gets its values from its own table.
@@ -318,7 +320,7 @@ def _both(one: exp.Expr | None, other: exp.Expr | None) -> exp.Expr | None:
     return parts[0] if parts else None
 
 
-def _bound(name: exp.Expr, place: Place) -> exp.Column:
+def _bound(name: exp.Expr, place: ItemColumn) -> exp.Column:
     column = exp.Column(this=name.copy())
     column.meta[BOUND] = place
     return column
@@ -327,7 +329,7 @@ def _bound(name: exp.Expr, place: Place) -> exp.Column:
 def _stars(item: Item) -> list[exp.Expr]:
     """The columns that `t.*` stands for."""
     return [
-        _bound(exp.to_identifier(column.name, quoted=True), Place(item, i))
+        _bound(exp.to_identifier(column.name, quoted=True), ItemColumn(item, i))
         for i, column in enumerate(item.known.columns)
     ]
 

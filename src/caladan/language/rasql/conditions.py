@@ -16,8 +16,8 @@ from typing import Final
 
 from sqlglot import exp
 
-from caladan.errors import Span
 from caladan.language.rasql.scope import unsupported
+from caladan.program.diagnostics import Span
 
 MOST: Final = 256  # alternatives; a condition with more is better said otherwise
 

@@ -14,10 +14,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from caladan.errors import Source, Span, error
 from caladan.language.rasql.conditions import Leaf, alternatives
 from caladan.language.rasql.scope import Unsupported, unsupported
-from caladan.language.rasql.spans import span_of
+from caladan.language.rasql.script import span_of
 from caladan.program import (
     OPPOSITE,
     Arithmetic,
@@ -33,7 +32,8 @@ from caladan.program import (
     Type,
     Value,
 )
-from caladan.values import parse
+from caladan.program.diagnostics import SourceText, Span, error
+from caladan.program.values import parse
 
 _ARITHMETIC: Final[dict[type[exp.Expr], ArithmeticOperator]] = {
     exp.Add: "+",
@@ -63,14 +63,14 @@ _AGGREGATES_HELP: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class ValueTranslator:
     """Translates values.
 
     `column` gives what stands for a column; `computed` a stand-in for what SQL can compute
     beforehand, or None.
     """
 
-    source: Source
+    source: SourceText
     column: Callable[[exp.Column], Expression]
     computed: Callable[[exp.Expr], Expression | None]
 

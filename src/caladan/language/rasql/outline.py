@@ -13,11 +13,11 @@ from typing import Final
 
 from sqlglot import exp
 
-from caladan.errors import CaladanError, Span, error
 from caladan.language.rasql.branches import Translation
-from caladan.language.rasql.scope import Known, KnownColumn, Scope, Tables
+from caladan.language.rasql.scope import KnownColumn, KnownTable, Scope, TableLookup
 from caladan.language.rasql.views import View, branches, tables_of
 from caladan.program import Type
+from caladan.program.diagnostics import CaladanError, Span, error
 
 _CASTS: Final[dict[str, Type]] = {
     "TINYINT": Type.LONG,
@@ -37,10 +37,10 @@ _PASSES: Final = 3  # a type may have to travel through a few views
 class Within:
     """The tables that the branches of recursive views see: themselves, and all others."""
 
-    views: dict[str, Known]
-    others: Tables
+    views: dict[str, KnownTable]
+    others: TableLookup
 
-    def find(self, table: exp.Table) -> Known:
+    def find(self, table: exp.Table) -> KnownTable:
         """A recursive view, or another table."""
         if not table.db and table.name.lower() in self.views:
             return self.views[table.name.lower()]
@@ -50,11 +50,11 @@ class Within:
         """Whether a query reads one of the views."""
         return bool(tables_of(node) & self.views.keys())
 
-    def describe(self, node: exp.Expr, span: Span | None) -> Known:
+    def describe(self, node: exp.Expr, span: Span | None) -> KnownTable:
         """The columns of a subquery."""
         return self.others.describe(node, span)
 
-    def evaluate(self, query: exp.Query, stem: str, span: Span | None) -> Known:
+    def evaluate(self, query: exp.Query, stem: str, span: Span | None) -> KnownTable:
         """The rows of a query, by SQL."""
         return self.others.evaluate(query, stem, span)
 
@@ -72,7 +72,7 @@ class Outline:
         """The views' names, in lower case."""
         return frozenset(self.tables.views)
 
-    def known(self, view: View) -> Known:
+    def known(self, view: View) -> KnownTable:
         """What is known of a view."""
         return self.tables.views[view.key]
 
@@ -108,10 +108,10 @@ def is_number(node: exp.Expr | None) -> bool:
     )
 
 
-def outline(views: Sequence[View], tables: Tables, names: Mapping[str, str]) -> Outline:
+def outline(views: Sequence[View], tables: TableLookup, names: Mapping[str, str]) -> Outline:
     """The columns of views that depend on each other."""
     known = {
-        view.key: Known(
+        view.key: KnownTable(
             names[view.key],
             tuple(KnownColumn(name, None) for name in column_names(view)),
             is_recursive=True,
@@ -142,10 +142,10 @@ def _learn(view: View, selected: Sequence[exp.Expr], scope: Scope, found: Outlin
         type, before = _type(node, scope), columns[i].type
         if type is not None and (before is None or (type.is_floating and before.is_integral)):
             columns[i] = KnownColumn(columns[i].name, type)
-    found.tables.views[view.key] = Known(known.relation, tuple(columns), is_recursive=True)
+    found.tables.views[view.key] = KnownTable(known.relation, tuple(columns), is_recursive=True)
 
 
-def _selections(view: View, tables: Tables) -> Iterator[tuple[Sequence[exp.Expr], Scope]]:
+def _selections(view: View, tables: TableLookup) -> Iterator[tuple[Sequence[exp.Expr], Scope]]:
     """What each branch selects, and from where; a branch that SQL must evaluate tells nothing."""
     for branch in branches(view):
         try:

@@ -12,11 +12,10 @@ from typing import Any, Final
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from caladan.errors import CaladanError, Source, Span, did_you_mean, error
 from caladan.language.rasql.dialect import PlacedError, RaSQL
-from caladan.language.rasql.script import HINTS, Declaration, Hint, Script, Statement
-from caladan.language.rasql.spans import span_of
-from caladan.program import Column, Relation, Type
+from caladan.language.rasql.script import HINTS, Hint, Script, Statement, TableDeclaration, span_of
+from caladan.program import Column, Declaration, Type
+from caladan.program.diagnostics import CaladanError, SourceText, Span, did_you_mean, error
 
 _TYPES: Final[dict[str, Type]] = {
     "TINYINT": Type.BYTE,
@@ -43,7 +42,7 @@ _WORDS: Final = tuple(type.value for type in Type if type is not Type.OBJECT)
 _HINTS: Final[dict[str, Hint]] = {hint: hint for hint in HINTS}
 
 
-def parse(source: Source) -> Script:
+def parse(source: SourceText) -> Script:
     """The statements of a text; C001 and C002 where it is not RaSQL."""
     dialect = RaSQL()
     try:
@@ -68,7 +67,7 @@ def parse(source: Source) -> Script:
     return Script(source, tuple(found))
 
 
-def _syntax_error(problem: PlacedError, source: Source) -> CaladanError:
+def _syntax_error(problem: PlacedError, source: SourceText) -> CaladanError:
     place = Span(source, problem.start, problem.end)
     message = str(problem)
     return error("C001", message[:1].lower() + message[1:], place)
@@ -95,7 +94,7 @@ def _unterminated(text: str) -> int:
     return 0
 
 
-def _hints(tokens: list[Any], source: Source) -> dict[int, Hint]:
+def _hints(tokens: list[Any], source: SourceText) -> dict[int, Hint]:
     """The hint of each statement, by its number: a comment `-- hint: broadcast`."""
     found: dict[int, Hint] = {}
     statement = 0
@@ -119,7 +118,9 @@ def _hints(tokens: list[Any], source: Source) -> dict[int, Hint]:
     return found
 
 
-def _statement(tree: exp.Expr, source: Source, hint: Hint | None) -> Declaration | Statement:
+def _statement(
+    tree: exp.Expr, source: SourceText, hint: Hint | None
+) -> TableDeclaration | Statement:
     span = span_of(tree, source)
     if isinstance(tree, exp.Query):
         return Statement(tree, source, hint=hint, span=span)
@@ -129,7 +130,7 @@ def _statement(tree: exp.Expr, source: Source, hint: Hint | None) -> Declaration
         name, columns = _named(tree.this)
         return Statement(query, source, name, columns, hint, span)
     if kind == "TABLE" and query is None and isinstance(tree.this, exp.Schema):
-        return Declaration(_relation(tree.this, source))
+        return TableDeclaration(_relation(tree.this, source))
     raise error(
         "C060",
         f"`{tree.key.upper()}` is no statement of RaSQL",
@@ -146,11 +147,11 @@ def _named(node: exp.Expr) -> tuple[str, tuple[str, ...]]:
     return node.name, ()
 
 
-def _relation(schema: exp.Schema, source: Source) -> Relation:
-    return Relation(schema.this.name, tuple(_columns(schema, source)), span_of(schema, source))
+def _relation(schema: exp.Schema, source: SourceText) -> Declaration:
+    return Declaration(schema.this.name, tuple(_columns(schema, source)), span_of(schema, source))
 
 
-def _columns(schema: exp.Schema, source: Source) -> Iterator[Column]:
+def _columns(schema: exp.Schema, source: SourceText) -> Iterator[Column]:
     for column in schema.expressions:
         span = span_of(column, source)
         if not isinstance(column, exp.ColumnDef):

@@ -1,9 +1,9 @@
 """What names stand for: the tables of a FROM, and their columns.
 
-A `Known` is a table as the translation sees it: the relation it is in the Program, its columns,
-and which of them may hold NULL. An `Item` is one table of a FROM under the name it has there. A
-`Place` is a column of an item; a `Scope` finds the place that a column's name stands for, among its
-own items or those of the query around it.
+A `KnownTable` is a table as the translation sees it: the relation it is in the Program, its
+columns, and which of them may hold NULL. An `Item` is one table of a FROM under the name it has
+there. A `ItemColumn` is a column of an item; a `Scope` finds the place that a column's name stands
+for, among its own items or those of the query around it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,16 @@ from typing import NoReturn, Protocol
 
 from sqlglot import exp
 
-from caladan.errors import CaladanError, Diagnostic, Source, Span, did_you_mean, error
-from caladan.language.rasql.spans import span_of
+from caladan.language.rasql.script import span_of
 from caladan.program import Type
+from caladan.program.diagnostics import (
+    CaladanError,
+    Diagnostic,
+    SourceText,
+    Span,
+    did_you_mean,
+    error,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +36,7 @@ class KnownColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownTable:
     """A table or view. `relation` is its name in the Program, if it is one there already.
 
     What is not `is_relation` must be read through a query; `relation` is then a name to begin with.
@@ -46,10 +53,10 @@ class Known:
         return any(column.nullable for column in self.columns)
 
 
-class Tables(Protocol):
+class TableLookup(Protocol):
     """Where the translation looks tables up, and has SQL evaluated for it."""
 
-    def find(self, table: exp.Table) -> Known:
+    def find(self, table: exp.Table) -> KnownTable:
         """The table or recursive view of a name; C010 if there is none."""
         ...
 
@@ -57,11 +64,11 @@ class Tables(Protocol):
         """Whether a query reads one of the recursive views."""
         ...
 
-    def describe(self, node: exp.Expr, span: Span | None) -> Known:
+    def describe(self, node: exp.Expr, span: Span | None) -> KnownTable:
         """The columns of a subquery in a FROM, which is not evaluated yet."""
         ...
 
-    def evaluate(self, query: exp.Query, stem: str, span: Span | None) -> Known:
+    def evaluate(self, query: exp.Query, stem: str, span: Span | None) -> KnownTable:
         """The result of a query that a SQL engine runs, as a relation of the Program."""
         ...
 
@@ -71,12 +78,12 @@ class Item:
     """A table in a FROM."""
 
     alias: str
-    known: Known
+    known: KnownTable
     node: exp.Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ItemColumn:
     """A column of an item."""
 
     item: Item
@@ -106,7 +113,7 @@ class Scope:
     """The items of a FROM, and the scope around it."""
 
     items: Sequence[Item]
-    source: Source
+    source: SourceText
     outer: Scope | None = None
     tables: dict[str, Item] = field(default_factory=dict[str, Item])
 
@@ -121,7 +128,7 @@ class Scope:
                 )
             self.tables[item.alias.lower()] = item
 
-    def place(self, column: exp.Column) -> Place:
+    def place(self, column: exp.Column) -> ItemColumn:
         """The place that a column's name stands for; C063 if there is none, or several."""
         bound = column.meta.get(BOUND)
         if bound is not None:
@@ -134,14 +141,14 @@ class Scope:
             scope = scope.outer
         raise self._unknown(column)
 
-    def own(self, column: exp.Column) -> Place | None:
+    def own(self, column: exp.Column) -> ItemColumn | None:
         """The same among the scope's own items, or None."""
         name = column.name.lower()
         items = list(self.items)
         if column.table:
             items = [i for i in items if i.alias.lower() == column.table.lower()]
         places = [
-            Place(item, index)
+            ItemColumn(item, index)
             for item in items
             for index, known in enumerate(item.known.columns)
             if known.name.lower() == name
@@ -156,11 +163,11 @@ class Scope:
             )
         return places[0] if places else None
 
-    def is_own(self, place: Place) -> bool:
+    def is_own(self, place: ItemColumn) -> bool:
         """Whether a place belongs to one of the scope's own items."""
         return any(place.item is item for item in self.items)
 
-    def places(self, node: exp.Expr) -> Iterator[Place]:
+    def places(self, node: exp.Expr) -> Iterator[ItemColumn]:
         """The places of all columns in a node."""
         for column in node.find_all(exp.Column):
             yield self.place(column)

@@ -6,6 +6,8 @@
 
 A statement's query is a syntax tree of sqlglot. Which of its views are recursive, and what becomes
 of them, is for others to say: it takes the columns of tables, which a text alone does not tell.
+
+Where a node of a syntax tree was written.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from typing import Final, Literal, TypeAlias
 
 from sqlglot import exp
 
-from caladan.errors import Source, Span
-from caladan.program import Relation
+from caladan.program import Declaration
+from caladan.program.diagnostics import SourceText, Span
 
 Hint: TypeAlias = Literal["broadcast", "shuffle"]
 
@@ -24,10 +26,10 @@ HINTS: Final[tuple[Hint, ...]] = ("broadcast", "shuffle")
 
 
 @dataclass(frozen=True, slots=True)
-class Declaration:
+class TableDeclaration:
     """A table that gets its data from outside."""
 
-    relation: Relation
+    relation: Declaration
 
     @property
     def name(self) -> str:
@@ -40,7 +42,7 @@ class Statement:
     """A query, or a view if it has a name. `columns` renames what the query gives."""
 
     query: exp.Query
-    source: Source
+    source: SourceText
     name: str | None = None
     columns: tuple[str, ...] = ()
     hint: Hint | None = None
@@ -51,13 +53,13 @@ class Statement:
 class Script:
     """The statements of a text, in order."""
 
-    source: Source
-    statements: tuple[Declaration | Statement, ...]
+    source: SourceText
+    statements: tuple[TableDeclaration | Statement, ...]
 
     @property
-    def declarations(self) -> tuple[Declaration, ...]:
+    def declarations(self) -> tuple[TableDeclaration, ...]:
         """The tables it declares."""
-        return tuple(s for s in self.statements if isinstance(s, Declaration))
+        return tuple(s for s in self.statements if isinstance(s, TableDeclaration))
 
     @property
     def tables(self) -> frozenset[str]:
@@ -74,3 +76,18 @@ class Script:
     def queries(self) -> tuple[Statement, ...]:
         """The statements that ask something."""
         return tuple(s for s in self.statements if isinstance(s, Statement) and s.name is None)
+
+
+def span_of(node: exp.Expr | None, source: SourceText) -> Span | None:
+    """From the first to the last character of the names and values in a node, if any has a place.
+
+    Names and literals know their places; a node reaches from its first to its last.
+    """
+    if node is None:
+        return None
+    places = [
+        (part.meta["start"], part.meta["end"] + 1) for part in node.walk() if "start" in part.meta
+    ]
+    if not places:
+        return None
+    return Span(source, min(start for start, _ in places), max(end for _, end in places))

@@ -17,12 +17,11 @@ from typing import Final
 
 from sqlglot import exp
 
-from caladan.errors import Related, Span, error
 from caladan.language.rasql.body import variable_name
 from caladan.language.rasql.branches import Translation, fresh_names
 from caladan.language.rasql.outline import Outline, is_number, outline, written
-from caladan.language.rasql.scope import Item, Known, Scope, Tables, Unsupported
-from caladan.language.rasql.spans import span_of
+from caladan.language.rasql.scope import Item, KnownTable, Scope, TableLookup, Unsupported
+from caladan.language.rasql.script import span_of
 from caladan.language.rasql.views import View, branches, tables_of
 from caladan.program import (
     Aggregate,
@@ -37,6 +36,7 @@ from caladan.program import (
     Rule,
     Variable,
 )
+from caladan.program.diagnostics import Related, Span, error
 
 _MONOTONE: Final[dict[str, AggregateFunction]] = {"min": "mmin", "max": "mmax"}
 
@@ -44,7 +44,7 @@ AS_SET: Final = "as_set"
 """The key of a table's meta that asks for its distinct rows."""
 
 
-def translate(views: Sequence[View], tables: Tables, fresh: Callable[[str], str]) -> Program:
+def translate(views: Sequence[View], tables: TableLookup, fresh: Callable[[str], str]) -> Program:
     """The rules of recursive views, and a goal for each of them."""
     names = {view.key: fresh(relation_name(view.name)) for view in views}
     inside = outline(views, tables, names)
@@ -69,7 +69,7 @@ def relation_name(name: str) -> str:
     return plain[0].lower() + plain[1:] if plain[0].isalpha() else f"t{plain}"
 
 
-def _goal(known: Known) -> Goal:
+def _goal(known: KnownTable) -> Goal:
     taken: list[str] = []
     for column in known.columns:
         name = variable_name(column.name)

@@ -12,10 +12,9 @@ from typing import cast
 
 from sqlglot import exp
 
-from caladan.errors import Source, Span, error
 from caladan.language.rasql.dialect import AGGREGATES
-from caladan.language.rasql.script import Statement
-from caladan.language.rasql.spans import span_of
+from caladan.language.rasql.script import Statement, span_of
+from caladan.program.diagnostics import SourceText, Span, error
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class View:
     aggregates: tuple[str | None, ...]
     query: exp.Query
     reads: frozenset[str]
-    source: Source = field(compare=False, repr=False)
+    source: SourceText = field(compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
 
     @property

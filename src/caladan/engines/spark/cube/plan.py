@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from caladan.operators.tree import Join, Operator, Prune, Scan, Select
 from caladan.program import Column, Comparison, Constant, Type, Variable
+from caladan.rules.operators import Join, Operator, Prune, Scan, Select
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +56,7 @@ def cyclic_part(join: Join) -> tuple[list[Scan], tuple[Comparison, ...]] | None:
     found = _plain_parts(join)
     if found is None or len(found[0]) < 3 or not all(scan.variables for scan in found[0]):
         return None
-    from caladan.search.acyclic import is_cyclic
+    from caladan.join.search.body import is_cyclic
 
     scans, conditions = found
     return (scans, tuple(conditions)) if is_cyclic([scan.variables for scan in scans]) else None
@@ -92,8 +92,8 @@ def solver(body: CubeBody) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
         import pyarrow as pa
 
         from caladan.data.schema import compute
-        from caladan.engines.spark.cube.body import solutions
-        from caladan.engines.spark.daemon import settle
+        from caladan.engines.spark.cube.task import solutions
+        from caladan.engines.spark.session.daemon import settle
 
         settle()  # Spark has loaded pandas for this
 

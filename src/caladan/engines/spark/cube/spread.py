@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as sf
 
 from caladan.data.schema import compute
-from caladan.engines.spark.connect import is_connect
+from caladan.engines.spark.choice import CELLS_FROM
+from caladan.engines.spark.columns.types import inside, schema
 from caladan.engines.spark.cube.plan import CubeBody, solver
-from caladan.engines.spark.cube.shares import product, shares
-from caladan.engines.spark.layout import CELLS_FROM
-from caladan.engines.spark.types import inside, schema
+from caladan.engines.spark.session.connect import is_connect
+from caladan.engines.spark.tasks.shares import product, shares
 from caladan.program import Type
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def cubed(
     Each atom has a frame with a column for each variable, named as `columns` says, and a number of
     facts.
     """
-    atoms = [Spread(frame, size) for frame, size in given if size is not None]
+    atoms = [AtomFrame(frame, size) for frame, size in given if size is not None]
     if len(atoms) < len(given) or sum(atom.size for atom in atoms) < WORTH_IT:
         return None
     if is_connect(atoms[0].frame):  # its executors may not have what solves cells
@@ -60,7 +60,7 @@ def cells_for(frame: DataFrame) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class AtomFrame:
     """An atom's facts: a frame with a column for each variable, and how many there are."""
 
     frame: DataFrame
@@ -68,7 +68,7 @@ class Spread:
 
 
 def solved(
-    body: CubeBody, atoms: Sequence[Spread], columns: Mapping[str, str], cells: int
+    body: CubeBody, atoms: Sequence[AtomFrame], columns: Mapping[str, str], cells: int
 ) -> DataFrame:
     """A frame of the solutions."""
     sized = [(names, atom.size) for names, atom in zip(body.atoms, atoms, strict=True)]
@@ -151,7 +151,7 @@ def _slice(values: Sequence[Column], types: Sequence[Type], share: int) -> Colum
 
 def _heavy(
     body: CubeBody,
-    atoms: Sequence[Spread],
+    atoms: Sequence[AtomFrame],
     columns: Mapping[str, str],
     shares: Mapping[str, int],
 ) -> dict[str, tuple[int, list[Any]]]:

@@ -3,6 +3,10 @@
 A clique that is not recursive, with a cyclic body, is solved in cells: every task has all inputs,
 keeps the facts that agree with its cell (cells.py), and finds the solutions among them. What cells
 derive is put together (merged.py) unless it is known to be different in every cell.
+
+What cells derived of a relation, as one: facts once, groups of an aggregate combined.
+
+Few facts are merged here, by Arrow; many by Spark, which then holds the result.
 """
 
 from __future__ import annotations
@@ -10,21 +14,75 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import cast
+from typing import Any, Final, cast
 
-from caladan.analysis.core import RelationInfo
-from caladan.delta.program import DeltaProgram, DeltaRule
-from caladan.engines.interface import Stopped, Table
+import pyarrow as pa
+
+from caladan.analysis.core import CoreRule, RelationInfo
+from caladan.engines.interface import EngineStopped, Table
 from caladan.engines.spark.choice import SHIPPED, scans, why_not_cubed
-from caladan.engines.spark.cube.merged import merged
-from caladan.engines.spark.cube.shares import Shares, product, shares
-from caladan.engines.spark.strategies import CannotServe, Context
-from caladan.engines.spark.table import SparkTable
+from caladan.engines.spark.columns.aggregates import SMALLEST, TOTALS, Bag, blamed, combined
+from caladan.engines.spark.session.workspace import Workspace
+from caladan.engines.spark.sources.table import SparkTable, distinct, held
+from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks import job
-from caladan.engines.spark.tasks.together import in_parts
-from caladan.engines.spark.tasks.work import Outcome
-from caladan.errors import CaladanError
+from caladan.engines.spark.tasks.shares import Shares, product, shares
+from caladan.engines.spark.tasks.strategies import in_parts
+from caladan.engines.spark.tasks.work import TaskOutcome
 from caladan.program import Variable
+from caladan.program.diagnostics import CaladanError
+from caladan.rules.program import DeltaProgram, DeltaRule
+
+_WIDE: Final = pa.decimal128(38)
+
+
+def merged(
+    table: SparkTable, info: RelationInfo, rules: Sequence[CoreRule], workspace: Workspace
+) -> SparkTable:
+    """A table of what all cells derived by some rules; the given one is closed."""
+    data = table.data
+    if data is not None and not info.has_aggregates:
+        return held(info.columns, distinct(data), workspace)
+    if data is not None and _is_whole(info):
+        return held(info.columns, _combined(data, info), workspace)
+    frame = table.frame
+    if info.has_aggregates:
+        frame = combined(info, [Bag(frame)], blamed(info, rules))
+    else:
+        frame = frame.distinct()
+    workspace.spread(workspace.parallelism)
+    run = workspace.materialise(frame)
+    table.close()
+    workspace.keep(run)
+    return SparkTable(info.columns, run.frame, [run], run.count)
+
+
+def _is_whole(info: RelationInfo) -> bool:
+    """Whether all values to be combined are whole numbers; of others Arrow has its own view."""
+    pairs = zip(info.aggregates, info.columns, strict=True)
+    return all(column.type.is_integral for function, column in pairs if function is not None)
+
+
+def _combined(data: pa.Table, info: RelationInfo) -> pa.Table:
+    # Positions for names: users' may be equal, and Arrow wants to tell them apart.
+    places = [str(i) for i in range(info.arity)]
+    table: Any = cast("Any", data).rename_columns(places)
+    wanted: list[tuple[str, str]] = []
+    for place, function in zip(places, info.aggregates, strict=True):
+        if function in TOTALS:
+            # Arrow adds up 64 bits without saying when they are too few.
+            table = table.set_column(int(place), place, table.column(place).cast(_WIDE))
+            wanted.append((place, "sum"))
+        elif function is not None:
+            wanted.append((place, "min" if function in SMALLEST else "max"))
+    group = [str(i) for i in info.group]
+    grouped = table.group_by(group, use_threads=False).aggregate(wanted)
+    made = {**{p: p for p in group}, **{place: f"{place}_{how}" for place, how in wanted}}
+    chosen = grouped.select([made[place] for place in places]).rename_columns(data.column_names)
+    try:
+        return chosen.cast(data.schema)
+    except pa.ArrowInvalid:
+        raise CannotServe("a sum leaves 64 bits") from None
 
 
 def cubed(
@@ -53,16 +111,16 @@ def cubed(
         table = cast("SparkTable", found[info.name])
         return {info.name: merged(table, info, rules, context.workspace)}
 
-    def finish(outcomes: Sequence[Outcome]) -> dict[str, SparkTable]:
+    def finish(outcomes: Sequence[TaskOutcome]) -> dict[str, SparkTable]:
         try:
             found = job.tables(work, outcomes, context)
-        except Stopped as stopped:
+        except EngineStopped as stopped:
             if apart:
                 raise
             if info.has_aggregates:  # what is missing would change what there is
                 stopped.store[info.name].close()
-                raise Stopped(stopped.diagnostics[0], {}) from None
-            raise Stopped(stopped.diagnostics[0], put_together(stopped.store)) from None
+                raise EngineStopped(stopped.diagnostics[0], {}) from None
+            raise EngineStopped(stopped.diagnostics[0], put_together(stopped.store)) from None
         except CaladanError as problem:
             if problem.diagnostics[0].code == "C041" and not apart:
                 # What is too much in one cell may be evened out by another.

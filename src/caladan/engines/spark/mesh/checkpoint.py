@@ -14,6 +14,13 @@ is a line with the format, a JSON object, the values that are split, the shelves
 (shelves.py), and a SHA-256 of all that. One that is damaged is not used, and nor is its round.
 
 Nothing here is needed for the answer. Where files cannot be written tasks go on without.
+
+What a checkpoint belongs to: the same rules over the same facts.
+
+A fingerprint is a digest of all that decides what the parts of a clique hold after a round: this
+version of Caladan, the rules and types, how tasks go about it, and every fact that goes in. How
+many tasks there are and which values they split is told by the files. Facts are digested in an
+order of their own, so that it does not matter in which one they were read.
 """
 
 from __future__ import annotations
@@ -26,14 +33,93 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
-from caladan.engines.spark.mesh import shelves
-from caladan.engines.spark.mesh.fingerprint import FORMAT
-from caladan.engines.spark.mesh.shelves import Shelf
-from caladan.engines.spark.staging import created, opened
-from caladan.errors import without_user
-from caladan.events import plain
+import numpy as np
+import pyarrow as pa
+
+from caladan.columns.domains import CodedDomain, Domain, SortedDomain, TextDomain
+from caladan.columns.layout import concatenated
+from caladan.columns.packed import PackedRelation
+from caladan.columns.relation import StoredRelation
+from caladan.engines.spark.mesh import snapshot
+from caladan.engines.spark.mesh.snapshot import SnapshotSection
+from caladan.engines.spark.session.staging import created, opened
+from caladan.program.diagnostics import without_user
+from caladan.program.events import plain
+from caladan.rules.program import DeltaProgram
+
+FORMAT: Final = 3
+"""Of what is saved; it also changes where the same facts come to lie elsewhere."""
+
+Relations = Mapping[str, tuple[StoredRelation, Sequence[Domain]]]
+
+
+def fingerprint(program: DeltaProgram, relations: Relations, *settings: object) -> str:
+    """The digest of a program with one clique, of what goes into it, and of some settings.
+
+    `relations` has every relation that has facts from the start; their computed domains have no
+    other values yet.
+    """
+    rules = (program.relations, program.cliques)
+    digest = hashlib.sha256(repr((FORMAT, _version(), settings, rules)).encode())
+    for name, (relation, domains) in sorted(relations.items(), key=lambda item: item[0]):
+        digest.update(repr((name, relation.count())).encode())
+        for domain in domains:
+            _add_domain(digest.update, domain)
+        body = relation.body
+        if isinstance(body, PackedRelation) and not any(domain.grows for domain in domains):
+            for run in body.base.all_runs:  # one, sorted
+                digest.update(run.keys.data)
+        else:
+            _add_rows(digest.update, relation, domains)
+    return digest.hexdigest()
+
+
+def _version() -> str:
+    """Another version may number, pack or spread differently."""
+    try:
+        return version("caladan")
+    except PackageNotFoundError:  # shipped to the executors as files: FORMAT has to do
+        return ""
+
+
+def _add_domain(update: Callable[[Any], None], domain: Domain) -> None:
+    update(repr((type(domain).__name__, domain.kind.name)).encode())
+    match domain:
+        case CodedDomain():
+            update(_stream(domain.values))
+        case SortedDomain():
+            update(domain.ranks(np.arange(domain.size, dtype=np.uint32)).data)
+        case _ if not domain.grows:  # distances from a base
+            update(repr((domain.size, domain.ranks(np.zeros(1, np.uint32)).tolist())).encode())
+        case _:
+            pass  # words of what grows depend on the order in which values were seen
+
+
+def _add_rows(
+    update: Callable[[Any], None], relation: StoredRelation, domains: Sequence[Domain]
+) -> None:
+    columns = concatenated(relation.blocks(), relation.arity)
+    if not columns:
+        return
+    ranks = [domain.ranks(words) for domain, words in zip(domains, columns, strict=True)]
+    order = np.lexsort(ranks)
+    for domain, words, values in zip(domains, columns, ranks, strict=True):
+        if isinstance(domain, TextDomain):
+            update(_stream(domain.arrow(words[order], pa.string())))
+        else:
+            update(np.ascontiguousarray(values[order]).data)
+
+
+def _stream(values: pa.Array) -> bytes:
+    sink: Any = pa.BufferOutputStream()
+    table = pa.table({"values": values})
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
 
 _MAGIC: Final = b"caladan checkpoint %d\n" % FORMAT
 _LENGTH: Final = struct.Struct("<q")
@@ -67,14 +153,14 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class CheckpointState:
     """What a part has to know besides its shelves: sums of its own, by rule number at the end."""
 
     facts: int
     solutions: Mapping[int, tuple[int, float]]
 
 
-class Files:
+class CheckpointFiles:
     """The files of all parts, in a folder."""
 
     def __init__(self, folder: str, beat: Callable[[], None]) -> None:
@@ -97,7 +183,11 @@ class Files:
         return {saved: there == set(range(saved.tasks)) for saved, there in parts.items()}
 
     def write(
-        self, saved: Saved, part: int, state: State, parts: Iterable[Sequence[Shelf]]
+        self,
+        saved: Saved,
+        part: int,
+        state: CheckpointState,
+        parts: Iterable[Sequence[SnapshotSection]],
     ) -> None:
         """Save a round of a part; one of FAILURES if that is not possible."""
         uri = self._uri(saved, part)
@@ -117,7 +207,9 @@ class Files:
                     system.delete_file(f"{path}{draft}")
                 raise
 
-    def _write(self, stream: Any, state: State, parts: Iterable[Sequence[Shelf]]) -> None:
+    def _write(
+        self, stream: Any, state: CheckpointState, parts: Iterable[Sequence[SnapshotSection]]
+    ) -> None:
         digest = hashlib.sha256()
         for buffer in self._buffers(state, parts):
             view = memoryview(buffer).cast("B")
@@ -128,7 +220,9 @@ class Files:
                 self.beat()
         stream.write(digest.digest())
 
-    def _buffers(self, state: State, parts: Iterable[Sequence[Shelf]]) -> Iterator[Any]:
+    def _buffers(
+        self, state: CheckpointState, parts: Iterable[Sequence[SnapshotSection]]
+    ) -> Iterator[Any]:
         told = {
             "facts": state.facts,
             "solutions": [[rule, *done] for rule, done in state.solutions.items()],
@@ -137,9 +231,9 @@ class Files:
         head += b" " * (-(len(_MAGIC) + _LENGTH.size + len(head)) % 8)  # arrays lie at eights
         yield _MAGIC + _LENGTH.pack(len(head)) + head
         for each in parts:
-            yield from shelves.written(each)
+            yield from snapshot.written(each)
 
-    def read(self, saved: Saved, part: int) -> tuple[State, bytearray, int]:
+    def read(self, saved: Saved, part: int) -> tuple[CheckpointState, bytearray, int]:
         """A part: its state, all its bytes, and where the shelves begin; Damaged if it is."""
         try:
             data = self._bytes(saved, part)
@@ -160,7 +254,7 @@ class Files:
         try:
             told = json.loads(bytes(content[at : at + length]))
             solutions = {int(rule): (int(n), float(s)) for rule, n, s in told["solutions"]}
-            state = State(int(told["facts"]), solutions)
+            state = CheckpointState(int(told["facts"]), solutions)
         except (ValueError, KeyError, TypeError):
             raise Damaged("it is no checkpoint of this version") from None
         return state, data, at + length

@@ -16,16 +16,16 @@ from typing import Any, Final, TypeAlias
 
 from py4j.protocol import Py4JError
 
-from caladan.engines.spark.control import Message, Peer
-from caladan.engines.spark.mesh import body
-from caladan.engines.spark.mesh.body import Mesh
-from caladan.engines.spark.mesh.certificate import certificate
+from caladan.engines.spark.mesh import task as task_module
 from caladan.engines.spark.mesh.checkpoint import Checkpoint
-from caladan.engines.spark.mesh.heavy import Splitting
-from caladan.engines.spark.strategies import CannotServe, Context
+from caladan.engines.spark.mesh.encryption import certificate
+from caladan.engines.spark.mesh.skew import Splitting
+from caladan.engines.spark.mesh.task import Mesh
+from caladan.engines.spark.strategy import CannotServe, Context
+from caladan.engines.spark.tasks.control import Message, Peer
 from caladan.engines.spark.tasks.job import controlled
-from caladan.engines.spark.tasks.work import Outcome, Work
-from caladan.errors import error
+from caladan.engines.spark.tasks.work import TaskOutcome, Work
+from caladan.program.diagnostics import error
 
 Hear: TypeAlias = Callable[[Message], None]
 
@@ -69,12 +69,12 @@ def _slots(spark: Any) -> int:
         return int(spark.defaultParallelism)
 
 
-def run(work: Work, tasks: int, hear: Hear, context: Context) -> list[Outcome]:
+def run(work: Work, tasks: int, hear: Hear, context: Context) -> list[TaskOutcome]:
     """What comes of each task; `hear` is told what tasks say, but for how they meet."""
     spark: Any = context.workspace.session.sparkContext
     conf = spark.getConf()
     folder = context.options.checkpoint
-    meeting = Meeting(tasks, hear)
+    meeting = Rendezvous(tasks, hear)
     with controlled(context, meeting.heard) as control:
         mesh = Mesh(
             replace(work, address=control.address),
@@ -87,7 +87,7 @@ def run(work: Work, tasks: int, hear: Hear, context: Context) -> list[Outcome]:
             certificate(spark) if _encrypts(conf) else None,
         )
         stage = spark.parallelize(range(tasks), tasks).barrier()
-        outcomes = stage.mapPartitions(partial(body.task, mesh)).partitionBy(tasks).collect()
+        outcomes = stage.mapPartitions(partial(task_module.task, mesh)).partitionBy(tasks).collect()
         control.drain()
     if control.failure is not None:
         raise control.failure
@@ -111,7 +111,7 @@ def _number(conf: Any, name: str, default: float) -> float:
     return number
 
 
-class Meeting:
+class Rendezvous:
     """Brings the tasks of an attempt together.
 
     PySpark does not tell a task which attempt it belongs to. But the numbers that Spark gives to

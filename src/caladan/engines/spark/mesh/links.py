@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from caladan.engines.spark.mesh.greeting import PeerLost
+from caladan.engines.spark.mesh.handshake import PeerLost
 
 _LENGTH: Final = struct.Struct("<q")
 _HEARTBEAT: Final = _LENGTH.pack(-1)

@@ -15,20 +15,20 @@ import numpy as np
 from caladan.columns.domains import Domain
 from caladan.columns.layout import Words
 from caladan.columns.relation import StoredRelation
-from caladan.delta.program import DeltaRule
-from caladan.engines.embedded.plans import RulePlan
-from caladan.engines.embedded.walk import Sink
 from caladan.engines.spark.mesh.placement import Copy
-from caladan.engines.spark.mesh.shelves import Shelf
-from caladan.engines.spark.mesh.slots import Batch, Codec, Slot, Spread
-from caladan.operators.tree import Version
+from caladan.engines.spark.mesh.shuffle import Batch, Codec, Route, Slot
+from caladan.engines.spark.mesh.snapshot import SnapshotSection
+from caladan.join.plan import RulePlan
+from caladan.join.walk import Sink
+from caladan.rules.operators import Version
+from caladan.rules.program import DeltaRule
 
 
 class Slots(list[Slot]):
     """The slots of a clique, numbered in the order in which they are made."""
 
     def made(
-        self, codecs: Sequence[Codec], spread: Spread, receive: Callable[[Batch], None]
+        self, codecs: Sequence[Codec], spread: Route, receive: Callable[[Batch], None]
     ) -> Slot:
         """One more slot."""
         self.append(Slot(len(self), tuple(codecs), spread, receive))
@@ -77,7 +77,7 @@ class Member(Protocol):
         """What this task owns."""
         ...
 
-    def shelves(self) -> Iterator[Shelf]:
+    def shelves(self) -> Iterator[SnapshotSection]:
         """What there is to be saved between two rounds, in the order in which it is put back."""
         ...
 

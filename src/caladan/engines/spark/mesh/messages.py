@@ -18,8 +18,8 @@ from typing import Any, Final, Protocol, cast
 
 import numpy as np
 
-from caladan.engines.growth import Sign
-from caladan.engines.spark.mesh.slots import Batch, Codec, Field, Slot
+from caladan.engines.spark.mesh.shuffle import Batch, Codec, Field, Slot
+from caladan.rules.growth import Sign
 
 _HEAD: Final = struct.Struct("<qqqqqqqq")
 _SECTION: Final = struct.Struct("<qq")

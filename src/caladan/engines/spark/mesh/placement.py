@@ -30,10 +30,10 @@ from math import prod
 from typing import Final, TypeAlias
 
 from caladan.analysis.core import RelationInfo, Term
-from caladan.delta.program import DeltaRule
-from caladan.engines.embedded.body import Body
-from caladan.operators.tree import Scan, Version
+from caladan.join.body import Body
 from caladan.program import Variable
+from caladan.rules.operators import Scan, Version
+from caladan.rules.program import DeltaRule
 
 Columns: TypeAlias = tuple[int, ...]
 

@@ -10,15 +10,15 @@ from typing import Final
 from py4j.protocol import Py4JError
 
 from caladan.data.output import cannot_write
-from caladan.delta.program import DeltaProgram
-from caladan.engines.spark.control import Message
-from caladan.engines.spark.failures import first_line
 from caladan.engines.spark.mesh import checkpoint, job
-from caladan.engines.spark.strategies import CannotServe, Context
-from caladan.engines.spark.table import SparkTable
+from caladan.engines.spark.session.failures import first_line
+from caladan.engines.spark.sources.table import SparkTable
+from caladan.engines.spark.strategy import CannotServe, Context
+from caladan.engines.spark.tasks.control import Message
 from caladan.engines.spark.tasks.job import tables, work_on
-from caladan.errors import without_user
-from caladan.events import Events
+from caladan.program.diagnostics import without_user
+from caladan.program.events import Events
+from caladan.rules.program import DeltaProgram
 
 _SAID: Final = re.compile(r"^(?:caladan\.[\w.]+|\w+Error): .+$", re.MULTILINE)
 

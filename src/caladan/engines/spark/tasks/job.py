@@ -12,21 +12,21 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 
 from caladan.analysis.core import RelationInfo
-from caladan.delta.program import DeltaProgram
-from caladan.engines.interface import Stopped
-from caladan.engines.spark import staging
-from caladan.engines.spark.control import Control, Message, Peer
-from caladan.engines.spark.inside import arrow_table
-from caladan.engines.spark.strategies import CannotServe, Context
-from caladan.engines.spark.sub import program_of, reads
-from caladan.engines.spark.table import SparkTable, held
+from caladan.engines.interface import EngineStopped
+from caladan.engines.spark.columns.physical import arrow_table
+from caladan.engines.spark.columns.types import schema
+from caladan.engines.spark.session import staging
+from caladan.engines.spark.sources.shipment import ship
+from caladan.engines.spark.sources.table import SparkTable, held
+from caladan.engines.spark.strategy import CannotServe, Context
+from caladan.engines.spark.tasks.control import Control, Message, Peer
 from caladan.engines.spark.tasks.relay import unpacked
-from caladan.engines.spark.tasks.shipping import ship
-from caladan.engines.spark.tasks.work import Keeping, Outcome, Output, Work, lister, task
-from caladan.engines.spark.types import schema
-from caladan.errors import CaladanError
-from caladan.events import Events
-from caladan.options import Options
+from caladan.engines.spark.tasks.work import Keeping, Output, TaskOutcome, Work, lister, task
+from caladan.program.diagnostics import CaladanError
+from caladan.program.events import Events
+from caladan.program.options import Options
+from caladan.rules.program import DeltaProgram
+from caladan.rules.subprogram import program_of, reads
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -56,7 +56,7 @@ def work_on(
     return Work(program, inputs, context.options, Keeping(workspace.staging.folder), parts)
 
 
-def run(work: Work, tasks: int, listen: Listen, context: Context) -> list[Outcome]:
+def run(work: Work, tasks: int, listen: Listen, context: Context) -> list[TaskOutcome]:
     """What comes of each task; the events of a part go to the listener that `listen` makes."""
     spark = context.workspace.session.sparkContext
     listeners: dict[int, Events] = {}
@@ -83,7 +83,7 @@ def run(work: Work, tasks: int, listen: Listen, context: Context) -> list[Outcom
         control.drain()
     if control.failure is not None:
         raise control.failure
-    return cast("list[Outcome]", found)
+    return cast("list[TaskOutcome]", found)
 
 
 @lru_cache(maxsize=4)
@@ -132,7 +132,7 @@ def controlled(context: Context, hear: Callable[[Peer, Message], None]) -> Gener
 # ── Tables ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def tables(work: Work, outcomes: Sequence[Outcome], context: Context) -> dict[str, SparkTable]:
+def tables(work: Work, outcomes: Sequence[TaskOutcome], context: Context) -> dict[str, SparkTable]:
     """A table for each relation, of what all tasks derived of it; or the diagnostics of a task."""
     for outcome in outcomes:
         if outcome.status in ("failed", "cannot"):
@@ -148,7 +148,7 @@ def tables(work: Work, outcomes: Sequence[Outcome], context: Context) -> dict[st
         found[name] = _table(work, relations[name], outputs, context)
     for outcome in outcomes:
         if outcome.status == "stopped":
-            raise Stopped(unpacked(outcome.diagnostics, work.program)[0], found)
+            raise EngineStopped(unpacked(outcome.diagnostics, work.program)[0], found)
     return found
 
 
@@ -215,5 +215,5 @@ def _is_wanted(clique: Any, wanted: set[str]) -> bool:
     return True
 
 
-def _discard(outcomes: Sequence[Outcome]) -> None:
+def _discard(outcomes: Sequence[TaskOutcome]) -> None:
     staging.remove(o.file for outcome in outcomes for o in outcome.outputs if o.file is not None)

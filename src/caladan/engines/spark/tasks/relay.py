@@ -11,10 +11,10 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from caladan.delta.program import DeltaProgram
-from caladan.engines.spark.control import Line
-from caladan.errors import Diagnostic, Place, Related, Source, Span
-from caladan.events import Events
+from caladan.engines.spark.tasks.control import Line
+from caladan.program.diagnostics import Diagnostic, Place, Related, SourceText, Span
+from caladan.program.events import Events
+from caladan.rules.program import DeltaProgram
 
 _APART: Final = 0.05  # seconds between two messages
 
@@ -136,7 +136,7 @@ def unpacked(packed: Iterable[dict[str, Any]], program: DeltaProgram) -> list[Di
     ]
 
 
-def _sources(program: DeltaProgram) -> Iterator[Source]:
+def _sources(program: DeltaProgram) -> Iterator[SourceText]:
     """The texts that a program was written in, in an order that pickling keeps."""
     seen: set[int] = set()
     spans = [

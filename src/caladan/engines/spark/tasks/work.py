@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from caladan.delta.program import DeltaProgram
-from caladan.engines.spark.control import Address
-from caladan.engines.spark.tasks.shipping import Shipment
-from caladan.options import Options
+from caladan.engines.spark.sources.shipment import Shipment
+from caladan.engines.spark.tasks.control import Address
+from caladan.program.options import Options
+from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +60,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TaskOutcome:
     """What came of it; `stopped` tasks hand out what they have, `cannot` says another should."""
 
     status: Literal["done", "stopped", "failed", "cannot"]
@@ -68,10 +68,10 @@ class Outcome:
     diagnostics: tuple[dict[str, Any], ...] = ()
 
 
-def task(work: Work, part: int, _: object) -> list[Outcome]:
+def task(work: Work, part: int, _: object) -> list[TaskOutcome]:
     """The function that Spark maps over partitions."""
-    from caladan.engines.spark.daemon import settle
-    from caladan.engines.spark.tasks.body import evaluated
+    from caladan.engines.spark.session.daemon import settle
+    from caladan.engines.spark.tasks.task import evaluated
 
     outcome = evaluated(work, part)
     settle()
@@ -84,8 +84,8 @@ def lister(
     """The function that Spark maps over the numbers of parts, to have a relation listed."""
 
     def facts(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from caladan.engines.spark.daemon import settle
-        from caladan.engines.spark.tasks.body import listed
+        from caladan.engines.spark.session.daemon import settle
+        from caladan.engines.spark.tasks.task import listed
 
         settle()  # Spark has loaded pandas for this
         for batch in numbers:

@@ -1,0 +1,171 @@
+"""The naive evaluation of a clique: all its rules, over everything known, until nothing changes.
+
+A round evaluates every rule over the facts at its start; the first starts from nothing, so that
+only what is given and the exit rules add to it. A plain relation then grows by what the rules
+derived. A relation with aggregates is combined from all solutions of the round: sums and counts are
+replaced by their new totals, `mmin` and `mmax` keep the best value they ever had. A clique that is
+not recursive has one round.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from caladan.analysis.core import CoreRule, RelationInfo
+from caladan.engines.reference.aggregates import TOTALS, combined, contribution, fact, kept
+from caladan.engines.reference.body import Facts, solutions
+from caladan.engines.reference.evaluate import Binding, evaluate
+from caladan.engines.reference.limits import NaiveLimits
+from caladan.engines.reference.values import InfiniteValue, Row, row_key, sort_key, widened
+from caladan.program import Value
+from caladan.program.diagnostics import CaladanError, Diagnostic
+from caladan.program.events import Events
+from caladan.rules.failures import LimitReached, division_by_zero, growing, overflow
+from caladan.rules.growth import Growth
+from caladan.rules.program import DeltaClique
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class NaiveFixpoint:
+    """What the cliques of a run share.
+
+    `given` has the facts from data and from the program's text; `facts` is what is known so far.
+    """
+
+    relations: Mapping[str, RelationInfo]
+    given: Mapping[str, set[Row]]
+    facts: Facts
+    limits: NaiveLimits
+    events: Events
+
+
+def evaluate_clique(run: NaiveFixpoint, clique: DeltaClique) -> int:
+    """Derive the relations of a clique, and return how many rounds it took."""
+    run.limits.enter(clique.relations)
+    rules = _rules(clique)
+    for name in clique.relations:
+        run.facts[name] = set()
+    rounds = 0
+    growth = Growth(clique.totals)
+    while True:
+        started = time.perf_counter()
+        before = run.facts.count(clique.relations)
+        changed = _round(run, clique, rules)
+        rounds += 1
+        total = run.facts.count(clique.relations)
+        run.events.round_done(rounds, total - before, total, time.perf_counter() - started)
+        run.limits.facts(run.facts.count(n for n, i in run.relations.items() if i.is_derived))
+        if not (changed and clique.is_recursive):
+            return rounds
+        if clique.totals is not None:
+            growth.count(total)
+            if growth.is_sure or (growth.is_suspect and growth.look(_values(run, clique))):
+                raise LimitReached(_never_settling(run, clique, changed, growth.rounds))
+        run.limits.rounds(rounds)
+
+
+def _rules(clique: DeltaClique) -> list[CoreRule]:
+    """The rules behind the exit and delta rules, each once."""
+    rules: list[CoreRule] = []
+    for each in (*clique.exit_rules, *clique.delta_rules):
+        if each.rule not in rules:
+            rules.append(each.rule)
+    return rules
+
+
+def _values(run: NaiveFixpoint, clique: DeltaClique) -> dict[tuple[str, int, Row], Value]:
+    """The value of every aggregate, by relation, column and group."""
+    return {
+        (name, i, tuple(row[g] for g in run.relations[name].group)): row[i]
+        for name in clique.relations
+        for row in run.facts[name]
+        for i, function in enumerate(run.relations[name].aggregates)
+        if function is not None
+    }
+
+
+def _never_settling(
+    run: NaiveFixpoint, clique: DeltaClique, changed: Mapping[str, set[Row]], rounds: int
+) -> Diagnostic:
+    """C042 for a fact whose sums still change."""
+    names = [n for n in changed if any(f in TOTALS for f in run.relations[n].aggregates)]
+    rules = [each.rule for each in clique.delta_rules]
+    rule = next((rule for rule in rules if rule.head in names), rules[0])
+    return growing(rule, min(changed[rule.head], key=row_key), rounds)
+
+
+def _round(run: NaiveFixpoint, clique: DeltaClique, rules: list[CoreRule]) -> dict[str, set[Row]]:
+    """One round; the facts that were not there before, of each relation that has some."""
+    after: dict[str, set[Row]] = {}
+    for name in clique.relations:
+        deriving = [rule for rule in rules if rule.head == name]
+        if run.relations[name].has_aggregates:
+            after[name] = _combine(run, run.relations[name], deriving)
+        else:
+            derived = [_derive(run, rule) for rule in deriving]
+            after[name] = run.facts[name].union(run.given[name], *derived)
+    changed = {name: new for name, rows in after.items() if (new := rows - run.facts[name])}
+    for name, rows in after.items():
+        run.facts[name] = rows
+    return changed
+
+
+def _derive(run: NaiveFixpoint, rule: CoreRule) -> set[Row]:
+    """The rows of a rule for a plain relation."""
+    info = run.relations[rule.head]
+
+    def derived(binding: Binding) -> tuple[Row, Row]:
+        row = tuple(
+            widened(evaluate(argument, binding), column.type)
+            for argument, column in zip(rule.arguments, info.columns, strict=True)
+        )
+        return row, tuple(binding[key.variable.name] for key in rule.order)
+
+    rows = set(_for_each_solution(run, rule, derived))
+    return {row for row, _ in (rows if rule.limit is None else _cut(rule, rows))}
+
+
+def _cut(rule: CoreRule, rows: set[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
+    """The first rows in the rule's order, given with their sort keys; the columns break ties."""
+    ordered = sorted(rows, key=lambda found: row_key(found[0]))
+    for position, key in reversed(list(enumerate(rule.order))):
+        # Sorting is stable: what was sorted by before decides where this key does not.
+        ordered.sort(key=lambda found: sort_key(found[1][position]), reverse=key.descending)
+    return ordered[: rule.limit]
+
+
+def _combine(run: NaiveFixpoint, info: RelationInfo, rules: list[CoreRule]) -> set[Row]:
+    """The rows of a relation with aggregates."""
+    given = [fact(info, row) for row in run.given[info.name]]
+    for rule in rules:
+        given += _for_each_solution(run, rule, partial(contribution, info, rule))
+    with _blamed(next(rule for rule in rules if rule.has_aggregates)):
+        return kept(info, run.facts[info.name], combined(info, given))
+
+
+def _for_each_solution(run: NaiveFixpoint, rule: CoreRule, make: Callable[[Binding], T]) -> list[T]:
+    """What is made of each solution of a rule."""
+    started = time.perf_counter()
+    with _blamed(rule):
+        made = [make(binding) for binding in run.limits.watch(solutions(rule, run.facts))]
+    run.events.rule_done(rule.number, None, len(made), time.perf_counter() - started)
+    return made
+
+
+@contextmanager
+def _blamed(rule: CoreRule) -> Generator[None]:
+    """Turn a failure of arithmetic into a diagnostic that names the rule."""
+    try:
+        yield
+    except ZeroDivisionError:
+        raise CaladanError(division_by_zero(rule)) from None
+    except OverflowError as problem:
+        double = isinstance(problem, InfiniteValue)
+        raise CaladanError(overflow(rule, double=double)) from None

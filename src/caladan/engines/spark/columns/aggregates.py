@@ -1,0 +1,137 @@
+"""What aggregates make of a bag of rows.
+
+Sums of integers are exact whatever the order: the high and the low halves are added up apart, and
+put together with a check at the end. `combined` makes one row of each group of a relation that is
+not recursive; `total` and `best` are also what cliques combine with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as sf
+
+from caladan.analysis.core import CoreRule, RelationInfo
+from caladan.engines.spark.columns.expressions import is_infinite, raised
+from caladan.engines.spark.columns.types import inside, zero_made_positive
+from caladan.engines.spark.session.failures import marked
+from caladan.program import AggregateFunction, Type
+from caladan.rules.program import Contributors
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+SMALLEST: Final = ("min", "mmin")
+LARGEST: Final = ("max", "mmax")
+TOTALS: Final = ("sum", "msum", "count", "mcount", "countd")
+
+_LOW: Final = (1 << 32) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Bag:
+    """The rows that one rule, or the data, gives a relation with aggregates."""
+
+    frame: DataFrame
+    contributors: tuple[Contributors, ...] = ()
+
+
+def blamed(info: RelationInfo, rules: Sequence[CoreRule]) -> CoreRule | None:
+    """The rule to name if a sum of a relation overflows."""
+    heads = [rule for rule in rules if rule.head == info.name]
+    return next((rule for rule in heads if rule.has_aggregates), next(iter(heads), None))
+
+
+def best(function: AggregateFunction | None, column: Column) -> Column:
+    """The aggregate of `min`, `max`, `mmin` or `mmax`."""
+    return sf.min(column) if function in SMALLEST else sf.max(column)
+
+
+def total(column: Column, type: Type, rule: CoreRule | None) -> Column:
+    """The sum of a column, 0 of nothing; an error that names the rule where it overflows."""
+    if type.is_floating:
+        return _finite(sf.coalesce(sf.sum(column), sf.lit(0.0)), column, rule)
+    low = sf.coalesce(sf.sum(column.bitwiseAND(sf.lit(_LOW))), sf.lit(0).cast("long"))
+    high = sf.coalesce(sf.sum(sf.shiftright(column, 32)), sf.lit(0).cast("long"))
+    carried = high + sf.shiftright(low, 32)
+    whole = sf.try_multiply(carried, sf.lit(1 << 32).cast("long"))
+    added = sf.try_add(whole, low.bitwiseAND(sf.lit(_LOW)))
+    text = "caladan: overflow" if rule is None else marked("C041", rule)
+    return sf.coalesce(added, raised(text))
+
+
+def _finite(result: Column, column: Column, rule: CoreRule | None) -> Column:
+    """A sum or mean of doubles; an error where it is infinity and none of them is."""
+    text = "caladan: overflow" if rule is None else marked("C041", rule, double=True)
+    given = sf.coalesce(sf.bool_or(is_infinite(column)), sf.lit(False))
+    return sf.when(is_infinite(result) & ~given, raised(text).cast("double")).otherwise(
+        zero_made_positive(result)
+    )
+
+
+def combined(info: RelationInfo, bags: Sequence[Bag], rule: CoreRule | None) -> DataFrame:
+    """One row for each group; a count or sum over nothing that has no group columns is 0."""
+    group = [f"c{i}" for i in info.group]
+    rows = reduce(lambda a, b: a.unionByName(b), _parts(info, bags))
+    made: list[Column] = [sf.count(sf.lit(1)).alias("rows")]
+    for i, function in enumerate(info.aggregates):
+        column = sf.col(f"c{i}")
+        if function is None:
+            continue
+        if function in TOTALS:
+            made.append(total(column, info.types[i], rule).alias(f"c{i}"))
+        elif function == "avg":
+            made.append(_finite(sf.avg(column), column, rule).alias(f"c{i}"))
+        else:
+            made.append(best(function, column).alias(f"c{i}"))
+    grouped = rows.groupBy(*group).agg(*made)
+    if not group and not all(f in TOTALS for f in info.aggregates):
+        grouped = grouped.where(sf.col("rows") > 0)
+    return grouped.select(
+        *(sf.col(f"c{i}").cast(inside(type)).alias(f"c{i}") for i, type in enumerate(info.types))
+    )
+
+
+def _parts(info: RelationInfo, bags: Sequence[Bag]) -> list[DataFrame]:
+    """The rows of all bags, and, apart from them, columns in which each key counts once."""
+    names = [f"c{i}" for i in range(info.arity)]
+    group = [sf.col(f"c{i}") for i in info.group]
+    parts: list[DataFrame] = []
+    keyed: dict[str, list[tuple[Contributors, DataFrame]]] = {}
+    for bag in bags:
+        apart = {each.column for each in bag.contributors}
+        for each in bag.contributors:
+            keyed.setdefault(each.place, []).append((each, bag.frame))
+        parts.append(
+            bag.frame.select(
+                *(sf.lit(None).cast(inside(info.types[i])).alias(n) if i in apart else sf.col(n)
+                  for i, n in enumerate(names))
+            )
+        )  # fmt: skip
+    for uses in keyed.values():
+        column = uses[0][0].column
+        width = uses[0][0].end - uses[0][0].start
+        rows = reduce(lambda a, b: a.unionByName(b), (_contributed(u, f, group) for u, f in uses))
+        keys = [f"p{j}" for j in range(width)]
+        single = rows.groupBy(*(f"c{i}" for i in info.group), *keys).agg(sf.max("value").alias("c"))
+        parts.append(
+            single.select(
+                *group,
+                *(
+                    (sf.col("c") if i == column else sf.lit(None))
+                    .cast(inside(info.types[i]))
+                    .alias(f"c{i}")
+                    for i in range(info.arity)
+                    if info.aggregates[i] is not None
+                ),
+            )
+        )
+    return parts
+
+
+def _contributed(use: Contributors, frame: DataFrame, group: Sequence[Column]) -> DataFrame:
+    keys = [sf.col(f"k{j}").alias(f"p{n}") for n, j in enumerate(range(use.start, use.end))]
+    return frame.select(*group, *keys, sf.col(f"c{use.column}").alias("value"))

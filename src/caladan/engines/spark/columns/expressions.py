@@ -1,0 +1,233 @@
+"""Expressions and comparisons as columns of Spark.
+
+Arithmetic is checked here, whatever the session's ANSI setting says: what overflows or divides by
+zero raises an error that names the rule. Such an expression is made to look non-deterministic, so
+that Spark neither evaluates it for rows that a later join or selection drops, nor moves it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as sf
+
+from caladan.analysis.core import CoreRule
+from caladan.analysis.expressions import constant_type
+from caladan.engines.spark.columns.physical import evaluated
+from caladan.engines.spark.columns.types import inside, literal, zero_made_positive
+from caladan.engines.spark.session.failures import marked
+from caladan.program import (
+    Aggregate,
+    Arithmetic,
+    ArithmeticOperator,
+    Call,
+    CallFunction,
+    Comparison,
+    Conditional,
+    Constant,
+    Expression,
+    Negative,
+    Parameter,
+    Type,
+    Value,
+    Variable,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_LEAST: Final = -(2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedColumn:
+    """A column of Spark, the type it is evaluated in, and whether it may raise an error."""
+
+    column: Column
+    type: Type
+    may_fail: bool = False
+
+    def as_type(self, type: Type) -> ComputedColumn:
+        """The same values in another type; integers become doubles."""
+        wanted = evaluated(type)
+        if wanted is self.type:
+            return self
+        return ComputedColumn(self.column.cast(inside(wanted)), wanted, self.may_fail)
+
+
+@dataclass(frozen=True, slots=True)
+class Expressions:
+    """Translates what a rule computes; `bound` has the columns of its variables.
+
+    A `solved` expression is not as the user wrote it (`Y = X - 1` for `X = Y + 1`): where it leaves
+    64 bits there is no solution, and it is null there.
+    """
+
+    rule: CoreRule
+    solved: bool = False
+
+    def compute(
+        self, expression: Expression, bound: Mapping[str, ComputedColumn]
+    ) -> ComputedColumn:
+        """An expression as a column."""
+        match expression:
+            case Variable():
+                return bound[expression.name]
+            case Constant():
+                type = _type_of(expression.value)
+                return ComputedColumn(literal(expression.value, type), type)
+            case Negative():
+                return self._negative(self.compute(expression.operand, bound))
+            case Arithmetic():
+                left = self.compute(expression.left, bound)
+                right = self.compute(expression.right, bound)
+                return self._arithmetic(expression.operator, left, right)
+            case Conditional():
+                return self._conditional(expression, bound)
+            case Call():
+                arguments = [self.compute(argument, bound) for argument in expression.arguments]
+                return _call(expression.function, arguments)
+            case Parameter() | Aggregate():
+                raise AssertionError(f"{expression} is no expression of a plan")
+
+    def holds(self, comparison: Comparison, bound: Mapping[str, ComputedColumn]) -> ComputedColumn:
+        """A comparison as a boolean column."""
+        left, right = _alike(
+            self.compute(comparison.left, bound), self.compute(comparison.right, bound)
+        )
+        one, other = left.column, right.column
+        match comparison.operator:
+            case "=":
+                column = one == other
+            case "~=":
+                column = one != other
+            case "<":
+                column = one < other
+            case "<=":
+                column = one <= other
+            case ">":
+                column = one > other
+            case ">=":
+                column = one >= other
+        return ComputedColumn(column, Type.BOOLEAN, left.may_fail or right.may_fail)
+
+    def _conditional(
+        self, expression: Conditional, bound: Mapping[str, ComputedColumn]
+    ) -> ComputedColumn:
+        conditions = [self.holds(comparison, bound) for comparison in expression.condition]
+        then, otherwise = _alike(
+            self.compute(expression.then, bound), self.compute(expression.otherwise, bound)
+        )
+        condition = reduce(lambda a, b: a & b, (c.column for c in conditions))
+        may_fail = any(each.may_fail for each in (*conditions, then, otherwise))
+        column = sf.when(condition, then.column).otherwise(otherwise.column)
+        return ComputedColumn(column, then.type, may_fail)
+
+    def _negative(self, operand: ComputedColumn) -> ComputedColumn:
+        if operand.type is Type.DOUBLE:
+            return ComputedColumn(
+                zero_made_positive(-operand.column), Type.DOUBLE, operand.may_fail
+            )
+        return self._checked(sf.try_subtract(sf.lit(0).cast("long"), operand.column), "C041")
+
+    def _arithmetic(
+        self, operator: ArithmeticOperator, left: ComputedColumn, right: ComputedColumn
+    ) -> ComputedColumn:
+        if operator == "/":
+            left, right = left.as_type(Type.DOUBLE), right.as_type(Type.DOUBLE)
+        left, right = _alike(left, right)
+        one, other = left.column, right.column
+        if left.type is Type.DOUBLE and operator in ("+", "-", "*"):
+            column = {"+": one + other, "-": one - other, "*": one * other}[operator]
+            return self._finite(column, one, other)
+        match operator:
+            case "+":
+                return self._checked(sf.try_add(one, other), "C041")
+            case "-":
+                return self._checked(sf.try_subtract(one, other), "C041")
+            case "*":
+                return self._checked(sf.try_multiply(one, other), "C041")
+            case "/":
+                divided = self._checked(sf.try_divide(one, other), "C040", Type.DOUBLE)
+                return self._finite(divided.column, one, other)
+            case "mod":
+                return self._checked(sf.try_mod(one, other), "C040")
+            case "div":
+                # The least integer divided by -1 is the one quotient that does not fit.
+                column = (
+                    sf.when(other == 0, self._raised("C040"))
+                    .when((other == -1) & (one == _LEAST), self._raised("C041"))
+                    .otherwise(sf.call_function("div", one, other))
+                )
+                return ComputedColumn(column, Type.LONG, may_fail=True)
+
+    def _checked(self, tried: Column, code: str, type: Type = Type.LONG) -> ComputedColumn:
+        """What a `try_` function gives, or an error where it gives none."""
+        if self.solved and code == "C041":
+            return ComputedColumn(tried, type)
+        return ComputedColumn(sf.coalesce(tried, self._raised(code)), type, may_fail=True)
+
+    def _finite(self, result: Column, one: Column, other: Column) -> ComputedColumn:
+        """A double, or an error where it is infinity and neither side is; null if `solved`."""
+        made = is_infinite(result) & ~is_infinite(one) & ~is_infinite(other)
+        failure = sf.lit(None) if self.solved else raised(marked("C041", self.rule, double=True))
+        column = sf.when(made, failure.cast("double")).otherwise(zero_made_positive(result))
+        return ComputedColumn(column, Type.DOUBLE, may_fail=True)
+
+    def _raised(self, code: str) -> Column:
+        return raised(marked(code, self.rule))
+
+
+def is_infinite(column: Column) -> Column:
+    """Whether a double is infinity, of either sign."""
+    return sf.abs(column) == sf.lit(float("inf"))
+
+
+def raised(text: str) -> Column:
+    """A column that raises an error wherever it is evaluated.
+
+    The random number makes it non-deterministic in Spark's eyes, so that it stays in its place.
+    """
+    return sf.raise_error(sf.concat(sf.lit(text), sf.rand(0).cast("string")))
+
+
+def _call(function: CallFunction, arguments: list[ComputedColumn]) -> ComputedColumn:
+    type = Type.LONG if function == "length" else Type.STRING
+    columns = [argument.column for argument in arguments]
+    match function:
+        case "upper" | "lower" | "trim" | "concat" | "replace":
+            column = sf.call_function(function, *columns)
+        case "length":
+            column = sf.length(columns[0]).cast("long")
+        case "substring":
+            text, start, length = columns
+            # Spark takes positions of 32 bits; no text reaches beyond them.
+            least, most = sf.lit(-(2**31)), sf.lit(2**31 - 1)
+            start, length = (
+                sf.greatest(least.cast("long"), sf.least(most.cast("long"), c)).cast("int")
+                for c in (start, length)
+            )
+            column = sf.substr(text, start, length)
+    return ComputedColumn(column, type, any(argument.may_fail for argument in arguments))
+
+
+def _alike(left: ComputedColumn, right: ComputedColumn) -> tuple[ComputedColumn, ComputedColumn]:
+    """Both sides in one type: an integer that meets a double becomes one."""
+    if left.type is right.type:
+        return left, right
+    return left.as_type(Type.DOUBLE), right.as_type(Type.DOUBLE)
+
+
+def _type_of(value: Value) -> Type:
+    match value:
+        case bool():
+            return Type.BOOLEAN
+        case int():
+            return Type.LONG
+        case float():
+            return Type.DOUBLE
+        case _:
+            return constant_type(value)

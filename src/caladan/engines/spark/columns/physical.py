@@ -1,0 +1,47 @@
+"""Columns as they are inside the engine's frames: named by position, in the types of evaluation.
+
+Whole numbers are long, fractions double; on the way out a column gets its declared type. Columns
+are c0, c1 …; the names that users gave stay outside. Needs no Spark, for workers read this too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from caladan.data.schema import ARROW
+from caladan.program import Column, Type
+
+
+def evaluated(type: Type) -> Type:
+    """The type in which values of a type are evaluated."""
+    if type.is_integral:
+        return Type.LONG
+    return Type.DOUBLE if type.is_floating else type
+
+
+def shown(columns: Sequence[Column]) -> tuple[Type, ...]:
+    """The types of a relation's columns inside; one without columns has a constant one."""
+    return tuple(evaluated(c.type) for c in columns) or (Type.BOOLEAN,)
+
+
+def names(columns: Sequence[Column]) -> list[str]:
+    """The names of a relation's columns inside."""
+    return [f"c{i}" for i in range(len(shown(columns)))]
+
+
+def physical_schema(columns: Sequence[Column]) -> pa.Schema:
+    """The Arrow schema of a relation inside."""
+    pairs = zip(names(columns), shown(columns), strict=True)
+    return pa.schema([pa.field(name, ARROW[type]) for name, type in pairs])
+
+
+def arrow_table(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
+    """An Arrow table of declared types as one of the types inside."""
+    given: Any = table
+    if not columns:
+        data: list[Any] = [pa.array([True] * given.num_rows, pa.bool_())]
+        return pa.Table.from_arrays(data, schema=physical_schema(columns))
+    return given.rename_columns(names(columns)).cast(physical_schema(columns))

@@ -1,0 +1,1 @@
+"""Strategy *frame*: rules as DataFrame operations, a recursive clique round by round."""

@@ -1,0 +1,362 @@
+"""A relation with aggregates, as one task has it: groups whose values change.
+
+Rules send what each solution contributes; the owner of a group adds up, and tells the other copies
+the new value. Of the best values only the best of a round travels.
+
+What rules contribute to groups in a round, until it is sent.
+
+Of best values only the best of each group is kept, as they come: a round may find a thousand values
+for a group. Amounts that are added up all count, so all are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from caladan.analysis.core import RelationInfo
+from caladan.columns.domains import Domain, TextDomain
+from caladan.columns.interner import Tuples
+from caladan.columns.layout import Words, concatenated
+from caladan.columns.ranks import Kind, rank_floats
+from caladan.columns.relation import StoredRelation
+from caladan.columns.rows import GroupRelation
+from caladan.engines.spark.mesh import snapshot
+from caladan.engines.spark.mesh.members import Slots, delta_columns
+from caladan.engines.spark.mesh.placement import Copy
+from caladan.engines.spark.mesh.repartition import ContributorArrivals, GroupArrivals
+from caladan.engines.spark.mesh.shuffle import (
+    AsIs,
+    Batch,
+    Codec,
+    Field,
+    Route,
+    Slot,
+    codec,
+    field_copy,
+)
+from caladan.engines.spark.mesh.snapshot import SnapshotSection
+from caladan.fixpoint.aggregates import (
+    LARGEST,
+    SMALLEST,
+    Accumulator,
+    ContributorValues,
+    accumulator,
+)
+from caladan.fixpoint.groups import AggregateHead, Contributing, Contribution
+from caladan.join.arithmetic import ValueColumn
+from caladan.join.plan import RulePlan
+from caladan.join.walk import Sink
+from caladan.rules.program import DeltaRule
+
+
+class Outbox(Protocol):
+    """Takes contributions, and gives them away as a batch: groups, amounts, keys."""
+
+    def add(self, contribution: Contribution) -> None:
+        """Some more."""
+        ...
+
+    def leave(self) -> Batch | None:
+        """All there is, None if nothing; then it is empty."""
+        ...
+
+
+class BestOutbox:
+    """The best values of each group."""
+
+    def __init__(self, info: RelationInfo, domains: Sequence[Domain]) -> None:
+        self._info = info
+        self._domains = domains
+        self._clear()
+
+    def add(self, contribution: Contribution) -> None:
+        ids, fresh = self._tuples.ids(contribution.group, contribution.rows)
+        if len(fresh):
+            for parts, words in zip(self._groups, contribution.group, strict=True):
+                parts.append(words[fresh])
+            for column in self._columns.values():
+                column.grow(len(self._tuples))
+        numbers = ids.astype(np.int64)
+        for i, column in self._columns.items():
+            column.add(numbers, contribution.amounts[i])
+
+    def leave(self) -> Batch | None:
+        rows = len(self._tuples)
+        if not rows:
+            return None
+        everything = np.arange(rows)
+        fields: list[Field] = [np.concatenate(parts) for parts in self._groups]
+        for i, column in self._columns.items():
+            ranks = column.ranks(everything)
+            fields.append(rank_floats(ranks) if self._domains[i].kind is Kind.FLOAT else ranks)
+        self._clear()
+        return Batch(rows, tuple(fields))
+
+    def _clear(self) -> None:
+        self._tuples = Tuples(len(self._info.group))
+        self._groups: list[list[Words]] = [[] for _ in self._info.group]
+        self._columns: dict[int, Accumulator] = {
+            i: accumulator(function, self._domains[i])
+            for i, function in enumerate(self._info.aggregates)
+            if function is not None
+        }
+
+
+class WholeOutbox:
+    """All contributions."""
+
+    def __init__(self) -> None:
+        self._kept: list[Contribution] = []
+
+    def add(self, contribution: Contribution) -> None:
+        self._kept.append(contribution)
+
+    def leave(self) -> Batch | None:
+        kept, self._kept = self._kept, []
+        if not kept:
+            return None
+        columns = zip(*map(_fields, kept), strict=True)
+        rows = sum(contribution.rows for contribution in kept)
+        return Batch(rows, tuple(np.concatenate(parts) for parts in columns))
+
+
+def _fields(contribution: Contribution) -> list[Field]:
+    keys = [words for columns in contribution.keys.values() for words in columns]
+    amounts = [values.data for values in contribution.amounts.values()]
+    return [*contribution.group, *amounts, *keys]
+
+
+class GroupMember:
+    """A relation with aggregates."""
+
+    def __init__(
+        self,
+        info: RelationInfo,
+        domains: Sequence[Domain],
+        owner: Copy,
+        others: Sequence[Copy],
+        slots: Slots,
+        heavy: Callable[[Copy], Words | None],
+        me: int,
+        tasks: int,
+    ) -> None:
+        assert owner.by is not None
+        self._info = info
+        self._domains = tuple(domains)
+        self._me, self._tasks = me, tasks
+        self._owner = owner
+        self._heavy = heavy(owner)
+        self._head = AggregateHead(info, domains)
+        self._slots = slots
+        self._is_best = all(f in (None, *SMALLEST, *LARGEST) for f in info.aggregates)
+        self._columns = tuple(map(codec, domains))
+        self._group = [self._columns[i] for i in info.group]
+        self._by = tuple(info.group.index(column) for column in owner.by)
+        self._outboxes: list[tuple[Slot, Outbox]] = []
+        self._places: dict[tuple[int, str], tuple[Codec, ...]] = {}
+        self._others: dict[Copy, tuple[GroupCopy, Slot]] = {}
+        for copy in others:
+            values = GroupCopy(info, domains)
+            spread = field_copy(self._columns, copy.by, info.group, copy.heavy, heavy(copy))
+            self._others[copy] = (values, slots.made(self._columns, spread, values.take))
+
+    @property
+    def facts(self) -> StoredRelation:
+        return self._head.relation
+
+    def reading(self, copy: Copy) -> StoredRelation:
+        return self.facts if copy == self._owner else self._others[copy][0].relation
+
+    def give(self, columns: Sequence[Words], rows: int) -> None:
+        given = StoredRelation(self._domains)
+        given.add(columns, rows)
+        if not given.flip():
+            return
+        batch = Batch(given.delta_count(), delta_columns(given))
+        mine = self._owning().split(batch, self._tasks)[self._me]
+        if mine is not None and mine.rows:
+            self._head.give(mine.fields, mine.rows)
+
+    def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> Sink:
+        contributing = Contributing(self._info, self._domains, rule, plan, keys)
+        outbox = BestOutbox(self._info, self._domains) if self._is_best else WholeOutbox()
+        self._outboxes.append((self._contributions(contributing), outbox))
+        return Sink(lambda frontier: outbox.add(contributing.of(frontier)))
+
+    def _contributions(self, contributing: Contributing) -> Slot:
+        """The slot for what a rule contributes: groups, amounts, and keys where they count."""
+        kinds = {i: self._domains[i].kind for i, f in enumerate(self._info.aggregates) if f}
+        keys = {} if self._is_best else contributing.key_domains
+        codecs: list[Codec] = [*self._group]
+        codecs += [_amounts(self._domains[i]) for i in kinds]
+        codecs += [codec(domain) for domains in keys.values() for domain in domains]
+        places = {} if self._is_best else contributing.places
+        self._head.expect(places)
+        for i, place in places.items():
+            fields = tuple(map(codec, keys[i]))
+            self._places[i, place.place] = fields[: place.width]
+            if place.solutions is not None:
+                self._places[i, place.solutions] = fields
+
+        def receive(batch: Batch) -> None:
+            fields = iter(batch.fields)
+            group = [next(fields) for _ in self._group]
+            amounts = {i: ValueColumn(kind, next(fields)) for i, kind in kinds.items()}
+            known = {i: tuple(next(fields) for _ in domains) for i, domains in keys.items()}
+            self._head.take(Contribution(batch.rows, group, amounts, known), places)
+
+        return self._slots.made(codecs, self._spread(codecs), receive)
+
+    def _owning(self) -> Route:
+        """Where facts are owned."""
+        by, whole = self._owner.by, self._info.group
+        return field_copy(self._columns, by, whole, self._owner.heavy, self._heavy)
+
+    def _spread(self, codecs: Sequence[Codec]) -> Route:
+        """Where rows go whose first fields are a group."""
+        whole = tuple(range(len(self._group)))
+        return field_copy(codecs, self._by, whole, self._owner.heavy, self._heavy)
+
+    def leaving(self) -> Iterator[tuple[Slot, Batch]]:
+        for slot, outbox in self._outboxes:
+            batch = outbox.leave()
+            if batch is not None:
+                yield slot, batch
+        if self._others and self.facts.delta_count():
+            news = Batch(self.facts.delta_count(), delta_columns(self.facts))
+            for _, slot in self._others.values():
+                yield slot, news
+
+    def shelves(self) -> Iterator[SnapshotSection]:
+        head = self._head
+        yield from snapshot.groups(
+            self.facts, self._columns, lambda batch: head.restore(batch.fields, batch.rows)
+        )
+        for column in head.columns.values():
+            types = tuple(AsIs(each.dtype) for each in column.columns(0))
+            if types:
+                yield SnapshotSection(
+                    types, partial(self._kept, column), partial(_keep, column.restore)
+                )
+        for (i, place), keys in self._places.items():
+            places = head.columns[i].places
+            if places is not None:
+                types = (AsIs(np.uint32), *keys, AsIs(places.dtype), AsIs(np.bool_))
+                take = partial(_keep, partial(places.restore, place))
+                yield SnapshotSection(types, partial(_placed, places, place), take)
+        for values, _ in self._others.values():
+            yield from snapshot.groups(values.relation, self._columns, values.restore)
+
+    def contents(self) -> Iterator[tuple[str, Batch]]:
+        head, rows = self._head, self.facts.count()
+        columns = tuple(concatenated(self.facts.blocks(), len(self._domains)))
+        if rows:
+            kept = [array for column in head.columns.values() for array in column.columns(rows)]
+            yield "groups", Batch(rows, (*columns, *kept))
+            yield "facts", Batch(rows, columns)
+        for relation in (self.facts, *(values.relation for values, _ in self._others.values())):
+            if relation.delta_count():
+                yield "changed", Batch(relation.delta_count(), delta_columns(relation))
+        for i, place in self._places:
+            places = head.columns[i].places
+            for batch in _placed(places, place) if places is not None else ():
+                number, *rest = batch.fields
+                group = [columns[c][number] for c in self._info.group]
+                yield f"{i} {place}", Batch(batch.rows, (*group, *rest))
+
+    def arrivals(self, slots: Slots) -> GroupArrivals:
+        head = self._head
+        kept = [AsIs(a.dtype) for column in head.columns.values() for a in column.columns(0)]
+        copies = [(values, slot.spread) for values, slot in self._others.values()]
+        found = GroupArrivals(head, self._columns, kept, self._owning(), copies, slots)
+        for (i, place), keys in self._places.items():
+            places = head.columns[i].places
+            if places is not None:
+                codecs = (*self._group, *keys, AsIs(places.dtype), AsIs(np.bool_))
+                restore = partial(places.restore, place)
+                spread = self._spread(codecs)
+                found.contributors(f"{i} {place}", spread, ContributorArrivals(codecs, restore))
+        return found
+
+    def _kept(self, column: Accumulator) -> Iterator[Batch]:
+        rows = self.facts.count()
+        yield Batch(rows, tuple(column.columns(rows)))
+
+    def commit(self) -> None:
+        self.facts.commit()
+        for values, _ in self._others.values():
+            values.relation.commit()
+
+    def flip(self) -> int:
+        for values, _ in self._others.values():
+            values.flip()
+        # A total over nothing is 0, in the one task that owns it.
+        return self._head.flip() if self._by or self._me == 0 else 0
+
+
+def _amounts(domain: Domain) -> Codec:
+    """How amounts travel: as they are, but for words of texts that rules make."""
+    if isinstance(domain, TextDomain):
+        return codec(domain)
+    return AsIs(np.float64 if domain.kind is Kind.FLOAT else np.int64)
+
+
+def _placed(places: ContributorValues, place: str) -> Iterator[Batch]:
+    columns = places.columns(place)
+    if columns:
+        yield Batch(len(columns[0]), tuple(columns))
+
+
+def _keep(restore: Callable[[Sequence[Field]], None], batch: Batch) -> None:
+    """Restore arrays that change in place: copies, for those of a batch lie in what was read."""
+    restore([np.array(field) for field in batch.fields])
+
+
+class GroupCopy:
+    """Groups with the values that their owners tell."""
+
+    def __init__(self, info: RelationInfo, domains: Sequence[Domain]) -> None:
+        self._group = info.group
+        self._values = [i for i, function in enumerate(info.aggregates) if function]
+        self._tuples = Tuples(len(info.group))
+        self._pending: list[Batch] = []
+        self.relation = StoredRelation.of_groups(domains, info.group)
+
+    def take(self, batch: Batch) -> None:
+        """New values; `flip` puts them in."""
+        self._pending.append(batch)
+
+    def restore(self, batch: Batch) -> None:
+        """Groups with their values, as they once were; none of them is new."""
+        self._tuples.ids([batch.fields[i] for i in self._group], batch.rows)
+        body = self.relation.body
+        assert isinstance(body, GroupRelation)
+        body.restore(batch.fields, batch.rows)
+
+    def numbers(self, group: Sequence[Field], rows: int) -> Field:
+        """The numbers of groups."""
+        return self._tuples.ids(group, rows)[0]
+
+    def flip(self) -> int:
+        """Make the groups with new values the delta."""
+        pending, self._pending = self._pending, []
+        body = self.relation.body
+        assert isinstance(body, GroupRelation)
+        if not pending:
+            return 0
+        columns = [
+            np.concatenate(parts) for parts in zip(*(b.fields for b in pending), strict=True)
+        ]
+        group = [columns[i] for i in self._group]
+        ids, fresh = self._tuples.ids(group, len(columns[0]))
+        if len(fresh):
+            body.extend([words[fresh] for words in group], len(fresh))
+        # A group that was told twice has its last value.
+        rows, last = np.unique(ids[::-1], return_index=True)
+        values = {i: columns[i][::-1][last] for i in self._values}
+        body.change(rows.astype(np.int64), values)
+        return body.flip()

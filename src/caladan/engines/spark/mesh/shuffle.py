@@ -1,0 +1,311 @@
+"""What travels between tasks: batches of facts, and which task each row of them goes to.
+
+Tasks encode the same inputs in the same way, so words of closed domains mean the same everywhere
+and travel as they are; facts whose columns are all closed travel as packed keys. A domain that
+grows gives words in its own order in every task; of those the values travel: ranks, or texts.
+
+A `Slot` is a kind of batch, numbered alike in all tasks: candidates for a relation, what a rule
+contributes to groups, or new facts for a copy. Its `spread` says where rows go.
+
+Where the facts of a copy go: by a hash of some columns, but for those with heavy values.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from caladan.columns.domains import Domain, TextDomain
+from caladan.columns.kernels import scatter
+from caladan.columns.layout import Keys, Mask, Words
+from caladan.columns.packing import Packing
+from caladan.engines.spark.mesh.placement import Columns, Heavy
+
+Field: TypeAlias = NDArray[Any]
+
+_ALL_BITS: Final = 0xFFFFFFFFFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some rows, as columns."""
+
+    rows: int
+    fields: tuple[Field, ...]
+
+
+class Codec(Protocol):
+    """How a field of a batch travels."""
+
+    def outward(self, field: Field) -> list[Field]:
+        """The arrays to send."""
+        ...
+
+    def inward(self, take: Callable[[Any, int], Field], rows: int) -> Field:
+        """The field, from arrays that `take(type, length)` gives one after another."""
+        ...
+
+    def values(self, field: Field) -> Keys:
+        """64 bits for each row that are the same in every task, to be hashed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AsIs:
+    """Numbers that mean the same in every task."""
+
+    dtype: Any
+
+    def outward(self, field: Field) -> list[Field]:
+        return [np.ascontiguousarray(field, self.dtype)]
+
+    def inward(self, take: Callable[[Any, int], Field], rows: int) -> Field:
+        return take(self.dtype, rows)
+
+    def values(self, field: Field) -> Keys:
+        return field.astype(np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Words of a domain that grows: their ranks travel."""
+
+    domain: Domain
+
+    def outward(self, field: Field) -> list[Field]:
+        return [self.domain.ranks(field)]
+
+    def inward(self, take: Callable[[Any, int], Field], rows: int) -> Field:
+        return self.domain.words(take(np.int64, rows))
+
+    def values(self, field: Field) -> Keys:
+        return self.domain.ranks(field).view(np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Words of texts that rules compute: each different text travels once in a batch."""
+
+    domain: TextDomain
+
+    def outward(self, field: Field) -> list[Field]:
+        different, places = np.unique(field, return_inverse=True)
+        texts = [text.encode() for text in self._texts(different)]
+        lengths = np.array([len(text) for text in texts], np.int64)
+        head = np.array([len(texts), lengths.sum()], np.int64)
+        written = np.frombuffer(b"".join(texts), np.uint8)
+        return [head, lengths, written, places.astype(np.uint32)]
+
+    def inward(self, take: Callable[[Any, int], Field], rows: int) -> Field:
+        count, size = (int(number) for number in take(np.int64, 2))
+        ends = np.cumsum(take(np.int64, count)).tolist()
+        written = take(np.uint8, size).tobytes()
+        starts = [0, *ends[:-1]]
+        texts = [written[a:b].decode() for a, b in zip(starts, ends, strict=True)]
+        return self.domain.take(texts)[take(np.uint32, rows)]
+
+    def values(self, field: Field) -> Keys:
+        different, places = np.unique(field, return_inverse=True)
+        hashes = [zlib.crc32(text.encode()) for text in self._texts(different)]
+        return np.array(hashes, np.uint64)[places]
+
+    def _texts(self, words: Words) -> list[str]:
+        return self.domain.arrow(words, pa.string()).to_pylist()
+
+
+def codec(domain: Domain) -> Codec:
+    """How the words of a domain travel."""
+    if isinstance(domain, TextDomain):
+        return Written(domain)
+    return Ranked(domain) if domain.grows else AsIs(np.uint32)
+
+
+class Route(Protocol):
+    """Where the rows of a batch go."""
+
+    def split(self, batch: Batch, tasks: int) -> list[Batch | None]:
+        """For each task its rows, None if it has none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Everywhere:
+    """To every task."""
+
+    def split(self, batch: Batch, tasks: int) -> list[Batch | None]:
+        return [batch] * tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Nowhere:
+    """To no task."""
+
+    def split(self, batch: Batch, tasks: int) -> list[Batch | None]:
+        return [None] * tasks
+
+
+@dataclass(frozen=True, slots=True)
+class ToFirst:
+    """To the first task."""
+
+    def split(self, batch: Batch, tasks: int) -> list[Batch | None]:
+        return [batch, *[None] * (tasks - 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class ByKey:
+    """By a hash of some bits of packed keys, the one field of the batch."""
+
+    shift: int
+    mask: int
+
+    def split(self, batch: Batch, tasks: int) -> list[Batch | None]:
+        (keys,) = batch.fields
+        owners, counts = _owners(keys, self.shift, self.mask, tasks)
+        ends = np.cumsum(counts)
+        out: Keys = np.empty(len(keys), np.uint64)
+        scatter.scatter(keys, owners, ends - counts, out)
+        return [
+            Batch(count, (out[end - count : end],)) if count else None
+            for count, end in zip(counts.tolist(), ends.tolist(), strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class ByValues:
+    """By a hash of the values of some fields."""
+
+    fields: tuple[tuple[int, Codec], ...]
+
+    def split(self, batch: Batch, tasks: int) -> list[Batch | None]:
+        owners, counts = _owners(self._hashes(batch), 0, _ALL_BITS, tasks)
+        order = np.argsort(owners, kind="stable")
+        parts: list[Batch | None] = []
+        start = 0
+        for count in counts.tolist():
+            rows = order[start : start + count]
+            start += count
+            fields = tuple(field[rows] for field in batch.fields)
+            parts.append(Batch(count, fields) if count else None)
+        return parts
+
+    def _hashes(self, batch: Batch) -> Keys:
+        values = [codec.values(batch.fields[i]) for i, codec in self.fields]
+        if len(values) == 1:
+            return values[0]  # as `ByKey` hashes one column
+        hashes: Keys = np.zeros(batch.rows, np.uint64)
+        for each in values:
+            scatter.mix_in(hashes, each)
+        return hashes
+
+
+def _owners(keys: Keys, shift: int, mask: int, tasks: int) -> tuple[Any, Any]:
+    owners = np.empty(len(keys), np.uint16)
+    counts = np.zeros(tasks, np.int64)
+    scatter.owners(keys, shift, mask, tasks, owners, counts)
+    return owners, counts
+
+
+def key_spread(packing: Packing, by: Sequence[int] | None) -> Route:
+    """How packed keys are spread by some of their columns."""
+    if by is None:
+        return Everywhere()
+    if not by:
+        return ToFirst()
+    if len(by) == 1:
+        return ByKey(packing.shifts[by[0]], packing.masks[by[0]])
+    assert len(by) == packing.arity, "keys are spread by one column or by all"
+    return ByKey(0, _ALL_BITS)
+
+
+def field_spread(codecs: Sequence[Codec], by: Sequence[int] | None) -> Route:
+    """How a batch is spread by some of its fields."""
+    if by is None:
+        return Everywhere()
+    return ByValues(tuple((i, codecs[i]) for i in by)) if by else ToFirst()
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A kind of batch: how its fields travel, where its rows go, who takes them in."""
+
+    number: int
+    codecs: tuple[Codec, ...]
+    spread: Route
+    receive: Callable[[Batch], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SkewRoute:
+    """Rows with heavy values one way, all others another."""
+
+    is_heavy: Callable[[Batch], Mask]
+    heavy: Route
+    light: Route
+
+    def split(self, batch: Batch, tasks: int) -> list[Batch | None]:
+        mask = self.is_heavy(batch)
+        if not mask.any():
+            return self.light.split(batch, tasks)
+        heavy = self.heavy.split(_taken(batch, mask), tasks)
+        if mask.all():
+            return heavy
+        light = self.light.split(_taken(batch, ~mask), tasks)
+        return [_both(one, other) for one, other in zip(heavy, light, strict=True)]
+
+
+def key_copy(packing: Packing, by: Columns | None, heavy: Heavy, values: Words | None) -> Route:
+    """How packed keys are spread as a copy by some columns, with these heavy values."""
+    light = key_spread(packing, by)
+    if heavy is Heavy.TOGETHER or not by or values is None:
+        return light
+
+    def is_heavy(batch: Batch) -> Mask:
+        return np.isin(packing.column(batch.fields[0], by[0]), values)
+
+    return _split(is_heavy, key_spread(packing, range(packing.arity)), light, heavy)
+
+
+def field_copy(
+    codecs: Sequence[Codec],
+    by: Columns | None,
+    whole: Columns,
+    heavy: Heavy,
+    values: Words | None,
+) -> Route:
+    """How batches are spread by some of their fields; `whole` are all that facts are known by."""
+    light = field_spread(codecs, by)
+    if heavy is Heavy.TOGETHER or not by or values is None:
+        return light
+
+    def is_heavy(batch: Batch) -> Mask:
+        return np.isin(batch.fields[by[0]], values)
+
+    return _split(is_heavy, field_spread(codecs, whole), light, heavy)
+
+
+def _split(
+    is_heavy: Callable[[Batch], Mask], whole: Route, light: Route, heavy: Heavy
+) -> SkewRoute:
+    return SkewRoute(
+        is_heavy,
+        whole if heavy is Heavy.SPREAD else Everywhere(),
+        Nowhere() if heavy is Heavy.ALONE else light,
+    )
+
+
+def _taken(batch: Batch, mask: Mask) -> Batch:
+    return Batch(int(mask.sum()), tuple(field[mask] for field in batch.fields))
+
+
+def _both(one: Batch | None, other: Batch | None) -> Batch | None:
+    if one is None or other is None:
+        return one or other
+    fields = zip(one.fields, other.fields, strict=True)
+    return Batch(one.rows + other.rows, tuple(np.concatenate(pair) for pair in fields))

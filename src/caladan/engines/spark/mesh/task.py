@@ -1,0 +1,221 @@
+"""What a task of the mesh does: read its inputs, meet its peers, go through the rounds, hand out.
+
+A task that cannot go on because of the program or its data says so in its outcome, and all tasks
+end together. A peer that is lost is an exception: Spark then tries the whole stage again, and the
+tasks of the new attempt meet anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from caladan.engines.embedded.engine import given_facts
+from caladan.engines.embedded.tables import LoadedTable
+from caladan.engines.interface import Table
+from caladan.engines.spark.mesh.checkpoint import Checkpoint, CheckpointFiles, folder_of
+from caladan.engines.spark.mesh.encryption import Identity, Secure
+from caladan.engines.spark.mesh.fixpoint import Bounds, Ending, Enough, Round, rounds
+from caladan.engines.spark.mesh.handshake import Door, Doorway
+from caladan.engines.spark.mesh.links import Links
+from caladan.engines.spark.mesh.messages import Verdict
+from caladan.engines.spark.mesh.recovery import Recovery
+from caladan.engines.spark.mesh.shard import Shard
+from caladan.engines.spark.mesh.skew import Splitting
+from caladan.engines.spark.tasks.control import Line
+from caladan.engines.spark.tasks.output import output
+from caladan.engines.spark.tasks.relay import Relay, packed
+from caladan.engines.spark.tasks.work import TaskOutcome, Work
+from caladan.program.diagnostics import CaladanError, Diagnostic
+from caladan.rules.failures import interrupted, limit
+
+_PATIENCE: Final = 5.0  # seconds to wait for the driver to bring tasks together
+_SHOWN: Final = 16  # values that are split of which the driver is told
+
+
+@dataclass(frozen=True, slots=True)
+class Mesh:
+    """The work of the tasks, and how they are to meet.
+
+    `host` is where tasks listen, None if Spark is to say; `patience` the seconds after which a
+    silent peer is given up; `local` whether tasks go on alone while they can; `splitting` which
+    values are split; `checkpoint` where they save what they have, if they do; `identity` what they
+    encrypt with, if they do.
+    """
+
+    work: Work
+    tasks: int
+    host: str | None
+    patience: float
+    local: bool
+    splitting: Splitting
+    checkpoint: Checkpoint | None = None
+    identity: Identity | None = None
+
+
+def task(mesh: Mesh, _: Iterable[int]) -> Iterator[tuple[int, TaskOutcome]]:
+    """The function that Spark maps over partitions."""
+    from pyspark import BarrierTaskContext
+
+    context: Any = BarrierTaskContext.get()
+    me = context.partitionId()
+    yield me, _evaluated(mesh, me, context)
+
+
+def _evaluated(mesh: Mesh, me: int, context: Any) -> TaskOutcome:
+    work = mesh.work
+    assert work.address is not None
+    host = mesh.host or _host(context.getTaskInfos()[me].address)
+    doorway = Doorway(host, mesh.tasks)
+    # Spark numbers the tasks of an attempt in the order of their partitions.
+    attempt = context.taskAttemptId() - me
+    door = [doorway.door.host, doorway.door.port, doorway.door.nonce]
+    line = Line.connect(work.address, {"part": me, "attempt": attempt, "door": door})
+    try:
+        doors = _doors(line, context, door)
+        secure = None if mesh.identity is None else Secure(mesh.identity)
+        met = doorway.meet(me, doors, work.address.key, mesh.patience, secure)
+        links = Links(met, mesh.patience)
+        try:
+            outcome = _together(mesh, me, line, links, _attempt(doors))
+        finally:
+            links.close()
+        return outcome
+    finally:
+        doorway.close()
+        line.close()
+
+
+def _doors(line: Line, context: Any, door: list[Any]) -> list[Door]:
+    """Where everybody listens: from the driver, or, should that not do, from Spark itself."""
+    try:
+        answer = line.receive(_PATIENCE)
+    except TimeoutError:
+        line.send({"gather": True})
+        answer = line.receive(_PATIENCE)
+    if "doors" in answer:
+        found = answer["doors"]
+    else:
+        found = [json.loads(each) for each in context.allGather(json.dumps(door))]
+    return [Door(*each) for each in found]
+
+
+def _attempt(doors: Sequence[Door]) -> str:
+    """A name that only the tasks that meet have in common."""
+    return hashlib.sha256("".join(door.nonce for door in doors).encode()).hexdigest()[:16]
+
+
+def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> TaskOutcome:
+    work = mesh.work
+    options = work.options
+    started = time.perf_counter()
+    deadline = None if options.timeout is None else time.monotonic() + options.timeout
+    relay = Relay(line if me == 0 else None)
+
+    def check() -> None:
+        links.beat()
+        if line.is_stopped:
+            raise Enough(Verdict.ASKED_TO_STOP)
+        if deadline is not None and time.monotonic() > deadline:
+            raise Enough(Verdict.TIME_IS_OVER)
+
+    def tell(done: Round) -> None:
+        seconds = done.evaluating + done.exchanging
+        relay.round_done(done.number, done.new, done.facts, seconds)
+
+    try:
+        relations = work.program.relations
+        store: dict[str, Table] = {
+            name: LoadedTable(relations[name].columns, shipment.read())
+            for name, shipment in work.inputs.items()
+        }
+        given = given_facts(work.program, store)
+        part = Shard(work.program, given, me, mesh.tasks, check, mesh.splitting, options.search)
+    except CaladanError as problem:  # every task finds the same
+        cannot = problem.diagnostics[0].code == "C051"  # what kernels do not do
+        return TaskOutcome("cannot" if cannot else "failed", (), _packed(problem.diagnostics, work))
+
+    def tell_split() -> None:
+        # The line to the driver is not encrypted; where links are, values are not for it.
+        relay.split(part.heavy, part.heavy_values(_SHOWN) if mesh.identity is None else ())
+
+    if part.heavy:
+        tell_split()
+    bounds = Bounds(options.max_rounds, options.max_facts)
+    keeper = None
+    if mesh.checkpoint is not None:
+        name = folder_of(part.fingerprint(mesh.local))
+        line.send({"part": me, "checkpoint": name})
+        keeper = Recovery(
+            CheckpointFiles(f"{mesh.checkpoint.folder.rstrip('/')}/{name}", links.beat),
+            attempt,
+            mesh.checkpoint.seconds,
+            relay.resumed,
+            lambda reason: line.send({"part": me, "lost": reason}),
+        )
+    ending = rounds(part, links, bounds, tell, local=mesh.local, keeper=keeper, split=tell_split)
+    links.farewell()
+    relay.close()
+    found = part.solutions()
+    line.send(
+        {
+            "part": me,
+            "rules": [[rule, count, seconds] for rule, (count, seconds) in found.items()],
+            "searched": [[*key, *counts] for key, counts in part.proposals().items()],
+            "rounds": ending.rounds,
+            "bytes": links.sent,
+        }
+    )
+    return _outcome(ending, part, work, time.perf_counter() - started)
+
+
+def _outcome(ending: Ending, part: Shard, work: Work, seconds: float) -> TaskOutcome:
+    if ending.failure is not None:
+        return TaskOutcome("failed", (), _packed(ending.failure.diagnostics, work))
+    if ending.failed_elsewhere:
+        return TaskOutcome("done")
+    (clique,) = work.program.cliques
+    outputs = tuple(
+        output(name, part.owned(name), work.keeping, seconds, is_final=False)
+        for name in clique.relations
+    )
+    if ending.reached is None:
+        return TaskOutcome("done", outputs)
+    if ending.reached == "growing":
+        reached = part.never_settling(ending.growth)
+        if reached is None:  # it is others who have a fact to show
+            return TaskOutcome("done", outputs)
+    else:
+        reached = _reached(ending.reached, work)
+    return TaskOutcome("stopped", outputs, _packed([reached], work))
+
+
+def _reached(name: str, work: Work) -> Diagnostic:
+    (clique,) = work.program.cliques
+    options = work.options
+    if name == Verdict.ASKED_TO_STOP.name:
+        return interrupted(clique.relations)
+    if name == "max_rounds":
+        return limit("max_rounds", options.max_rounds or 0, clique.relations)
+    if name == "max_facts":
+        return limit("max_facts", options.max_facts or 0, clique.relations)
+    return limit("timeout", options.timeout or 0, clique.relations)
+
+
+def _packed(diagnostics: Iterable[Diagnostic], work: Work) -> tuple[dict[str, Any], ...]:
+    return tuple(packed(diagnostics, work.program))
+
+
+def _host(address: str) -> str:
+    """The host of an address as Spark writes it, with a port or without.
+
+    >>> _host("worker-3:41234"), _host("10.0.0.7"), _host("[fd00::7]:41234")
+    ('worker-3', '10.0.0.7', 'fd00::7')
+    """
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    return address.partition(":")[0] if address.count(":") == 1 else address

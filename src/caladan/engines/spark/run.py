@@ -1,0 +1,246 @@
+"""A run: the cliques of a program, one after another, each by the strategy that suits it.
+
+All cliques whose inputs are small go to one task together. The others are evaluated one by one: the
+tables that one makes are data for the next, whichever strategies they have.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+
+from caladan.analysis.core import CoreRule, RelationInfo
+from caladan.data.schema import table_of
+from caladan.engines.interface import EngineStopped, Table
+from caladan.engines.spark.choice import NO_TASKS, choices, facts_in, forced, goes_together
+from caladan.engines.spark.frame.fixpoint import FrameFixpoint
+from caladan.engines.spark.session.connect import is_connect
+from caladan.engines.spark.session.workspace import Workspace
+from caladan.engines.spark.sources.table import SparkTable, distinct, held
+from caladan.engines.spark.strategy import CannotServe, Context, Stopping, Strategy
+from caladan.program.clock import deadline
+from caladan.program.diagnostics import Diagnostic
+from caladan.program.events import Events
+from caladan.program.options import Options
+from caladan.rules.failures import LimitName, LimitReached, interrupted, limit
+from caladan.rules.program import DeltaClique, DeltaProgram
+from caladan.rules.subprogram import program_of
+
+
+class Cliques:
+    """One run of a program."""
+
+    def __init__(
+        self,
+        program: DeltaProgram,
+        store: Mapping[str, SparkTable],
+        options: Options,
+        events: Events,
+        workspace: Workspace,
+    ) -> None:
+        self._program = program
+        self._options = options
+        self._events = events
+        self._workspace = workspace
+        self._deadline = deadline(options.timeout)
+        self._known = dict(store)
+        self._derived: dict[str, SparkTable] = {}
+        self._frame: FrameFixpoint | None = None
+        self.stopping = Stopping()
+        self.current: tuple[str, ...] = ()
+        """The relations that are being derived."""
+        self._strategies: Final[dict[str, Callable[[], Strategy]]] = {
+            "single": _single,
+            "cubed": _cubed,
+            "pivoted": _pivoted,
+            "meshed": _meshed,
+            "frame": lambda: self._by_frames,
+        }
+
+    @property
+    def rules(self) -> list[CoreRule]:
+        """All rules of the program, to be named in diagnostics."""
+        return [rule.rule for rule in self._program.rules]
+
+    def run(self) -> None:
+        """Evaluate every clique."""
+        in_cliques = {name for clique in self._program.cliques for name in clique.relations}
+        for name, info in self._program.relations.items():
+            if name not in in_cliques and info.is_derived:
+                self._keep({name: self._written(info)})
+        waiting = list(self._program.cliques)
+        together = True
+        while waiting:
+            facts = facts_in(waiting, self._sizes()) if together else 0
+            if together and goes_together(waiting, facts, self._options):
+                if self._try("single", waiting):
+                    return
+                together = False
+            self._evaluate(waiting.pop(0))
+
+    def tables(self) -> dict[str, SparkTable]:
+        """The derived relations, as far as they are known."""
+        if self._frame is not None:
+            # A run that was told to end is no reason not to finish what it has derived.
+            self._workspace.check = lambda: None
+            self._keep(self._frame.tables())
+            self._frame = None
+        return dict(self._derived)
+
+    def close(self) -> None:
+        """Let go of everything that was derived: nobody will ask for it."""
+        for table in self.tables().values():
+            table.close()
+
+    # ── Strategies ───────────────────────────────────────────────────────────────────────────────
+
+    def _evaluate(self, clique: DeltaClique) -> None:
+        tasks = parts_of(self._workspace)
+        facts, asked = facts_in([clique], self._sizes()), forced(clique, self._options)
+        for choice in choices(clique, facts, asked, tasks, self._program.relations):
+            if self._try(choice.strategy, [clique]):
+                return
+        raise AssertionError("frame serves everything")
+
+    def _try(self, name: str, cliques: Sequence[DeltaClique]) -> bool:
+        """Have cliques evaluated by a strategy; False if it cannot."""
+        program = program_of(self._program, cliques)
+        self.current = cliques[0].relations
+        store = {n: self._known[n] for n, info in program.relations.items() if info.takes_data}
+        left = self._left()
+        parts = parts_of(self._workspace)
+        context = Context(self._workspace, left, self._events, parts, self.stopping)
+        if name == "meshed" and self._workspace.shuffled is not None:
+            self._workspace.shuffled.expected = True
+        try:
+            if name != "frame" and is_connect(self._workspace.session):
+                raise CannotServe(NO_TASKS)
+            found = self._strategies[name]()(program, store, context)
+        except CannotServe as cannot:
+            for clique in cliques:
+                self._events.strategy_declined(clique.relations, name, cannot.reason)
+            return False
+        except EngineStopped as stopped:
+            self._keep(stopped.store)
+            said = stopped.diagnostics[0]
+            late = self.stopping.is_late
+            raise EngineStopped(restated(said, left, self._options, cliques, late), {}) from None
+        self._keep(found)
+        return True
+
+    def _by_frames(
+        self, program: DeltaProgram, store: Mapping[str, SparkTable], context: Context
+    ) -> dict[str, SparkTable]:
+        """Strategy *frame*; what it has derived can be had even after its jobs were cancelled."""
+        self._frame = FrameFixpoint(
+            program, store, context.options, context.events, self._workspace
+        )
+        try:
+            self._frame.run()
+        except LimitReached as reached:
+            raise EngineStopped(reached.diagnostics[0], {}) from None
+        found = self._frame.tables()
+        self._frame = None
+        return found
+
+    def _left(self) -> Options:
+        """The limits that hold from now on."""
+        left = self._options
+        if self._deadline is not None:
+            # Never nothing: an engine that has no time left should say so itself.
+            left = replace(left, timeout=max(self._deadline - time.monotonic(), 1e-3))
+        if left.max_facts is not None:
+            facts = sum(table.count() for table in self._derived.values())
+            left = replace(left, max_facts=max(left.max_facts - facts, 0))
+        return left
+
+    # ── Tables ───────────────────────────────────────────────────────────────────────────────────
+
+    def _sizes(self) -> Mapping[str, int]:
+        """How many facts each relation has that is known; counted when somebody asks."""
+        return _Sizes(self._known)
+
+    def _keep(self, tables: Mapping[str, Table]) -> None:
+        """Relations that are known from now on."""
+        for name, table in tables.items():
+            if isinstance(table, SparkTable) and self._program.relations[name].is_derived:
+                self._known[name] = self._derived[name] = table
+
+    def _written(self, info: RelationInfo) -> SparkTable:
+        """A relation whose facts are in the program, perhaps beside data."""
+        data = table_of(self._program.facts.get(info.name, ()), info.columns)
+        if info.takes_data:
+            data = pa.concat_tables([self._known[info.name].arrow(), data])
+        return held(info.columns, distinct(data), self._workspace)
+
+
+class _Sizes(Mapping[str, int]):
+    """The numbers of facts in tables, each counted when it is asked for."""
+
+    def __init__(self, tables: Mapping[str, SparkTable]) -> None:
+        self._tables = tables
+
+    def __getitem__(self, name: str) -> int:
+        return self._tables[name].count()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+
+def parts_of(workspace: Workspace) -> int:
+    """How many tasks evaluate a clique together: as many as run at the same time."""
+    return workspace.parallelism
+
+
+def restated(
+    diagnostic: Diagnostic,
+    given: Options,
+    asked: Options,
+    cliques: Sequence[DeltaClique],
+    late: bool,
+) -> Diagnostic:
+    """What a strategy says about a limit, in the numbers that the user gave.
+
+    Tasks have clocks of their own; one that was asked to stop since it was late met that limit.
+    """
+    names: tuple[LimitName, ...] = ("timeout", "max_facts", "max_rounds")
+    for name in names:
+        bound, wanted = getattr(given, name), getattr(asked, name)
+        for clique in cliques:
+            said = [] if bound is None else [limit(name, bound, clique.relations)]
+            if name == "timeout" and late:
+                said.append(interrupted(clique.relations))
+            if diagnostic in said:
+                return limit(name, wanted, clique.relations)
+    return diagnostic
+
+
+def _single() -> Strategy:
+    from caladan.engines.spark.tasks.strategies import single
+
+    return single
+
+
+def _cubed() -> Strategy:
+    from caladan.engines.spark.cube.strategy import cubed
+
+    return cubed
+
+
+def _pivoted() -> Strategy:
+    from caladan.engines.spark.tasks.strategies import pivoted
+
+    return pivoted
+
+
+def _meshed() -> Strategy:
+    from caladan.engines.spark.mesh.strategy import meshed
+
+    return meshed

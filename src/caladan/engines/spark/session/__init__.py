@@ -1,0 +1,1 @@
+"""The SparkSession to work in: Java, Connect, workers, failures, frames in storage."""

@@ -1,0 +1,165 @@
+"""Spark Connect: a session whose driver is elsewhere, and is spoken to by gRPC.
+
+There is no JVM on this side, and there are no RDDs: of the strategies only *frame* works, and there
+are things that Spark does not tell (how much it shuffles, in how many partitions a frame lies).
+Everything that the engine asks of a session, and that Connect answers otherwise, is here. Loads no
+PySpark by itself, for workers come by.
+"""
+
+from __future__ import annotations
+
+import copy
+import uuid
+import weakref
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+from caladan.program.diagnostics import error
+
+if TYPE_CHECKING:
+    from pyspark import StorageLevel
+    from pyspark.sql import DataFrame, SparkSession
+
+URL: Final = "sc://"
+
+_PARALLELISM: Final[weakref.WeakKeyDictionary[Any, int]] = weakref.WeakKeyDictionary()
+_UNUSED: Final[list[tuple[Any, str]]] = []
+"""Views that no frame reads any more, each with its session."""
+
+
+class Jobs(Protocol):
+    """Marks the jobs of a thread, and cancels those with a mark; a SparkContext is one."""
+
+    def addJobTag(self, tag: str) -> None:  # noqa: N802
+        """From now on, jobs of this thread have the tag."""
+        ...
+
+    def cancelJobsWithTag(self, tag: str) -> None:  # noqa: N802
+        """Cancel jobs."""
+        ...
+
+
+class _Operations:
+    """The jobs of a Connect session, which calls them operations."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def addJobTag(self, tag: str) -> None:  # noqa: N802
+        self._session.addTag(tag)
+
+    def cancelJobsWithTag(self, tag: str) -> None:  # noqa: N802
+        self._session.interruptTag(tag)
+
+
+def is_connect(of_spark: object) -> bool:
+    """Whether a session, or the frame of one, is of Spark Connect."""
+    return type(of_spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def check() -> None:
+    """C050 where PySpark makes columns for a driver in this process, and not for Connect."""
+    from pyspark.sql import is_remote
+
+    if not is_remote():
+        raise error(
+            "C050", "in this process PySpark makes columns for a Spark driver, not for Connect",
+            help="start the session by SparkSession.builder.remote(…), or set SPARK_REMOTE",
+        )  # fmt: skip
+
+
+def started(url: str, settings: dict[str, str]) -> SparkSession:
+    """A session with a server of Spark Connect."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    if find_spec("grpc") is None or find_spec("grpc_status") is None:
+        # PySpark would end the process here.
+        needed = 'pip install "caladan[connect]"'
+        raise error("C050", "Spark Connect needs packages that are not installed", help=needed)
+    try:
+        builder = cast("Any", SparkSession.builder).remote(url)
+        return builder.config(map=settings).getOrCreate()
+    except PySparkException as problem:
+        place, _, _ = url.partition(";")  # what follows may be a token
+        reason = _said(problem).replace(url, place)
+        raise error("C044", f"no session at {place}: {reason}") from None
+
+
+def beside(session: SparkSession) -> SparkSession:
+    """Another session with the same server, that has no settings of this one."""
+    of_it: Any = session
+    if "newSession" in dir(type(of_it)):  # PySpark 4.3
+        return of_it.newSession()
+    connection = copy.deepcopy(of_it.client._builder)
+    connection._params.pop("session_id", None)
+    return type(of_it)(connection=connection, userId=of_it.client._user_id)
+
+
+def released(session: SparkSession) -> None:
+    """End a session that `beside` made. (Its own `stop` would stop a local server, too.)"""
+    drop_unused()
+    client = cast("Any", session).client
+    with suppress(Exception):  # a server that is gone has let go of everything
+        client.release_session()
+    client.close()
+
+
+def jobs(session: SparkSession) -> Jobs:
+    """What cancels the jobs of a session."""
+    return cast("Jobs", _Operations(session) if is_connect(session) else session.sparkContext)
+
+
+def parallelism(session: SparkSession) -> int:
+    """How many tasks run at the same time."""
+    if not is_connect(session):
+        return max(session.sparkContext.defaultParallelism, 1)
+    if session not in _PARALLELISM:
+        from pyspark.sql import functions as sf
+
+        # Spark cuts numbers into as many partitions as it runs tasks, unless told otherwise.
+        parts = session.range(0, 1 << 16).select(sf.spark_partition_id().alias("part"))
+        _PARALLELISM[session] = cast("Any", parts.agg(sf.max("part")).head())[0] + 1
+    return _PARALLELISM[session]
+
+
+def checkpointed(frame: DataFrame, level: StorageLevel) -> DataFrame:
+    """A frame that will be computed once, by the first to read it.
+
+    It goes when the last plan that reads it does. PySpark takes it for one of the active session.
+    """
+    of_thread: Any = cast("Any", type(frame.sparkSession))._active_session
+    before = getattr(of_thread, "session", None)
+    of_thread.session = frame.sparkSession
+    try:
+        return frame.localCheckpoint(eager=False, storageLevel=level)
+    finally:
+        of_thread.session = before
+
+
+def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
+    """A frame of another session with the same server: a view that all its sessions can see.
+
+    The view goes once no plan reads it. A finalizer only notes that, for it may be called in the
+    middle of another conversation with the server; the next to come by drops the view.
+    """
+    drop_unused()
+    owner: Any = frame.sparkSession
+    name = f"caladan_{uuid.uuid4().hex}"
+    frame.createGlobalTempView(name)
+    found: Any = session.table(f"global_temp.{name}")
+    weakref.finalize(found._plan, _UNUSED.append, (owner, name)).atexit = False
+    return found
+
+
+def drop_unused() -> None:
+    """Drop the views that no frame reads any more."""
+    while _UNUSED:
+        owner, name = _UNUSED.pop()
+        with suppress(Exception):  # a session that has ended took its views along
+            owner.catalog.dropGlobalTempView(name)
+
+
+def _said(problem: BaseException) -> str:
+    return next((line.strip() for line in str(problem).splitlines() if line.strip()), "no reason")

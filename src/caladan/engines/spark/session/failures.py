@@ -1,0 +1,123 @@
+"""What goes wrong inside Spark, as diagnostics.
+
+Rules mark what they raise: `marked(code, number)` is the text of an error that a Spark expression
+raises, and `diagnosed` finds it again in the exception that comes out of Spark, however deep.
+Anything else is C044 with the first line that means something. Nobody sees a Java stack trace,
+also not in what PySpark logs of its own accord: `quietly` keeps it from that. `--debug` shows it,
+as the cause of the diagnostic (`SparkSaid`). Neither has secrets of databases.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark.logger import PySparkLogger
+
+from caladan.analysis.core import CoreRule
+from caladan.data.secrets import scrubbed
+from caladan.program.diagnostics import CaladanError, Diagnostic, error
+from caladan.rules.failures import division_by_zero, overflow
+
+BAD_ROW: Final = "caladan:bad row"
+"""What reading raises at the first row that needs a closer look."""
+
+_MARK: Final = re.compile(r"caladan:(C04[01])(?:/(double))?:(\d+):")
+_CLASS: Final = re.compile(r"^(?:[a-z_]+\.)+[A-Z][\w$]*(?:Exception|Error)?:?\s*")
+_TASK: Final = re.compile(r"^Job aborted .*?: Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): ")
+_TRACE: Final = re.compile(r"^(?:\s+at |\s*\.\.\. \d+ more|Driver stacktrace|An error occurred)")
+_WAITED: Final = "Exception thrown in awaitResult:"  # of no interest: its cause is
+_HELP: Final = "`--debug` shows what Spark said in full"
+
+
+def marked(code: str, rule: CoreRule, *, double: bool = False) -> str:
+    """The text by which an error raised inside Spark tells its code and its rule."""
+    return f"caladan:{code}{'/double' if double else ''}:{rule.number}:"
+
+
+def is_bad_row(problem: BaseException) -> bool:
+    """Whether reading stopped at a row that needs a closer look."""
+    return BAD_ROW in said(problem)
+
+
+def diagnosed(problem: BaseException, rules: Iterable[CoreRule] = ()) -> CaladanError:
+    """An exception of Spark's as a diagnostic."""
+    text = said(problem)
+    mark = _MARK.search(text)
+    if mark is not None:
+        rule = next((r for r in rules if r.number == int(mark.group(3))), None)
+        if rule is not None:
+            double = mark.group(2) is not None
+            is_division = mark.group(1) == "C040"
+            told = division_by_zero(rule) if is_division else overflow(rule, double=double)
+            return CaladanError(told)
+    return CaladanError(Diagnostic("C044", f"Spark failed: {first_line(text)}", help=_HELP))
+
+
+class SparkSaid(Exception):
+    """All that Spark said, but for secrets: what `--debug` shows."""
+
+    def __init__(self, problem: BaseException) -> None:
+        super().__init__(scrubbed(said(problem)))
+
+
+def cannot_start(problem: BaseException, said: str) -> CaladanError:
+    """C044 for a session that did not start; `said` is what its JVM wrote."""
+    lines = [line for line in said.splitlines() if line.strip() and "WARN" not in line]
+    reason = next((line for line in lines if "rror" in line or "xception" in line), None)
+    return error(
+        "C044",
+        f"Spark did not start: {first_line(reason or str(problem))}",
+        help="`caladan run` takes settings of Spark as `--conf spark.driver.memory=2g`",
+    )
+
+
+class _Quiet(logging.Filter, threading.local):
+    """Drops what is logged on a thread while that thread is in `quietly`."""
+
+    depth = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not self.depth
+
+
+_QUIET: Final = _Quiet()
+for _name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+    PySparkLogger.getLogger(_name).addFilter(_QUIET)
+for _name in ("py4j.clientserver", "py4j.java_gateway"):  # every word of a call, for debugging
+    logging.getLogger(_name).addFilter(_QUIET)
+
+
+@contextmanager
+def quietly() -> Generator[None]:
+    """For calls whose exceptions become diagnostics: PySpark logs them with their stack traces.
+
+    Py4J logs what goes to the JVM, if somebody debugs it; of calls made here, which may hand over a
+    password, it does not.
+    """
+    _QUIET.depth += 1
+    try:
+        yield
+    finally:
+        _QUIET.depth -= 1
+
+
+def said(problem: BaseException) -> str:
+    """The text of an exception of Spark's; the JVM is asked for it, and Py4J logs no word of it."""
+    with quietly():
+        return str(problem)
+
+
+def first_line(text: str) -> str:
+    """The first line of an exception's text that means something to a person."""
+    for line in text.splitlines():
+        told = line.strip().removeprefix(":").removeprefix("Caused by:").strip()
+        if told and not _TRACE.match(line) and not told.endswith(_WAITED):
+            for prefix in (_CLASS, _TASK, _CLASS):
+                told = prefix.sub("", told, count=1)
+            return scrubbed(told or line.strip())
+    return "no reason given"

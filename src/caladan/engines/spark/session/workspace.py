@@ -1,0 +1,225 @@
+"""Frames that are computed once.
+
+A `FrameRun` is a frame whose rows are held by Spark's block managers, in memory or on disk, with
+its lineage cut: what it was computed from is forgotten, so that the five-hundredth round costs what
+the first did. A `Workspace` makes runs, knows which are alive, and lets go of them.
+
+Spark counts rows in the same job that computes them, if asked through its JVM; where that way is
+not open (it is no public interface, and Connect has no JVM), rows are counted once they are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, cast
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession, functions as sf
+from pyspark.sql.types import StructType
+
+from caladan.engines.spark.choice import SMALL
+from caladan.engines.spark.session import connect
+from caladan.engines.spark.session.session import created
+from caladan.engines.spark.session.shuffled import Shuffled
+from caladan.engines.spark.session.staging import Staging
+
+# As objects: PySpark's MEMORY_AND_DISK has rows serialised, one by one, and back for every reader.
+_HELD: Final = StorageLevel.MEMORY_AND_DISK_DESER
+_OBSERVED: Final = "caladan"
+_FIELDS: Final[WeakKeyDictionary[Any, list[tuple[Any, Any]]]] = WeakKeyDictionary()
+"""Of each JVM, the fields to reset; looking them up takes longer than resetting them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRows:
+    """A frame; at most `bound` rows, if that is known; `lone` if it is all in one partition."""
+
+    frame: DataFrame
+    bound: int | None
+    lone: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameRun:
+    """Rows that were computed: how many, and in how many partitions they lie, 0 if Spark won't say.
+
+    `counted` has the numbers that were asked for. `handle` is the RDD behind the frame.
+    """
+
+    frame: DataFrame
+    count: int
+    partitions: int
+    counted: tuple[int, ...]
+    handle: Any
+
+    @property
+    def rows(self) -> FrameRows:
+        """The run as an input of a rule: a small one is read by a single task."""
+        if self.count > SMALL:
+            return FrameRows(self.frame, self.count, lone=False)
+        frame = self.frame if self.partitions == 1 else self.frame.coalesce(1)
+        return FrameRows(frame, self.count, lone=True)
+
+
+class Workspace:
+    """Where a run of the engine keeps what it computes."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        check: Callable[[], None] = lambda: None,
+        staging: Staging | None = None,
+    ) -> None:
+        self.session = session
+        self.staging = staging or Staging(session)
+        self.parallelism = connect.parallelism(session)
+        self.check = check
+        self.shuffled: Shuffled | None = None
+        """Counts what is exchanged, if anybody wants to know."""
+        self._alive: set[FrameRun] = set()
+        self._condemned: list[FrameRun] = []
+        self._partitions = 0
+
+    def spread(self, partitions: int) -> None:
+        """How many partitions an exchange makes from now on."""
+        if partitions != self._partitions:
+            self.session.conf.set("spark.sql.shuffle.partitions", str(partitions))
+            self._partitions = partitions
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions an exchange makes."""
+        return self._partitions
+
+    def materialise(self, frame: DataFrame, flags: Sequence[str] = ()) -> FrameRun:
+        """Compute a frame. For each of the flags, boolean columns, the rows that have it count."""
+        self.check()
+        if self.shuffled is not None:
+            self.shuffled.expected = True
+        if connect.is_connect(frame):
+            run = _counted(connect.checkpointed(frame, _HELD), flags, 0)
+            self._alive.add(run)
+            return run
+        if flags:
+            sums = [sf.sum(sf.col(flag).cast("long")).alias(flag) for flag in flags]
+            frame = frame.observe(_OBSERVED, *sums)
+        held = frame.localCheckpoint(eager=False, storageLevel=_HELD)
+        handle = _handle(held)
+        if handle is None:
+            run = _counted(held, flags, held.rdd.getNumPartitions())
+        else:
+            try:
+                count = int(handle.count())
+            except BaseException:
+                handle.unpersist(False)  # parts of it may have been computed
+                raise
+            counted = observed(frame, _OBSERVED, len(flags)) if flags else ()
+            run = FrameRun(held, count, int(handle.getNumPartitions()), counted, handle)
+        self._alive.add(run)
+        return run
+
+    def release(self, *runs: FrameRun | None) -> None:
+        """Runs that nobody needs after this round; until then, frames may still read them."""
+        self._condemned.extend(run for run in runs if run is not None)
+
+    def sweep(self) -> None:
+        """Let go of what was released."""
+        if self.shuffled is not None:
+            self.shuffled.pass_by()
+        for run in self._condemned:
+            self._alive.discard(run)
+            release(run)
+        self._condemned.clear()
+
+    def keep(self, *runs: FrameRun) -> None:
+        """Runs that outlive this workspace: whoever holds them lets them go."""
+        self._alive.difference_update(runs)
+
+    def close(self) -> None:
+        """Let go of every run that is not to be kept."""
+        self.release(*self._alive)
+        self.sweep()
+
+    def local(self, table: pa.Table, schema: StructType) -> DataFrame:
+        """An Arrow table as a frame."""
+        return created(self.session, table, schema)
+
+    def empty(self, schema: StructType) -> DataFrame:
+        """A frame without rows."""
+        return created(self.session, [], schema)
+
+    def one_row(self) -> DataFrame:
+        """One row without columns."""
+        return self.session.range(0, 1, 1, 1).select()
+
+
+def _counted(held: DataFrame, flags: Sequence[str], partitions: int) -> FrameRun:
+    """A run whose rows are counted by a job; that job computes them, if none has."""
+    asked = [sf.count(sf.lit(1)), *(sf.count_if(sf.col(flag)) for flag in flags)]
+    count, *counted = cast("Any", held.agg(*asked).head())
+    return FrameRun(held, count, partitions, tuple(counted), None)
+
+
+def _handle(held: DataFrame) -> Any:
+    """The RDD behind a checkpointed frame, None where Spark does not show it."""
+    try:
+        plan = cast("Any", held)._jdf.queryExecution().logical()
+        _forget_estimates(plan)
+        return plan.rdd()
+    except (AttributeError, Py4JError):
+        return None
+
+
+def _forget_estimates(plan: Any) -> None:
+    """Drop what a checkpointed plan remembers of the plan it came from, where Spark lets us.
+
+    Spark guesses the size of a join as the product of its inputs' sizes. A recursion that joins a
+    relation with itself squares that guess in every round; after twenty, the guess is a number of a
+    million digits, and planning a round is spent multiplying it.
+    """
+    for field, nothing in _estimates(plan):
+        field.set(plan, nothing)
+
+
+def _estimates(plan: Any) -> list[tuple[Any, Any]]:
+    """The fields of a checkpointed plan that hold guesses, each with what stands for none."""
+    gateway = plan._gateway_client
+    if gateway not in _FIELDS:
+        loader = plan.getClass().getClassLoader()
+        nothing = loader.loadClass("scala.None$").getField("MODULE$").get(None)
+        found: list[tuple[Any, Any]] = []
+        for name in ("originStats", "originConstraints"):
+            with suppress(Py4JError):  # no such field in this version of Spark
+                field = plan.getClass().getDeclaredField(name)
+                field.setAccessible(True)
+                found.append((field, nothing))
+        _FIELDS[gateway] = found
+    return _FIELDS[gateway]
+
+
+def release(run: FrameRun) -> None:
+    """Give back the storage of a run; its frame can be read no more."""
+    if run.handle is not None:
+        try:
+            run.handle.unpersist(False)
+        except Py4JError:  # the session has ended, and its storage with it
+            return
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """Frames with the same columns, one after another."""
+    first, *others = frames
+    for other in others:
+        first = first.union(other)
+    return first
+
+
+def observed(frame: DataFrame, name: str, numbers: int) -> tuple[int, ...]:
+    """Numbers that `frame.observe` was asked for, once the frame has been computed."""
+    row = cast("Any", frame)._jdf.queryExecution().observedMetrics().apply(name)
+    return tuple(0 if row.isNullAt(i) else int(row.getLong(i)) for i in range(numbers))

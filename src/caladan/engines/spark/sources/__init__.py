@@ -1,0 +1,1 @@
+"""Data of every kind as tables of the engine."""

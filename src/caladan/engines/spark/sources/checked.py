@@ -1,0 +1,111 @@
+"""Rows that were read, with whether they can be taken; and what becomes of them.
+
+`CheckedRows.strict` raises at the first row that cannot, in the middle of a job; so data that is
+right, as most is, takes one job. `good` leaves such rows out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from caladan.data.schema import empty_table
+from caladan.engines.spark.choice import ENOUGH_FOR_ONE, partitions
+from caladan.engines.spark.columns.expressions import raised
+from caladan.engines.spark.columns.physical import arrow_table
+from caladan.engines.spark.columns.types import schema
+from caladan.engines.spark.session.failures import BAD_ROW
+from caladan.engines.spark.session.workspace import Workspace
+from caladan.engines.spark.sources.fields import Field
+from caladan.engines.spark.sources.table import SparkTable, distinct, held
+from caladan.program import Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column as SparkColumn, DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRows:
+    """A frame with a column `file`; how its rows become facts, and whether they can."""
+
+    frame: DataFrame
+    values: tuple[SparkColumn, ...]
+    ok: SparkColumn
+
+    @staticmethod
+    def of(
+        frame: DataFrame, fields: Sequence[Field], and_ok: SparkColumn | None = None
+    ) -> CheckedRows:
+        """Rows that can be taken if all fields are right, and another condition holds."""
+        conditions = [field.ok for field in fields]
+        if and_ok is not None:
+            conditions.insert(0, and_ok)
+        ok = reduce(lambda a, b: a & b, conditions, sf.lit(True))
+        values = tuple(field.value for field in fields) or (sf.lit(True),)
+        return CheckedRows(frame, values, sf.coalesce(ok, sf.lit(False)))
+
+    def strict(self) -> DataFrame:
+        """Facts c0 …; an error where a row cannot be taken."""
+        first, *others = self.values
+        guarded = sf.when(self.ok, first).otherwise(raised(BAD_ROW))
+        return self._facts(self.frame, (guarded, *others))
+
+    def good(self, *, but_of: Sequence[str] = ()) -> DataFrame:
+        """Facts of the rows that can be taken, but not of some files."""
+        frame = self.frame.where(self.ok)
+        if but_of:
+            frame = frame.where(~sf.col("file").isin(*but_of))
+        return self._facts(frame, self.values)
+
+    def wrong_files(self) -> list[str]:
+        """The files with rows that cannot be taken."""
+        rows = self.frame.where(~self.ok).select("file").distinct().collect()
+        return [row[0] for row in rows]
+
+    def _facts(self, frame: DataFrame, values: Sequence[SparkColumn]) -> DataFrame:
+        return frame.select(*(value.alias(f"c{i}") for i, value in enumerate(values)))
+
+
+def table(
+    facts: DataFrame,
+    columns: tuple[Column, ...],
+    workspace: Workspace,
+    rows: int | None = None,
+    verify: Callable[[DataFrame], None] = lambda _: None,
+) -> SparkTable:
+    """A table of facts, each once; `rows` is how many there may be, if that is known.
+
+    `verify` is shown the frame once it has been computed.
+    """
+    most = workspace.parallelism
+    count = most if rows is None else partitions(rows, most)
+    workspace.spread(count)
+    frame = (facts.coalesce(1) if count == 1 else facts).distinct()
+    run = workspace.materialise(frame)
+    verify(frame)
+    return SparkTable(columns, run.frame, [run], run.count)
+
+
+def from_process(found: pa.Table, columns: tuple[Column, ...], workspace: Workspace) -> SparkTable:
+    """A table of rows that were read in this process: they stay here, if one task may want all.
+
+    To make a frame of them takes Spark far longer than to read them took.
+    """
+    if found.num_rows <= ENOUGH_FOR_ONE:
+        return held(columns, distinct(found), workspace)
+    return table(from_arrow(found, columns, workspace), columns, workspace, found.num_rows)
+
+
+def empty(columns: tuple[Column, ...], workspace: Workspace) -> SparkTable:
+    """A table without facts."""
+    return held(columns, empty_table(columns), workspace)
+
+
+def from_arrow(found: pa.Table, columns: tuple[Column, ...], workspace: Workspace) -> DataFrame:
+    """An Arrow table of the declared types as facts."""
+    return workspace.local(arrow_table(found, columns), schema(columns))

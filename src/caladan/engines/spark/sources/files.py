@@ -1,0 +1,250 @@
+"""Files as tables: small ones are read here; what Spark reads well, by Spark; the rest looked at.
+
+Local files are listed here, as every engine lists them; what lies elsewhere is left to Spark. A
+file is known to Spark by its path or URI, and to users by what they wrote.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, TypeAlias, cast
+from urllib.parse import unquote
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, functions as sf
+
+from caladan.data import load as in_process, text, utf8
+from caladan.data.schema import match_columns
+from caladan.data.source import Source, compression, files as local_files
+from caladan.engines.spark.session.connect import is_connect
+from caladan.engines.spark.session.failures import is_bad_row
+from caladan.engines.spark.session.workspace import Workspace, observed, union
+from caladan.engines.spark.sources import delimited, json_rows, remote
+from caladan.engines.spark.sources.checked import (
+    CheckedRows,
+    empty,
+    from_arrow,
+    from_process,
+    table,
+)
+from caladan.engines.spark.sources.fields import from_column
+from caladan.engines.spark.sources.table import SparkTable
+from caladan.program import Column, Type
+
+Found: TypeAlias = "tuple[SparkTable, pa.Table | None]"
+CloserLook: TypeAlias = "Callable[[Sequence[str]], tuple[pa.Table, pa.Table | None]]"
+
+FEW_BYTES: Final = 16 << 20
+"""Local files up to this size are read in this process: sooner than Spark starts to."""
+
+_START: Final = 1 << 20  # bytes in which the first row of a file is looked for
+_ROW: Final = 16  # bytes of a row, for guessing how many there are
+_GLOB: Final = re.compile(r"([\\*?{}\[\]])")
+
+
+class _SecondHeader(Exception):
+    """A line that is a header was met more than once in a file."""
+
+
+def load(
+    relation: str,
+    source: Source,
+    columns: tuple[Column, ...],
+    workspace: Workspace,
+    *,
+    permissive: bool,
+) -> Found:
+    """The facts of files, each once, and, if permissive, the rows set aside."""
+    if source.is_remote:
+        return _load_remote(relation, source, columns, workspace, permissive=permissive)
+    paths = {_absolute(p): p for p in local_files(relation, source) if p.stat().st_size}
+    if not paths:
+        return empty(columns, workspace), None
+
+    size = sum(path.stat().st_size for path in paths.values())
+    is_here = size <= FEW_BYTES and not _is_sparks_own(source, columns)
+    if is_here or is_connect(workspace.session):  # whose server does not see our files
+        found, rejected = in_process.load(relation, source, columns, permissive=permissive)
+        return from_process(found, columns, workspace), rejected
+
+    def closer_look(files: Sequence[str]) -> tuple[pa.Table, pa.Table | None]:
+        chosen = tuple(str(paths[file]) for file in files)
+        return in_process.load(
+            relation, replace(source, paths=chosen), columns, permissive=permissive
+        )
+
+    reader = _Reader(relation, source, columns, workspace)
+    readable = {file: _start(path) for file, path in paths.items() if _is_for_spark(path)}
+    if source.format == "json" and not json_rows.can_parse(columns):
+        readable = {}
+    base = source.paths[0] if len(source.paths) == 1 and Path(source.paths[0]).is_dir() else None
+    odd = [file for file in paths if file not in readable]
+    return reader.load(readable, odd, closer_look, base and _absolute(Path(base)), size // _ROW)
+
+
+def _load_remote(
+    relation: str,
+    source: Source,
+    columns: tuple[Column, ...],
+    workspace: Workspace,
+    *,
+    permissive: bool,
+) -> Found:
+    there = remote.RemoteFiles(relation, source, columns, workspace.session)
+    starts = there.starts()
+    if not starts:
+        return empty(columns, workspace), None
+    reader = _Reader(relation, source, columns, workspace)
+
+    def closer_look(files: Sequence[str]) -> tuple[pa.Table, pa.Table | None]:
+        return there.closer_look(files, permissive=permissive)
+
+    base = source.paths[0] if len(source.paths) == 1 else None
+    return reader.load(starts, [], closer_look, base, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads files for one relation."""
+
+    relation: str
+    source: Source
+    columns: tuple[Column, ...]
+    workspace: Workspace
+
+    def load(
+        self,
+        starts: Mapping[str, bytes],
+        odd: list[str],
+        closer_look: CloserLook,
+        base: str | None,
+        rows: int | None,
+    ) -> Found:
+        """The table of files, given how each starts; `odd` ones are not for Spark."""
+        parts: list[CheckedRows] = []
+        wrong = list(odd)
+        spelled: list[str] = []  # files with wrong rows, as Spark names them
+        try:
+            if starts:
+                parts = self._parts(starts, base)
+            if not odd:
+                facts = union([part.strict() for part in parts])
+                return table(
+                    facts, self.columns, self.workspace, rows, self._verifier(starts)
+                ), None
+        except _SecondHeader:
+            wrong, parts = [*starts, *odd], []
+        except (PySparkException, Py4JError) as problem:
+            if is_bad_row(problem):
+                spelled = [file for part in parts for file in part.wrong_files()]
+                wrong += [_known_as(file, starts) for file in spelled]
+            else:  # Spark cannot read these files at all; the closer look says why
+                wrong, parts = [*starts, *odd], []
+        taken, rejected = closer_look(wrong)
+        facts = [part.good(but_of=spelled) for part in parts]
+        facts.append(from_arrow(taken, self.columns, self.workspace))
+        return table(union(facts), self.columns, self.workspace, rows), rejected
+
+    def _parts(self, starts: Mapping[str, bytes], base: str | None) -> list[CheckedRows]:
+        paths = list(starts)
+        if self.source.format == "json":
+            return [json_rows.parsed(self._lines(paths), self.columns)]
+        if self.source.format != "csv":
+            return [self._columnar(paths, base)]
+        parts: list[CheckedRows] = []
+        for layout, alike in self._layouts(starts).items():
+            lines = self._lines(alike)
+            if layout.header is not None:
+                met = sf.count_if(sf.col("value") == sf.lit(layout.header))
+                lines = lines.observe(f"headers {len(parts)}", met.alias("met"))
+            parts.append(delimited.parsed(lines, self.source, self.columns, layout))
+        return parts
+
+    def _layouts(self, starts: Mapping[str, bytes]) -> dict[text.TextColumns, list[str]]:
+        """Files by how they are laid out."""
+        found: dict[text.TextColumns, list[str]] = {}
+        for path, start in starts.items():
+            layout = text.layout(
+                self.relation, path, start, self.source, self.columns, is_whole=False
+            )
+            found.setdefault(layout, []).append(path)
+        return found
+
+    def _verifier(self, starts: Mapping[str, bytes]) -> Callable[[DataFrame], None]:
+        """Makes sure that a line that is a header was left out once in each file, not more."""
+
+        def verify(frame: DataFrame) -> None:
+            if self.source.format != "csv":
+                return
+            for i, (layout, alike) in enumerate(self._layouts(starts).items()):
+                if layout.header is None:
+                    continue
+                if is_connect(frame):
+                    met = self._lines(alike).where(sf.col("value") == layout.header).count()
+                else:
+                    met = observed(frame, f"headers {i}", 1)[0]
+                if met > len(alike):
+                    raise _SecondHeader
+
+        return verify
+
+    def _lines(self, paths: Sequence[str]) -> DataFrame:
+        read = self.workspace.session.read.text([_escaped(path) for path in paths])
+        return read.select("value", sf.col("_metadata.file_path").alias("file"))
+
+    def _columnar(self, paths: Sequence[str], base: str | None) -> CheckedRows:
+        reader = self.workspace.session.read.format(cast("str", self.source.format))
+        if base is not None:
+            reader = reader.option("basePath", base)
+        frame = reader.load([_escaped(path) for path in paths])
+        places = match_columns(self.relation, paths[0], frame.columns, self.columns)
+        where = sf.col("_metadata.file_path").alias("file")
+        named = frame.select("*", where).toDF(*(f"f{i}" for i in range(len(frame.columns))), "file")
+        fields = [
+            from_column(self.relation, paths[0], f"f{place}", frame.dtypes[place][1], column)
+            for place, column in zip(places, self.columns, strict=True)
+        ]
+        return CheckedRows.of(named, fields)
+
+
+def _start(path: Path) -> bytes:
+    """How a file starts, uncompressed; nothing if it cannot be read."""
+    try:
+        with pa.OSFile(str(path), "rb") as raw:
+            return utf8.uncompressed(raw, str(path), _START)
+    except (OSError, EOFError):
+        return b""
+
+
+def _is_for_spark(path: Path) -> bool:
+    """Spark skips hidden files, and knows few compressions: .zst where Hadoop was built for it."""
+    is_known = (
+        compression(path.name) in (None, "gzip", "bz2") and path.suffix == path.suffix.lower()
+    )
+    return not path.name.startswith(("_", ".")) and is_known
+
+
+def _is_sparks_own(source: Source, columns: Sequence[Column]) -> bool:
+    """Spark writes a datetime to ORC as a number, of which only Spark knows what it means."""
+    return source.format == "orc" and any(column.type is Type.DATETIME for column in columns)
+
+
+def _absolute(path: Path) -> str:
+    return os.path.normpath(path.expanduser().absolute())
+
+
+def _escaped(path: str) -> str:
+    """A path as Spark takes it, for which some characters would make it a pattern."""
+    return path if "://" in path else _GLOB.sub(r"\\\1", path)
+
+
+def _known_as(spelled: str, files: Iterable[str]) -> str:
+    """The file that Spark names so, be it as a URI or not quite."""
+    path = re.sub(r"^file:(//)?", "", spelled)
+    return next(file for file in files if file in (spelled, path, unquote(path)))

@@ -1,0 +1,224 @@
+"""A relation as the spark engine holds it.
+
+A `SparkTable` is a frame with the runs behind it; or, if the facts are few, an Arrow table in this
+process (`held`), of which a frame is made when somebody asks for one; or a frame that will be made
+from what tasks left behind. Counting, and looking at facts that are held, takes no Spark job.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession, functions as sf
+
+from caladan.analysis.core import CoreGoal
+from caladan.data.schema import arrow_schema, compute
+from caladan.engines.spark.choice import SMALL
+from caladan.engines.spark.columns.physical import arrow_table, names
+from caladan.engines.spark.columns.types import OUTSIDE, literal, schema
+from caladan.engines.spark.session.failures import diagnosed
+from caladan.engines.spark.session.session import created, moved
+from caladan.engines.spark.session.staging import remove, written
+from caladan.engines.spark.session.workspace import FrameRows, FrameRun, Workspace, release
+from caladan.program import Column
+
+if TYPE_CHECKING:
+    from caladan.engines.spark.sources.shipment import Shipment
+
+Frame: TypeAlias = "DataFrame | Callable[[], DataFrame]"
+
+_MANY_BYTES: Final = 1 << 20
+
+
+class SparkTable:
+    """A relation. `count` is asked of Spark once, if it is not known.
+
+    `frame` may be a function that makes it; `data` has the facts, each once, in the Arrow types of
+    the columns; `let_go` is called when the table is closed.
+    """
+
+    def __init__(
+        self,
+        columns: tuple[Column, ...],
+        frame: Frame,
+        runs: Sequence[FrameRun] = (),
+        count: int | None = None,
+        *,
+        data: pa.Table | None = None,
+        let_go: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._columns = columns
+        self._frame = frame
+        self._count = count
+        self._let_go = let_go
+        self.runs = tuple(runs)
+        self.data = data
+        self.shipped: Shipment | None = None
+        """The facts where tasks can read them, once they have been brought there."""
+        self.reading: float | None = None
+        """Seconds it took to read this from outside, until somebody has been told."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Names and types."""
+        return self._columns
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """The facts as a frame of the engine's session, in columns c0 …"""
+        return self._frame if isinstance(self._frame, DataFrame) else self._frame()
+
+    @cached_property
+    def rows(self) -> FrameRows:
+        """The table as an input of a rule."""
+        count = self.count()
+        if self.data is not None and not self.runs:
+            # A rule may read this in every round: bring it to Spark once.
+            frame = self.frame.coalesce(1) if count <= SMALL else self.frame
+            run = Workspace(frame.sparkSession).materialise(frame)
+            self.runs, self.frame = (run,), run.frame
+        if count > SMALL:
+            return FrameRows(self.frame, count, lone=False)
+        if all(run.partitions == 1 for run in self.runs) and len(self.runs) == 1:
+            return FrameRows(self.frame, count, lone=True)
+        return FrameRows(self.frame.coalesce(1), count, lone=True)
+
+    def count(self) -> int:
+        """How many facts."""
+        if self._count is None:
+            try:
+                self._count = self.frame.count()
+            except (PySparkException, Py4JError) as problem:
+                raise diagnosed(problem) from None
+        return self._count
+
+    def arrow(self, limit: int | None = None) -> pa.Table:
+        """The facts, or any `limit` of them, as Arrow."""
+        if self.data is not None:
+            return self.data if limit is None else self.data.slice(0, limit)
+        try:
+            frame = self._outside()
+            if limit is not None:
+                frame = frame.limit(limit)
+            table = cast("Any", frame).toArrow()
+        except (PySparkException, Py4JError) as problem:
+            raise diagnosed(problem) from None
+        if not self._columns:
+            # Arrow tables know their length by their columns; this one needs another way.
+            return pa.table({"": pa.nulls(table.num_rows)}).select([])
+        wanted = arrow_schema(self._columns)
+        return table.rename_columns([c.name for c in self._columns]).cast(wanted)
+
+    def spark(self, session: SparkSession) -> DataFrame:
+        """The facts as a DataFrame of a session, with the names and types that users know."""
+        frame = moved(self._outside(), session)
+        return frame.toDF(*(c.name for c in self._columns)) if self._columns else frame.select()
+
+    def answering(self, goal: CoreGoal) -> SparkTable:
+        """The facts that match a goal, under its names; the answer owns nothing."""
+        if self.data is not None:
+            data = _matching(self.data, goal)
+            renamed = data.rename_columns([c.name for c in goal.columns]) if goal.columns else data
+            frame = self._frame if data is self.data else _lazily(self, goal)
+            return SparkTable(goal.columns, frame, count=data.num_rows, data=renamed)
+        if not _conditions(self, goal):
+            return SparkTable(goal.columns, lambda: self.frame, count=self._count)
+        return SparkTable(goal.columns, _lazily(self, goal))
+
+    def close(self) -> None:
+        """Give back the storage."""
+        for run in self.runs:
+            release(run)
+        if self.shipped is not None:
+            self.shipped.close()
+            self.shipped = None
+        self._let_go()
+
+    def _outside(self) -> DataFrame:
+        """Columns of the declared types; names stay positions, for users' may be equal."""
+        if not self._columns:
+            return self.frame
+        pairs = zip(names(self._columns), self._columns, strict=True)
+        return self.frame.select(
+            *(sf.col(name).cast(OUTSIDE[column.type]).alias(name) for name, column in pairs)
+        )
+
+
+def held(columns: tuple[Column, ...], data: pa.Table, workspace: Workspace) -> SparkTable:
+    """A table of facts, each once, that stay in this process.
+
+    A frame of few has them in its plan. Of many that would be slow, for a plan is copied, analysed
+    and sent to tasks: they are written to the staging folder, if tasks see it.
+    """
+    session, staging = workspace.session, workspace.staging
+    files: list[str] = []
+
+    def make() -> DataFrame:
+        facts = arrow_table(data, columns)
+        folder = staging.folder if staging.is_on_every_disk else None
+        if folder is None or facts.nbytes < _MANY_BYTES:
+            return created(session, facts, schema(columns))
+        files.append(written(facts.to_batches(), facts.schema, folder))
+        return session.read.schema(schema(columns)).parquet(files[-1])
+
+    return SparkTable(columns, make, count=data.num_rows, data=data, let_go=lambda: remove(files))
+
+
+def distinct(data: pa.Table) -> pa.Table:
+    """The rows of an Arrow table, each once."""
+    if not data.num_columns:
+        return data.slice(0, 1)
+    # Positions for names: users' may be equal, and Arrow wants to tell them apart.
+    places = [str(i) for i in range(data.num_columns)]
+    rows = cast("Any", data).rename_columns(places).group_by(places, use_threads=False)
+    return rows.aggregate([]).select(places).rename_columns(data.column_names)
+
+
+def _lazily(table: SparkTable, goal: CoreGoal) -> Callable[[], DataFrame]:
+    def make() -> DataFrame:
+        frame = table.frame
+        for condition in _conditions(table, goal):
+            frame = frame.where(condition)
+        return frame
+
+    return make
+
+
+def _conditions(table: SparkTable, goal: CoreGoal) -> list[Any]:
+    """What a goal's constants and repeated variables ask of a frame."""
+    found: list[Any] = []
+    for i, value in goal.constants:
+        found.append(sf.col(f"c{i}") == literal(value, table.columns[i].type))
+    return found + [sf.col(f"c{i}") == sf.col(f"c{j}") for i, j in goal.repeated]
+
+
+def _matching(data: pa.Table, goal: CoreGoal) -> pa.Table:
+    """What a goal's constants and repeated variables leave of an Arrow table."""
+    table: Any = data
+    for i, value in goal.constants:
+        column = table.column(i)
+        if isinstance(value, float) and math.isnan(value):
+            table = table.filter(compute.is_nan(column))
+        else:
+            wide = column.cast(_wide(column.type))
+            table = table.filter(compute.equal(wide, pa.scalar(value, wide.type)))
+    for i, j in goal.repeated:
+        one, other = table.column(i), table.column(j)
+        same = compute.equal(one, other)
+        if pa.types.is_floating(one.type) and pa.types.is_floating(other.type):
+            same = compute.or_(same, compute.and_(compute.is_nan(one), compute.is_nan(other)))
+        table = table.filter(same)
+    return table
+
+
+def _wide(type: pa.DataType) -> pa.DataType:
+    """The type in which values are compared: the widest of their kind."""
+    if pa.types.is_integer(type):
+        return pa.int64()
+    return pa.float64() if pa.types.is_floating(type) else type

@@ -1,0 +1,58 @@
+"""Facts that a task hands out.
+
+Few facts travel with the task's result. Many are written to the staging folder, as Parquet in the
+columns that frames of the engine have, if there is a folder and if writing them takes less time
+than deriving them did, or but a moment; otherwise only their number is told, and whoever wants to
+see them has them derived again. So the closure of a graph, which is computed at once and takes
+minutes to list, is counted at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+from caladan.data.schema import ARROW
+from caladan.engines.embedded.tables import DerivedTable
+from caladan.engines.spark.columns.physical import physical_schema
+from caladan.engines.spark.session.staging import written
+from caladan.engines.spark.sources.shipment import stream_of
+from caladan.engines.spark.tasks.work import Keeping, Output
+from caladan.program import Type
+
+_BYTES: Final = {Type.BYTE: 1, Type.SHORT: 2, Type.INTEGER: 4, Type.FLOAT: 4, Type.BOOLEAN: 1}
+
+
+def output(
+    name: str, table: DerivedTable, keeping: Keeping, seconds: float, *, is_final: bool
+) -> Output:
+    """Hand out a relation that took so many seconds; if final, it can be derived again."""
+    count = table.count()
+    width = sum(_BYTES.get(column.type, 8) for column in table.columns)
+    if count * width <= keeping.few_bytes:
+        stream = stream_of(table.arrow()) if table.columns else None
+        return Output(name, count, stream)
+    is_slow = count * len(table.columns) / 2 < max(seconds, keeping.moment) * keeping.rate
+    if keeping.folder is not None and (is_slow or not is_final):
+        uri = written(batches(table), physical_schema(table.columns), keeping.folder)
+        return Output(name, count, file=uri)
+    return Output(name, count, None if is_final else stream_of(table.arrow()))
+
+
+def batches(table: DerivedTable, part: int = 0, parts: int = 1) -> Iterator[pa.RecordBatch]:
+    """The facts, or one part of so many, in the columns of the engine's frames."""
+    fields = physical_schema(table.columns)
+    if not table.columns:
+        rows = [True] * (table.count() if part == 0 else 0)
+        yield pa.RecordBatch.from_arrays([pa.array(rows, pa.bool_())], schema=fields)
+        return
+    for number, block in enumerate(table.layout.blocks()):
+        if number % parts == part:
+            columns = zip(table.domains, block, table.columns, fields, strict=True)
+            arrays: list[Any] = [
+                domain.arrow(words, ARROW[column.type]).cast(field.type)
+                for domain, words, column, field in columns
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=fields)

@@ -1,0 +1,157 @@
+"""A clique that several tasks evaluate side by side, none of which asks another.
+
+*pivoted* and *cubed* differ in what a part is; how parts are run, heard and put together is here.
+
+Strategy *single*: one task evaluates everything.
+
+Where inputs are small, the embedded engine needs less time for the whole program than Spark for one
+round of it. The task is the embedded engine, fed and heard through Spark.
+
+Strategy *pivoted*: a task for each part of the pivot's values, no exchange.
+
+A clique that hands one column on unchanged falls into independent parts. Every task has all inputs,
+evaluates the facts that fall to it (parts.py), and never asks another. One job, whatever the number
+of rounds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, cast
+
+from caladan.engines.interface import EngineStopped
+from caladan.engines.spark.choice import why_not_pivoted
+from caladan.engines.spark.sources.table import SparkTable
+from caladan.engines.spark.strategy import CannotServe, Context
+from caladan.engines.spark.tasks import job
+from caladan.engines.spark.tasks.work import TaskOutcome, Work
+from caladan.program.diagnostics import Diagnostic
+from caladan.program.events import Events, Several
+from caladan.rules.failures import limit
+from caladan.rules.program import DeltaClique, DeltaProgram
+
+Tables: TypeAlias = "dict[str, SparkTable]"
+Finish: TypeAlias = "Callable[[Sequence[TaskOutcome]], Tables]"
+
+
+def in_parts(
+    strategy: str, work: Work, context: Context, finish: Finish, *, apart: bool
+) -> dict[str, SparkTable]:
+    """Evaluate the one clique of some work; `finish` makes tables of what its tasks hand out.
+
+    Parts are `apart` if no two of them derive the same fact: then their numbers add up.
+    """
+    (clique,) = work.program.cliques
+    tasks = cast("int", work.parts)
+    started = time.perf_counter()
+    context.events.clique_started(clique.relations, clique.is_recursive, strategy)
+    together = _Together(context, apart=apart)
+    outcomes = job.run(work, tasks, lambda part: _Part(together, part), context)
+    try:
+        found = finish(outcomes)
+    except EngineStopped as stopped:
+        if together.has_too_many:  # it was us who stopped the others
+            raise EngineStopped(_too_many(clique, context), stopped.store) from None
+        raise
+    facts = sum(table.count() for table in found.values())
+    seconds = time.perf_counter() - started
+    context.events.clique_done(clique.relations, together.rounds, facts, seconds)
+    most = context.options.max_facts
+    if most is not None and facts > most:
+        raise EngineStopped(_too_many(clique, context), cast("Mapping[str, SparkTable]", found))
+    return found
+
+
+def _too_many(clique: DeltaClique, context: Context) -> Diagnostic:
+    return limit("max_facts", cast("int", context.options.max_facts), clique.relations)
+
+
+class _Together:
+    """The rounds of all parts as those of one clique: each part counts its own."""
+
+    def __init__(self, context: Context, *, apart: bool) -> None:
+        self.events = context.events
+        self.rounds = 0
+        self.has_too_many = False
+        self._context = context
+        self._most = context.options.max_facts if apart else None
+        self._totals: dict[int, int] = {}
+
+    def round_done(self, part: int, number: int, new: int, total: int, seconds: float) -> None:
+        """A round of a part is over."""
+        self.rounds = max(self.rounds, number)
+        self._totals[part] = total
+        facts = sum(self._totals.values())
+        self.events.round_done(self.rounds, new, facts, seconds)
+        ask = self._context.stopping.ask
+        if self._most is not None and facts > self._most and ask is not None:
+            self.has_too_many = True
+            ask()
+
+
+class _Part(Events):
+    """Listens to one part."""
+
+    def __init__(self, together: _Together, part: int) -> None:
+        self._together = together
+        self._part = part
+
+    def rule_planned(self, rule: int, seed: str | None, steps: Sequence[str]) -> None:
+        self._together.events.rule_planned(rule, seed, steps)
+
+    def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
+        self._together.events.rule_done(rule, seed, facts, seconds)
+
+    def rule_searched(
+        self, rule: int, seed: str | None, variable: str, proposed: int, confirmed: int
+    ) -> None:
+        self._together.events.rule_searched(rule, seed, variable, proposed, confirmed)
+
+    def rule_skipped(self, rule: int, seed: str | None) -> None:
+        self._together.events.rule_skipped(rule, seed)
+
+    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
+        self._together.round_done(self._part, number, new, total, seconds)
+
+    def clique_done(
+        self, relations: Sequence[str], rounds: int, facts: int, seconds: float
+    ) -> None:
+        self._together.round_done(self._part, rounds, 0, facts, 0.0)
+
+
+def single(
+    program: DeltaProgram, store: Mapping[str, SparkTable], context: Context
+) -> dict[str, SparkTable]:
+    """Evaluate all cliques of a program in one task."""
+    work = job.work_on(program, store, context, None)
+    outcomes = job.run(work, 1, lambda _: _Single(context.events), context)
+    return job.tables(work, outcomes, context)
+
+
+class _Single(Several):
+    """Passes events on; what the engine calls its way of going about it is our business alone."""
+
+    def __init__(self, events: Events) -> None:
+        super().__init__(events)
+        self._events = events
+
+    def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
+        self._events.clique_started(relations, recursive, "single")
+
+    def clique_taken(self, relations: Sequence[str], strategy: str, layouts: Sequence[str]) -> None:
+        self._events.clique_taken(relations, "single", layouts)
+
+
+def pivoted(
+    program: DeltaProgram, store: Mapping[str, SparkTable], context: Context
+) -> dict[str, SparkTable]:
+    """Evaluate the one clique of a program in parts."""
+    (clique,) = program.cliques
+    reason = why_not_pivoted(clique)
+    if reason is not None:
+        raise CannotServe(reason)
+    work = job.work_on(program, store, context, context.parts)
+    return in_parts(
+        "pivoted", work, context, lambda outcomes: job.tables(work, outcomes, context), apart=True
+    )

@@ -1,0 +1,149 @@
+"""What a task does: read its inputs, evaluate, hand out. Runs in a Python worker of an executor.
+
+    evaluated    a program, or a part of it; what it derives, or what is wrong
+    listed       the facts of one relation, derived again, as Arrow batches
+
+Evaluation can be stopped by the driver, through the line: the engine is interrupted as if by
+Ctrl-C, and what it has derived so far is handed out. A driver that cannot be reached is done
+without: then there is no progress to see, and stopping means that Spark ends the task.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import threading
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from caladan.engines.embedded.engine import EmbeddedEngine
+from caladan.engines.embedded.tables import DerivedTable, LoadedTable
+from caladan.engines.interface import EngineStopped, Table
+from caladan.engines.spark.tasks.cells import in_cell
+from caladan.engines.spark.tasks.control import Line
+from caladan.engines.spark.tasks.output import batches, output
+from caladan.engines.spark.tasks.relay import Relay, packed
+from caladan.engines.spark.tasks.shard import in_part
+from caladan.engines.spark.tasks.work import Output, TaskOutcome, Work
+from caladan.program.diagnostics import CaladanError
+from caladan.rules.failures import interrupted
+from caladan.rules.program import DeltaProgram
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def evaluated(work: Work, part: int) -> TaskOutcome:
+    """Evaluate a part of the work."""
+    line = _line(work, part)
+    relay = Relay(line)
+    started = time.perf_counter()
+    try:
+        program, store = _ready(work, part)
+        try:
+            with _stoppable(line), _own_cores(work):
+                tables = EmbeddedEngine().run(program, store, work.options, relay)
+        except EngineStopped as stopped:
+            outputs = _outputs(stopped.store, work, time.perf_counter() - started, is_final=False)
+            return TaskOutcome("stopped", outputs, _packed(stopped, work))
+        return TaskOutcome(
+            "done", _outputs(tables, work, time.perf_counter() - started, is_final=True)
+        )
+    except CaladanError as problem:
+        cannot = problem.diagnostics[0].code == "C051"  # what this engine does not do
+        return TaskOutcome("cannot" if cannot else "failed", (), _packed(problem, work))
+    except KeyboardInterrupt:  # before anything was derived
+        names = [name for clique in work.program.cliques for name in clique.relations]
+        return TaskOutcome("stopped", (), tuple(packed([interrupted(names)], work.program)))
+    finally:
+        relay.close()
+        if line is not None:
+            line.close()
+
+
+def listed(work: Work, relation: str, part: int, parts: int) -> Iterator[pa.RecordBatch]:
+    """The facts of a relation in a part; if one task does it all, every n-th block of them."""
+    program, store = _ready(work, part)
+    with _own_cores(work):
+        tables = EmbeddedEngine().run(program, store, work.options, Relay(None))
+    table = cast("DerivedTable", tables[relation])
+    return batches(table, part, parts) if work.parts is None else batches(table)
+
+
+def _ready(work: Work, part: int) -> tuple[DeltaProgram, dict[str, Table]]:
+    facts = {name: shipment.read() for name, shipment in work.inputs.items()}
+    program = work.program
+    if work.cut is not None:
+        program, facts = in_cell(program, facts, part, work.cut)
+    elif work.parts is not None:
+        program, facts = in_part(program, facts, part, work.parts)
+    relations = program.relations
+    return program, {n: LoadedTable(relations[n].columns, data) for n, data in facts.items()}
+
+
+def _outputs(
+    tables: Mapping[str, Table], work: Work, seconds: float, *, is_final: bool
+) -> tuple[Output, ...]:
+    return tuple(
+        output(name, table, work.keeping, seconds, is_final=is_final)
+        for name, table in tables.items()
+        if isinstance(table, DerivedTable) and name in work.program.relations
+    )
+
+
+def _packed(problem: CaladanError, work: Work) -> tuple[dict[str, Any], ...]:
+    return tuple(packed(problem.diagnostics, work.program))
+
+
+def _line(work: Work, part: int) -> Line | None:
+    if work.address is None:
+        return None
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    attempt = 0 if context is None else context.attemptNumber()
+    try:
+        return Line.connect(work.address, {"part": part, "attempt": attempt})
+    except OSError:
+        return None
+
+
+@contextmanager
+def _own_cores(work: Work) -> Generator[None]:
+    """One task among several has the cores that Spark gives it; one alone may use all there are."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if work.parts is None or context is None or "CALADAN_THREADS" in os.environ:
+        yield
+        return
+    os.environ["CALADAN_THREADS"] = str(context.cpus())
+    try:
+        yield
+    finally:
+        del os.environ["CALADAN_THREADS"]
+
+
+@contextmanager
+def _stoppable(line: Line | None) -> Generator[None]:
+    """Have the driver's `stop` interrupt what this thread does meanwhile, and nothing after."""
+    if line is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    armed = True
+
+    def handle(_number: int, _frame: object) -> None:
+        if armed:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, handle)
+    line.on_stop(_thread.interrupt_main)
+    try:
+        yield
+    finally:
+        armed = False
+        line.on_stop(None)
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)

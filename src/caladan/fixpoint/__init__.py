@@ -1,0 +1,1 @@
+"""The fixpoint: rounds over what is new, relations and groups, small rounds, shapes."""

@@ -1,0 +1,375 @@
+"""What an aggregate column keeps for each group, and how solutions change it.
+
+    Best     min, max, mmin, mmax: the best rank
+    TextBest the same of texts that rules make, whose words are in no order
+    Sum      sum, count, msum, mcount, countd: a total, of plain amounts and of contributors' places
+    Average  avg: a total and how many
+
+Groups are numbered by whoever owns the column. `ranks(groups)` gives the current values. What is
+kept can be taken out as arrays and put back, so that it can be saved: `columns` and `restore` for
+the groups, and likewise `places` for contributors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caladan.columns.domains import Domain, TextDomain
+from caladan.columns.interner import Tuples
+from caladan.columns.kernels import groups as kernels
+from caladan.columns.layout import Counts, Mask, Words
+from caladan.columns.ranks import Kind, Ranks, float_ranks
+from caladan.join.arithmetic import Infinite, Overflow, ValueColumn
+from caladan.program import AggregateFunction
+from caladan.rules.program import Contributors
+
+SMALLEST: Final = ("min", "mmin")
+LARGEST: Final = ("max", "mmax")
+TOTALS: Final = ("sum", "msum", "count", "mcount", "countd")
+
+
+class Accumulator(Protocol):
+    """The state of an aggregate column."""
+
+    @property
+    def places(self) -> ContributorValues | None:
+        """The contributors, where they are told apart."""
+        ...
+
+    def columns(self, groups: int) -> list[NDArray[Any]]:
+        """All that is kept for the first so many groups."""
+        ...
+
+    def restore(self, columns: Sequence[NDArray[Any]]) -> None:
+        """Keep what `columns` gave, in arrays that are ours from now on."""
+        ...
+
+    def grow(self, groups: int) -> None:
+        """Make room for so many groups."""
+        ...
+
+    def add(self, groups: Counts, amounts: ValueColumn) -> None:
+        """Take an amount for each of the groups."""
+        ...
+
+    def place(
+        self, groups: Counts, amounts: ValueColumn, place: Contributors, keys: tuple[Words, ...]
+    ) -> None:
+        """Take amounts of contributors that are known by their keys, group by group."""
+        ...
+
+    def ranks(self, groups: Counts) -> Ranks:
+        """The current values of groups."""
+        ...
+
+
+def accumulator(function: AggregateFunction, domain: Domain) -> Accumulator:
+    """The state for a function over a column with some domain."""
+    if function in SMALLEST or function in LARGEST:
+        smaller = function in SMALLEST
+        if isinstance(domain, TextDomain):
+            return TextBest(domain, smaller=smaller)
+        return Best(smaller=smaller)
+    if function == "avg":
+        return Average()
+    return FloatSum() if domain.kind is Kind.FLOAT else IntegerSum()
+
+
+class Best:
+    """The smallest or largest rank of each group."""
+
+    places = None
+
+    def __init__(self, *, smaller: bool) -> None:
+        self._smaller = smaller
+        self._best: Ranks = np.empty(0, np.int64)
+        self._known: Mask = np.empty(0, np.bool_)
+
+    def columns(self, groups: int) -> list[NDArray[Any]]:
+        return [self._best[:groups], self._known[:groups]]
+
+    def restore(self, columns: Sequence[NDArray[Any]]) -> None:
+        self._best, self._known = columns
+
+    def grow(self, groups: int) -> None:
+        self._best = grown(self._best, groups)
+        self._known = grown(self._known, groups)
+
+    def add(self, groups: Counts, amounts: ValueColumn) -> None:
+        kernels.improve(groups, amounts.ranks, self._best, self._known, self._smaller)
+
+    def place(
+        self, groups: Counts, amounts: ValueColumn, place: Contributors, keys: tuple[Words, ...]
+    ) -> None:
+        self.add(groups, amounts)
+
+    def ranks(self, groups: Counts) -> Ranks:
+        return self._best[groups]
+
+
+class TextBest:
+    """The smallest or largest text of each group, among texts that rules make.
+
+    A batch is put in order together with the texts that its groups have. These are words of a
+    dictionary that grows, so nothing is handed out to be saved: `add` puts them back.
+    """
+
+    places = None
+
+    def __init__(self, domain: TextDomain, *, smaller: bool) -> None:
+        self._domain = domain
+        self._smaller = smaller
+        self._best: Ranks = np.empty(0, np.int64)
+        self._known: Mask = np.empty(0, np.bool_)
+
+    def columns(self, groups: int) -> list[NDArray[Any]]:
+        return []
+
+    def restore(self, columns: Sequence[NDArray[Any]]) -> None:
+        assert not columns
+
+    def grow(self, groups: int) -> None:
+        self._best = grown(self._best, groups)
+        self._known = grown(self._known, groups)
+
+    def add(self, groups: Counts, amounts: ValueColumn) -> None:
+        each, of = np.unique(groups, return_inverse=True)
+        known = self._known[each]
+        words = np.concatenate((amounts.data.astype(np.int64), self._best[each[known]]))
+        different, places = np.unique(words, return_inverse=True)
+        order = self._domain.order(different.astype(np.uint32))
+        ranks = order[places]
+        best: Ranks = np.zeros(len(each), np.int64)
+        best[known] = ranks[len(groups) :]
+        kernels.improve(
+            of.astype(np.int64), ranks[: len(groups)].copy(), best, known, self._smaller
+        )
+        self._best[each] = different[np.argsort(order)][best]
+        self._known[each] = True
+
+    def place(
+        self, groups: Counts, amounts: ValueColumn, place: Contributors, keys: tuple[Words, ...]
+    ) -> None:
+        self.add(groups, amounts)
+
+    def ranks(self, groups: Counts) -> Ranks:
+        return self._best[groups]
+
+
+class ContributorValues:
+    """The contributors of a column: their numbers by place, group and key, and what each holds.
+
+    Solutions of contributors have tables of the same kind, by group, contributor and solution.
+    """
+
+    def __init__(self, dtype: Any) -> None:
+        self._tables: dict[str, tuple[Tuples, NDArray[Any], Mask]] = {}
+        self._solutions: dict[str, dict[str, int]] = {}  # the tables of a place, how long its keys
+        self._chains: dict[str, tuple[int, Words, Words]] = {}
+        self.dtype = dtype
+
+    def expect(self, place: Contributors) -> None:
+        """A rule will put amounts there."""
+        if place.solutions is not None:
+            self._solutions.setdefault(place.place, {})[place.solutions] = place.width
+
+    def columns(self, table: str) -> list[NDArray[Any]]:
+        """The contributors of a table: groups, keys, what each holds, and whether it does."""
+        if table not in self._tables:
+            return []
+        tuples, held, known = self._tables[table]
+        return [*tuples.columns(), held[: len(tuples)], known[: len(tuples)]]
+
+    def restore(self, table: str, columns: Sequence[NDArray[Any]]) -> None:
+        """Keep what `columns` gave, in arrays that are ours from now on."""
+        *keys, held, known = columns
+        tuples = Tuples(len(keys))
+        tuples.ids(keys, len(held))
+        self._tables[table] = (tuples, held, known)
+        self._chains.pop(table, None)
+
+    def of(
+        self, table: str, groups: Counts, keys: tuple[Words, ...]
+    ) -> tuple[Words, NDArray[Any], Mask]:
+        """The numbers of contributors, and the arrays of held amounts and of who holds one."""
+        if table not in self._tables:
+            empty: Mask = np.empty(0, np.bool_)
+            self._tables[table] = (Tuples(1 + len(keys)), np.empty(0, self.dtype), empty)
+        tuples, held, known = self._tables[table]
+        numbers, _ = tuples.ids([groups.astype(np.uint32), *keys], len(groups))
+        held, known = grown(held, len(tuples)), grown(known, len(tuples))
+        self._tables[table] = (tuples, held, known)
+        return numbers, held, known
+
+    def given(
+        self, place: Contributors, groups: Counts, keys: tuple[Words, ...], amounts: NDArray[Any]
+    ) -> tuple[Counts, Words, NDArray[Any], NDArray[Any], Mask, bool]:
+        """Groups, contributors and amounts; what the latter hold; whether the latest counts."""
+        who, held, known = self.of(place.place, groups, keys[: place.width])
+        if place.solutions is None:
+            return groups, who, amounts, held, known, place.latest
+        # Each contributor once, with the best of what its solutions have now.
+        which, values, has = self.of(place.solutions, groups, keys)
+        each, rows, of = np.unique(who, return_index=True, return_inverse=True)
+        best, is_known = held[each], known[each]
+        fallen: Mask = np.zeros(len(each), np.bool_)
+        kernels.hold(
+            of.astype(np.int64), which, amounts, values, has, place.latest, best, is_known, fallen
+        )
+        if fallen.any():
+            best[fallen] = self._largest(place.place, each[fallen])
+        return groups[rows], each, best, held, known, True
+
+    def _largest(self, place: str, contributors: Words) -> NDArray[Any]:
+        """The largest amount of all solutions that contributors have."""
+        found: Mask = np.zeros(len(contributors), np.bool_)
+        best = np.zeros(len(contributors), self.dtype)
+        for table, width in self._solutions[place].items():
+            if table in self._tables:
+                first, following = self._chained(place, table, width)
+                values = self._tables[table][1]
+                kernels.largest(contributors, first, following, values, found, best)
+        return best
+
+    def _chained(self, place: str, table: str, width: int) -> tuple[Words, Words]:
+        """The chains of the solutions in a table; those that are new are put into them."""
+        nothing: Words = np.empty(0, np.uint32)
+        done, first, following = self._chains.get(table, (0, nothing, nothing))
+        solutions, contributors = self._tables[table][0], self._tables[place][0]
+        first, following = grown(first, len(contributors)), grown(following, len(solutions))
+        if done < len(solutions):
+            keys = [column[done:] for column in solutions.columns()[: 1 + width]]
+            numbers: Words = np.arange(done, len(solutions), dtype=np.uint32)
+            kernels.chain(numbers, contributors.find(keys, len(numbers)), first, following)
+        self._chains[table] = (len(solutions), first, following)
+        return first, following
+
+
+class IntegerSum:
+    """Exact sums of integers."""
+
+    def __init__(self) -> None:
+        self._low: NDArray[np.uint64] = np.empty(0, np.uint64)
+        self._high: Ranks = np.empty(0, np.int64)
+        self.places = ContributorValues(np.int64)
+
+    def columns(self, groups: int) -> list[NDArray[Any]]:
+        return [self._low[:groups], self._high[:groups]]
+
+    def restore(self, columns: Sequence[NDArray[Any]]) -> None:
+        self._low, self._high = columns
+
+    def grow(self, groups: int) -> None:
+        self._low = grown(self._low, groups)
+        self._high = grown(self._high, groups)
+
+    def add(self, groups: Counts, amounts: ValueColumn) -> None:
+        kernels.add_integers(groups, amounts.data, self._low, self._high)
+
+    def place(
+        self, groups: Counts, amounts: ValueColumn, place: Contributors, keys: tuple[Words, ...]
+    ) -> None:
+        given = self.places.given(place, groups, keys, amounts.data)
+        kernels.place_integers(*given, self._low, self._high)
+
+    def ranks(self, groups: Counts) -> Ranks:
+        low = self._low[groups].view(np.int64)
+        if np.any(self._high[groups] != low >> 63):
+            raise Overflow
+        return low
+
+
+class FloatSum:
+    """Sums of doubles."""
+
+    def __init__(self) -> None:
+        empty: NDArray[np.float64] = np.empty(0, np.float64)
+        self._total = self._error = empty
+        self._special: Counts = np.empty(0, np.int64)
+        self.places = ContributorValues(np.float64)
+
+    def columns(self, groups: int) -> list[NDArray[Any]]:
+        special = self._special[: 3 * groups].reshape(groups, 3)
+        apart = [np.ascontiguousarray(special[:, i]) for i in range(3)]
+        return [self._total[:groups], self._error[:groups], *apart]
+
+    def restore(self, columns: Sequence[NDArray[Any]]) -> None:
+        self._total, self._error, *special = columns
+        self._special = np.stack(special, axis=1).reshape(-1)
+
+    def grow(self, groups: int) -> None:
+        self._total = grown(self._total, groups)
+        self._error = grown(self._error, groups)
+        self._special = grown(self._special, 3 * groups)
+
+    def add(self, groups: Counts, amounts: ValueColumn) -> None:
+        numbers = amounts.widened(Kind.FLOAT).data
+        kernels.add_floats(groups, numbers, self._total, self._error, self._special)
+
+    def place(
+        self, groups: Counts, amounts: ValueColumn, place: Contributors, keys: tuple[Words, ...]
+    ) -> None:
+        numbers = amounts.widened(Kind.FLOAT).data
+        given = self.places.given(place, groups, keys, numbers)
+        kernels.place_floats(*given, self._total, self._error, self._special)
+
+    def numbers(self, groups: Counts) -> NDArray[np.float64]:
+        """The sums of groups."""
+        with np.errstate(all="ignore"):
+            sums = self._total[groups] + self._error[groups]
+        if not np.all(np.isfinite(sums)):
+            raise Infinite
+        special = self._special[3 * groups[:, None] + np.arange(3)] > 0
+        if special.any():
+            nan, plus, minus = special.T
+            sums[plus], sums[minus], sums[nan | (plus & minus)] = np.inf, -np.inf, np.nan
+        return sums
+
+    def ranks(self, groups: Counts) -> Ranks:
+        return float_ranks(self.numbers(groups))
+
+
+class Average:
+    """Means of numbers, as doubles."""
+
+    places = None
+
+    def __init__(self) -> None:
+        self._sum = FloatSum()
+        self._count = IntegerSum()
+
+    def columns(self, groups: int) -> list[NDArray[Any]]:
+        return [*self._sum.columns(groups), *self._count.columns(groups)]
+
+    def restore(self, columns: Sequence[NDArray[Any]]) -> None:
+        self._sum.restore(columns[:5])
+        self._count.restore(columns[5:])
+
+    def grow(self, groups: int) -> None:
+        self._sum.grow(groups)
+        self._count.grow(groups)
+
+    def add(self, groups: Counts, amounts: ValueColumn) -> None:
+        self._sum.add(groups, amounts)
+        self._count.add(groups, ValueColumn(Kind.INTEGER, np.ones(len(groups), np.int64)))
+
+    def place(
+        self, groups: Counts, amounts: ValueColumn, place: Contributors, keys: tuple[Words, ...]
+    ) -> None:
+        self.add(groups, amounts)
+
+    def ranks(self, groups: Counts) -> Ranks:
+        return float_ranks(self._sum.numbers(groups) / self._count.ranks(groups))
+
+
+def grown(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """An array with room for `size` entries, new ones 0."""
+    if size <= len(array):
+        return array
+    larger = np.zeros(max(size, 2 * len(array), 16), array.dtype)
+    larger[: len(array)] = array
+    return larger

@@ -1,0 +1,188 @@
+"""The plan of a program, as far as it is decided before there are facts: plain data.
+
+    blueprint(program)   bodies, and the column orders that lookups share
+    why_rounds(…)        whether a clique with a shape goes in rounds all the same
+    said(step)           a step in words
+
+The engine runs it and explain prints it. What waits for facts (the order of atoms where several
+may be next, whether a shape pays) is decided by the same functions, then with sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from caladan.analysis.core import Clique, CoreRule, RelationInfo, Term
+from caladan.columns.packed import Orders, straight_order
+from caladan.join.access import (
+    Access,
+    Check,
+    Compute,
+    Exclude,
+    Hunt,
+    Meet,
+    Probe,
+    chosen,
+    keys,
+    planned,
+)
+from caladan.join.body import Body, body_of, names
+from caladan.join.classes import Classes
+from caladan.program import Variable, thresholds
+from caladan.rules.arrangements import cover
+from caladan.rules.operator_program import rule_plan
+from caladan.rules.operators import Scan, Version
+from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
+
+if TYPE_CHECKING:
+    from caladan.fixpoint.shapes.choice import Shape
+
+ROUNDS: Final = "rounds"  # the strategy that evaluates everything
+
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """The bodies of a program's rules, and by relation the orders for lookups by some columns."""
+
+    program: DeltaProgram
+    bodies: tuple[tuple[DeltaRule, Body], ...]
+    orders: Mapping[str, Orders]
+
+    def body(self, rule: DeltaRule) -> Body:
+        """The body of a rule."""
+        return next(body for known, body in self.bodies if known is rule)
+
+    def order(self, relation: str, columns: frozenset[int]) -> tuple[int, ...]:
+        """The order in which a relation is arranged for a lookup by some columns."""
+        known = self.orders.get(relation, {}).get(columns)
+        return known or straight_order(columns, self.program.relations[relation].arity)
+
+
+def blueprint(program: DeltaProgram) -> Blueprint:
+    """What can be said of a program before there are facts.
+
+    Arrangements are planned for the order of atoms that each rule has if nothing speaks for
+    another.
+    """
+    bodies = tuple((rule, body_of(rule, program.relations)) for rule in program.rules)
+    traits = {
+        id(rule): Foreseen(program, clique)
+        for clique in program.cliques
+        for rule in (*clique.exit_rules, *clique.delta_rules)
+    }
+    wanted = [
+        key for rule, body in bodies for key in keys(_guessed(body, traits[id(rule)]))
+    ]  # fmt: skip
+    arity = {name: info.arity for name, info in program.relations.items()}
+    orders: dict[str, dict[frozenset[int], tuple[int, ...]]] = {}
+    for (relation, columns), found in cover(wanted, arity).items():
+        orders.setdefault(relation, {})[columns] = found.order
+    return Blueprint(program, bodies, orders)
+
+
+def _guessed(body: Body, traits: Foreseen) -> list[Access]:
+    return planned(body, chosen(body, [1] * len(body.atoms), traits), traits)
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What is known of relations while a clique is evaluated, before there are facts."""
+
+    program: DeltaProgram
+    clique: DeltaClique
+
+    def can_bind(self, relation: str, column: int) -> bool:
+        """Whether an index may bind a column: values that the clique still improves cannot be."""
+        return relation not in self.clique.relations or (
+            column in self.program.relations[relation].group
+        )
+
+    def is_packed(self, relation: str) -> bool:
+        """Whether facts are packed: most are, but for groups with values that change."""
+        return relation not in self.clique.relations or (
+            not self.program.relations[relation].has_aggregates
+        )
+
+
+# ── Shapes or rounds ─────────────────────────────────────────────────────────────────────────────
+
+
+def facts_read(clique: DeltaClique) -> Iterator[str]:
+    """The relations whose facts count for the choice: what the clique reads, and its own."""
+    rules = (*clique.exit_rules, *clique.delta_rules)
+    read = (atom.relation for rule in rules for atom in rule.rule.positive)
+    return iter(dict.fromkeys((*clique.relations, *read)))
+
+
+def why_rounds(facts: int | None, max_rounds: int | None, max_facts: int | None) -> str | None:
+    """Why a clique goes in rounds even if it has a shape; None if nothing speaks for that."""
+    if max_rounds is not None or max_facts is not None:
+        return "limits on rounds and facts are about rounds"
+    if facts is not None and facts < thresholds.now.shape:
+        return f"its rules read fewer than {thresholds.now.shape:,} facts"
+    return None
+
+
+def shape_of(clique: DeltaClique, program: DeltaProgram, classes: Classes) -> str | Shape:
+    """The shape of a clique, or why it has none."""
+    from caladan.fixpoint.shapes.recognise import recognise
+
+    found = recognise(clique, program.relations)
+    if found is None:
+        return "its rules are no closure and no generations"
+    # Words of different domains would be taken for the same node.
+    if not classes.are_one(clique.relations):
+        return "its columns do not all hold the same kind of value"
+    return found
+
+
+def solved_rule(rule: CoreRule, relations: Mapping[str, RelationInfo]) -> DeltaRule:
+    """A rule over finished relations alone, such as shapes make of others."""
+    return DeltaRule(rule, None, rule_plan(rule, Clique((), False, 0, ()), relations), ())
+
+
+# ── In words ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def said(step: Access) -> str:
+    """A step in a few words: what is read, and by which columns. Stats and explain say the same.
+
+    >>> from caladan.operators.tree import Kind
+    >>> scan = Scan("arc", (Variable("C"), Variable("B")), ("A", "B"), Kind.BASE)
+    >>> said(Probe(scan, ((0, Variable("C")),), (), ((1, "B"),)))
+    'look up arc(C, B) by A'
+    """
+    match step:
+        case Probe() if not step.bound:
+            return f"scan {_atom(step.scan)}"
+        case Probe():
+            return f"look up {_by(step)}"
+        case Meet():
+            return f"meet in {step.variable}: {', '.join(map(_by, step.probes))}"
+        case Hunt():
+            return f"search {', '.join(map(_atom, step.scans))}, graded by {step.grade}"
+        case Exclude():
+            return f"exclude {_by(Probe(step.scan, step.bound, (), ()))}"
+        case Compute():
+            return f"compute {step.variable}"
+        case Check():
+            return f"check {', '.join(sorted(names(step.comparison)))}".rstrip()
+
+
+def _atom(scan: Scan) -> str:
+    """`δtc(A, C)`, `tc'(A, C)` for the new facts and all facts of a clique, `tc(A, C)` for old."""
+    mark = {Version.DELTA: "δ{}", Version.NEW: "{}'"}.get(scan.version, "{}")
+    return f"{mark.format(scan.relation)}({', '.join(map(_term, scan.arguments))})"
+
+
+def _term(term: Term) -> str:
+    if isinstance(term, Variable):
+        return term.name
+    return repr(term.value) if isinstance(term.value, bool | int | float | str) else "…"
+
+
+def _by(found: Probe) -> str:
+    columns = ", ".join(found.scan.columns[c] for c, _ in found.bound)
+    return f"{_atom(found.scan)} by {columns}" if columns else _atom(found.scan)

@@ -1,0 +1,334 @@
+"""What a run will do, as far as it can be told without running: plain data for explain and tests.
+
+`forecast(plan)` lists, for every clique, the strategies, layouts and steps that may be taken;
+`forecast(plan, given)` is asked with the data and takes the decisions that depend on nothing else,
+by the functions that the run takes them by. What depends on facts that only the run derives stays
+open, with its alternatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from caladan.analysis.core import CoreAtom
+from caladan.columns import pool
+from caladan.columns.relation import widths_of
+from caladan.fixpoint.blueprint import (
+    ROUNDS,
+    Blueprint,
+    Foreseen,
+    facts_read,
+    shape_of,
+    solved_rule,
+    why_rounds,
+)
+from caladan.fixpoint.limits import Limits
+from caladan.fixpoint.planner import Planner, seeded, splits
+from caladan.fixpoint.shapes.choice import Shaping
+from caladan.fixpoint.state import State
+from caladan.join.access import Access, orders, planned
+from caladan.join.body import Body, body_of
+from caladan.join.classes import Classes
+from caladan.program import thresholds
+from caladan.program.options import Options
+from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
+
+if TYPE_CHECKING:
+    from caladan.fixpoint.shapes.choice import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """Something that may be taken, and when; or, if it is the only one, why it is."""
+
+    name: str
+    when: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleForecast:
+    """A rule with the lists of steps it may go through; None where they are too many to list."""
+
+    rule: DeltaRule
+    plans: tuple[tuple[Access, ...], ...] | None
+
+    @property
+    def seed(self) -> str | None:
+        """The relation whose new facts seed the rule."""
+        return None if self.rule.seed is None else self.rule.rule.atoms[self.rule.seed].relation
+
+
+@dataclass(frozen=True, slots=True)
+class PartsForecast:
+    """Rules that may take the place of those with a number: a rule in two parts."""
+
+    number: int
+    when: str
+    rules: tuple[RuleForecast, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CliqueForecast:
+    """A clique: how it may be evaluated, how its relations may be held, what its rules do.
+
+    `links` are the rules that a shape has solved first, if it may be taken; `parts` take the place
+    of rules in rounds.
+    """
+
+    clique: DeltaClique
+    strategies: tuple[Option, ...]
+    layouts: tuple[Option, ...]
+    rules: tuple[RuleForecast, ...]
+    links: tuple[RuleForecast, ...]
+    parts: tuple[PartsForecast, ...]
+
+    @property
+    def everything(self) -> tuple[RuleForecast, ...]:
+        """All rules that may be gone through."""
+        return (*self.rules, *self.links, *(r for each in self.parts for r in each.rules))
+
+    def plans(self, number: int, seed: str | None) -> list[tuple[Access, ...]] | None:
+        """All lists of steps that the rules with a number and a seed may go through."""
+        found: list[tuple[Access, ...]] = []
+        for each in self.everything:
+            if (each.rule.rule.number, each.seed) == (number, seed):
+                if each.plans is None:
+                    return None
+                found += each.plans
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """All cliques, in the order they are evaluated in."""
+
+    plan: Blueprint
+    cliques: tuple[CliqueForecast, ...]
+
+
+def forecast(
+    plan: Blueprint, given: Mapping[str, pa.Table] | None = None, options: Options | None = None
+) -> Forecast:
+    """What a run will do; `given` has the facts of every relation from data and program."""
+    options = options or Options()
+    classes = Classes(plan.program, plan.bodies)
+    known = None if given is None else _Known(plan, classes, given, options)
+    cliques = (_clique(each, plan, classes, known, options) for each in plan.program.cliques)
+    return Forecast(plan, tuple(cliques))
+
+
+class _Known:
+    """A run that has read its data, and not begun."""
+
+    def __init__(
+        self,
+        plan: Blueprint,
+        classes: Classes,
+        given: Mapping[str, pa.Table],
+        options: Options,
+    ) -> None:
+        words = classes.encode(given)
+        encoded = {name: [(columns, given[name].num_rows)] for name, columns in words.items()}
+        self.limits = Limits(options)
+        self.state = State(plan.program, classes, encoded, self.limits, plan.orders)
+        self.planner = Planner(self.state, plan.bodies, options.search)
+        self.shaping = Shaping(self.state, self.planner)
+        derived = {
+            name
+            for clique in plan.program.cliques
+            for name in clique.relations
+            if clique.exit_rules or clique.delta_rules
+        }
+        for name in plan.program.relations:
+            if name not in derived:
+                self.state.load(name)
+
+    def has(self, relations: Iterable[str]) -> bool:
+        """Whether all facts of some relations are there before anything is derived."""
+        return all(name in self.state.finished for name in relations)
+
+
+def _clique(
+    clique: DeltaClique,
+    plan: Blueprint,
+    classes: Classes,
+    known: _Known | None,
+    options: Options,
+) -> CliqueForecast:
+    strategies, layouts = _choice(clique, plan.program, classes, known, options)
+    traits = Foreseen(plan.program, clique)
+    rules = tuple(
+        RuleForecast(rule, _plans(rule, plan.body(rule), traits, known))
+        for rule in (*clique.exit_rules, *clique.delta_rules)
+    )
+    links = tuple(_links(clique, plan, classes, known, strategies))
+    parts = tuple(_parts(clique, plan, traits))
+    return CliqueForecast(clique, strategies, layouts, rules, links, parts)
+
+
+# ── Strategies and layouts ───────────────────────────────────────────────────────────────────────
+
+
+def _choice(
+    clique: DeltaClique,
+    program: DeltaProgram,
+    classes: Classes,
+    known: _Known | None,
+    options: Options,
+) -> tuple[tuple[Option, ...], tuple[Option, ...]]:
+    """The strategies, and the layouts of what they leave."""
+    stored = _stored(clique, known)
+    if not clique.is_recursive:
+        return (Option(ROUNDS, "once, for it is not recursive"),), stored
+    shape = shape_of(clique, program, classes)
+    if isinstance(shape, str):
+        return (Option(ROUNDS, shape),), stored
+    facts, is_all = (0, False) if known is None else _facts(clique, known)
+    reason = why_rounds(facts if is_all else None, options.max_rounds, options.max_facts)
+    if reason is not None:
+        return (Option(ROUNDS, reason),), stored
+    shaped = tuple(Option(each, f"by shape {shape.name}") for each in shape.layouts)
+    otherwise = Option(ROUNDS, "if the shape declines: its facts may not fit it, or the memory")
+    if known is None or why_rounds(facts, None, None) is not None:
+        taken = Option(shape.name, f"if its rules read at least {thresholds.now.shape:,} facts")
+        return (taken, Option(ROUNDS, f"if they read fewer, or {otherwise.when[3:]}")), (
+            *shaped, *stored,
+        )  # fmt: skip
+    taken = Option(shape.name, f"its rules read {'' if is_all else 'at least '}{facts:,} facts")
+    asked = _asked(shape, clique, known)
+    match asked:
+        case None:
+            return (taken, otherwise), (*shaped, *stored)
+        case str():
+            return (Option(ROUNDS, f"shape {shape.name} declines: {asked}"),), stored
+        case [first, *others]:
+            rest = (Option(each, "if that runs out of room") for each in others)
+            return (taken,), (Option(first, "estimated to cost least time and memory"), *rest)
+        case _:
+            return (Option(ROUNDS, "no layout of it fits the memory"),), stored
+
+
+def _facts(clique: DeltaClique, known: _Known) -> tuple[int, bool]:
+    """How many facts a clique reads, as far as they are known, and whether that is all."""
+    elsewhere = [name for name in facts_read(clique) if name not in clique.relations]
+    return known.shaping.facts_read(clique), known.has(elsewhere)
+
+
+def _asked(shape: Shape, clique: DeltaClique, known: _Known) -> list[str] | str | None:
+    """The layouts of a closure, the best first, or why it declines; None if that would take long.
+
+    Asked where its first facts are those of data, as they are: a run begins in the same way.
+    """
+    from caladan.fixpoint.shapes import choice
+
+    elsewhere = [name for name in facts_read(clique) if name not in clique.relations]
+    is_plain = all(len(rule.rule.atoms) == 1 for rule in clique.exit_rules)
+    if not isinstance(shape, choice.Carried) or not is_plain or not known.has(elsewhere):
+        return None
+    heads = known.state.heads
+    known.state.start(clique.relations)
+    for rule in clique.exit_rules:
+        made = known.planner.plan(rule)
+        made.run(heads[rule.rule.head].sink(rule, made, ()), known.limits.seconds)
+    for name in clique.relations:
+        heads[name].flip()
+    limits = choice.ShapeLimits(known.limits.memory.most, pool.threads(), np.zeros(1, np.int64))
+    try:
+        return choice.ways(shape, known.shaping, limits)
+    except choice.Declined as reason:
+        return str(reason)
+    finally:
+        heads.clear()
+
+
+def _stored(clique: DeltaClique, known: _Known | None) -> tuple[Option, ...]:
+    """The layouts of what rounds leave."""
+    packed = Option("packed keys", "facts of at most 64 bits")
+    rows = Option("rows", "wider ones")
+    if known is None:
+        return (packed, rows)
+    domains = [known.state.classes.columns(name) for name in clique.relations]
+    fits = [widths_of(each) is not None for each in domains]
+    grows = any(domain.grows for each in domains for domain in each)
+    if all(fits):
+        return (packed, rows) if grows else (packed,)
+    return (packed, rows) if any(fits) or grows else (rows,)
+
+
+# ── Rules ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _plans(
+    rule: DeltaRule, body: Body, traits: Foreseen, known: _Known | None
+) -> tuple[tuple[Access, ...], ...] | None:
+    if known is not None and rule.seed is None:
+        read = (scan.relation for scan in (*body.atoms, *body.absents))
+        if known.has(read):
+            made = known.planner.plan(rule)
+            made.steps()
+            return (tuple(made.accesses or ()),)
+    return _possible(body, traits)
+
+
+def _possible(body: Body, traits: Foreseen) -> tuple[tuple[Access, ...], ...] | None:
+    found = orders(body, traits)
+    return None if found is None else _distinct(tuple(planned(body, o, traits)) for o in found)
+
+
+def _distinct(plans: Iterable[tuple[Access, ...]]) -> tuple[tuple[Access, ...], ...]:
+    """Plans, each once: different orders of atoms that meet come down to the same steps."""
+    return tuple(dict.fromkeys(plans))
+
+
+def _links(
+    clique: DeltaClique,
+    plan: Blueprint,
+    classes: Classes,
+    known: _Known | None,
+    strategies: Iterable[Option],
+) -> Iterable[RuleForecast]:
+    """What a shape has solved first, where one may be taken."""
+    if all(each.name == ROUNDS for each in strategies):
+        return
+    shape = shape_of(clique, plan.program, classes)
+    assert not isinstance(shape, str)
+    for rule in shape.rules:
+        solved = solved_rule(rule, plan.program.relations)
+        body = body_of(solved, plan.program.relations)
+        found: tuple[tuple[Access, ...], ...] | None = None
+        if known is not None and known.has(scan.relation for scan in (*body.atoms, *body.absents)):
+            made = known.shaping.plan(solved)
+            made.steps()
+            found = (tuple(made.accesses or ()),)
+        else:
+            found = _possible(body, Foreseen(plan.program, clique))
+        yield RuleForecast(solved, found)
+
+
+def _parts(clique: DeltaClique, plan: Blueprint, traits: Foreseen) -> Iterable[PartsForecast]:
+    relations = plan.program.relations
+    done: list[object] = []
+    for rule in clique.delta_rules:
+        body = plan.body(rule)
+        if body.has_widenings or any(rule.rule is one for one in done):
+            continue
+        done.append(rule.rule)
+        for found, names in splits(rule.rule, clique, relations):
+            members = (*clique.relations, found.relation.name)
+            known = {**relations, found.relation.name: found.relation}
+            made = [
+                RuleForecast(each, _plans(each, body_of(each, known), traits, None))
+                for part in (found.inner, found.outer)
+                for each in seeded(part, members, known)
+            ]
+            yield PartsForecast(rule.rule.number, _when(found.selective, names), tuple(made))
+
+
+def _when(selective: CoreAtom, names: list[str]) -> str:
+    values, least = " or ".join(names), thresholds.now.selective
+    return f"if there are at least {least} values of {values} to a fact of {selective.relation}"

@@ -1,0 +1,152 @@
+"""Heads: what becomes of the solutions of the rules that derive a relation.
+
+A `PlainHead` adds rows to a set; an `AggregateHead` (groups.py) gives every solution's amounts to
+its group, and after a round the groups whose values changed are the delta. Both offer a sink for
+each rule, which takes the rule's solutions, and `flip`, which goes from round to round.
+
+From the last lookup straight into the head: no solutions are listed in between.
+
+Where a head has only variables and constants, a head key is the columns known before the lookup,
+packed once for each row, with the columns of the fact found moved into their places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import MappingProxyType
+from typing import Protocol
+
+import numpy as np
+
+from caladan.columns.domains import Domain
+from caladan.columns.index import Matches
+from caladan.columns.layout import Words
+from caladan.columns.packed import Orders, PackedIndex
+from caladan.columns.packing import packed
+from caladan.columns.relation import StoredRelation
+from caladan.fixpoint.cut import CutRows
+from caladan.join.expressions import Evaluator
+from caladan.join.frontier import Bindings
+from caladan.join.plan import RulePlan
+from caladan.join.steps import LookupStep
+from caladan.join.walk import Sink
+from caladan.program import Constant, Expression, Variable, thresholds
+from caladan.rules.program import DeltaRule
+
+
+class DirectHead:
+    """A head without arithmetic."""
+
+    def __init__(
+        self,
+        columns: Sequence[Expression],
+        domains: Sequence[Domain],
+        relation: StoredRelation,
+        evaluator: Evaluator,
+    ) -> None:
+        self._columns = columns
+        self._domains = domains
+        self._relation = relation
+        self._evaluator = evaluator
+        self.is_plain = all(
+            isinstance(column, Constant)
+            or (isinstance(column, Variable) and evaluator.domain(column.name) is domain)
+            for column, domain in zip(columns, domains, strict=True)
+        )
+
+    def take(self, lookup: LookupStep, frontier: Bindings, check: Callable[[], None]) -> int | None:
+        """Emit the head keys of a last lookup; how many, None if it takes another way."""
+        head = self._relation.packed()
+        if head is None or not lookup.bound or lookup.checked:
+            return None
+        index = lookup.index()
+        if not isinstance(index, PackedIndex):
+            return None
+        found = {name: column for column, name in lookup.new.items()}
+        shifts = head.base.packing.shifts
+        moves: list[tuple[int, int, int]] = []
+        known: list[Words | int] = []
+        known_shifts: list[int] = []
+        for column, shift, domain in zip(self._columns, shifts, self._domains, strict=True):
+            if isinstance(column, Variable) and column.name in found:
+                source = found[column.name]
+                moves.append((index.packing.shifts[source], index.packing.masks[source], shift))
+            else:
+                known.append(self._known(column, frontier, domain))
+                known_shifts.append(shift)
+        if not moves:
+            return None
+        bases = packed(known, known_shifts, frontier.rows)
+        matches = Matches(index, *index.key(lookup.words(frontier), frontier.rows))
+        for keys in matches.emitted(thresholds.now.room, bases, moves):
+            check()
+            head.add_keys(keys)
+        return matches.total
+
+    def _known(self, column: Expression, frontier: Bindings, domain: Domain) -> Words | int:
+        if isinstance(column, Variable):
+            return frontier.columns[column.name]
+        one = Bindings(1, {})
+        return int(np.asarray(self._evaluator.words(column, one, domain))[0])
+
+
+class RelationHead(Protocol):
+    """What the fixpoint asks of a relation that it derives."""
+
+    relation: StoredRelation
+
+    def give(self, columns: Sequence[Words], rows: int) -> None:
+        """Facts that are there from the start."""
+        ...
+
+    def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> Sink:
+        """Where the solutions of a rule go."""
+        ...
+
+    def flip(self) -> int:
+        """Make what is new the delta; how many facts that is."""
+        ...
+
+    def finished(self, orders: Orders) -> StoredRelation:
+        """The relation, once nothing changes any more; lookups of it have these orders."""
+        ...
+
+
+class PlainHead:
+    """A relation without aggregates."""
+
+    def __init__(self, domains: Sequence[Domain], orders: Orders = MappingProxyType({})) -> None:
+        self._domains = tuple(domains)
+        self.relation = StoredRelation(domains, orders)
+
+    def give(self, columns: Sequence[Words], rows: int) -> None:
+        """Facts that are there from the start."""
+        self.relation.add(columns, rows)
+
+    def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> Sink:
+        """Where the solutions of a rule go."""
+        body, evaluator = plan.body, plan.evaluator
+        if body.cut is not None:
+            cut = CutRows(body, evaluator, self._domains, self.relation.add)
+            return Sink(cut.take, cut.finish)
+
+        def take(frontier: Bindings) -> None:
+            columns = [
+                evaluator.words(expression, frontier, domain)
+                for expression, domain in zip(body.columns, self._domains, strict=True)
+            ]
+            self.relation.add(columns, frontier.rows)
+
+        direct = DirectHead(body.columns, self._domains, self.relation, evaluator)
+        if not direct.is_plain:
+            return Sink(take)
+        return Sink(take, direct=direct.take, shared=self.relation.packed() is not None)
+
+    def flip(self) -> int:
+        """Make what is new the delta."""
+        return self.relation.flip()
+
+    def finished(self, orders: Orders) -> StoredRelation:
+        """The relation, once nothing changes any more; it has had its orders all along."""
+        del orders
+        return self.relation

@@ -1,0 +1,200 @@
+"""Where a run must stop: rounds, facts, seconds and memory, looked at between pieces of work.
+
+How much memory a run may use, and what happens when that is not enough.
+
+The relations of a run may take `most` bytes: the option, else most of what the machine or the
+container has. Beyond that the largest runs go to disk (columns/spill.py). What cannot go there
+(deltas, facts by rows, sets of facts, what a rule has just derived) must fit; if it does not, the
+run ends with a diagnostic. Data as it was given, and dictionaries, are not counted.
+
+Running long kernels so that they can be stopped.
+
+Python delivers Ctrl-C to the main thread between two instructions, and a kernel is one instruction.
+So kernels that may take long run in a thread of their own and look at a flag; the caller waits, and
+raises the flag on Ctrl-C or when the time is over.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias, TypeVar
+
+from caladan.columns.layout import Counts, Layout
+from caladan.columns.packed import PackedRelation
+from caladan.columns.relation import StoredRelation
+from caladan.columns.spill import NoSpace, Space
+from caladan.program import thresholds
+from caladan.program.clock import deadline
+from caladan.program.options import Options
+from caladan.rules.failures import LimitName, LimitReached, limit
+
+Relations: TypeAlias = Callable[[], Mapping[str, Layout]]  # asked only when it comes to it
+
+_SHARE: Final = 0.7
+_CGROUPS: Final = (
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+)
+_FACT: Final = 64  # bytes that a fact takes at most, with all its arrangements, for that purpose
+
+
+class OutOfMemory(MemoryError):
+    """The relations need more than the budget."""
+
+
+class Memory:
+    """The budget of a run."""
+
+    def __init__(self, most: int | None) -> None:
+        self.most = budget() if most is None else most
+        self._held = 0
+        self._new = 0
+        self._space = Space()
+
+    def add(self, facts: int, relations: Relations) -> None:
+        """Some facts were found; now and then that is a reason to look at all relations."""
+        self._new += facts
+        if self._new * _FACT * thresholds.now.memory_looks > self.most:
+            self.settle(relations)
+
+    def settle(self, relations: Relations) -> None:
+        """Make the relations fit, the largest runs on disk if need be."""
+        self._new = 0
+        every = list(relations().values())
+        self._held = sum(each.nbytes for each in every)
+        if 100 * self._held > thresholds.now.spill_share * self.most:
+            self._spill(every)
+        if self._held > self.most:
+            raise OutOfMemory
+
+    def require(self, nbytes: int, relations: Relations) -> None:
+        """Make room for so many bytes beside the relations."""
+        if self._held + nbytes > self.most:
+            self.settle(relations)
+            if self._held + nbytes > self.most:
+                self._spill(relations().values())
+            if self._held + nbytes > self.most:
+                raise OutOfMemory
+
+    def _spill(self, relations: Iterable[Layout]) -> None:
+        packed = [
+            each.body
+            for each in relations
+            if isinstance(each, StoredRelation) and isinstance(each.body, PackedRelation)
+        ]
+        for relation in sorted(packed, key=lambda each: each.nbytes, reverse=True):
+            if 200 * self._held <= thresholds.now.spill_share * self.most:
+                return
+            try:
+                self._held -= relation.spill(self._space)
+            except NoSpace:
+                return
+
+
+def budget() -> int:
+    """Bytes: 70 % of the memory that this process can have."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in _CGROUPS:
+        try:
+            text = Path(path).read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            total = min(total, int(text))
+    return int(total * _SHARE)
+
+
+class Limits:
+    """Watches over a run; its methods raise `LimitReached`."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self.deadline = deadline(options.timeout)
+        """When the time is over, by the monotonic clock."""
+        self._relations: Sequence[str] = ()
+        self.memory = Memory(options.memory)
+
+    def enter(self, relations: Sequence[str]) -> None:
+        """Relations that are derived from now on, to be named if a limit is reached."""
+        self._relations = relations
+
+    @property
+    def max_facts(self) -> int | None:
+        """How many facts may be derived."""
+        return self._options.max_facts
+
+    @property
+    def max_rounds(self) -> int | None:
+        """How many rounds a clique may take."""
+        return self._options.max_rounds
+
+    def seconds(self) -> None:
+        """Stop if the time is over."""
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            self._stop("timeout", self._options.timeout or 0)
+
+    def facts(self, derived: int) -> None:
+        """Stop if more facts were derived than allowed."""
+        most = self._options.max_facts
+        if most is not None and derived > most:
+            self._stop("max_facts", most)
+
+    def rounds_left(self, done: int) -> int | None:
+        """How many more rounds a clique may take."""
+        most = self._options.max_rounds
+        return None if most is None else most - done
+
+    def facts_left(self, derived: int) -> int | None:
+        """How many more facts are too many."""
+        most = self._options.max_facts
+        return None if most is None else most - derived + 1
+
+    def rounds(self, done: int) -> None:
+        """Stop if another round is needed and none is left."""
+        most = self._options.max_rounds
+        if most is not None and done >= most:
+            self._stop("max_rounds", most)
+
+    def out_of_memory(self) -> LimitReached:
+        """The relations do not fit into the memory they may use."""
+        return LimitReached(limit("memory", self.memory.most, self._relations))
+
+    def _stop(self, name: LimitName, bound: float) -> None:
+        raise LimitReached(limit(name, bound, self._relations))
+
+
+T = TypeVar("T")
+
+_GLANCE: Final = 0.1  # seconds between two looks at the clock
+
+
+def run_stoppable(work: Callable[[], T], stop: Counts, deadline: float | None) -> T:
+    """The result of some work; past the deadline the flag is raised, and the work should end."""
+    results: list[T] = []
+    failures: list[BaseException] = []
+    done = threading.Event()  # a thread whose `join` was interrupted may say it ended, and has not
+
+    def target() -> None:
+        try:
+            results.append(work())
+        except BaseException as failure:
+            failures.append(failure)
+        finally:
+            done.set()
+
+    threading.Thread(target=target, daemon=True).start()
+    try:
+        while not done.wait(_GLANCE):
+            if deadline is not None and time.monotonic() > deadline:
+                stop[0] = 1
+    except KeyboardInterrupt:
+        stop[0] = 1
+        done.wait()
+        raise
+    if failures:
+        raise failures[0]
+    return results[0]

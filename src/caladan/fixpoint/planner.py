@@ -1,0 +1,313 @@
+"""The plans of a run's rules: bodies over the relations as they are, some rules in two parts.
+
+A relation with integer columns as the doubles they are compared with.
+
+A negated atom may look integers up by a variable of doubles. There is no order of words that
+serves both, so the relation is stored once more, with those columns in the variable's domain.
+
+Factoring: a rule whose recursive atoms meet through a lookup gets a relation in between.
+
+In `pt(Y, W) <- load(Y, X), pt(X, Z), pt(Z, W)` the new facts of the last atom meet all of `pt(X,
+Z)` before `load` throws most of them out. The part that is on its own behind Z becomes a relation:
+
+    pt~1(Y, Z) <- load(Y, X), pt(X, Z).
+    pt(Y, W) <- pt~1(Y, Z), pt(Z, W).
+
+It holds what the rule seeded by `pt(X, Z)` goes through anyway, without repetitions. So this is
+done where a rule has several recursive atoms, and one of them shares with an atom from outside the
+clique a variable that nothing else reads; the relation in between must not be wider than the
+recursive atom, and the other atom must be selective: fewer facts than the variable has values.
+Rules with aggregates count solutions, and stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from caladan.analysis.core import Clique, CoreAtom, CoreRule, RelationInfo
+from caladan.columns.domains import CodedDomain, Domain, TextDomain
+from caladan.columns.layout import Words
+from caladan.columns.ranks import Kind, float_ranks, rank_floats
+from caladan.columns.relation import StoredRelation
+from caladan.fixpoint.heads import PlainHead
+from caladan.fixpoint.state import State
+from caladan.join.body import Body, body_of, mismatched
+from caladan.join.plan import RulePlan
+from caladan.program import Column, Expression, Variable, thresholds, variables
+from caladan.rules.operator_program import rule_plan
+from caladan.rules.operators import Scan, Version
+from caladan.rules.program import DeltaClique, DeltaRule
+
+
+def widened_relation(
+    relation: StoredRelation, domains: Sequence[Domain], into: Mapping[int, Domain]
+) -> StoredRelation:
+    """The relation with some columns in other domains; doubles that are not whole go nowhere."""
+    to = StoredRelation([into.get(c, domain) for c, domain in enumerate(domains)])
+    for block in relation.blocks():
+        keep = np.ones(len(block[0]), np.bool_)
+        columns: list[Words] = []
+        for c, words in enumerate(block):
+            if c in into:
+                words, fits = _converted(words, domains[c], into[c])
+                keep &= fits
+            columns.append(words)
+        to.add([words[keep] for words in columns], int(np.count_nonzero(keep)))
+    to.flip()
+    to.commit()
+    return to
+
+
+def _converted(words: Words, source: Domain, to: Domain) -> tuple[Words, np.ndarray]:
+    ranks = source.ranks(words)
+    fits = np.ones(len(words), np.bool_)
+    if source.kind is Kind.INTEGER and to.kind is Kind.FLOAT:
+        ranks = float_ranks(ranks.astype(np.float64))
+    elif source.kind is Kind.FLOAT and to.kind is Kind.INTEGER:
+        numbers = rank_floats(ranks)
+        with np.errstate(invalid="ignore"):
+            whole = numbers.astype(np.int64)
+        fits = whole.astype(np.float64) == numbers
+        ranks = whole
+    if to.grows:
+        return to.words(ranks), fits
+    assert not isinstance(to, CodedDomain | TextDomain)
+    found = [to.find(int(rank)) for rank in ranks]
+    fits &= np.array([word is not None for word in found], np.bool_)
+    return np.array([word or 0 for word in found], np.uint32), fits
+
+
+@dataclass(frozen=True, slots=True)
+class FactoredRule:
+    """A rule in two: the relation in between, the rule that derives it, the rule that reads it.
+
+    `selective` is the atom from outside the clique, if it is selective.
+    """
+
+    selective: CoreAtom
+    relation: RelationInfo
+    inner: CoreRule
+    outer: CoreRule
+
+    @property
+    def names(self) -> tuple[Column, ...]:
+        """The columns of the relation in between, named by the rule's variables."""
+        return self.relation.columns
+
+
+def split(
+    rule: CoreRule,
+    clique: DeltaClique,
+    relations: Mapping[str, RelationInfo],
+    is_selective: Callable[[CoreAtom, str], bool],
+) -> FactoredRule | None:
+    """A rule in two, if that pays; `is_selective` tells of an atom and a variable."""
+    for found, names in splits(rule, clique, relations):
+        if any(is_selective(found.selective, name) for name in names):
+            return found
+    return None
+
+
+def splits(
+    rule: CoreRule, clique: DeltaClique, relations: Mapping[str, RelationInfo]
+) -> Iterator[tuple[FactoredRule, list[str]]]:
+    """The ways to have a rule in two, each with the variables it pays for if one is selective."""
+    inside = [a for a in rule.positive if a.relation in clique.relations]
+    outside = [a for a in rule.positive if a.relation not in clique.relations]
+    plain = not relations[rule.head].has_aggregates and not rule.order and rule.limit is None
+    if len(inside) < 2 or not plain:
+        return
+    if any(relations[a.relation].has_aggregates for a in inside):
+        return
+    for recursive in inside:
+        for other in outside:
+            pair = (recursive, other)
+            rest = [a for a in rule.atoms if all(a is not one for one in pair)]
+            read = _read(rule, rest)
+            mine = dict.fromkeys((*other.variables, *recursive.variables))
+            own = (set(other.variables) & set(recursive.variables)) - read
+            kept = [name for name in mine if name in read]
+            narrow = len(kept) <= len(recursive.arguments) and len(inside) + len(outside) > 2
+            if narrow and own:
+                between = _between(rule, clique)
+                yield _made(rule, (other, recursive), kept, rest, between), sorted(own)
+
+
+def _between(rule: CoreRule, clique: DeltaClique) -> str:
+    """The name of what is in between: the rule's number, and which of its alternatives it is."""
+    alternatives = [
+        each.rule
+        for each in clique.delta_rules
+        if (each.rule.head, each.rule.number) == (rule.head, rule.number)
+    ]
+    ids = list(dict.fromkeys(map(id, alternatives)))
+    which = f".{ids.index(id(rule)) + 1}" if len(ids) > 1 else ""
+    return f"{rule.head}~{rule.number}{which}"
+
+
+def _read(rule: CoreRule, atoms: list[CoreAtom]) -> set[str]:
+    """The variables that a rule reads outside of two of its atoms."""
+    expressions: Iterator[Expression] = iter(rule.arguments)
+    names = {v.name for e in expressions for v in variables(e)}
+    names |= {v.name for c in rule.comparisons for v in variables(c)}
+    return names | {name for a in atoms for name in a.variables}
+
+
+def _made(
+    rule: CoreRule,
+    pair: tuple[CoreAtom, CoreAtom],
+    names: list[str],
+    rest: list[CoreAtom],
+    between: str,
+) -> FactoredRule:
+    head = tuple(Variable(name) for name in names)
+    types = {n: rule.types[n] for a in pair for n in a.variables}
+    info = RelationInfo(
+        between,
+        tuple(Column(name, rule.types[name]) for name in names),
+        takes_data=False,
+        is_derived=True,
+        aggregates=(None,) * len(names),
+        origin=rule.head,
+        is_internal=True,
+    )
+    inner = replace(rule, head=between, arguments=head, atoms=pair, comparisons=(), types=types)
+    outer = replace(rule, atoms=(CoreAtom(between, head), *rest))
+    return FactoredRule(pair[0], info, inner, outer)
+
+
+def seeded(
+    rule: CoreRule, members: Sequence[str], relations: Mapping[str, RelationInfo]
+) -> Iterator[DeltaRule]:
+    """A delta rule for each atom of the clique that a rule mentions."""
+    clique = Clique(tuple(members), True, 0, ())
+    for seed, atom in enumerate(rule.atoms):
+        if atom.relation not in clique.relations or atom.negated:
+            continue
+
+        def version(index: int, seed: int = seed) -> Version:
+            if rule.atoms[index].relation not in clique.relations:
+                return Version.FULL
+            if index == seed:
+                return Version.DELTA
+            return Version.OLD if index < seed else Version.NEW
+
+        plan = rule_plan(rule, clique, relations, first=seed, version=version)
+        guard = dict.fromkeys(
+            a.relation for i, a in enumerate(rule.atoms) if not a.negated and i != seed
+        )
+        yield DeltaRule(rule, seed, plan, tuple(guard))
+
+
+class Planner:
+    """Makes plans. `search` is the grade of the guided search for cyclic bodies, if they use it."""
+
+    def __init__(
+        self, state: State, bodies: Sequence[tuple[DeltaRule, Body]], search: str | None
+    ) -> None:
+        self._state = state
+        self._search = search
+        self._bodies = {id(rule): (number, body) for number, (rule, body) in enumerate(bodies)}
+        self._rule_numbers = [rule.rule.number for rule, _ in bodies]
+        self._parts: list[DeltaRule] = []  # keeps them alive, for they are known by their id
+
+    def body(self, rule: DeltaRule) -> Body:
+        """The parts of a rule."""
+        return self._bodies[id(rule)][1]
+
+    def plan(self, rule: DeltaRule) -> RulePlan:
+        """The plan of a rule as it was written."""
+        number, body = self._bodies[id(rule)]
+        domains = {name: self._state.classes.variable(number, name) for name in body.kinds}
+        return self.made(body, domains, self._state.classes.columns(rule.rule.head))
+
+    def made(
+        self, body: Body, domains: Mapping[str, Domain], head: Sequence[Domain] = ()
+    ) -> RulePlan:
+        """A plan of a body whose variables have these domains."""
+        state = self._state
+
+        def absent(scan: Scan) -> StoredRelation:
+            relation = state.relation(scan.relation)
+            info = state.program.relations[scan.relation]
+            if columns := mismatched(scan, info, body.kinds):
+                own = state.classes.columns(scan.relation)
+                into = {c: domains[name] for c, name in columns.items()}
+                return widened_relation(relation, own, into)
+            return relation
+
+        relations = {scan.relation: state.relation(scan.relation) for scan in body.atoms}
+        columns = state.classes.column
+        return RulePlan(body, relations, absent, domains, columns, head, self._search)
+
+    def variable(self, rule: int, name: str) -> Domain | None:
+        """The domain that a variable of the rule with that number has, in any of its deltas."""
+        for number, known in self._bodies.values():
+            if name in known.kinds and self._rule_numbers[number] == rule:
+                return self._state.classes.variable(number, name)
+        return None
+
+    # ── Rules in two parts ───────────────────────────────────────────────────────────────────────
+
+    def ready(
+        self, clique: DeltaClique
+    ) -> tuple[tuple[str, ...], list[tuple[DeltaRule, RulePlan]]]:
+        """The relations to go round, some of them in between (factor.py), and the rules' plans."""
+        splits = self._splits(clique)
+        between = {each.relation.name: each.relation for each in splits.values()}
+        members = (*clique.relations, *between)
+        relations = {**self._state.program.relations, **between}
+        plans: list[tuple[DeltaRule, RulePlan]] = []
+        done: set[int] = set()
+        for rule in clique.delta_rules:
+            number, _ = self._bodies[id(rule)]
+            parts = splits.pop(id(rule.rule), None)
+            if parts is not None:
+                for part in (parts.inner, parts.outer):
+                    plans += [
+                        (each, self._part(each, number, relations))
+                        for each in seeded(part, members, relations)
+                    ]
+                done.add(id(rule.rule))
+            elif id(rule.rule) not in done:
+                plans.append((rule, self.plan(rule)))
+        return members, plans
+
+    def _splits(self, clique: DeltaClique) -> dict[int, FactoredRule]:
+        """The rules that go in two parts; what is in between gets a head."""
+        splits: dict[int, FactoredRule] = {}
+        for rule in clique.delta_rules:
+            number, body = self._bodies[id(rule)]
+            if id(rule.rule) not in splits and not body.has_widenings:
+                found = split(
+                    rule.rule, clique, self._state.program.relations,
+                    lambda atom, name, number=number: self._is_selective(atom, name, number),
+                )  # fmt: skip
+                if found is not None:
+                    splits[id(rule.rule)] = found
+                    domains = [self._state.classes.variable(number, c.name) for c in found.names]
+                    self._state.heads[found.relation.name] = PlainHead(domains)
+        return splits
+
+    def _is_selective(self, atom: CoreAtom, name: str, number: int) -> bool:
+        """Whether an atom has facts for at most half of the values of a variable."""
+        values = self._state.classes.variable(number, name).size
+        return thresholds.now.selective * self._state.count(atom.relation) <= values
+
+    def _part(
+        self, rule: DeltaRule, number: int, relations: Mapping[str, RelationInfo]
+    ) -> RulePlan:
+        """The plan of a part of a split rule; its variables are those of the whole."""
+        body = body_of(rule, relations)
+        domains = {name: self._state.classes.variable(number, name) for name in body.kinds}
+        head = rule.rule.head
+        known = head in self._state.program.relations
+        own = self._state.classes.columns(head) if known else [
+            domains[a.name] for a in rule.rule.arguments if isinstance(a, Variable)
+        ]  # fmt: skip
+        self._bodies[id(rule)] = (number, body)
+        self._parts.append(rule)
+        return self.made(body, domains, own)

@@ -1,0 +1,1 @@
+"""Shapes: cliques with a structure that lets them be evaluated without rounds."""

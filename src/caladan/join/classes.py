@@ -1,0 +1,251 @@
+"""Classes of columns: which columns and variables share their words, and the domain of each.
+
+Columns meet where a rule uses one variable for both, or copies one into the other; what meets is
+one class. A class into which arithmetic or an aggregate flows gets a domain that grows; the others
+hold only values that are known when the run starts, and are closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from caladan.columns.domains import (
+    Domain,
+    closed_domain,
+    coded_domain,
+    computed_domain,
+    text_domain,
+)
+from caladan.columns.layout import Words
+from caladan.columns.ranks import CODED, Kind, Ranks, arrow_ranks, kind_of, kind_of_value, rank_of
+from caladan.data.schema import array_of
+from caladan.join.body import Body, kind_of_expression
+from caladan.program import (
+    Aggregate,
+    Comparison,
+    Conditional,
+    Constant,
+    Expression,
+    Value,
+    Variable,
+)
+from caladan.rules.operators import Scan
+from caladan.rules.program import DeltaProgram, DeltaRule
+
+Node: TypeAlias = tuple[str, int] | tuple[int, str]  # a column of a relation, a variable of a rule
+
+
+@dataclass
+class Class:
+    """What is known of a class before its domain is made."""
+
+    kind: Kind
+    computed: bool = False
+    constants: set[Value] = field(default_factory=set[Value])
+
+
+class Classes:
+    """The classes of a program; `domain` gives that of a column or a variable."""
+
+    def __init__(self, program: DeltaProgram, bodies: Sequence[tuple[DeltaRule, Body]]) -> None:
+        self._parents: dict[Node, Node] = {}
+        self._classes: dict[Node, Class] = {}
+        self._domains: dict[Node, Domain] = {}
+        self._relations = program.relations
+        for name, info in program.relations.items():
+            for i, column in enumerate(info.columns):
+                self._add((name, i), kind_of(column.type))
+        for name, rows in program.facts.items():
+            for row in rows:
+                for i, value in enumerate(row):
+                    self._constant((name, i), value)
+        for rule, body in bodies:
+            for node, expression in key_nodes(rule, body):
+                kind = kind_of_expression(expression, body.kinds)
+                if node not in self._parents or kind is Kind.FLOAT:
+                    self._add(node, kind)
+        for number, (rule, body) in enumerate(bodies):
+            self._rule(number, rule, body)
+
+    def column(self, relation: str, column: int) -> Domain:
+        """The domain of a column."""
+        return self._domain((relation, column))
+
+    def columns(self, relation: str) -> tuple[Domain, ...]:
+        """The domains of all columns of a relation."""
+        return tuple(self.column(relation, i) for i in range(self._relations[relation].arity))
+
+    def are_one(self, relations: Iterable[str]) -> bool:
+        """Whether all columns of some relations share their words."""
+        columns = ((name, i) for name in relations for i in range(self._relations[name].arity))
+        return len({self._root(node) for node in columns}) == 1
+
+    def variable(self, rule: int, name: str) -> Domain:
+        """The domain of a variable of the rule with that number."""
+        return self._domain((rule, name))
+
+    # ── Which nodes meet ─────────────────────────────────────────────────────────────────────────
+
+    def _rule(self, number: int, rule: DeltaRule, body: Body) -> None:
+        for name, kind in body.kinds.items():
+            self._add((number, name), kind)
+        for scan in (*body.atoms, *body.absents):
+            self._scan(number, scan, body)
+        for binding in body.bindings:
+            self._flow(number, binding.expression, (number, binding.variable))
+            self._compared(number, [binding.expression])
+        for condition in body.conditions:
+            self._compare(number, condition)
+        info = self._relations[rule.rule.head]
+        for i, expression in enumerate(body.columns[: info.arity]):
+            node = (info.name, i)
+            if info.aggregates[i] in (None, "min", "max", "mmin", "mmax"):
+                self._flow(number, expression, node)
+            else:
+                self._class(node).computed = True
+        for node, expression in key_nodes(rule, body):
+            self._flow(number, expression, node)
+        self._compared(number, (*body.columns, *body.keys))
+
+    def _scan(self, number: int, scan: Scan, body: Body) -> None:
+        for i, argument in enumerate(scan.arguments):
+            node = (scan.relation, i)
+            if isinstance(argument, Constant):
+                self._constant(node, argument.value)
+            elif body.kinds.get(argument.name) is self._class(node).kind:
+                self._unite(node, (number, argument.name))
+
+    def _flow(self, number: int, expression: Expression, to: Node) -> None:
+        """The values of an expression reach a node."""
+        match expression:
+            case Variable():
+                source = (number, expression.name)
+                if self._class(source).kind is self._class(to).kind:
+                    self._unite(source, to)
+                else:
+                    self._class(to).computed = True
+            case Constant():
+                self._constant(to, expression.value)
+            case Conditional():
+                self._flow(number, expression.then, to)
+                self._flow(number, expression.otherwise, to)
+            case _:
+                self._class(to).computed = True
+
+    def _compare(self, number: int, comparison: Comparison) -> None:
+        """Values that have a dictionary share one where they are compared, for its order."""
+        sides = (comparison.left, comparison.right)
+        leaves = [leaf for side in sides for leaf in self._leaves(number, side)]
+        nodes = [leaf for leaf in leaves if isinstance(leaf, tuple)]
+        if nodes:
+            for node in nodes[1:]:
+                self._unite(nodes[0], node)
+            for leaf in leaves:
+                if not isinstance(leaf, tuple):
+                    self._constant(nodes[0], leaf)
+        self._compared(number, sides)
+
+    def _leaves(self, number: int, expression: Expression) -> Iterable[Node | Value]:
+        """The variables and constants with dictionaries that an expression may give."""
+        match expression:
+            case Variable():
+                if self._class((number, expression.name)).kind.is_coded:
+                    yield (number, expression.name)
+            case Constant():
+                if kind_of_value(expression.value).is_coded:
+                    yield expression.value
+            case Conditional():
+                yield from self._leaves(number, expression.then)
+                yield from self._leaves(number, expression.otherwise)
+            case _:
+                return
+
+    def _compared(self, number: int, expressions: Iterable[Expression]) -> None:
+        """The comparisons inside expressions."""
+        for expression in expressions:
+            if isinstance(expression, Conditional):
+                for condition in expression.condition:
+                    self._compare(number, condition)
+                self._compared(number, (expression.then, expression.otherwise))
+            elif isinstance(expression, Aggregate):
+                self._compared(number, expression.terms)
+
+    def _add(self, node: Node, kind: Kind) -> None:
+        self._parents[node] = node
+        self._classes[node] = Class(kind)
+
+    def _root(self, node: Node) -> Node:
+        while self._parents[node] != node:
+            self._parents[node] = self._parents[self._parents[node]]
+            node = self._parents[node]
+        return node
+
+    def _class(self, node: Node) -> Class:
+        return self._classes[self._root(node)]
+
+    def _unite(self, one: Node, other: Node) -> None:
+        keep, drop = self._root(one), self._root(other)
+        if keep == drop:
+            return
+        dropped = self._classes.pop(drop)
+        self._parents[drop] = keep
+        kept = self._classes[keep]
+        assert kept.kind is dropped.kind, f"{one} and {other} are of different kinds"
+        kept.computed |= dropped.computed
+        kept.constants |= dropped.constants
+
+    def _constant(self, node: Node, value: Value) -> None:
+        known = self._class(node)
+        if known.kind is Kind.FLOAT and isinstance(value, int):
+            value = float(value)
+        known.constants.add(value)
+
+    # ── Domains ──────────────────────────────────────────────────────────────────────────────────
+
+    def encode(self, tables: Mapping[str, pa.Table]) -> dict[str, list[Words]]:
+        """Make the domains from the data and the constants; the data's columns as words."""
+        members: dict[Node, list[tuple[str, int]]] = {root: [] for root in self._classes}
+        for name, table in tables.items():
+            for i in range(table.num_columns):
+                members[self._root((name, i))].append((name, i))
+        words: dict[str, list[Words]] = {
+            name: [np.empty(0, np.uint32)] * table.num_columns for name, table in tables.items()
+        }
+        for root, nodes in members.items():
+            columns = [tables[name].column(i) for name, i in nodes]
+            self._domains[root], encoded = _domain(self._classes[root], columns)
+            for (name, i), column in zip(nodes, encoded, strict=False):
+                words[name][i] = column
+        return words
+
+    def keys(self, rule: DeltaRule, body: Body) -> tuple[Domain, ...]:
+        """The domains of the contributors' keys of a rule."""
+        return tuple(self._domain(node) for node, _ in key_nodes(rule, body))
+
+    def _domain(self, node: Node) -> Domain:
+        return self._domains[self._root(node)]
+
+
+def key_nodes(rule: DeltaRule, body: Body) -> Iterator[tuple[Node, Expression]]:
+    """The key columns of a rule's contributors: rules that share a place share these."""
+    for each in rule.contributors:
+        for i, expression in enumerate(body.keys[each.start : each.stop]):
+            table = each.place if i < each.width else each.solutions
+            yield (f"{rule.rule.head} {table}", i), expression
+
+
+def _domain(known: Class, columns: Sequence[pa.ChunkedArray]) -> tuple[Domain, list[Words]]:
+    if known.kind.is_coded:
+        type = CODED[known.kind]
+        constants = pa.chunked_array([array_of(sorted(known.constants, key=str), type)], type)
+        given = [*columns, constants]
+        return text_domain(given) if known.computed else coded_domain(known.kind, given)
+    constant_ranks: Ranks = np.array([rank_of(value) for value in known.constants], np.int64)
+    ranks = [*(arrow_ranks(column, known.kind) for column in columns), constant_ranks]
+    make = computed_domain if known.computed else closed_domain
+    return make(known.kind, ranks)

@@ -1,0 +1,242 @@
+"""Expressions and comparisons over a frontier, a whole column at a time.
+
+Integers are computed with 64 bits, and checked: what leaves them raises `Overflow`, a division by
+zero `DivisionByZero`. The branches of an `if` are evaluated only for the rows that take them.
+Comparisons go by rank, so NaN equals itself and is greater than every number.
+"""
+
+from __future__ import annotations
+
+import operator as operators
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from caladan.columns.domains import CodedDomain, Domain, TextDomain, word_of
+from caladan.columns.layout import Mask, Words
+from caladan.columns.ranks import Kind, kind_of_value, rank_floats, rank_of
+from caladan.join.arithmetic import ValueColumn, arithmetic, negative
+from caladan.join.frontier import Bindings
+from caladan.program import (
+    Arithmetic,
+    Call,
+    Comparison,
+    Conditional,
+    Constant,
+    Expression,
+    Negative,
+    Value,
+    Variable,
+)
+from caladan.program.functions import call
+
+
+class Evaluator:
+    """Evaluates over frontiers whose variables have the given domains."""
+
+    def __init__(self, domains: Mapping[str, Domain]) -> None:
+        self._domains = domains
+
+    def domain(self, variable: str) -> Domain:
+        """The domain of a variable."""
+        return self._domains[variable]
+
+    def words(self, expression: Expression, frontier: Bindings, domain: Domain) -> Words:
+        """The value of an expression as words of a domain."""
+        if isinstance(expression, Variable) and self._domains[expression.name] is domain:
+            return frontier.columns[expression.name]
+        if isinstance(expression, Constant):
+            word = self.word(expression, domain)
+            if word is not None:
+                return np.full(frontier.rows, word, np.uint32)
+        values = self.values(expression, frontier, domain)
+        return domain.words(values.widened(domain.kind).ranks)
+
+    def word(self, constant: Constant, domain: Domain) -> int | None:
+        """The word of a constant, None if the domain does not have it yet."""
+        return word_of(constant.value, domain)
+
+    def values(
+        self, expression: Expression, frontier: Bindings, text: Domain | None
+    ) -> ValueColumn:
+        """The value of an expression in every row; `text` is the domain of texts in it."""
+        match expression:
+            case Variable():
+                domain = self._domains[expression.name]
+                ranks = domain.ranks(frontier.columns[expression.name])
+                data = rank_floats(ranks) if domain.kind is Kind.FLOAT else ranks
+                return ValueColumn(domain.kind, data)
+            case Constant():
+                return _constant(expression.value, frontier.rows, text)
+            case Negative():
+                return negative(self.values(expression.operand, frontier, text))
+            case Arithmetic():
+                left = self.values(expression.left, frontier, text)
+                right = self.values(expression.right, frontier, text)
+                return arithmetic(expression.operator, left, right)
+            case Conditional():
+                return self._choose(expression, frontier, text)
+            case Call(function="length"):
+                return ValueColumn(
+                    Kind.INTEGER, np.array(self.python(expression, frontier), np.int64)
+                )
+            case Call():
+                assert isinstance(text, TextDomain), f"{expression} has no dictionary"
+                words = text.take(self.python(expression, frontier))
+                return ValueColumn(Kind.STRING, words.astype(np.int64))
+            case _:
+                raise TypeError(f"not an expression of a body: {expression}")
+
+    def holds(self, comparison: Comparison, frontier: Bindings) -> Mask:
+        """In which rows a comparison holds."""
+        left, right = comparison.left, comparison.right
+        if isinstance(left, Variable) and isinstance(right, Variable):
+            domain = self._domains[left.name]
+            if domain is self._domains[right.name] and comparison.operator in ("=", "~="):
+                one, other = frontier.columns[left.name], frontier.columns[right.name]
+                return one == other if comparison.operator == "=" else one != other
+        if self._has_no_order(comparison):
+            return self._hold_in_python(comparison, frontier)
+        text = self._text(comparison)
+        if text is None and isinstance(left, Constant) and isinstance(right, Constant):
+            return np.full(frontier.rows, _constants_hold(comparison.operator, left, right))
+        return compared(
+            comparison.operator,
+            self.values(left, frontier, text),
+            self.values(right, frontier, text),
+        )
+
+    def python(self, expression: Expression, frontier: Bindings) -> list[Any]:
+        """The value of an expression in every row, as Python has it: for functions of text."""
+        match expression:
+            case Variable() if self._domains[expression.name].kind is Kind.STRING:
+                words = frontier.columns[expression.name]
+                return self._domains[expression.name].arrow(words, pa.string()).to_pylist()
+            case Constant():
+                return [expression.value] * frontier.rows
+            case Call():
+                columns = [self.python(each, frontier) for each in expression.arguments]
+                rows = zip(*columns, strict=True)
+                return [call(expression.function, list(row)) for row in rows]
+            case Conditional():
+                chosen = np.ones(frontier.rows, np.bool_)
+                for comparison in expression.condition:
+                    chosen[chosen] = self.holds(comparison, frontier.where(chosen))
+                data = np.empty(frontier.rows, object)
+                data[chosen] = self.python(expression.then, frontier.where(chosen))
+                data[~chosen] = self.python(expression.otherwise, frontier.where(~chosen))
+                return data.tolist()
+            case _:
+                return self.values(expression, frontier, None).data.tolist()
+
+    def _has_no_order(self, comparison: Comparison) -> bool:
+        """Whether texts are compared that rules make: their words are in no order."""
+        sides = (comparison.left, comparison.right)
+        if any(_makes_text(side) for side in sides):
+            return True
+        domains = [self._domains[name] for side in sides for name in _gives(side)]
+        return any(isinstance(domain, TextDomain) for domain in domains)
+
+    def _hold_in_python(self, comparison: Comparison, frontier: Bindings) -> Mask:
+        left, right = (self.python(s, frontier) for s in (comparison.left, comparison.right))
+        compare = _PYTHON[comparison.operator]
+        rows = zip(left, right, strict=True)
+        return np.fromiter((compare(a, b) for a, b in rows), np.bool_, frontier.rows)
+
+    def _text(self, comparison: Comparison) -> Domain | None:
+        for side in (comparison.left, comparison.right):
+            for name in _gives(side):
+                if isinstance(self._domains[name], CodedDomain):
+                    return self._domains[name]
+        return None
+
+    def _choose(
+        self, conditional: Conditional, frontier: Bindings, text: Domain | None
+    ) -> ValueColumn:
+        chosen: Mask = np.ones(frontier.rows, np.bool_)
+        for comparison in conditional.condition:
+            # Later comparisons are looked at only where the earlier ones hold.
+            among = frontier.where(chosen)
+            chosen[chosen] = self.holds(comparison, among)
+        then = self.values(conditional.then, frontier.where(chosen), text)
+        otherwise = self.values(conditional.otherwise, frontier.where(~chosen), text)
+        kind = Kind.FLOAT if Kind.FLOAT in (then.kind, otherwise.kind) else then.kind
+        then, otherwise = then.widened(kind), otherwise.widened(kind)
+        data = np.empty(frontier.rows, then.data.dtype)
+        data[chosen] = then.data
+        data[~chosen] = otherwise.data
+        return ValueColumn(kind, data)
+
+
+def compared(operator: str, left: ValueColumn, right: ValueColumn) -> Mask:
+    """In which rows two columns compare as asked; an integer meets a double as a double."""
+    if left.kind is not right.kind:
+        left, right = left.widened(Kind.FLOAT), right.widened(Kind.FLOAT)
+    return _COMPARISONS[operator](left.ranks, right.ranks)
+
+
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], Mask]]] = {
+    "=": np.equal,
+    "~=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+
+
+_PYTHON: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "=": operators.eq,
+    "~=": operators.ne,
+    "<": operators.lt,
+    "<=": operators.le,
+    ">": operators.gt,
+    ">=": operators.ge,
+}
+
+
+def _makes_text(expression: Expression) -> bool:
+    match expression:
+        case Call(function=function):
+            return function != "length"
+        case Conditional(then=then, otherwise=otherwise):
+            return _makes_text(then) or _makes_text(otherwise)
+        case _:
+            return False
+
+
+def _constants_hold(operator: str, left: Constant, right: Constant) -> bool:
+    one, other = left.value, right.value
+    if kind_of_value(one).is_coded or kind_of_value(other).is_coded:
+        return bool(_PYTHON[operator](one, other))
+    values = [_constant(value, 1, None) for value in (one, other)]
+    return bool(compared(operator, *values)[0])
+
+
+def _gives(expression: Expression) -> Sequence[str]:
+    """The variables whose value an expression may give as it is."""
+    match expression:
+        case Variable():
+            return [expression.name]
+        case Conditional():
+            return [*_gives(expression.then), *_gives(expression.otherwise)]
+        case _:
+            return []
+
+
+def _constant(value: Value, rows: int, text: Domain | None) -> ValueColumn:
+    kind = kind_of_value(value)
+    if kind.is_coded:
+        assert isinstance(text, CodedDomain | TextDomain), f"{value!r} has no dictionary"
+        word = word_of(value, text)
+        assert word is not None, f"{value!r} is not in its dictionary"
+        return ValueColumn(kind, np.full(rows, word, np.int64))
+    if isinstance(value, float):
+        return ValueColumn(Kind.FLOAT, np.full(rows, value, np.float64))
+    if isinstance(value, bool):
+        return ValueColumn(Kind.BOOLEAN, np.full(rows, int(value), np.int64))
+    if isinstance(value, int):
+        return ValueColumn(Kind.INTEGER, np.full(rows, value, np.int64))
+    return ValueColumn(kind, np.full(rows, rank_of(value), np.int64))

@@ -1,0 +1,129 @@
+"""Columns set aside: what only the head reads does not go through a rule's joins.
+
+In `sub(E, Y) <- ex(E, R, C), subProp(R, S), sub(C, D), exists(Y, S, D)` nothing but the head reads
+E, and many E share their R and C. So the solutions are grouped by what later steps read, each group
+goes through those steps once, and at the end its members are crossed with what it found:
+
+    ex(E, R, C)            300,000 solutions, E set aside: 28,000 groups (R, C)
+    … subProp, sub, exists           by groups: each step does an eleventh of the work
+    sub(E, Y)              what a group found, for each of its E
+
+Grouping costs a hash table over the solutions. `Asides` remembers where it did not pay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from caladan.columns.interner import Tuples
+from caladan.columns.kernels import candidates, graph
+from caladan.columns.layout import Counts, Words
+from caladan.join.frontier import Bindings
+from caladan.program import thresholds
+
+if TYPE_CHECKING:
+    from caladan.join.steps import LookupStep
+
+
+class Taker(Protocol):
+    """Where solutions end."""
+
+    def __call__(self, frontier: Bindings) -> None:
+        """Take solutions."""
+        ...
+
+    def direct(self, lookup: LookupStep, frontier: Bindings, check: Callable[[], None]) -> bool:
+        """Take the last lookup, if that can be done without listing its solutions."""
+        ...
+
+
+class Asides:
+    """Groups solutions where that paid, or was not tried yet; places are counted from the end."""
+
+    def __init__(self) -> None:
+        self._idle: set[int] = set()
+
+    def forget(self) -> None:
+        """Try everywhere again: the relations have changed much."""
+        self._idle.clear()
+
+    def grouped(self, frontier: Bindings, place: int, live: Sequence[str]) -> LateGroups | None:
+        """Solutions by the columns that are still read; None if it does not pay."""
+        idle = len(live) < len(frontier.columns)
+        if not idle or frontier.rows < thresholds.now.grouping or place in self._idle:
+            return None
+        found = group(frontier, live, f"#{place}")
+        if found.frontier.rows * thresholds.now.grouping_pays > frontier.rows:
+            self._idle.add(place)
+            return None
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class LateGroups:
+    """`frontier` has a row for each group, and its number in the column `mark`.
+
+    The solutions of group g are rows members[bounds[g]:bounds[g + 1]] of `aside`, which has the
+    columns that the groups do not have.
+    """
+
+    frontier: Bindings
+    mark: str
+    aside: Bindings
+    bounds: Counts
+    members: Words
+
+    def crossed(self, found: Bindings) -> Iterator[Bindings]:
+        """What the groups found, for each of their solutions."""
+        numbers = found.columns[self.mark]
+        lo = self.bounds[numbers]
+        hi = self.bounds[numbers + np.uint32(1)]
+        left = int((hi - lo).sum())
+        room = thresholds.now.crossing
+        state: Counts = np.array([0, -1, 0, 0], np.int64)
+        while left:
+            rows: Counts = np.empty(min(left, room), np.int64)
+            places: Counts = np.empty(len(rows), np.int64)
+            candidates.expand(lo, hi, state, rows, places)
+            left -= len(rows)
+            own = [name for name in found.columns if name != self.mark]
+            columns = found.at(rows.astype(np.uint32), own)
+            columns |= self.aside.at(self.members[places], self.aside.columns)
+            yield Bindings(len(rows), columns)
+
+
+def group(frontier: Bindings, live: Sequence[str], mark: str) -> LateGroups:
+    """Solutions by some of their columns."""
+    tuples = Tuples(len(live))
+    ids, fresh = tuples.ids([frontier.columns[name] for name in live], frontier.rows)
+    count = len(tuples)
+    bounds: Counts = np.zeros(count + 1, np.int64)
+    members: Words = np.empty(frontier.rows, np.uint32)
+    graph.adjacency(ids, np.arange(frontier.rows, dtype=np.uint32), bounds, members)
+    columns = frontier.at(fresh.astype(np.uint32), live)
+    columns[mark] = np.arange(count, dtype=np.uint32)
+    rest = {name: words for name, words in frontier.columns.items() if name not in columns}
+    return LateGroups(
+        Bindings(count, columns), mark, Bindings(frontier.rows, rest), bounds, members
+    )
+
+
+class Crossing:
+    """Takes what groups found, and hands on their solutions."""
+
+    def __init__(self, groups: LateGroups, sink: Taker) -> None:
+        self._groups = groups
+        self._sink = sink
+
+    def __call__(self, frontier: Bindings) -> None:
+        for part in self._groups.crossed(frontier):
+            self._sink(part)
+
+    def direct(self, lookup: LookupStep, frontier: Bindings, check: Callable[[], None]) -> bool:
+        """Never: what the lookup finds has to be crossed."""
+        del lookup, frontier, check
+        return False

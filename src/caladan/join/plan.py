@@ -1,0 +1,247 @@
+"""A rule made ready to run: its parts as steps, in an order chosen by looking at the facts.
+
+`RulePlan.run` hands every batch of solutions to a sink. How a body is gone through, and in which
+order, access.py decides; here a sample of solutions is looked up in each atom that could come next,
+to tell it their fan-outs. An order is kept until the relations have doubled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from caladan.analysis.core import Term
+from caladan.columns.domains import Domain
+from caladan.columns.packed import PackedRelation
+from caladan.columns.relation import StoredRelation
+from caladan.join.access import (
+    Access,
+    Check,
+    Compute,
+    Exclude,
+    Hunt,
+    Meet,
+    Probe,
+    Settling,
+    bound_by,
+    chosen,
+    planned,
+    probe,
+)
+from caladan.join.body import Body
+from caladan.join.expressions import Evaluator
+from caladan.join.frontier import Bindings
+from caladan.join.late_materialization import Asides
+from caladan.join.steps import AbsentStep, BindStep, LookupStep, ProposeStep, Step, TestStep
+from caladan.join.walk import Sink, Walk
+from caladan.program import Variable, thresholds
+from caladan.rules.operators import Scan, Version
+
+if TYPE_CHECKING:
+    from caladan.join.cyclic import StoredAtom
+    from caladan.join.search.statistics import Statistics
+
+
+class RulePlan:
+    """A body over stored relations."""
+
+    def __init__(
+        self,
+        body: Body,
+        relations: Mapping[str, StoredRelation],
+        absent: Callable[[Scan], StoredRelation],
+        domains: Mapping[str, Domain],
+        columns: Callable[[str, int], Domain],
+        head_domains: Sequence[Domain] = (),
+        search: str | None = None,
+    ) -> None:
+        self.body = body
+        self._search = search if search is not None and _is_cyclic(body) else None
+        self.head_domains = head_domains
+        self.evaluator = Evaluator(domains)
+        self._domains = domains
+        self._columns = columns
+        self._relations = relations
+        self._absents = {scan: absent(scan) for scan in body.absents}
+        self._order: tuple[int, ...] | None = None
+        self._order_sizes: tuple[int, ...] = ()
+        self._made: dict[tuple[int, ...], tuple[Sequence[Access], Sequence[Step]]] = {}
+        self.accesses: Sequence[Access] | None = None
+        """What the steps that were last asked for are made of."""
+        self._told: Sequence[Access] | None = None
+        self._asides = Asides()
+        self._fan_out = 1.0  # of the last round
+        self._statistics: Statistics | None = None
+
+    def run(self, sink: Sink, check: Callable[[], None]) -> None:
+        """Hand all solutions to the sink; `check` is called now and then and may raise."""
+        walk = Walk(sink, check, self.body.needed, self._asides, self._fan_out)
+        walk.run(self.steps())
+        self._fan_out = walk.fan_out()
+
+    def steps(self) -> Sequence[Step]:
+        """The steps in the order that suits the relations as they are."""
+        order = () if self._search is not None else self._chosen_order()
+        if order not in self._made:
+            if self._search is not None:
+                self._made[order] = self._searching()
+            else:
+                steps = planned(self.body, order, self)
+                self._made[order] = (steps, [self.ready(step) for step in steps])
+        self.accesses, steps = self._made[order]
+        return steps
+
+    def news(self) -> Sequence[Access] | None:
+        """What the rule goes through, if that changed since this was last asked."""
+        told, self._told = self._told, self.accesses
+        return None if told is self.accesses else self.accesses
+
+    def proposals(self) -> Iterator[tuple[str, int, int]]:
+        """What the search proposed and confirmed for each variable since this was last asked."""
+        if (made := self._statistics) is not None:
+            for variable in sorted(made.proposed):
+                yield variable, made.proposed.pop(variable), made.confirmed.pop(variable, 0)
+
+    # ── The order of atoms ───────────────────────────────────────────────────────────────────────
+
+    def _chosen_order(self) -> tuple[int, ...]:
+        sizes = tuple(self._count(scan) for scan in self.body.atoms)
+        if self._order is not None and not _grown(self._order_sizes, sizes):
+            return self._order
+        self._asides.forget()
+        self._order = chosen(self.body, sizes, self, _Trial(self, sizes))
+        self._order_sizes = sizes
+        return self._order
+
+    def can_bind(self, relation: str, column: int) -> bool:
+        """Whether an index of a relation may bind a column."""
+        return self._relations[relation].can_bind(column)
+
+    def is_packed(self, relation: str) -> bool:
+        """Whether the facts of a relation are packed."""
+        return isinstance(self._relations[relation].body, PackedRelation)
+
+    def tried(self, steps: Sequence[Access], frontier: Bindings) -> Bindings:
+        """A sample pushed through some steps; arithmetic that fails leaves it as it is."""
+        everything = frozenset(self._domains)
+        for step in map(self.ready, steps):
+            if not isinstance(step, AbsentStep | BindStep | TestStep):
+                found = step.run(frontier, everything)
+                frontier = next((f for f in found if f.rows), Bindings(0, {}))
+                frontier = frontier.sample(thresholds.now.sample)
+            else:
+                try:
+                    frontier = step.apply(frontier)
+                except ArithmeticError:
+                    return Bindings(0, {})
+            if not frontier.rows:
+                break
+        return frontier
+
+    def _count(self, scan: Scan) -> int:
+        relation = self._relations[scan.relation]
+        return relation.delta_count() if scan.version is Version.DELTA else relation.count()
+
+    # ── Steps ────────────────────────────────────────────────────────────────────────────────────
+
+    def _searching(self) -> tuple[list[Access], list[Step]]:
+        """The delta, if there is one, and a search through all other atoms."""
+        from caladan.join.cyclic import CyclicSearch
+        from caladan.join.search.statistics import Statistics
+
+        assert self._search is not None
+        settling = Settling(self.body)
+        before = settling.ready(frozenset())
+        left = list(self.body.atoms)
+        first = next((scan for scan in left if scan.version is Version.DELTA), None)
+        if first is not None:
+            left.remove(first)
+            before.append(probe(first, bound_by(before), self))
+            before += settling.ready(bound_by(before))
+        bound = bound_by(before)
+        self._statistics = Statistics()
+        search = CyclicSearch(
+            tuple(map(self._searched, left)), bound, self._search, self._statistics
+        )
+        after = settling.ready(bound | search.binds)
+        steps: list[Step] = [*map(self.ready, before), search, *map(self.ready, after)]
+        return [*before, Hunt(tuple(left), self._search), *after], steps
+
+    def _searched(self, scan: Scan) -> StoredAtom:
+        from caladan.join.cyclic import StoredAtom
+
+        arguments = tuple(
+            self._given(argument, scan.relation, column)
+            for column, argument in enumerate(scan.arguments)
+        )
+        return StoredAtom(self._relations[scan.relation], scan.version, arguments)
+
+    def ready(self, step: Access) -> Step:
+        """A step over the relations as they are stored."""
+        match step:
+            case Probe():
+                return self.lookup(step)
+            case Meet():
+                return ProposeStep(tuple(map(self.lookup, step.probes)), step.variable)
+            case Exclude():
+                return AbsentStep(self._absents[step.scan], self._words(step.scan, step.bound))
+            case Compute():
+                domain = self._domains[step.variable]
+                return BindStep(self.evaluator, step.variable, step.expression, domain, step.solved)
+            case Check():
+                return TestStep(self.evaluator, step.comparison)
+            case Hunt():
+                raise AssertionError("a search is made with its statistics")
+
+    def lookup(self, found: Probe) -> LookupStep:
+        """An atom over its relation."""
+        scan = found.scan
+        return LookupStep(
+            self._relations[scan.relation], scan.version, self._words(scan, found.bound),
+            self._words(scan, found.checked), dict(found.new), self.body.counting,
+        )  # fmt: skip
+
+    def _words(self, scan: Scan, given: Sequence[tuple[int, Term]]) -> dict[int, str | int]:
+        return {column: self._given(term, scan.relation, column) for column, term in given}
+
+    def _given(self, term: Term, relation: str, column: int) -> str | int:
+        """A variable's name, or a constant's word."""
+        if isinstance(term, Variable):
+            return term.name
+        domain = self._columns(relation, column)
+        return int(self.evaluator.words(term, Bindings(1, {}), domain)[0])
+
+
+class _Trial:
+    """A sample of a body's solutions, pushed along as its order grows."""
+
+    def __init__(self, plan: RulePlan, sizes: Sequence[int]) -> None:
+        self._plan = plan
+        self._sizes = sizes
+        self._frontier: Bindings | None = None
+        self._done = 0  # steps that the sample went through
+
+    def fan_out(self, order: Sequence[int], found: Probe) -> float | None:
+        """How many facts go with a solution of the atoms so far; None if there are few."""
+        if self._sizes[order[0]] < thresholds.now.worth_sampling:
+            return None
+        frontier = Bindings(1, {}) if self._frontier is None else self._frontier
+        if frontier.rows:
+            steps = planned(self._plan.body, order, self._plan)
+            frontier = self._plan.tried(steps[self._done :], frontier)
+            self._frontier, self._done = frontier, len(steps)
+        if not frontier.rows:
+            return None
+        return self._plan.lookup(found).matches(frontier).total / frontier.rows
+
+
+def _is_cyclic(body: Body) -> bool:
+    from caladan.join.search.body import is_cyclic
+
+    return is_cyclic([scan.variables for scan in body.atoms])
+
+
+def _grown(before: Sequence[int], now: Sequence[int]) -> bool:
+    """Whether a relation has doubled, or halved, since an order was chosen."""
+    some = thresholds.now.replan
+    return any(n > 2 * b + some or 8 * n + some < b for b, n in zip(before, now, strict=True))

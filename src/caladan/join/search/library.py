@@ -1,0 +1,304 @@
+"""Relations of values, encoded for the search once and kept: what `find` looks things up in.
+
+A word is the rank of a value (columns/ranks.py), or its number in the dictionary that all relations
+of the library share for that kind (dictionary.py). Rows of Python values that Arrow has no column
+for, such as tuples, or texts beside numbers, are kept as they are.
+
+Dictionaries: values of any kind that can be hashed, by number, in order of appearance.
+
+Texts, decimals, bytes and other Python values are known to the search by these numbers, as those of
+columns of objects are to programs (see objects.py).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, TypeAlias, cast
+
+import numpy as np
+import pyarrow as pa
+
+from caladan.columns.ranks import CODED, Kind, arrow_ranks, kind_of_value, rank_floats, rank_of
+from caladan.join.search.frontier import Words
+from caladan.join.search.relation import SearchRelation
+from caladan.program import Column, Type, Value
+from caladan.program.diagnostics import error
+from caladan.program.objects import Objects
+
+
+class Dictionary(Objects):
+    """Values by number."""
+
+    def numbers(self, values: Iterable[object]) -> Words:
+        """The number of each value."""
+        return np.array([self.number(value) for value in values], np.int64)
+
+    def arrow_numbers(self, column: pa.Array) -> Words:
+        """The number of each value of an Arrow column."""
+        encoded = column.dictionary_encode()
+        places = self.numbers(encoded.dictionary.to_pylist())
+        return places[encoded.indices.to_numpy()] if len(places) else places
+
+    def values(self, numbers: Words) -> np.ndarray:
+        """The values of numbers, as an array of objects."""
+        known = np.empty(len(self._values), object)
+        known[:] = self._values
+        return known[numbers]
+
+    def between(self, low: object, high: object) -> list[int]:
+        """The numbers of the values from low to high."""
+        below = cast("Any", low)
+        return [n for n, v in enumerate(self._values) if below <= v and cast("Any", v) <= high]
+
+
+DICTIONARIES: Final = (*CODED, Kind.OBJECT)
+"""The kinds whose words are numbers of a dictionary."""
+
+Data: TypeAlias = object  # Arrow table, anything with arrow() or __arrow_c_stream__, rows, columns
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The values of a variable: how they become words, and words values."""
+
+    kind: Kind
+    dictionary: Dictionary
+
+    def encode(self, value: object) -> int | None:
+        """The word of a Python value; None if no value of this kind equals it."""
+        plain = value.item() if isinstance(value, np.generic) else value
+        kind = kind_of_value(plain)
+        if self.kind is Kind.OBJECT:
+            try:
+                return self.dictionary.number(plain)
+            except TypeError:
+                raise error("C018", f"{value!r} cannot be hashed, as values must be") from None
+        for match in (_as_number, _as_day, _as_decimal):
+            if (found := match(plain, kind, self.kind)) is not plain:
+                if found is None:
+                    return None
+                plain, kind = found, self.kind
+        if kind is not self.kind:
+            shown = "no value that a relation can have" if kind is Kind.OBJECT else None
+            raise error("C018", f"{value!r} is {shown or f'no {self.kind.value}'}")
+        if kind in DICTIONARIES:
+            return self.dictionary.number(plain)
+        rank = rank_of(cast("Value", plain))
+        return rank if -(2**63) <= rank < 2**63 else None
+
+    def encode_all(self, values: Iterable[object]) -> Words:
+        """The words of several values, without those that cannot occur."""
+        words = (self.encode(value) for value in values)
+        return np.array([word for word in words if word is not None], np.int64)
+
+    def decode(self, words: Words) -> np.ndarray:
+        """The values of words: integers, doubles, booleans, times, days, or objects."""
+        match self.kind:
+            case Kind.INTEGER:
+                return words
+            case Kind.FLOAT:
+                return rank_floats(words)
+            case Kind.BOOLEAN:
+                return words != 0
+            case Kind.DATETIME:
+                return words.astype("datetime64[us]")
+            case Kind.DATE:
+                return words.astype("datetime64[D]")
+            case _:
+                return self.dictionary.values(words)
+
+    def values(self, words: Words) -> list[Any]:
+        """The values of words as Python has them."""
+        return self.decode(words).tolist()
+
+    def arrow(self, words: Words) -> pa.Array:
+        """The values of words as an Arrow array."""
+        decoded = self.decode(words)
+        if self.kind is not Kind.OBJECT:
+            return pa.array(decoded, CODED.get(self.kind))
+        try:
+            return pa.array(decoded.tolist())
+        except pa.ArrowException as problem:
+            said = f"Arrow has no column for these Python values: {problem}"
+            raise error("C012", said, help="take the answers as rows") from None
+
+
+def _as_number(value: object, kind: Kind, wanted: Kind) -> object:
+    """A double for an integer and an integer for a whole double; None where there is none."""
+    if wanted is Kind.FLOAT and kind is Kind.INTEGER:
+        return float(cast("int", value))
+    if wanted is Kind.INTEGER and isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < 2**63 else None
+    return value
+
+
+def _as_day(value: object, kind: Kind, wanted: Kind) -> object:
+    """The midnight that begins a day, and the day that begins with a midnight."""
+    if wanted is Kind.DATETIME and kind is Kind.DATE:
+        return dt.datetime.combine(cast("dt.date", value), dt.time())
+    if wanted is Kind.DATE and isinstance(value, dt.datetime):
+        return value.date() if value == dt.datetime.combine(value, dt.time()) else None
+    return value
+
+
+def _as_decimal(value: object, kind: Kind, wanted: Kind) -> object:
+    if wanted is Kind.DECIMAL and kind in (Kind.INTEGER, Kind.FLOAT):
+        return Decimal(cast("int | float", value))
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedFacts:
+    """The columns of a relation, as Arrow has them, or as lists of Python values."""
+
+    names: tuple[str, ...]
+    columns: tuple[pa.ChunkedArray | list[object], ...]
+    rows: int
+
+
+def decoded(table: pa.Table, columns: Sequence[Column], objects: Objects) -> EncodedFacts:
+    """What an engine has of a relation, with values in the place of the numbers of objects."""
+    found = [
+        objects.decoded(data.to_pylist()) if column.type is Type.OBJECT else data
+        for column, data in zip(columns, table.columns, strict=True)
+    ]
+    return EncodedFacts(tuple(table.column_names), tuple(found), table.num_rows)
+
+
+class Library:
+    """Relations by name, each encoded when first used, in the kinds it is used in."""
+
+    def __init__(self, relations: Mapping[str, Data]) -> None:
+        self._dictionaries = {kind: Dictionary() for kind in DICTIONARIES}
+        self._facts: dict[str, EncodedFacts] = {}
+        self._encoded: dict[tuple[str, tuple[Kind, ...]], SearchRelation] = {}
+        for name, data in relations.items():
+            self.put(name, data)
+
+    def put(self, name: str, data: Data) -> None:
+        """Give a relation its facts, in place of any it had."""
+        self._facts[name] = as_facts(name, data)
+        self._encoded = {key: r for key, r in self._encoded.items() if key[0] != name}
+
+    def without(self, name: str) -> Library:
+        """The same but for one relation; whoever searches this one still has it."""
+        other = Library({})
+        other._dictionaries = self._dictionaries
+        other._facts = {key: facts for key, facts in self._facts.items() if key != name}
+        other._encoded = {key: r for key, r in self._encoded.items() if key[0] != name}
+        return other
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._facts
+
+    @property
+    def names(self) -> list[str]:
+        """The relations there are."""
+        return list(self._facts)
+
+    def domain(self, kind: Kind) -> Domain:
+        """The domain of a kind."""
+        return Domain(kind, self._dictionaries.get(kind) or Dictionary())
+
+    def kinds(self, name: str) -> tuple[Kind, ...]:
+        """The kinds of a relation's columns."""
+        facts = self._facts[name]
+        return tuple(_kind(name, *each) for each in zip(facts.names, facts.columns, strict=True))
+
+    def relation(self, name: str, kinds: Sequence[Kind]) -> SearchRelation:
+        """A relation with its columns encoded as the given kinds."""
+        key = (name, tuple(kinds))
+        if key not in self._encoded:
+            facts = self._facts[name]
+            columns = [
+                self._words(name, *each)
+                for each in zip(facts.names, facts.columns, kinds, strict=True)
+            ]
+            self._encoded[key] = SearchRelation.of_rows(columns, facts.rows)
+        return self._encoded[key]
+
+    def _words(
+        self, name: str, column: str, data: pa.ChunkedArray | list[object], kind: Kind
+    ) -> Words:
+        missing = None in data if isinstance(data, list) else data.null_count
+        if missing:
+            raise error("C036", f"`{name}` has missing values in column `{column}`")
+        if isinstance(data, list):
+            try:
+                return self._dictionaries[kind].numbers(data)
+            except TypeError as problem:
+                said = f"`{name}` has values in column `{column}` that cannot be hashed: {problem}"
+                raise error("C012", said) from None
+        whole = data.combine_chunks()
+        if isinstance(whole, pa.ChunkedArray):
+            whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], data.type)
+        if pa.types.is_dictionary(whole.type):
+            whole = whole.dictionary_decode()
+        if kind in DICTIONARIES:
+            known = self._dictionaries[kind]
+            return known.arrow_numbers(whole.cast(CODED[kind]) if kind in CODED else whole)
+        if pa.types.is_uint64(whole.type) and len(whole) and whole.to_numpy().max() >= 2**63:
+            raise error("C032", f"`{name}` has values in column `{column}` that need 65 bits")
+        return arrow_ranks(whole, kind)
+
+
+def as_facts(name: str, data: Data) -> EncodedFacts:
+    """The facts of a relation, from the usual ways to hold rows."""
+    if isinstance(data, EncodedFacts):
+        return data
+    if callable(getattr(data, "arrow", None)):
+        data = cast("Any", data).arrow()
+    elif hasattr(data, "__arrow_c_stream__"):
+        data = pa.table(cast("Any", data))
+    if isinstance(data, pa.Table):
+        table = cast("pa.Table", data)
+        return EncodedFacts(tuple(table.column_names), tuple(table.columns), table.num_rows)
+    if isinstance(data, Mapping):
+        given = cast("Mapping[str, Any]", data)
+        columns = tuple(_column(values) for values in given.values())
+        if len(lengths := {len(column) for column in columns}) > 1:
+            raise error("C031", f"`{name}` has columns of several lengths")
+        return EncodedFacts(tuple(given), columns, max(lengths, default=0))
+    rows = [tuple(row) for row in cast("Iterable[Any]", data)]
+    widths = {len(row) for row in rows}
+    if len(widths) != 1:
+        how = "has rows of several lengths" if widths else "has no rows to take columns from"
+        raise error("C031", f"`{name}` {how}", help="an Arrow table has columns even without rows")
+    columns = tuple(_column([row[i] for row in rows]) for i in range(widths.pop()))
+    return EncodedFacts(tuple(f"column{i + 1}" for i in range(len(columns))), columns, len(rows))
+
+
+def _column(values: Any) -> pa.ChunkedArray | list[object]:
+    """Values as an Arrow column, or as they are if Arrow has none or takes them apart."""
+    if isinstance(values, pa.ChunkedArray):
+        return values
+    try:
+        column = values if isinstance(values, pa.Array) else pa.array(values)
+    except (pa.ArrowException, OverflowError):
+        return list(values)
+    return list(values) if pa.types.is_nested(column.type) else pa.chunked_array([column])
+
+
+def _kind(relation: str, name: str, column: pa.ChunkedArray | list[object]) -> Kind:
+    if isinstance(column, list):
+        return Kind.OBJECT
+    type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    checks = (
+        (pa.types.is_integer, Kind.INTEGER),
+        (pa.types.is_floating, Kind.FLOAT),
+        (pa.types.is_boolean, Kind.BOOLEAN),
+        (pa.types.is_string, Kind.STRING),
+        (pa.types.is_large_string, Kind.STRING),
+        (pa.types.is_timestamp, Kind.DATETIME),
+        (pa.types.is_date, Kind.DATE),
+        (pa.types.is_decimal, Kind.DECIMAL),
+        (pa.types.is_binary, Kind.BINARY),
+        (pa.types.is_large_binary, Kind.BINARY),
+    )
+    for is_type, kind in checks:
+        if is_type(type):
+            return kind
+    raise error("C012", f"column `{name}` of `{relation}` has type {type}: not supported")

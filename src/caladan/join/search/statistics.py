@@ -1,0 +1,53 @@
+"""What a search did: proposals by variable, estimates asked, batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from caladan.join.search.frontier import Var
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Counts kept while a search runs; they can be read at any moment.
+
+    `proposed` are candidates that some constraint named for a variable, `confirmed` those that no
+    other constraint killed; the rest was `wasted`. `estimates` are questions for a batch, and
+    `estimated` the bindings in these batches. `steps` are batches extended, `results` full
+    bindings handed out.
+    """
+
+    grade: str = ""
+    proposed: Counter[Var] = field(default_factory=Counter[Var])
+    confirmed: Counter[Var] = field(default_factory=Counter[Var])
+    estimates: Counter[Var] = field(default_factory=Counter[Var])
+    estimated: Counter[Var] = field(default_factory=Counter[Var])
+    steps: int = 0
+    results: int = 0
+    widest: int = 0
+
+    @property
+    def wasted(self) -> Counter[Var]:
+        """Proposals that were killed, by variable."""
+        return self.proposed - self.confirmed
+
+    def count(self, var: Var, proposed: int, confirmed: int) -> None:
+        """Note the outcome of proposals for a variable."""
+        self.proposed[var] += proposed
+        self.confirmed[var] += confirmed
+        self.widest = max(self.widest, confirmed)
+
+    def asked(self, var: Var, rows: int) -> None:
+        """Note an estimate for a batch."""
+        self.estimates[var] += 1
+        self.estimated[var] += rows
+
+    def __str__(self) -> str:
+        lines = [f"search {self.grade}: {self.results} results in {self.steps} steps"]
+        lines += [
+            f"  {var}: {self.proposed[var]} proposed, {self.confirmed[var]} confirmed, "
+            f"{self.wasted[var]} wasted, {self.estimates[var]} estimates"
+            for var in sorted(self.proposed | self.estimates)
+        ]
+        return "\n".join(lines)

@@ -1,0 +1,277 @@
+"""The steps of a body: each takes a frontier and hands on smaller or longer ones.
+
+    Lookup   extend the solutions by the facts of an atom that agree with them; where it binds
+             nothing that is read later, keep the solutions that have such a fact
+    Propose  several atoms that would each bind the same variable: for every solution the one with
+             the fewest facts proposes values, and the others confirm them
+    Search   all atoms that are left, by the guided search (searching.py), if a run asks for it
+    Absent   keep the solutions for which a negated atom has no fact
+    Bind     a variable equals an expression: bind it
+    Test     keep the solutions for which a comparison holds
+
+Frontiers stay below about `room` rows (thresholds.py): a lookup that finds more hands them on in
+chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from caladan.columns.domains import Domain
+from caladan.columns.index import Index, Matches, present
+from caladan.columns.layout import Keys, Mask, Words
+from caladan.columns.relation import StoredRelation
+from caladan.join.arithmetic import Overflow
+from caladan.join.body import names
+from caladan.join.expressions import Evaluator
+from caladan.join.frontier import Bindings
+from caladan.program import Comparison, Expression, thresholds
+from caladan.rules.operators import Version
+
+if TYPE_CHECKING:
+    from caladan.join.cyclic import CyclicSearch
+
+
+@dataclass(frozen=True, slots=True)
+class LookupStep:
+    """An atom. Columns are bound by variables or words, checked after they are read, or new."""
+
+    relation: StoredRelation
+    version: Version
+    bound: Mapping[int, str | int]
+    checked: Mapping[int, str | int]
+    new: Mapping[int, str]
+    counting: bool
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The variables it needs."""
+        given = (*self.bound.values(), *self.checked.values())
+        return frozenset(v for v in given if isinstance(v, str)) - self.binds
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """The variables it binds."""
+        return frozenset(self.new.values())
+
+    def index(self) -> Index:
+        """The relation by the bound columns."""
+        return self.relation.index(tuple(self.bound), self.version)
+
+    def matches(self, frontier: Bindings) -> Matches:
+        """The facts that agree with the bound columns."""
+        index = self.index()
+        return Matches(index, *index.key(self.words(frontier), frontier.rows))
+
+    def run(self, frontier: Bindings, keep: frozenset[str]) -> Iterator[Bindings]:
+        """The longer solutions, with the variables to keep."""
+        wanted = {c: v for c, v in self.new.items() if v in keep}
+        if not self.bound:
+            yield from self._cross(frontier, keep, thresholds.now.room)
+            return
+        index = self.index()
+        keys, lead = index.key(self.words(frontier), frontier.rows)
+        only_tests = not wanted and not self.checked and not (self.counting and self._may_repeat())
+        if only_tests and index.is_exact:
+            yield _kept(frontier.where(present(index, keys, lead)), keep)
+            return
+        for rows, hits in Matches(index, keys, lead).chunks(thresholds.now.room):
+            if only_tests:
+                found: Mask = np.zeros(frontier.rows, np.bool_)
+                found[rows] = True
+                yield _kept(frontier.where(found), keep)
+            else:
+                yield self._extended(frontier, rows, hits, index, keep)
+
+    def _may_repeat(self) -> bool:
+        """Whether several facts may agree with one solution."""
+        return len(self.bound) < self.relation.arity
+
+    def words(self, frontier: Bindings) -> dict[int, Words | int]:
+        """The words of the bound columns."""
+        return {c: frontier.columns[v] if isinstance(v, str) else v for c, v in self.bound.items()}
+
+    def _extended(
+        self, frontier: Bindings, rows: Words, hits: Keys, index: Index, keep: frozenset[str]
+    ) -> Bindings:
+        needed = keep | {v for v in self.checked.values() if isinstance(v, str)}
+        columns = frontier.at(rows, [n for n in frontier.columns if n in needed])
+        for column, name in self.new.items():
+            if name in needed:
+                columns[name] = index.column(hits, column)
+        extended = Bindings(len(hits), columns)
+        if self.checked:
+            good: Mask = np.ones(len(hits), np.bool_)
+            for column, value in self.checked.items():
+                wanted = columns[value] if isinstance(value, str) else np.uint32(value)
+                good &= index.column(hits, column) == wanted
+            extended = _kept(extended.where(good), keep)
+        return extended
+
+    def _cross(self, frontier: Bindings, keep: frozenset[str], room: int) -> Iterator[Bindings]:
+        """All facts for every solution, as many at a time as fit."""
+        index = self.relation.index((), self.version)
+        for hits in self.relation.scan(self.version, room):
+            step = max(1, room // max(len(hits), 1))
+            for start in range(0, frontier.rows, step):
+                end = min(start + step, frontier.rows)
+                if end - start == 1:
+                    rows = np.full(len(hits), start, np.uint32)
+                    found = hits
+                else:
+                    rows = np.repeat(np.arange(start, end, dtype=np.uint32), len(hits))
+                    found = np.tile(hits, end - start)
+                yield self._extended(frontier, rows, found, index, keep)
+
+
+@dataclass(frozen=True, slots=True)
+class ProposeStep:
+    """Atoms that meet in one variable, which none of the others binds.
+
+    No solution costs more than its smallest proposal. That is what keeps cyclic bodies, such as
+    triangles, from going through far more pairs than there can be answers.
+    """
+
+    lookups: tuple[LookupStep, ...]
+    variable: str
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The variables it needs."""
+        return frozenset[str]().union(*(lookup.reads for lookup in self.lookups))
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """The variable that is proposed."""
+        return frozenset((self.variable,))
+
+    def confirming(self, lookup: LookupStep) -> LookupStep:
+        """A lookup that tests the variable instead of binding it."""
+        bound = {**lookup.bound, **lookup.new}
+        return replace(lookup, bound=bound, new={})
+
+    def run(self, frontier: Bindings, keep: frozenset[str]) -> Iterator[Bindings]:
+        """The longer solutions, with the variables to keep."""
+        counts = np.stack([lookup.matches(frontier).counts() for lookup in self.lookups])
+        least = np.argmin(counts, axis=0)
+        some = counts[least, np.arange(frontier.rows)] > 0
+        for number, lookup in enumerate(self.lookups):
+            part = frontier.where(some & (least == number))
+            if part.rows:
+                others = [self.confirming(x) for x in self.lookups if x is not lookup]
+                yield from self._confirmed(lookup.run(part, keep | self.reads | self.binds), others)
+
+    def _confirmed(
+        self, proposed: Iterator[Bindings], others: Sequence[LookupStep]
+    ) -> Iterator[Bindings]:
+        for frontier in proposed:
+            for other in others:
+                index = other.index()
+                found = present(index, *index.key(other.words(frontier), frontier.rows))
+                frontier = frontier.where(found)
+            yield frontier
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentStep:
+    """A negated atom; columns that match anything are not among the bound ones."""
+
+    relation: StoredRelation
+    bound: Mapping[int, str | int]
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The variables it needs."""
+        return frozenset(v for v in self.bound.values() if isinstance(v, str))
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """None."""
+        return frozenset()
+
+    def index(self) -> Index:
+        """The relation by the bound columns."""
+        return self.relation.index(tuple(self.bound), Version.FULL)
+
+    def apply(self, frontier: Bindings) -> Bindings:
+        """The solutions without a match."""
+        if not self.bound:
+            return frontier if not self.relation.count() else Bindings(0, {})
+        index = self.index()
+        words = {c: frontier.columns[v] if isinstance(v, str) else v for c, v in self.bound.items()}
+        return frontier.where(~present(index, *index.key(words, frontier.rows)))
+
+
+@dataclass(frozen=True, slots=True)
+class BindStep:
+    """A variable that is bound to an expression."""
+
+    evaluator: Evaluator
+    variable: str
+    expression: Expression
+    domain: Domain
+    solved: bool
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The variables it needs."""
+        return names(self.expression)
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """The one it binds."""
+        return frozenset((self.variable,))
+
+    def apply(self, frontier: Bindings) -> Bindings:
+        """The solutions with one more variable."""
+        try:
+            words = self.evaluator.words(self.expression, frontier, self.domain)
+        except Overflow:
+            if not self.solved:
+                raise
+            return self.apply(frontier.where(self._computable(frontier)))
+        return Bindings(frontier.rows, {**frontier.columns, self.variable: words})
+
+    def _computable(self, frontier: Bindings) -> Mask:
+        """The rows whose value fits, one by one: it is about a few at the end of the range."""
+        good: Mask = np.ones(frontier.rows, np.bool_)
+        for row in range(frontier.rows):
+            one = Bindings(1, frontier.at(np.array([row], np.uint32), self.reads))
+            try:
+                self.evaluator.values(self.expression, one, None)
+            except Overflow:
+                good[row] = False
+        return good
+
+
+@dataclass(frozen=True, slots=True)
+class TestStep:
+    """A comparison."""
+
+    evaluator: Evaluator
+    comparison: Comparison
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The variables it needs."""
+        return names(self.comparison)
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """None."""
+        return frozenset()
+
+    def apply(self, frontier: Bindings) -> Bindings:
+        """The solutions for which it holds."""
+        return frontier.where(self.evaluator.holds(self.comparison, frontier))
+
+
+Step: TypeAlias = "LookupStep | ProposeStep | CyclicSearch | AbsentStep | BindStep | TestStep"
+
+
+def _kept(frontier: Bindings, keep: frozenset[str]) -> Bindings:
+    return Bindings(frontier.rows, {n: c for n, c in frontier.columns.items() if n in keep})

@@ -1,0 +1,217 @@
+"""Walking through the steps of a rule, depth first, and the sink its solutions end in.
+
+A lookup that finds much hands its solutions on in chunks; each goes through all later steps before
+the next is made, so memory is bounded by the size of a chunk times the number of steps. Columns
+that only the head reads may be set aside meanwhile (aside.py).
+
+Where a rule only looks things up and its head is packed, a batch goes on in parts, one for each
+thread, if it is large or if such batches were found to lead to many solutions: whatever order they
+come back in, the facts are sorted before anybody sees them.
+
+Arithmetic that fails is put off behind the steps that do not need its result: those may yet throw
+out the solutions it fails for. If none is left, the failure is the rule's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import RLock
+
+from caladan.columns import pool
+from caladan.join.frontier import Bindings
+from caladan.join.late_materialization import Asides, Crossing, Taker
+from caladan.join.steps import AbsentStep, BindStep, LookupStep, ProposeStep, Step, TestStep
+from caladan.program import thresholds
+
+
+class Sink:
+    """Takes a rule's solutions; `count` of them so far.
+
+    `direct`, if there is one, may take the last lookup itself, with the solutions before it; it
+    returns whether it did. A `shared` sink may be called from several threads.
+    """
+
+    def __init__(
+        self,
+        take: Callable[[Bindings], None],
+        finish: Callable[[], None] | None = None,
+        direct: Callable[[LookupStep, Bindings, Callable[[], None]], int | None] | None = None,
+        *,
+        shared: bool = False,
+    ) -> None:
+        self._take = take
+        self._finish = finish
+        self._direct = direct
+        self._lock = RLock()
+        self.shared = shared
+        self.count = 0
+
+    def __call__(self, frontier: Bindings) -> None:
+        self._add(frontier.rows)
+        self._take(frontier)
+
+    def direct(self, lookup: LookupStep, frontier: Bindings, check: Callable[[], None]) -> bool:
+        """Take the last lookup, if that can be done without listing its solutions."""
+        found = None if self._direct is None else self._direct(lookup, frontier, check)
+        self._add(found or 0)
+        return found is not None
+
+    def _add(self, rows: int) -> None:
+        with self._lock:
+            self.count += rows
+
+    def finish(self) -> None:
+        """There are no more solutions."""
+        if self._finish is not None:
+            self._finish()
+
+
+class Walk:
+    """Goes through the steps depth first, chunk by chunk."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        check: Callable[[], None],
+        needed: frozenset[str],
+        asides: Asides,
+        fan_out: float,
+    ) -> None:
+        self._sink = sink
+        self._needed = needed
+        self._asides = asides
+        self._fan_out = fan_out
+        self._scanned = 0
+        self._looking = check
+        self._lock = RLock()
+        self._stopped = False
+
+    def run(self, steps: Sequence[Step]) -> None:
+        """Push everything through the steps."""
+        everything = Bindings(1, {})
+        if not self._sink.shared or not _can_be_shared(steps) or pool.threads() < 2:
+            self.walk(steps, everything, self._sink, self._needed)
+            return
+        first, *rest = steps
+        assert isinstance(first, LookupStep)
+        for batch in first.run(everything, self._needed.union(*(s.reads for s in rest))):
+            self._check()
+            self._scanned += batch.rows
+            is_large = self._is_large(batch.rows)
+            batch, sink, needed = self._grouped(rest, batch, self._sink, self._needed)
+            if is_large:
+                for step in rest:
+                    _prepare(step)
+
+                def walk(
+                    part: Bindings, sink: Taker = sink, needed: frozenset[str] = needed
+                ) -> None:
+                    self.walk(rest, part, sink, needed)
+
+                size = -(-batch.rows // (2 * pool.threads()))
+                pool.in_parts(walk, batch.parts(size), self._stop)
+            elif batch.rows:
+                self.walk(rest, batch, sink, needed)
+
+    def _grouped(
+        self, steps: Sequence[Step], frontier: Bindings, sink: Taker, needed: frozenset[str]
+    ) -> tuple[Bindings, Taker, frozenset[str]]:
+        """Groups instead of solutions, where several joins are ahead and that pays (aside.py)."""
+        joins = sum(
+            isinstance(step, LookupStep | ProposeStep) and bool(step.binds) for step in steps
+        )
+        if joins < 2:  # a test costs less than grouping
+            return frontier, sink, needed
+        reads = frozenset[str]().union(*(step.reads for step in steps))
+        live = [name for name in frontier.columns if name in reads]
+        groups = self._asides.grouped(frontier, len(steps), live)
+        if groups is None:
+            return frontier, sink, needed
+        return groups.frontier, Crossing(groups, sink), needed | {groups.mark}
+
+    def fan_out(self) -> float:
+        """How many solutions came of a fact that the walk started from; 1 if that is not known."""
+        return self._sink.count / self._scanned if self._scanned else 1.0
+
+    def _is_large(self, rows: int) -> bool:
+        least, many = thresholds.now.batch_alone, thresholds.now.batch_in_threads
+        return rows >= min(least, many) and rows * max(1, self._fan_out) >= many
+
+    def _stop(self) -> None:
+        """Let no thread go on: Python tells only the main one that the user has had enough."""
+        self._stopped = True
+
+    def _check(self) -> None:
+        if self._stopped:
+            raise KeyboardInterrupt
+        with self._lock:
+            self._looking()
+
+    def walk(
+        self, steps: Sequence[Step], frontier: Bindings, sink: Taker, needed: frozenset[str]
+    ) -> None:
+        """Push a frontier through some steps and whatever comes out into a sink."""
+        for i, step in enumerate(steps):
+            if not isinstance(step, AbsentStep | BindStep | TestStep):
+                rest = steps[i + 1 :]
+                if (
+                    not rest
+                    and isinstance(step, LookupStep)
+                    and sink.direct(step, frontier, self._check)
+                ):
+                    return
+                keep = needed.union(*(s.reads for s in rest))
+                for longer in step.run(frontier, keep):
+                    self._check()
+                    if longer.rows:
+                        self.walk(rest, *self._grouped(rest, longer, sink, needed))
+                return
+            try:
+                frontier = step.apply(frontier)
+            except ArithmeticError:
+                if (later := _put_off(steps[i:])) is None:
+                    raise
+                self.walk(later, frontier, sink, needed)
+                return
+            if not frontier.rows:
+                return
+        sink(frontier)
+
+
+def _can_be_shared(steps: Sequence[Step]) -> bool:
+    """Whether there is a scan, and what follows changes nothing: binding may make new words."""
+    follow = (LookupStep, ProposeStep, AbsentStep, TestStep)
+    return (
+        len(steps) > 1
+        and isinstance(steps[0], LookupStep)
+        and all(isinstance(s, follow) for s in steps)
+    )
+
+
+def _prepare(step: Step) -> None:
+    """Make the indexes that a step reads, before several threads want them at once."""
+    match step:
+        case LookupStep():
+            step.index()
+        case ProposeStep():
+            for lookup in step.lookups:
+                lookup.index()
+                step.confirming(lookup).index()
+        case AbsentStep():
+            step.index()
+        case _:
+            pass
+
+
+def _put_off(steps: Sequence[Step]) -> list[Step] | None:
+    """The steps with the first one behind all that do not need it; None if all do."""
+    first, *others = steps
+    waiting = set(first.binds)
+    before: list[Step] = []
+    after: list[Step] = []
+    for step in others:
+        needs = not waiting.isdisjoint(step.reads) or not waiting.isdisjoint(step.binds)
+        if needs:
+            waiting |= step.binds
+        (after if needs else before).append(step)
+    return [*before, first, *after] if before else None

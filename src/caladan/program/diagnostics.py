@@ -1,0 +1,329 @@
+"""Diagnostics: what went wrong, where, and what to do about it.
+
+A user's mistake becomes a `Diagnostic` (code, message, place, related places, help); whoever finds
+several collects them in `Diagnostics` and raises once, as a `CaladanError`. `render` draws them the
+way a compiler does: `file:line:col: error[C012]: message`, the source line, a caret, "declared
+here" lines, a help line. `CODES` is the one table of codes; every code in it has a test.
+
+Exit codes of the command line hang on the exception: 1 wrong program or data, 2 wrong usage, 3 a
+limit was hit, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+CODES: Final[dict[str, str]] = {
+    # 0xx: the text of a program
+    "C001": "syntax error",
+    "C002": "unterminated text or comment",
+    "C003": "number out of range",
+    "C004": "unknown type",
+    "C005": "language not recognised",
+    # 01x-02x: the meaning of a program
+    "C010": "unknown relation",
+    "C011": "wrong number of arguments",
+    "C012": "type conflict",
+    "C013": "unsafe variable",
+    "C014": "not stratified",
+    "C015": "aggregate mixed with other variables",
+    "C016": "aggregates of a relation disagree",
+    "C017": "relation declared twice",
+    "C018": "constant does not fit its column",
+    "C020": "unknown parameter",
+    "C021": "query on an undefined relation",
+    "C022": "sort or limit cannot be used here",
+    "C023": "goal arguments must be variables or constants",
+    "C024": "too many ways through `if`",
+    # 03x: data
+    "C030": "input not found",
+    "C031": "wrong number of columns",
+    "C032": "value does not fit its column",
+    "C033": "not UTF-8",
+    "C034": "relation has no data",
+    "C035": "data cannot be read",
+    "C036": "missing value",
+    "C037": "cannot write the output",
+    # 04x: running
+    "C040": "division by zero",
+    "C041": "overflow",
+    "C042": "limit reached",
+    "C043": "interrupted",
+    "C044": "the engine failed",
+    "C045": "no Java found",
+    "C046": "expectation does not hold",
+    # 05x: usage
+    "C050": "wrong usage",
+    "C051": "not available yet",
+    # 06x: SQL
+    "C060": "not possible in recursive SQL",
+    "C062": "the SQL engine refused",
+    "C063": "unknown or ambiguous column",
+    "C064": "NULL in recursion",
+    "C065": "type has no counterpart",
+    "C090": "internal error",
+    # warnings
+    "W101": "may not terminate",
+    "W102": "aggregate may not be monotone here",
+    "W103": "relation can never have facts",
+    "W104": "aggregate is applied at every step",
+}
+
+EXIT_USER: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_LIMIT: Final = 3
+EXIT_INTERRUPTED: Final = 130
+
+_USER: Final = re.compile(r"//[^/@\s]*@")
+
+_EXIT_BY_CODE: Final[dict[str, int]] = {
+    "C042": EXIT_LIMIT,
+    "C043": EXIT_INTERRUPTED,
+    "C050": EXIT_USAGE,
+    "C051": EXIT_USAGE,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceText:
+    """A text that came in, with the name the user knows it by."""
+
+    name: str
+    text: str
+    _starts: list[int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        starts = [0]
+        for offset, character in enumerate(self.text):
+            if character == "\n":
+                starts.append(offset + 1)
+        object.__setattr__(self, "_starts", starts)
+        try:
+            self.text.encode()
+        except UnicodeEncodeError as problem:
+            line, column = self.position(problem.start)
+            found = f"{self.text[problem.start]!a} is half a character, not Unicode text"
+            raise error("C033", found, Place(self.name, line, column)) from None
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset, both counted from 1."""
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        """The text of a line, without its line end."""
+        start = self._starts[number - 1]
+        end = self._starts[number] if number < len(self._starts) else len(self.text)
+        return self.text[start:end].rstrip("\r\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of a source text: where a node of a program was written."""
+
+    source: SourceText
+    start: int
+    end: int
+
+    @property
+    def name(self) -> str:
+        """The name of the source."""
+        return self.source.name
+
+    @property
+    def line(self) -> int:
+        """The first line."""
+        return self.source.position(self.start)[0]
+
+    @property
+    def column(self) -> int:
+        """The first column."""
+        return self.source.position(self.start)[1]
+
+    @property
+    def text(self) -> str:
+        """What stands there."""
+        return self.source.text[self.start : self.end]
+
+    def to(self, other: Span) -> Span:
+        """From the start of this span to the end of another."""
+        return Span(self.source, self.start, other.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in data, which is named but not quoted: a file, perhaps a line and a column."""
+
+    name: str
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A second place that explains the first: "declared here"."""
+
+    message: str
+    place: Span | Place
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding. `code` is a key of CODES; W… are warnings, the rest are errors."""
+
+    code: str
+    message: str
+    place: Span | Place | None = None
+    related: tuple[Related, ...] = ()
+    help: str | None = None
+
+    @property
+    def is_warning(self) -> bool:
+        """Warnings are shown but do not stop a run."""
+        return self.code.startswith("W")
+
+    @property
+    def exit_code(self) -> int:
+        """What a command line that ends with this diagnostic returns."""
+        return _EXIT_BY_CODE.get(self.code, EXIT_USER)
+
+    def render(self) -> str:
+        """The diagnostic as text for a terminal, several lines without a final line end."""
+        return "\n".join(_lines(self))
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+class CaladanError(Exception):
+    """What a user's mistake, a limit or an interruption raises: one or more diagnostics."""
+
+    def __init__(self, *diagnostics: Diagnostic) -> None:
+        super().__init__(*diagnostics)
+        self.diagnostics: tuple[Diagnostic, ...] = diagnostics
+
+    def __str__(self) -> str:
+        return render(self.diagnostics)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the first diagnostic."""
+        return self.diagnostics[0].exit_code if self.diagnostics else EXIT_USER
+
+
+class Diagnostics:
+    """Collects the findings of a pass, so that a file's errors are reported all at once."""
+
+    def __init__(self) -> None:
+        self._found: dict[Diagnostic, None] = {}  # a set that keeps its order
+
+    def add(
+        self,
+        code: str,
+        message: str,
+        place: Span | Place | None = None,
+        *,
+        related: Iterable[Related] = (),
+        help: str | None = None,
+    ) -> None:
+        """Note a finding; the same finding twice is noted once."""
+        diagnostic = Diagnostic(code, message, place, tuple(related), help)
+        self._found[diagnostic] = None
+
+    def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Take over the findings of another pass."""
+        self._found.update(dict.fromkeys(diagnostics))
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """The findings that stop a run, in source order."""
+        return tuple(sorted((d for d in self._found if not d.is_warning), key=_order))
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """The findings that do not."""
+        return tuple(sorted((d for d in self._found if d.is_warning), key=_order))
+
+    def raise_errors(self) -> None:
+        """Raise everything collected so far, if there is an error among it."""
+        if self.errors:
+            raise CaladanError(*self.errors)
+
+
+def error(
+    code: str,
+    message: str,
+    place: Span | Place | None = None,
+    *,
+    related: Iterable[Related] = (),
+    help: str | None = None,
+) -> CaladanError:
+    """A CaladanError with one diagnostic, ready to raise."""
+    return CaladanError(Diagnostic(code, message, place, tuple(related), help))
+
+
+def render(diagnostics: Sequence[Diagnostic]) -> str:
+    """Several diagnostics, a blank line between them."""
+    return "\n\n".join(d.render() for d in diagnostics)
+
+
+def without_user(text: str) -> str:
+    """A URI, or a text about it, without user names and passwords.
+
+    >>> without_user("cannot reach s3://key:secret@bucket/saved")
+    'cannot reach s3://bucket/saved'
+    """
+    return _USER.sub("//", text)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """A help line with the nearest known name, if one is near."""
+    near = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
+    return f"did you mean `{near[0]}`?" if near else None
+
+
+def _order(diagnostic: Diagnostic) -> tuple[str, int]:
+    place = diagnostic.place
+    if isinstance(place, Span):
+        return (place.name, place.start)
+    return ("", 0) if place is None else (place.name, place.line or 0)
+
+
+def _where(place: Span | Place | None) -> str:
+    if place is None:
+        return ""
+    parts = [without_user(place.name)]
+    if place.line is not None:
+        parts.append(str(place.line))
+        if place.column is not None:
+            parts.append(str(place.column))
+    return ":".join(parts) + ": "
+
+
+def _lines(diagnostic: Diagnostic) -> Iterator[str]:
+    kind = "warning" if diagnostic.is_warning else "error"
+    yield f"{_where(diagnostic.place)}{kind}[{diagnostic.code}]: {diagnostic.message}"
+    if isinstance(diagnostic.place, Span):
+        yield from _quote(diagnostic.place)
+    for related in diagnostic.related:
+        yield f"  {_where(related.place)}{related.message}"
+        if isinstance(related.place, Span):
+            yield from _quote(related.place)
+    if diagnostic.help:
+        yield f"  help: {diagnostic.help}"
+
+
+def _quote(span: Span) -> Iterator[str]:
+    """The source line and a caret under the span's part of it; tabs are shown as one blank."""
+    line, column = span.source.position(span.start)
+    end_line, end_column = span.source.position(span.end)
+    text = span.source.line(line).replace("\t", " ")
+    width = (end_column if end_line == line else len(text) + 1) - column
+    number = str(line)
+    yield f"  {number} | {text}"
+    yield f"  {' ' * len(number)} | {' ' * (column - 1)}{'^' * max(width, 1)}"

@@ -1,0 +1,359 @@
+"""The Program: relations and rules, whatever language they came from.
+
+Every language makes these nodes and can print them back; the analysis reads them. All are frozen,
+and compare by meaning: `span` says where a node was written and never takes part in equality, so
+that `parse(print(program)) == program` can be tested.
+
+    Program ── relations: Relation(name, columns: Column(name, type))
+            ├─ rules:     Rule(head: Head, body: Literal…, order: SortKey…, limit)
+            └─ goals:     Goal(atom, export)
+
+    Literal     Atom | Comparison | Choice
+    Expression  Variable | Constant | Parameter | Arithmetic | Negative | Conditional | Call |
+                Aggregate
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum
+from typing import Final, Literal as OneOf, TypeAlias
+
+from caladan.program.diagnostics import Span
+
+
+class Type(Enum):
+    """The scalar types of columns; the value is the word users write.
+
+    A decimal has up to 20 digits before the point and 18 after it, and is never rounded. An object
+    is any Python value that can be hashed.
+    """
+
+    BYTE = "byte"
+    SHORT = "short"
+    INTEGER = "integer"
+    LONG = "long"
+    FLOAT = "float"
+    DOUBLE = "double"
+    STRING = "string"
+    BOOLEAN = "boolean"
+    DATETIME = "datetime"
+    DATE = "date"
+    DECIMAL = "decimal"
+    BINARY = "binary"
+    OBJECT = "object"
+
+    @property
+    def has_order(self) -> bool:
+        """Whether one value can be less than another; objects are equal or they are not."""
+        return self is not Type.OBJECT
+
+    @property
+    def is_integral(self) -> bool:
+        """Whole numbers; all of them are evaluated with 64 bits."""
+        return self in _INTEGRAL
+
+    @property
+    def is_floating(self) -> bool:
+        """Binary fractions; both are evaluated with 64 bits."""
+        return self in (Type.FLOAT, Type.DOUBLE)
+
+    @property
+    def is_numeric(self) -> bool:
+        """What arithmetic takes; decimals are only compared."""
+        return self.is_integral or self.is_floating
+
+    def __str__(self) -> str:
+        return self.value
+
+
+_INTEGRAL: Final = (Type.BYTE, Type.SHORT, Type.INTEGER, Type.LONG)
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """A constant that is a Python value, and the dictionary that numbers it (see objects.py)."""
+
+    value: Hashable
+    numbered: Callable[[Hashable], int] = field(compare=False)
+
+    @property
+    def number(self) -> int:
+        """Its number in the session."""
+        return self.numbered(self.value)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+Value: TypeAlias = bool | int | float | str | dt.datetime | dt.date | Decimal | bytes | Object
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A typed column of a declared relation."""
+
+    name: str
+    type: Type
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A declared relation: its name and columns. Its facts come from data or from the program."""
+
+    name: str
+    columns: tuple[Column, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+# ── Expressions ──────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable; `_` is anonymous, and each occurrence of it is a variable of its own."""
+
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether it was written `_`."""
+        return self.name == "_"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal value. Its Python type tells its kind; 1, 1.0 and True are three constants."""
+
+    value: Value
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Constant)
+            and type(self.value) is type(other.value)
+            and self.value == other.value
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A value given when the program is run, `{name}` or `$Name`; never pasted in as text."""
+
+    name: str
+    style: OneOf["{}", "$"] = "{}"
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+ArithmeticOperator: TypeAlias = OneOf["+", "-", "*", "/", "div", "mod"]
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """`left operator right`. `/` gives a double; `div` and `mod` take integers and round to 0."""
+
+    operator: ArithmeticOperator
+    left: Expression
+    right: Expression
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """`-operand`."""
+
+    operand: Expression
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """`if(condition then value else value)`; the condition's comparisons must all hold."""
+
+    condition: tuple[Comparison, ...]
+    then: Expression
+    otherwise: Expression
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+CallFunction: TypeAlias = OneOf[
+    "upper", "lower", "length", "trim", "concat", "replace", "substring"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`function(arguments)`: a function of text. `length` gives a long, the others text.
+
+    `substring(text, start, length)` counts from 1.
+    """
+
+    function: CallFunction
+    arguments: tuple[Expression, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+AggregateFunction: TypeAlias = OneOf[
+    "min", "max", "sum", "count", "countd", "avg", "mmin", "mmax", "msum", "mcount"
+]
+
+AGGREGATES: Final[tuple[AggregateFunction, ...]] = (
+    "min", "max", "sum", "count", "countd", "avg", "mmin", "mmax", "msum", "mcount",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """`function<value>` or, with witnesses, `function<(witness, …, value)>`; only in heads.
+
+    `min`, `max`, `mmin` and `mmax` have theirs after the value, and give a column for each term.
+
+    `count`, `mcount` and `countd` take a tuple of terms; `count<_>` counts solutions.
+    """
+
+    function: AggregateFunction
+    terms: tuple[Expression, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Expression: TypeAlias = (
+    Variable | Constant | Parameter | Arithmetic | Negative | Conditional | Call | Aggregate
+)
+
+
+# ── Bodies ───────────────────────────────────────────────────────────────────────────────────────
+
+ComparisonOperator: TypeAlias = OneOf["=", "~=", "<", "<=", ">", ">="]
+
+OPPOSITE: Final[dict[ComparisonOperator, ComparisonOperator]] = {
+    "=": "~=", "~=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`left operator right`; `=` with one unbound side binds it."""
+
+    operator: ComparisonOperator
+    left: Expression
+    right: Expression
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A relation mentioned in a body or a goal, positive or negated."""
+
+    relation: str
+    arguments: tuple[Expression, ...]
+    negated: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`if(condition then literals else literals)` as a literal of a body."""
+
+    condition: tuple[Comparison, ...]
+    then: tuple[Literal, ...]
+    otherwise: tuple[Literal, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Literal: TypeAlias = Atom | Comparison | Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a rule derives. Aggregates may stand in its arguments; the rest are group columns."""
+
+    relation: str
+    arguments: tuple[Expression, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """A variable to sort by."""
+
+    variable: Variable
+    descending: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`head <- body`, with the order and limit its solutions are cut by. A fact has no body."""
+
+    head: Head
+    body: tuple[Literal, ...] = ()
+    order: tuple[SortKey, ...] = ()
+    limit: Expression | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A question the program asks (`query`), or a relation it hands out (`export`)."""
+
+    atom: Atom
+    export: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What `caladan test` is to find: facts that match an atom.
+
+    `rows` are all that are expected, as constants and parameters; None if any one will do.
+    """
+
+    atom: Atom
+    rows: tuple[tuple[Expression, ...], ...] | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Relations, rules and goals, in the order they were written; expectations are for tests."""
+
+    relations: tuple[Declaration, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    goals: tuple[Goal, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
+
+
+def variables(node: Expression | Literal) -> Iterator[Variable]:
+    """The variables of an expression or literal, in order of appearance, with repetitions."""
+    match node:
+        case Variable():
+            yield node
+        case Constant() | Parameter():
+            return
+        case Arithmetic() | Comparison():
+            yield from variables(node.left)
+            yield from variables(node.right)
+        case Negative():
+            yield from variables(node.operand)
+        case Conditional():
+            for comparison in node.condition:
+                yield from variables(comparison)
+            yield from variables(node.then)
+            yield from variables(node.otherwise)
+        case Aggregate():
+            for term in node.terms:
+                yield from variables(term)
+        case Call() | Atom():
+            for argument in node.arguments:
+                yield from variables(argument)
+        case Choice():
+            for part in (*node.condition, *node.then, *node.otherwise):
+                yield from variables(part)

@@ -1,0 +1,53 @@
+"""Replacing parts of expressions: the one walk that rebuilds a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from caladan.program.program import (
+    Aggregate,
+    Arithmetic,
+    Call,
+    Comparison,
+    Conditional,
+    Constant,
+    Expression,
+    Negative,
+    Parameter,
+    Variable,
+)
+
+
+def replace_in(node: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
+    """The expression with every part that `change` answers for replaced, from the outside in."""
+    changed = change(node)
+    if changed is not None:
+        return changed
+    match node:
+        case Variable() | Constant() | Parameter():
+            return node
+        case Arithmetic():
+            return replace(
+                node, left=replace_in(node.left, change), right=replace_in(node.right, change)
+            )
+        case Negative():
+            return replace(node, operand=replace_in(node.operand, change))
+        case Conditional():
+            return replace(
+                node,
+                condition=tuple(replace_in_comparison(c, change) for c in node.condition),
+                then=replace_in(node.then, change),
+                otherwise=replace_in(node.otherwise, change),
+            )
+        case Call():
+            return replace(node, arguments=tuple(replace_in(a, change) for a in node.arguments))
+        case Aggregate():
+            return replace(node, terms=tuple(replace_in(t, change) for t in node.terms))
+
+
+def replace_in_comparison(
+    node: Comparison, change: Callable[[Expression], Expression | None]
+) -> Comparison:
+    """The same for both sides of a comparison."""
+    return replace(node, left=replace_in(node.left, change), right=replace_in(node.right, change))

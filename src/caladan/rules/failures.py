@@ -1,0 +1,112 @@
+"""The diagnostics of running: what every engine says, in the same words, when a run goes wrong.
+
+`division_by_zero` and `overflow` point at the rule; `limit` and `interrupted` name the relations
+that were being derived, and go into a `Stopped`, whose tables stay readable; `late` and
+`interrupted_early` are of runs that did not come to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias
+
+from caladan.analysis.core import CoreRule
+from caladan.program import Value
+from caladan.program.diagnostics import CaladanError, Diagnostic
+from caladan.program.values import quoted
+
+
+class LimitReached(CaladanError):
+    """A limit of the options was reached; the engine adds what was derived."""
+
+
+LimitName: TypeAlias = Literal["max_rounds", "max_facts", "timeout", "memory"]
+
+_REACHED: Final[dict[LimitName, str]] = {
+    "max_rounds": "{bound} rounds were not enough to finish {relations}",
+    "max_facts": "more than {bound} facts were derived, while evaluating {relations}",
+    "timeout": "{bound} seconds were not enough to finish {relations}",
+    "memory": "{bound} bytes of memory were not enough to finish {relations}",
+}
+
+
+def division_by_zero(rule: CoreRule) -> Diagnostic:
+    """C040: a rule divided by zero, with `/`, `div` or `mod`."""
+    return Diagnostic(
+        "C040",
+        f"division by zero in rule {rule.number}, which derives `{rule.head}`",
+        rule.span,
+        help="keep zero out with a comparison such as `N ~= 0`, "
+        "or with `if(N = 0 then 0 else X / N)`",
+    )
+
+
+def overflow(rule: CoreRule, *, double: bool = False) -> Diagnostic:
+    """C041: a number too large, in arithmetic or in a sum: for 64 bits, or for a double."""
+    if double:
+        return Diagnostic(
+            "C041",
+            f"a number too large for a double in rule {rule.number}, which derives `{rule.head}`",
+            rule.span,
+            help="doubles go up to about 1.8e308; infinity comes from data alone, "
+            "arithmetic with other numbers never makes it",
+        )
+    return Diagnostic(
+        "C041",
+        f"a whole number of more than 64 bits in rule {rule.number}, which derives `{rule.head}`",
+        rule.span,
+        help="whole numbers go from -9223372036854775808 to 9223372036854775807; "
+        "add `0.0` to compute with doubles",
+    )
+
+
+def limit(name: LimitName, bound: float, relations: Sequence[str]) -> Diagnostic:
+    """C042: a limit of the options was reached while the relations were being derived."""
+    reached = _REACHED[name].format(
+        bound=f"{bound:g}" if bound < 1e6 else f"{bound:.0f}", relations=_names(relations)
+    )
+    return Diagnostic(
+        "C042",
+        reached,
+        help=f"what was derived so far can be read; raise `{name}` to go on, "
+        "or look for a rule that keeps making new values",
+    )
+
+
+def growing(rule: CoreRule, row: Sequence[Value], rounds: int) -> Diagnostic:
+    """C042: sums of a recursion that never settle; `row` is one of the facts that change."""
+    fact = f"{rule.head}({', '.join(map(quoted, row))})"
+    return Diagnostic(
+        "C042",
+        f"the sums of `{rule.head}` never settle: rule {rule.number} adds them up along a cycle, "
+        f"and {fact} is one that still changes after {rounds} rounds without a new fact",
+        rule.span,
+        help="what was derived so far can be read; look for facts that lead back to themselves, "
+        "such as a part that contains itself",
+    )
+
+
+def interrupted(relations: Sequence[str]) -> Diagnostic:
+    """C043: the user interrupted the run while the relations were being derived."""
+    return Diagnostic(
+        "C043",
+        f"interrupted while evaluating {_names(relations)}",
+        help="what was derived so far can be read",
+    )
+
+
+def late(seconds: float, doing: str) -> Diagnostic:
+    """C042: the time was over before anything could be derived."""
+    return Diagnostic(
+        "C042", f"{seconds:g} seconds were not enough: the time was over while {doing}",
+        help="raise `timeout` to go on",
+    )  # fmt: skip
+
+
+def interrupted_early(doing: str) -> Diagnostic:
+    """C043: the user interrupted the run before anything could be derived."""
+    return Diagnostic("C043", f"interrupted while {doing}")
+
+
+def _names(relations: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in relations) or "the program"

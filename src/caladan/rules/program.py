@@ -1,0 +1,122 @@
+"""The DeltaProgram: the only thing engines read.
+
+For every clique, in evaluation order: the exit rules, evaluated once, and the delta rules, each a
+rule seeded by what is new in one of its atoms. Every `DeltaRule` has a plan (a tree of operators
+whose scans say which version of a relation they read) and a guard (relations that must have facts
+for the rule to derive any).
+
+How a round goes, for every engine:
+
+    evaluate each delta rule whose guard holds, over old, δ and new facts of the clique
+    plain relations:      δ' = distinct(derived) − known
+    mmin, mmax:           δ' = the groups whose best value improved, with the new value
+    msum, mcount:         put each derived value into its contributor's place (a witness with
+                          several solutions counts the largest of their current values), add up
+                          the groups that changed; δ' = the groups whose total changed, with the
+                          new total
+    stop when every δ' is empty
+
+A relation with aggregates that is not recursive collects the rows of all its rules, as a bag, and
+combines each group once. In either case a plan's column for an aggregate holds the value that one
+solution contributes (1 where solutions are counted), so `count` and `mcount` add up like sums; and
+`contributors` says where a column counts by key: `countd` counts distinct keys, a witness counts
+once with its largest value. Facts and data of a relation with aggregates contribute their values,
+each fact once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from caladan.analysis.core import CoreGoal, CoreRule, RelationInfo
+from caladan.program import Value
+from caladan.rules.operators import Cut, Project
+
+
+@dataclass(frozen=True, slots=True)
+class Contributors:
+    """Where the values of a summed column come from.
+
+    `place` names the table of contributors the rule writes to: rules with a witness share one, for
+    a witness counts once however often it is derived; a rule without has its own. The key columns
+    of this head column are `plan.keys[start:end]`. With `latest`, a value derived again takes the
+    old one's place; else the larger one stays.
+
+    Where values of a contributor's solutions may fall, `solutions` names the table of what each
+    solution holds, by `plan.keys[start:stop]`; the contributor has the largest of them.
+    """
+
+    column: int
+    place: str
+    start: int
+    end: int
+    stop: int
+    solutions: str | None
+    latest: bool
+
+    @property
+    def width(self) -> int:
+        """How many columns tell contributors apart."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRule:
+    """A rule, seeded by the delta of `rule.atoms[seed]`; an exit rule has no seed."""
+
+    rule: CoreRule
+    seed: int | None
+    plan: Project | Cut
+    guard: tuple[str, ...]
+    contributors: tuple[Contributors, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The sums of a clique: how many a fact has at most, and how surely growth can be told.
+
+    They are linear if every amount is a multiple of one sum plus something that does not change,
+    and exact if besides they are whole numbers that simply add up.
+    """
+
+    width: int
+    is_linear: bool
+    is_exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaClique:
+    """The relations of a clique with the rules that derive them.
+
+    `totals` is about sums in recursion, where there are some. `pivot` gives, for a clique that can
+    be evaluated in independent parts, the column of each relation that every recursive rule carries
+    unchanged from its one recursive atom to its head.
+    """
+
+    relations: tuple[str, ...]
+    is_recursive: bool
+    stratum: int
+    exit_rules: tuple[DeltaRule, ...]
+    delta_rules: tuple[DeltaRule, ...]
+    pivot: Mapping[str, int] | None = None
+    totals: Totals | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaProgram:
+    """Everything an engine needs to know.
+
+    `relations` has every relation that is read or derived; those with `takes_data` are found in the
+    store the engine is given. `facts` are the facts written in the program.
+    """
+
+    relations: Mapping[str, RelationInfo]
+    facts: Mapping[str, tuple[tuple[Value, ...], ...]]
+    cliques: tuple[DeltaClique, ...]
+    goals: tuple[CoreGoal, ...]
+
+    @property
+    def rules(self) -> list[DeltaRule]:
+        """All rules, clique by clique."""
+        return [r for c in self.cliques for r in (*c.exit_rules, *c.delta_rules)]

@@ -1,0 +1,1 @@
+"""The session: what users hold. Data and definitions, runs, results, stats, progress."""

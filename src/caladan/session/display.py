@@ -1,0 +1,113 @@
+"""How relations look: a table in a terminal, HTML in a notebook; both say what they leave out.
+
+The order in which facts are shown: the same on every engine.
+
+A sorted relation comes in its order, and ties, like all other relations, by the columns from the
+left, ascending. NaN is greater than every other number.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import html
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from caladan.data.schema import compute
+from caladan.program.values import iso, written
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from caladan.session.result import Relation
+
+
+def in_order(table: pa.Table, order: Sequence[tuple[int, bool]] = ()) -> pa.Table:
+    """The table sorted by (column, descending), then by its columns from the left."""
+    if table.num_rows < 2 or not table.num_columns:
+        return table
+    keys: dict[str, Any] = {}
+    directions: list[tuple[str, str]] = []
+    for column, descending in (*order, *((i, False) for i in range(table.num_columns))):
+        values = table.column(column)
+        if descending and pa.types.is_floating(values.type):
+            _add(keys, directions, compute.is_nan(values), descending=True)
+        _add(keys, directions, values, descending=descending)
+    return table.take(compute.sort_indices(pa.table(keys), sort_keys=directions))
+
+
+def first_in_order(table: pa.Table, rows: int) -> pa.Table:
+    """The first rows of `in_order(table)`, without sorting the others."""
+    fractions = any(pa.types.is_floating(column.type) for column in table.columns)
+    if table.num_rows <= 2 * rows or not rows or not table.num_columns or fractions:
+        return in_order(table).slice(0, rows)  # and NaN keeps its place
+    keys = {f"k{i}": column for i, column in enumerate(table.columns)}
+    directions = [(name, "ascending") for name in keys]
+    return table.take(compute.select_k_unstable(pa.table(keys), rows, directions))
+
+
+def _add(
+    keys: dict[str, Any], directions: list[tuple[str, str]], values: Any, *, descending: bool
+) -> None:
+    name = f"k{len(keys)}"
+    keys[name] = values
+    directions.append((name, "descending" if descending else "ascending"))
+
+
+_TO_THE_LEFT: Final = ("string", "boolean", "datetime", "date", "binary", "object")
+
+
+def cell(value: object) -> str:
+    """A value as people read it."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case dt.datetime():
+            return iso(value)
+        case Decimal() | bytes():
+            return written(value)
+        case None:
+            return "NULL"
+        case _:
+            return str(value)
+
+
+def terminal(relation: Relation, rows: Sequence[tuple[object, ...]]) -> Table:
+    """Some rows of a relation as a rich table; numbers stand to the right."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name, type in zip(relation.columns, relation.types, strict=True):
+        justify = "left" if type in _TO_THE_LEFT else "right"
+        table.add_column(Text(name), justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell(value)) for value in row))
+    return table
+
+
+def remainder(shown: int, count: int) -> str:
+    """What is said below a table that does not show everything."""
+    return f"… and {count - shown:,} more" if count > shown else ""
+
+
+def notebook(relation: Relation, rows: Sequence[tuple[object, ...]], count: int) -> str:
+    """Some rows of a relation as an HTML table."""
+    heads = "".join(
+        f"<th>{html.escape(name)}<br><small>{type}</small></th>"
+        for name, type in zip(relation.columns, relation.types, strict=True)
+    )
+    lines = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell(value))}</td>" for value in row) + "</tr>"
+        for row in rows
+    )
+    more = remainder(len(rows), count)
+    caption = f"{html.escape(relation.name)}: {count:,} facts"
+    return (
+        f"<table><caption>{caption}</caption><thead><tr>{heads}</tr></thead>"
+        f"<tbody>{lines}</tbody></table>" + (f"<p>{more}</p>" if more else "")
+    )

@@ -1,0 +1,362 @@
+"""What a run hands out.
+
+A `Result` maps names to `Relation`s; they open into rows, Arrow, pandas, Polars, Spark, files, a
+table in the terminal or in a notebook.
+
+Nothing is truncated: a relation that the goals needed only in part, or not at all, is evaluated in
+full when somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from caladan.program import Type
+from caladan.program.diagnostics import CaladanError, Diagnostic, did_you_mean, error
+from caladan.program.objects import Objects, first_object
+from caladan.session import display
+from caladan.session.stats import Stats
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from caladan.data.external import External
+    from caladan.engines.interface import Table
+    from caladan.program.notation import Widths
+
+REJECTED: Final = "_rejected"
+"""The name under which a permissive run hands out the rows that it set aside."""
+
+_SORTED_UP_TO: Final = 1_000_000  # beyond that, `show` takes whichever rows come first
+_NOTEBOOK_ROWS: Final = 50
+
+
+class CaladanWarning(UserWarning):
+    """A program may not do what its author hopes; the run goes on."""
+
+
+class Lender(Protocol):
+    """Who holds the data of a run."""
+
+    def lend(self) -> None:
+        """Keep it for as long as the session is open."""
+        ...
+
+
+class UnknownRelation(CaladanError, KeyError):
+    """A result was asked for a name it does not have."""
+
+
+class Relation:
+    """A relation of a result: a set of facts with named, typed columns."""
+
+    def __init__(
+        self,
+        name: str,
+        table: Table,
+        order: Sequence[tuple[int, bool]] = (),
+        session: SparkSession | None = None,
+        *,
+        is_ordered: bool = False,
+        widths: Widths = (),
+        objects: Objects | None = None,
+        needs: Sequence[Lender] = (),
+    ) -> None:
+        self.name = name
+        self._needs = tuple(needs)  # whose data the table may be, or be read from
+        self._objects = objects  # what the numbers in columns of objects stand for
+        self._widths = widths  # of decimals, on their way out
+        self._table = table
+        self._order = tuple(order)
+        self._session = session
+        self._is_ordered = is_ordered  # the table's own order is the one to show
+        self._count: int | None = None
+        self._arrow: pa.Table | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self._table.columns)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types of the columns, as words."""
+        return tuple(column.type.value for column in self._table.columns)
+
+    def count(self) -> int:
+        """How many facts there are."""
+        if self._count is None:
+            self._count = self._table.count()
+        return self._count
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The facts as tuples: sorted relations in their order, others by columns from the left."""
+        return self._rows(self._in_order())
+
+    def arrow(self) -> pa.Table:
+        """The facts as an Arrow table."""
+        self._check_objects("an Arrow table")
+        return self._facts()
+
+    def _facts(self) -> pa.Table:
+        """The facts as an Arrow table, with numbers for objects."""
+        from caladan.session.display import in_order
+
+        if self._arrow is None:
+            table = self._narrowed(self._table.arrow())
+            self._count = table.num_rows
+            self._arrow = in_order(table, self._order) if self._order else table
+        return self._arrow
+
+    def _narrowed(self, table: pa.Table) -> pa.Table:
+        if not self._widths:
+            return table
+        from caladan.data.widths import narrowed
+
+        return narrowed(table, self._widths)
+
+    def _rows(self, table: pa.Table) -> list[tuple[Any, ...]]:
+        """Facts as tuples, with the values of objects."""
+        from caladan.data.output import rows
+
+        if self._objects is None or first_object(self._table.columns) is None:
+            return list(rows(table))
+        columns = [
+            self._objects.decoded(data.to_pylist()) if c.type is Type.OBJECT else data.to_pylist()
+            for c, data in zip(self._table.columns, table.columns, strict=True)
+        ]
+        return list(zip(*columns, strict=True))
+
+    def _check_objects(self, where: str) -> None:
+        """C012 where facts are to go that has no place for Python's objects."""
+        column = first_object(self._table.columns)
+        if column is not None:
+            raise error(
+                "C012",
+                f"column {column.name} of `{self.name}` holds objects, which {where} cannot",
+                help="take the facts with rows(), or derive a relation without that column",
+            )
+
+    def pandas(self) -> pd.DataFrame:
+        """The facts as a pandas data frame."""
+        return self.arrow().to_pandas()
+
+    def polars(self) -> pl.DataFrame:
+        """The facts as a Polars data frame."""
+        try:
+            import polars as pl
+        except ImportError:
+            raise error("C050", "Polars is not installed", help="pip install polars") from None
+        frame = pl.from_arrow(self.arrow())
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def spark(self, session: SparkSession | None = None) -> DataFrame:
+        """The facts as a Spark DataFrame, of the engine's session unless another is given."""
+        if self._session is not None:
+            for lender in self._needs:
+                lender.lend()
+        return self.frame(session)
+
+    def frame(self, session: SparkSession | None = None) -> DataFrame:
+        """The same, to be read at once: data that is replaced may go with this relation."""
+        self._check_objects("Spark")
+        session = session or self._session
+        if session is None:
+            from pyspark.sql import SparkSession
+
+            session = SparkSession.getActiveSession()
+        if session is None:
+            raise error(
+                "C050", "there is no Spark session", help="pass one: relation.spark(session)"
+            )
+        frame = self._table.spark(session)
+        if not self._widths:
+            return frame
+        from caladan.engines.spark.columns.types import narrowed
+
+        return narrowed(frame, self._widths)
+
+    def show(self, n: int = 20) -> None:
+        """Print the first facts as a table, and how many more there are."""
+        from rich.console import Console
+
+        console = Console()
+        rows = self.head(n)
+        console.print(display.terminal(self, rows))
+        if more := display.remainder(len(rows), self.count()):
+            console.print(more, highlight=False)
+
+    def head(self, n: int = 20) -> list[tuple[Any, ...]]:
+        """The first facts in the order of `rows()`; of very many, whichever come first."""
+        from caladan.engines.interface import Leading
+        from caladan.session.display import first_in_order
+
+        if self._order or self._is_ordered:
+            return self._rows(self._facts().slice(0, n))
+        if self._arrow is None:
+            first = self._table.first(n) if isinstance(self._table, Leading) else None
+            if first is None and self.count() > _SORTED_UP_TO:
+                first = self._table.arrow(limit=n)
+            if first is not None:
+                return self._rows(self._narrowed(first))
+        return self._rows(first_in_order(self._facts(), n))
+
+    def write(
+        self,
+        path: str | Path | External,
+        format: str | None = None,
+        mode: str = "error",
+        *,
+        header: bool = False,
+    ) -> None:
+        """Write the facts to a file: parquet, orc, csv, tsv, json or jsonl, by suffix or `format`.
+
+        A folder (a name without a suffix, or a URI) gets a file inside it; on the spark engine
+        Spark writes it, in as many files as it likes, and also writes to `jdbc(…)`, to `table(…)`,
+        and folders of Delta. `mode` is error, overwrite or append.
+        """
+        from caladan.data import folder, output
+
+        self._check_objects("a file or a table elsewhere")
+        place = output.elsewhere(path, format)
+        if place is not None:
+            self._write_elsewhere(place, format if place is path else None, mode)
+            return
+        given = str(path)
+        if folder.is_folder(given):
+            folder.write(self, given, format or "parquet", mode, self._session, header=header)
+            return
+        kind = output.format_of(given, format)
+        output.write(self.ordered(), Path(given).expanduser(), kind, mode, header=header)
+
+    def _write_elsewhere(self, place: External, format: str | None, mode: str) -> None:
+        from caladan.data import output
+
+        if self._session is None:
+            raise output.cannot_write(
+                place.shown, "only the spark engine writes tables of databases and catalogs"
+            )
+        from caladan.engines.spark.sources import external
+
+        external.write(self, place, format, mode, self._session)
+
+    def close(self) -> None:
+        """Let go of what the engine holds for this relation."""
+        self._table.close()
+
+    def ordered(self) -> pa.Table:
+        """The facts as an Arrow table, in the order of `rows()`."""
+        self._check_objects("an Arrow table")
+        return self._in_order()
+
+    def _in_order(self) -> pa.Table:
+        from caladan.session.display import in_order
+
+        in_place = self._order or self._is_ordered
+        return self._facts() if in_place else in_order(self._facts())
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.rows())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.arrow().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{n}: {t}" for n, t in zip(self.columns, self.types, strict=True))
+        count = "" if self._count is None else f", {self._count:,} facts"
+        return f"<{self.name} ({columns}){count}>"
+
+    def _repr_html_(self) -> str:
+        return display.notebook(self, self.head(_NOTEBOOK_ROWS), self.count())
+
+
+class Result(Mapping[str, Relation]):
+    """The relations of a run by name, goals first, and the answers to its queries."""
+
+    def __init__(
+        self,
+        names: Iterable[str],
+        fetch: Callable[[str], Relation | None],
+        *,
+        answers: Sequence[Relation] = (),
+        exports: Sequence[str] = (),
+        stats: Stats | None = None,
+        warnings: Sequence[Diagnostic] = (),
+        release: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._names = tuple(dict.fromkeys(names))
+        self._fetch = fetch
+        self._fetched: dict[str, Relation] = {}
+        self.answers = tuple(answers)
+        self.exports = tuple(exports)
+        self.stats = stats or Stats()
+        self.warnings = tuple(warnings)
+        self._release = release
+
+    @property
+    def answer(self) -> Relation:
+        """The answer to the last query."""
+        if not self.answers:
+            names = ", ".join(self._names) or "none"
+            raise error(
+                "C050",
+                "the program asks no query, so there is no answer",
+                help=f'add `query …` to it, or take a relation by name, as in out["…"]: {names}',
+            )
+        return self.answers[-1]
+
+    def __getitem__(self, name: str) -> Relation:
+        if name not in self._fetched:
+            relation = self._fetch(name)
+            if relation is None:
+                raise UnknownRelation(
+                    Diagnostic(
+                        "C010",
+                        f"the result has no relation `{name}`",
+                        help=did_you_mean(name, self._names)
+                        or f"it has {', '.join(self._names) or 'none'}",
+                    )
+                )
+            self._fetched[name] = relation
+        return self._fetched[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        return f"<Result: {', '.join(self._names) or 'no relations'}>"
+
+    def close(self) -> None:
+        """Let go of what the engine holds for the relations of this result."""
+        for relation in (*self._fetched.values(), *self.answers):
+            relation.close()
+        self._release()
+
+    def __enter__(self) -> Result:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+class Stopped(CaladanError):
+    """A run that met a limit or was interrupted; `result` has what it had derived."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], result: Result) -> None:
+        super().__init__(*diagnostics)
+        self.result = result

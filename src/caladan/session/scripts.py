@@ -1,0 +1,265 @@
+"""RaSQL scripts in a session: what they find there, and the Result that comes of them.
+
+`Scripts` brings together the session's data and engine, and `caladan.sql`, which knows how a
+script goes. Tables and views that a script creates stay for the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from caladan.engines.interface import Engine, Table
+from caladan.language.rasql.script import Script, Statement, TableDeclaration
+from caladan.pipeline import Compiled, compile_program
+from caladan.program import Column, Program, Value
+from caladan.program.objects import first_object
+from caladan.session.definitions import Definitions
+from caladan.session.result import REJECTED, Relation, Result
+from caladan.session.stats import Stats
+from caladan.session.store import Store
+from caladan.session.wrap import FinishedRun
+from caladan.sql.engine import SqlEngine
+from caladan.sql.parameters import bind
+from caladan.sql.problems import no_objects
+from caladan.sql.script import Evaluate, Evaluated, ScriptOutcome, ScriptStopped, run
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from caladan.data.source import Source
+
+
+class Derive(Protocol):
+    """How a session evaluates a relation that rules of earlier runs define."""
+
+    def __call__(self, name: str) -> Table | None:
+        """The whole relation, or None if there are no rules for it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What came of a script, who answered its SQL, what its rules derived, and from which data."""
+
+    outcome: ScriptOutcome
+    sql: SqlEngine
+    tables: tuple[Table, ...]
+    stores: Sequence[Store]
+    stopped: ScriptStopped | None = None
+    rejected: Sequence[pa.Table] = ()
+
+
+@dataclass(slots=True)
+class Scripts:
+    """The scripts of a session.
+
+    `rules` is what programs defined; `definitions` what scripts created, by name in lower case.
+    """
+
+    engine: Engine
+    rules: Definitions
+    derive: Derive
+    definitions: dict[str, TableDeclaration | Statement] = field(
+        default_factory=dict[str, "TableDeclaration | Statement"]
+    )
+
+    def run(
+        self,
+        script: Script,
+        params: Mapping[str, Value],
+        store: Store,
+        evaluate: Callable[[Compiled, Store], FinishedRun],
+        *,
+        permissive: bool = False,
+    ) -> Ran:
+        """Evaluate a script; a run that was stopped comes with what it had until then."""
+
+        def rules(program: Program, sources: Mapping[str, Source]) -> Evaluated:
+            stores.append(_overlaid(store, sources))
+            done = evaluate(compile_program(program, {}, {}, named_by_goals=True), stores[-1])
+            tables.extend(done.derived.values())
+            aside.extend(done.rejected)
+            relations = done.compiled.checked.relations.items()
+            missing = {n: _empty(info.columns) for n, info in relations if n not in done.derived}
+            return Evaluated(done.compiled, {**missing, **done.derived}, done.stopped)
+
+        tables: list[Table] = []
+        aside: list[pa.Table] = []
+        stores = [store]
+        bound = bind(self._with_earlier(script), params)
+        sql = self._sql(script)
+        try:
+            outcome = run(bound, self._tables(store, aside, permissive), sql, rules)
+        except ScriptStopped as stopped:
+            return Ran(stopped.outcome, sql, tuple(tables), stores, stopped, aside)
+        self._remember(bound)
+        return Ran(outcome, sql, tuple(tables), stores, rejected=aside)
+
+    def compile(
+        self, script: Script, params: Mapping[str, Value], store: Store
+    ) -> tuple[ScriptOutcome, list[Store]]:
+        """What becomes of a script, without evaluating its rules; data may be absent."""
+        stores: list[Store] = []
+
+        def rules(program: Program, sources: Mapping[str, Source]) -> Evaluated:
+            stores.append(_overlaid(store, sources))
+            compiled = compile_program(program, {}, {}, named_by_goals=True)
+            relations = compiled.checked.relations.items()
+            return Evaluated(compiled, {name: _empty(info.columns) for name, info in relations})
+
+        bound = bind(self._with_earlier(script), params)
+        evaluate: Evaluate = rules
+        sql = self._sql(script)
+        outcome = run(bound, self._tables(store), sql, evaluate, may_lack_data=True)
+        return outcome, stores
+
+    def _sql(self, script: Script) -> SqlEngine:
+        session = getattr(self.engine, "session", None)
+        if session is not None:
+            from caladan.sql.spark import SparkSQL
+
+            return SparkSQL(session, script.source)
+        from caladan.sql.duck import DuckDB
+
+        return DuckDB(script.source)
+
+    def _tables(
+        self, store: Store, aside: list[pa.Table] | None = None, permissive: bool = False
+    ) -> SessionTables:
+        found = [] if aside is None else aside
+        return SessionTables(self.engine, store, self.rules, self.derive, found, permissive)
+
+    def _with_earlier(self, script: Script) -> Script:
+        own = {s.name.lower() for s in script.statements if s.name is not None}
+        earlier = [s for name, s in self.definitions.items() if name not in own]
+        return replace(script, statements=(*earlier, *script.statements))
+
+    def _remember(self, script: Script) -> None:
+        for statement in script.statements:
+            if statement.name is not None:
+                self.definitions[statement.name.lower()] = statement
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTables:
+    """The tables that a script finds in its session; rows that are set aside go to `aside`."""
+
+    engine: Engine
+    store: Store
+    rules: Definitions
+    derive: Derive
+    aside: list[pa.Table]
+    permissive: bool = False
+
+    @property
+    def names(self) -> Iterator[str]:
+        """Relations with data, then those with rules."""
+        yield from self.store
+        yield from self.rules.derived
+
+    def source(self, name: str) -> Source | None:
+        """The data that was added for a relation."""
+        return self.store.source(name)
+
+    def columns(self, name: str) -> tuple[Column, ...]:
+        """The columns of such data."""
+        return self.rules.columns(name) or self.store.columns(name)
+
+    def rows(self, name: str, source: Source, columns: tuple[Column, ...]) -> pa.Table:
+        """Data of this machine; bad rows are set aside if the run allows it."""
+        from caladan.sql.bags import bag
+
+        found, rejected = bag(name, source, columns, permissive=self.permissive)
+        if rejected is not None:
+            self.aside.append(rejected)
+        return found
+
+    def frame(self, name: str, source: Source | None) -> object | None:
+        """What only the engine can hand out: frames of Spark, and relations that rules derive."""
+        session = getattr(self.engine, "session", None)
+        if source is None:
+            table = self.derive(name)
+            if table is not None:
+                if (column := first_object(table.columns)) is not None:
+                    raise no_objects(name, column)
+                return table.arrow() if session is None else table.spark(session)
+            return None if session is None else _from_catalog(session, name)
+        if session is None:
+            return None
+        if source.kind == "spark":
+            return source.data
+        if source.kind == "path" and source.format in ("parquet", "orc"):
+            return session.read.format(source.format).load(list(source.paths))
+        return None
+
+
+def result(ran: Ran, engine: Engine, stats: Stats) -> Result:
+    """The Result of a script: its answers, and its views by name."""
+    outcome = ran.outcome
+    session = getattr(engine, "session", None)
+
+    def fetch(name: str) -> Relation | None:
+        if name == REJECTED and ran.rejected:
+            return Relation(name, _set_aside(ran.rejected), session=session)
+        found = outcome.views.get(name)
+        return None if found is None else Relation(name, found(), session=session, needs=ran.stores)
+
+    answers = [
+        Relation("answer", a.table, session=session, is_ordered=a.is_ordered, needs=ran.stores)
+        for a in outcome.answers
+    ]
+
+    def release() -> None:
+        ran.sql.close()
+        for table in ran.tables:
+            table.close()
+
+    return Result(
+        [*outcome.views, *([REJECTED] if ran.rejected else [])],
+        fetch,
+        answers=answers,
+        stats=stats,
+        warnings=outcome.warnings,
+        release=release,
+    )
+
+
+def _set_aside(rejected: Sequence[pa.Table]) -> Table:
+    """The rows that were set aside, each once: SQL and rules may have read the same file."""
+    import pyarrow as pa
+
+    from caladan.data.table import wrap
+
+    whole = pa.concat_tables(rejected)
+    seen: dict[tuple[object, ...], int] = {}
+    for i, row in enumerate(whole.to_pylist()):
+        seen.setdefault(tuple(value for key, value in row.items() if key != "relation"), i)
+    return wrap(whole.take(list(seen.values())))
+
+
+def _overlaid(store: Store, sources: Mapping[str, Source]) -> Store:
+    """The session's data under the names that a script's rules have for it."""
+    copy = store.snapshot()
+    for name in list(copy):
+        copy.drop(name)
+    for name, source in sources.items():
+        copy.add(name, source)
+    return copy
+
+
+def _empty(columns: tuple[Column, ...]) -> Table:
+    from caladan.data.table import empty
+
+    return empty(columns)
+
+
+def _from_catalog(session: Any, name: str) -> object | None:
+    """A temporary view or a table of Spark's catalog."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    try:
+        return session.table(name)
+    except (AnalysisException, ParseException):
+        return None

@@ -1,0 +1,525 @@
+"""The session: data and definitions on one side, an engine on the other.
+
+    connect ─► Session ─ add      data for relations
+                       ├ run      a program                       ─► Result
+                       ├ query    one goal over what was defined  ─► Relation
+                       ├ explain  what the compiler makes of a program
+                       └ close
+
+A run goes: read the program, link what earlier runs defined, compile, load the data that is needed,
+evaluate, wrap. Relations that are asked for later are evaluated then.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import warnings
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack, cast
+
+from caladan.analysis.parameters import parameters
+from caladan.engines import interface
+from caladan.engines.deferred import Deferred
+from caladan.engines.interface import Engine, Table, stoppable
+from caladan.pipeline import Compiled, compile_program
+from caladan.program import Atom, Goal, Program, Value
+from caladan.program.clock import attended, running
+from caladan.program.depth import nested
+from caladan.program.diagnostics import Diagnostic, Diagnostics, did_you_mean, error
+from caladan.program.events import Events, Several
+from caladan.program.options import Options, RunOptions, checked
+from caladan.session import inputs
+from caladan.session.definitions import Definitions, undeclared
+from caladan.session.result import CaladanWarning, Relation, Result, Stopped
+from caladan.session.stats import Stats
+from caladan.session.store import Store
+from caladan.session.wrap import FinishedRun, wrap
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from caladan.data.source import Source
+    from caladan.explain import Setting
+    from caladan.join.search import Found, Library
+    from caladan.language.rasql import Script
+    from caladan.session.scripts import Scripts
+    from caladan.sql.script import ScriptOutcome
+
+
+def connect(
+    engine: str | SparkSession | None = None,
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    listeners: Sequence[Events] = (),
+) -> Session:
+    """A session on an engine: "spark" (the default), "embedded", "reference", or a SparkSession.
+
+    On spark, the active SparkSession is used, or a new one is started: on `master`, `local[*]` if
+    not given, with the settings in `conf`. Listeners are told how runs go.
+    """
+    try:
+        with stoppable("starting the engine"):
+            return Session(_engine(engine, master, conf), listeners)
+    except interface.EngineStopped as stopped:
+        raise Stopped(stopped.diagnostics, Result((), lambda _: None)) from None
+
+
+def connect_later(
+    engine: str,
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    listeners: Sequence[Events] = (),
+) -> Session:
+    """As `connect`, but Spark is started when it is first needed: mistakes are told before."""
+    if engine != "spark":
+        return connect(engine, master=master, conf=conf, listeners=listeners)
+    _check_connection(engine, master)
+    start = partial(_engine, engine, master, _settings(conf))
+    return Session(Deferred(engine, start), listeners)
+
+
+class Session:
+    """A place to put data and run programs over it. Made by `connect`; a context manager."""
+
+    def __init__(self, engine: Engine, listeners: Sequence[Events] = ()) -> None:
+        self._engine = engine
+        self._listeners = tuple(listeners)
+        self._store = Store(engine)
+        self._definitions = Definitions()
+        self._scripts: Scripts | None = None
+        self._searched: tuple[Library, dict[str, Source | None]] | None = None
+        self._is_open = True
+
+    # ── What users call ──────────────────────────────────────────────────────────────────────────
+
+    def add(
+        self,
+        name: str,
+        data: object,
+        *,
+        format: str | None = None,
+        delimiter: str | None = None,
+        header: bool | None = None,
+    ) -> None:
+        """Give a relation its data, in place of any it had.
+
+        `data` is a list of tuples, a dict of columns, a pandas or Polars data frame, anything of
+        Arrow, a Spark DataFrame, or a path: csv, tsv, facts, json, parquet, orc; a pattern, a
+        folder. On spark also a table elsewhere: `jdbc(…)`, `table(…)`, a folder of Delta.
+        """
+        from caladan.data.source import source
+
+        self._check_open()
+        inputs.check_text("the name of a relation", name)
+        given = source(name, data, format=format, delimiter=delimiter, header=header)
+        given = inputs.opened(name, given, self._engine)
+        if name not in self._store:
+            self._definitions.forget_rules(
+                name
+            )  # data replaces rules that an earlier run had for it
+        self._store.add(name, given)
+        self._store.sweep()
+        if self._searched is not None:
+            self._searched[1].pop(name, None)
+            self._searched = (self._searched[0].without(name), self._searched[1])
+
+    def run(
+        self,
+        program: str | os.PathLike[str] | Program | Script,
+        params: Mapping[str, object] | None = None,
+        *,
+        language: str | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Result:
+        """Run a program, given as text or as the path of a file, and hand out its relations.
+
+        The options are max_rounds, max_facts, timeout, memory, permissive, strategy, search and
+        checkpoint.
+        """
+        wanted = checked(options)
+        values = inputs.values(params, self._store.objects)
+        with self._course(wanted):
+            with stoppable("reading the program"):
+                read = attended(lambda: inputs.program(program, language))
+            if isinstance(read, Program):
+                return self._run(read, values, wanted)
+            return self._run_script(read, values, wanted)
+
+    def query(
+        self,
+        goal: str,
+        params: Mapping[str, object] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Relation:
+        """Ask one goal of the rules run so far: `db.query("tc(1, X)")`; options as for `run`."""
+        wanted = checked(options)
+        asked = Program(goals=(inputs.goal(goal),))
+        values = inputs.values(params, self._store.objects)
+        with self._course(wanted):
+            return self._run(asked, values, wanted).answer
+
+    def explain(
+        self,
+        program: str | os.PathLike[str] | Program | Script,
+        stage: str = "all",
+        *,
+        html: str | os.PathLike[str] | None = None,
+        params: Mapping[str, object] | None = None,
+        language: str | None = None,
+        engine: str | None = None,
+        master: str | None = None,
+        **options: Unpack[RunOptions],
+    ) -> str:
+        """What each stage of the compiler makes of a program; `html` also writes a report.
+
+        `engine` is the one whose physical plan is shown, the session's own if not given; with
+        `master` it is Spark there. Where the program's data is in the session, the plan is decided
+        from it, and from the options that a run would have.
+        """
+        from caladan import explain
+        from caladan.data.output import write_text
+
+        wanted = checked(options)
+        read, values = inputs.program(program, language), inputs.values(params, self._store.objects)
+        setting = partial(self._setting, stage if html is None else "all", engine, master, wanted)
+        if isinstance(read, Program):
+            compiled = self._compile(read, values)
+            given = setting(compiled, self._store)
+            text = explain.text(compiled, stage, given)
+            title = inputs.title(compiled.program)
+            page = partial(explain.html, compiled, title=title, setting=given)
+        else:
+            outcome, stores = self._compile_script(read, values)
+            programs = [(c, setting(c, s)) for c, s in zip(outcome.compiled, stores, strict=True)]
+            findings = [str(finding) for finding in outcome.findings]
+            parts = explain.ScriptParts(programs, outcome.queries, findings)
+            text = explain.script_text(parts, stage)
+            page = partial(explain.script_html, parts, title=inputs.title(read))
+        if html is not None:
+            write_text(html, page())
+        return text
+
+    def _setting(
+        self,
+        stage: str,
+        engine: str | None,
+        master: str | None,
+        options: Options,
+        compiled: Compiled,
+        store: Store,
+    ) -> Setting:
+        """What the plan of a program is for: data is read only where a stage shows what it does."""
+        from caladan.engines.spark.choice import tasks_on
+        from caladan.explain import Setting
+
+        own = getattr(self._engine, "variant", self._engine.name)
+        name, plans = engine or own, getattr(self._engine, "plans", None)
+        tasks = getattr(self._engine, "tasks", None) if master is None else tasks_on(master)
+        if stage not in ("all", "plan", "spark"):
+            return Setting(name, tasks, options=options)
+        # What SQL makes of data is not there before it runs.
+        lacks = store.lacks(compiled) or any(
+            store.source(each) is not self._store.source(each) for each in store.needs(compiled)
+        )
+        wants_spark = stage != "plan" and plans is not None
+        tables: Mapping[str, Table] | None = None
+        if wants_spark or not lacks:
+            tables, _ = store.load(compiled, options, Events(), may_lack_data=True)
+        given: Sequence[tuple[str, str]] | None = None
+        if wants_spark and plans is not None:
+            given = plans(compiled.delta, tables, options, is_all_there=not lacks)
+        return Setting(name, tasks, None if lacks else tables, options, given)
+
+    def check(
+        self,
+        program: str | os.PathLike[str] | Program | Script,
+        params: Mapping[str, object] | None = None,
+    ) -> tuple[Diagnostic, ...]:
+        """Compile a program without running it: its warnings, or an error with all mistakes."""
+        read, values = inputs.program(program), inputs.values(params, self._store.objects)
+        if isinstance(read, Program):
+            return self._compile(read, values).warnings
+        return self._compile_script(read, values)[0].warnings
+
+    def sql(
+        self,
+        query: str,
+        params: Mapping[str, object] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Relation:
+        """Run RaSQL over the session's relations: the answer of the last query.
+
+        Options as for `run`.
+        """
+        wanted = checked(options)
+        values = inputs.values(params, self._store.objects)
+        with self._course(wanted):
+            with stoppable("reading the program"):
+                script = attended(lambda: inputs.script(query))
+            return self._run_script(script, values, wanted).answer
+
+    def find(
+        self,
+        variables: str | Sequence[str],
+        body: str = "",
+        *constraints: object,
+        search: str = "paul",
+        **by_variable: object,
+    ) -> Found:
+        """Search relations for bindings of some variables, one answer after another.
+
+        `db.find("person city", "lives_in(person, city)", city=cal.one_of({"Arrakeen"}))`: the body
+        joins relations of the session, the keywords constrain single variables, further objects
+        are constraints of your own. Runs in this process, on every engine; nothing is searched
+        before an answer is asked for. `search` is the grade of estimate that guides it.
+        """
+        from caladan.join.search import find
+
+        self._check_open()
+        library, given = self._library(body), cast("dict[str, Any]", by_variable)
+        return find(library, variables, body, *constraints, search=search, **given)
+
+    search = find
+
+    def why(self, fact: str) -> str:
+        """Why a fact holds: its proof tree."""
+        raise error("C051", "proof trees (`why`) arrive with a later version")
+
+    def close(self) -> None:
+        """End the session; its engine ends what it started itself, and nothing else."""
+        if self._is_open:
+            self._is_open = False
+            self._store.close()
+            self._engine.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Session on {self._engine.name}: {', '.join(self._store) or 'no data yet'}>"
+
+    # ── How a run goes ───────────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def _course(self, options: Options) -> Generator[None]:
+        """A run from its start to its end: its clock ticks, and it may be stopped at any time."""
+        with running(options.timeout):
+            try:
+                with stoppable("running the program"):
+                    yield
+            except interface.EngineStopped as stopped:  # before there was anything to hand out
+                nothing = Result((), lambda _: None)
+                raise Stopped(stopped.diagnostics, nothing) from None
+
+    def _run(self, program: Program, params: Mapping[str, Value], options: Options) -> Result:
+        with stoppable("compiling the program"):
+            compiled = attended(lambda: self._compile(program, params))
+        self._definitions.remember(parameters(program, params, Diagnostics()))
+        for warning in compiled.warnings:
+            warnings.warn(str(warning), CaladanWarning, stacklevel=3)
+        stats = Stats()
+        self._store.sweep()  # a result that was dropped since may have been the last to need some
+        store = self._store.snapshot()
+        store.check(compiled)
+        self._start()
+        started = time.perf_counter()
+        run = self._evaluate(compiled, store, options, stats)
+        stats.seconds = time.perf_counter() - started
+        complete = self._complete(compiled, params, store, options)
+        result = wrap(program, run, self._engine, stats, complete, store)
+        if run.stopped is not None:
+            raise Stopped(run.stopped.diagnostics, result) from None
+        return result
+
+    def _run_script(self, script: Script, params: Mapping[str, Value], options: Options) -> Result:
+        from caladan.session.scripts import result
+
+        self._check_open()
+        self._start()
+        stats = Stats()
+        started = time.perf_counter()
+
+        def evaluate(compiled: Compiled, store: Store) -> FinishedRun:
+            return self._evaluate(compiled, store, options, stats)
+
+        self._store.sweep()
+        with nested():
+            ran = self._rasql().run(
+                script, params, self._store.snapshot(), evaluate, permissive=options.permissive
+            )
+        stats.seconds = time.perf_counter() - started
+        stats.engine = self._engine.name
+        for warning in ran.outcome.warnings:
+            warnings.warn(str(warning), CaladanWarning, stacklevel=3)
+        found = result(ran, self._engine, stats)
+        if ran.stopped is not None:
+            raise Stopped(ran.stopped.diagnostics, found) from None
+        return found
+
+    def _compile_script(
+        self, script: Script, params: Mapping[str, Value]
+    ) -> tuple[ScriptOutcome, list[Store]]:
+        self._check_open()
+        with nested():
+            return self._rasql().compile(script, params, self._store.snapshot())
+
+    def _rasql(self) -> Scripts:
+        from caladan.session.scripts import Scripts
+
+        if self._scripts is None:
+            self._scripts = Scripts(self._engine, self._definitions, self._derive)
+        return self._scripts
+
+    def _library(self, body: str) -> Library:
+        """The relations a body mentions, for the search; data stays encoded between questions."""
+        from caladan.join.search import Library
+        from caladan.join.search.library import decoded
+
+        if self._searched is None:
+            self._searched = (Library({}), {})
+        library, placed = self._searched
+        for name in dict.fromkeys(re.findall(r"\w+(?=\s*\()", body)):
+            source = self._store.source(name)
+            if source is not None and placed.get(name) is source:
+                continue
+            table = self._derive(name) if source is None else self._store.table(name)
+            if table is not None:
+                facts = decoded(table.arrow(), table.columns, self._store.objects)
+                library.put(name, facts)
+                placed[name] = source
+                if source is None:
+                    table.close()
+        return library
+
+    def _derive(self, name: str) -> Table | None:
+        """A relation that rules of earlier runs define, in full."""
+        if name not in self._definitions.derived:
+            return None
+        asked = Program(goals=(Goal(Atom(name, ())),))
+        linked = replace(self._definitions.link(asked, self._store), goals=())
+        catalog = _catalog(linked, self._store)
+        objects = self._store.objects
+        compiled = compile_program(linked, catalog, {}, wanted=(name,), objects=objects)
+        run = self._evaluate(compiled, self._store, Options(), Stats())
+        if run.stopped is not None:
+            raise run.stopped
+        return run.derived[name]
+
+    def _compile(self, program: Program, params: Mapping[str, Value]) -> Compiled:
+        self._check_open()
+        with nested():
+            linked = self._definitions.link(program, self._store)
+            catalog = _catalog(linked, self._store)
+            return compile_program(
+                linked, catalog, params, suggested=self._store, objects=self._store.objects
+            )
+
+    def _evaluate(
+        self, compiled: Compiled, store: Store, options: Options, stats: Stats
+    ) -> FinishedRun:
+        events = Several(stats, *self._listeners)
+        base: dict[str, Table] = {}
+        rejected: list[pa.Table] = []
+        try:
+            base, rejected = store.load(compiled, options, events)
+            with nested(), stoppable("evaluating the program"):
+                derived = self._engine.run(compiled.delta, base, options, events)
+        except interface.EngineStopped as stopped:
+            return FinishedRun(
+                compiled, base, stopped.store, rejected, stopped, store.widths(compiled)
+            )
+        return FinishedRun(compiled, base, derived, rejected, widths=store.widths(compiled))
+
+    def _complete(
+        self, compiled: Compiled, params: Mapping[str, Value], store: Store, options: Options
+    ) -> Callable[[str], FinishedRun]:
+        """How to evaluate in full a relation that the goals did not need in full."""
+        program = replace(compiled.program, goals=())
+
+        def complete(name: str) -> FinishedRun:
+            self._check_open()
+            with self._course(options):
+                again = compile_program(
+                    program, _catalog(program, store), params, wanted=(name,), objects=store.objects
+                )
+                run = self._evaluate(again, store, options, Stats())
+                if run.stopped is not None:
+                    raise run.stopped
+                return run
+
+        return complete
+
+    def _start(self) -> None:
+        """Start an engine that was not needed before; the seconds of a run are without that."""
+        if isinstance(self._engine, Deferred):
+            self._engine.start()
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise error("C050", "the session is closed")
+
+
+def _catalog(program: Program, store: Store) -> dict[str, Any]:
+    """The columns of data that a program uses without declaring it."""
+    return {name: store.columns(name) for name in undeclared(program, store)}
+
+
+def _engine(
+    engine: str | SparkSession | None, master: str | None, conf: Mapping[str, str] | None
+) -> Engine:
+    _check_connection(engine, master)
+    settings = _settings(conf)
+    if isinstance(engine, str) and engine != "spark" and (master or conf):
+        raise error("C050", f"master and conf are for the spark engine, not for {engine}")
+    if engine == "reference":
+        from caladan.engines.reference import ReferenceEngine
+
+        return ReferenceEngine()
+    if engine == "embedded":
+        from caladan.engines.embedded.engine import EmbeddedEngine
+
+        return EmbeddedEngine()
+    if isinstance(engine, str) and engine != "spark":
+        raise error(
+            "C050",
+            f"there is no engine {engine!r}; there are spark, embedded and reference",
+            help=did_you_mean(engine, ("spark", "embedded", "reference")),
+        )
+    from caladan.engines.spark.engine import SparkEngine
+
+    session = None if isinstance(engine, str) else engine
+    return SparkEngine(session, master=master, conf=settings)
+
+
+def _check_connection(engine: object, master: object) -> None:
+    """C050 for what is no engine, or no master."""
+    is_session = hasattr(engine, "createDataFrame") and not isinstance(engine, type)
+    if not (engine is None or isinstance(engine, str) or is_session):
+        raise error("C050", f"an engine is a name or a SparkSession, not a {type(engine).__name__}")
+    if not (master is None or isinstance(master, str)):
+        raise error("C050", f"master is the URL of a Spark master, not a {type(master).__name__}")
+
+
+def _settings(conf: object) -> dict[str, str]:
+    """Settings of Spark as text, which is what they are; C050 for what cannot be one."""
+    if conf is not None and not isinstance(conf, Mapping):
+        raise error(
+            "C050", f"conf maps names of Spark's settings to values, not a {type(conf).__name__}"
+        )
+    found: dict[str, str] = {}
+    for name, value in cast("Mapping[object, object]", conf or {}).items():
+        if not (isinstance(name, str) and isinstance(value, str | int | float)):
+            raise error("C050", f"conf has {value!r} for {name!r}, which is no setting of Spark's")
+        found[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return found

@@ -1,0 +1,322 @@
+"""Stats: what a run did, and where the time went. A listener; nobody calls it but the events.
+
+`Stats` is a tree of plain numbers: a `CliqueStats` for each clique, in it a `RuleStats` for each
+rule. `str(stats)` is a table, `stats.to_dict()` is for JSON.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from caladan.program.events import Events
+
+
+@dataclass(slots=True)
+class SearchStats:
+    """What the guided search did for a variable; the rest of what was proposed was wasted."""
+
+    variable: str
+    proposed: int = 0
+    confirmed: int = 0
+
+
+@dataclass(slots=True)
+class RuleStats:
+    """A rule, and the atom whose new facts seed it; `facts` is None where nobody counted.
+
+    `plans` has the steps it went through: one list, or several where facts spoke for another order
+    later on. `search` is filled where the guided search took the rule's body, which `search=` asks
+    for.
+    """
+
+    rule: int
+    seed: str | None
+    evaluated: int = 0
+    skipped: int = 0
+    facts: int | None = None
+    seconds: float = 0.0
+    search: list[SearchStats] = field(default_factory=list[SearchStats])
+    plans: list[list[str]] = field(default_factory=list[list[str]])
+
+
+@dataclass(slots=True)
+class DeclinedStats:
+    """A strategy that did not evaluate a clique, and why."""
+
+    strategy: str
+    reason: str
+
+
+@dataclass(slots=True)
+class CliqueStats:
+    """Relations evaluated together.
+
+    `layouts` says how each relation was held when the clique was done, on engines that hold them
+    in this process; `declined` which strategies were passed over, and why; `tiny_rounds` how many
+    rounds were so small that they were done one fact at a time.
+    `split` is how many values were too frequent for one task, and were shared by all;
+    `split_values` shows the first of them, unless tasks encrypt what they send. `resumed` is the
+    round at which a checkpoint let them go on, 0 if they started anew; `notes` says what was
+    wrong with checkpoints.
+    """
+
+    relations: tuple[str, ...]
+    recursive: bool
+    strategy: str
+    rounds: int = 0
+    facts: int = 0
+    seconds: float = 0.0
+    rules: list[RuleStats] = field(default_factory=list[RuleStats])
+    split: int = 0
+    split_values: list[str] = field(default_factory=list[str])
+    resumed: int = 0
+    layouts: dict[str, str] = field(default_factory=dict[str, str])
+    declined: list[DeclinedStats] = field(default_factory=list[DeclinedStats])
+    tiny_rounds: int = 0
+    notes: list[str] = field(default_factory=list[str])
+
+
+@dataclass(slots=True)
+class DataStats:
+    """The data of a relation, brought in."""
+
+    relation: str
+    facts: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class HeldStats:
+    """What a relation takes at the end of a run: bytes in memory, and on disk.
+
+    `arrangements` are the column orders that were made of it, for lookups.
+    """
+
+    relation: str
+    facts: int
+    nbytes: int
+    spilled: int
+    layout: str = ""
+    arrangements: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+
+
+@dataclass(slots=True)
+class Stats(Events):
+    """What a run did.
+
+    `facts` counts those derived, `skipped` the scans that guards saved. `peak_memory` is the most
+    this process has held, in bytes; `bytes_shuffled` is None where the engine does not tell. `held`
+    has the bytes of each relation on engines that hold them in this process.
+    """
+
+    engine: str = ""
+    seconds: float = 0.0
+    peak_memory: int | None = None
+    bytes_shuffled: int | None = None
+    data: list[DataStats] = field(default_factory=list[DataStats])
+    cliques: list[CliqueStats] = field(default_factory=list[CliqueStats])
+    held: list[HeldStats] = field(default_factory=list[HeldStats])
+    _declined: dict[tuple[str, ...], list[DeclinedStats]] = field(
+        default_factory=dict[tuple[str, ...], list[DeclinedStats]], repr=False
+    )  # of cliques that have not started
+
+    @property
+    def rounds(self) -> int:
+        """The rounds of all cliques."""
+        return sum(clique.rounds for clique in self.cliques)
+
+    @property
+    def facts(self) -> int:
+        """The facts derived."""
+        return sum(clique.facts for clique in self.cliques)
+
+    @property
+    def skipped(self) -> int:
+        """The scans that guards saved."""
+        return sum(rule.skipped for clique in self.cliques for rule in clique.rules)
+
+    @property
+    def strategy(self) -> str:
+        """How the cliques were run, each strategy named once."""
+        return ", ".join(dict.fromkeys(clique.strategy for clique in self.cliques))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain values for JSON."""
+        totals = {name: getattr(self, name) for name in ("rounds", "facts", "skipped", "strategy")}
+        told = {name: value for name, value in asdict(self).items() if not name.startswith("_")}
+        return {**told, **totals}
+
+    def __str__(self) -> str:
+        lines = [f"{'clique':<32} {'strategy':<10} {'rounds':>7} {'facts':>12} {'seconds':>9}"]
+        for clique in self.cliques:
+            name = _short(", ".join(clique.relations), 32)
+            lines.append(
+                f"{name:<32} {clique.strategy:<10} {clique.rounds:>7,} {clique.facts:>12,} "
+                f"{clique.seconds:>9.3f}"
+            )
+            for rule in clique.rules:
+                lines += [_rule_line(rule), *map(_search_line, rule.search)]
+                lines += [f"    {'; '.join(steps)}" for steps in rule.plans]
+            lines += map(_layout_line, clique.layouts.items())
+            lines += [f"  not {each.strategy}: {each.reason}" for each in clique.declined]
+            if clique.tiny_rounds:
+                lines.append(f"  {clique.tiny_rounds:,} tiny rounds, one fact at a time")
+            if clique.split:
+                lines.append(_split_line(clique))
+            if clique.resumed:
+                lines.append(f"  resumed at round {clique.resumed:,}")
+            lines += [f"  {note}" for note in clique.notes]
+        lines.append(
+            f"{'total':<32} {self.engine:<10} {self.rounds:>7,} {self.facts:>12,} "
+            f"{self.seconds:>9.3f}"
+        )
+        return "\n".join(lines)
+
+    # ── Listening ────────────────────────────────────────────────────────────────────────────────
+
+    def shuffled(self, size: int) -> None:
+        self.bytes_shuffled = (self.bytes_shuffled or 0) + size
+
+    def run_started(self, engine: str, cliques: int) -> None:
+        self.engine = engine
+
+    def data_read(self, relation: str, facts: int, seconds: float) -> None:
+        self.data.append(DataStats(relation, facts, seconds))
+
+    def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
+        declined = self._declined.pop(tuple(relations), [])
+        self.cliques.append(CliqueStats(tuple(relations), recursive, strategy, declined=declined))
+
+    def strategy_declined(self, relations: Sequence[str], strategy: str, reason: str) -> None:
+        said = DeclinedStats(strategy, reason)
+        if self.cliques and self.cliques[-1].relations == tuple(relations):
+            self.cliques[-1].declined.append(said)
+        else:
+            self._declined.setdefault(tuple(relations), []).append(said)
+
+    def clique_taken(self, relations: Sequence[str], strategy: str, layouts: Sequence[str]) -> None:
+        clique = self._clique()
+        clique.strategy = strategy
+        clique.layouts = dict(zip(relations, layouts, strict=True))
+
+    def machine_ran(self, rounds: int) -> None:
+        self._clique().tiny_rounds += rounds
+
+    def rule_planned(self, rule: int, seed: str | None, steps: Sequence[str]) -> None:
+        plans = self._rule(rule, seed).plans
+        if list(steps) not in plans:
+            plans.append(list(steps))
+
+    def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
+        stats = self._rule(rule, seed)
+        stats.evaluated += 1
+        stats.seconds += seconds
+        if facts is not None:
+            stats.facts = (stats.facts or 0) + facts
+
+    def rule_searched(
+        self, rule: int, seed: str | None, variable: str, proposed: int, confirmed: int
+    ) -> None:
+        search = self._rule(rule, seed).search
+        if all(known.variable != variable for known in search):
+            search.append(SearchStats(variable))
+        for known in search:
+            if known.variable == variable:
+                known.proposed += proposed
+                known.confirmed += confirmed
+
+    def rule_skipped(self, rule: int, seed: str | None) -> None:
+        self._rule(rule, seed).skipped += 1
+
+    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
+        clique = self._clique()
+        clique.rounds, clique.facts = number, total
+        clique.seconds += seconds
+
+    def split(self, values: int, shown: Sequence[str]) -> None:
+        clique = self._clique()
+        clique.split, clique.split_values = values, list(shown)
+
+    def resumed(self, number: int) -> None:
+        self._clique().resumed = number
+
+    def checkpoint_lost(self, reason: str) -> None:
+        self._clique().notes.append(reason)
+
+    def clique_done(
+        self, relations: Sequence[str], rounds: int, facts: int, seconds: float
+    ) -> None:
+        clique = self._clique()
+        clique.rounds, clique.facts, clique.seconds = rounds, facts, seconds
+
+    def relation_held(
+        self,
+        relation: str,
+        facts: int,
+        nbytes: int,
+        spilled: int,
+        layout: str,
+        arrangements: Sequence[Sequence[str]],
+    ) -> None:
+        orders = [tuple(order) for order in arrangements]
+        self.held.append(HeldStats(relation, facts, nbytes, spilled, layout, orders))
+
+    def run_done(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.peak_memory = peak_memory()
+
+    def _clique(self) -> CliqueStats:
+        if not self.cliques:
+            self.clique_started((), recursive=False, strategy="")
+        return self.cliques[-1]
+
+    def _rule(self, rule: int, seed: str | None) -> RuleStats:
+        rules = self._clique().rules
+        for known in rules:
+            if (known.rule, known.seed) == (rule, seed):
+                return known
+        rules.append(RuleStats(rule, seed))
+        return rules[-1]
+
+
+def peak_memory() -> int | None:
+    """The most memory this process has held so far, in bytes; None where nobody can tell."""
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _rule_line(rule: RuleStats) -> str:
+    seed = f" δ{rule.seed}" if rule.seed else ""
+    name = _short(f"  rule {rule.rule}{seed}", 32)
+    facts = "" if rule.facts is None else f"{rule.facts:,}"
+    skipped = f"  {rule.skipped:,} skipped" if rule.skipped else ""
+    return f"{name:<32} {'':<10} {rule.evaluated:>7,} {facts:>12} {rule.seconds:>9.3f}{skipped}"
+
+
+def _layout_line(held: tuple[str, str]) -> str:
+    relation, layout = held
+    return f"  {_short(relation, 40)}: {layout}"
+
+
+def _split_line(clique: CliqueStats) -> str:
+    values = [_short(value, 24) for value in clique.split_values]
+    if values and len(values) < clique.split:
+        values.append("…")
+    line = f"  split {clique.split:,} frequent value{'' if clique.split == 1 else 's'}"
+    return f"{line}: {', '.join(values)}" if values else line
+
+
+def _search_line(search: SearchStats) -> str:
+    wasted = search.proposed - search.confirmed
+    return f"    {search.variable}: {search.proposed:,} proposed, {wasted:,} wasted"
+
+
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,0 +1,218 @@
+"""The data of a session: what was added, its columns where nobody declares them, and its tables.
+
+A table is loaded when a program first needs it, and kept for the next one. A `snapshot` is what a
+result holds on to: relations that it evaluates later see the data of its own run. Session and
+snapshots share a `Shelf` of tables; what none of them has a source for any more is let go of.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+from weakref import WeakSet
+
+from caladan.engines.interface import Engine, Table, stoppable
+from caladan.pipeline import Compiled
+from caladan.program import Column, Type
+from caladan.program.diagnostics import Diagnostics, Span, error
+from caladan.program.events import Events
+from caladan.program.objects import Objects, first_object
+from caladan.program.options import Options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from caladan.data.source import Source
+    from caladan.program.notation import Widths
+
+Columns: TypeAlias = tuple[Column, ...]
+
+
+class Shelf:
+    """What was made of sources: their columns, their tables. `stores` are those that have sources.
+
+    `lent` are stores whose tables are read by frames outside, of which nobody knows how long.
+    """
+
+    def __init__(self) -> None:
+        self.columns: dict[Source, Columns] = {}
+        self.tables: dict[tuple[Source, Columns, bool], tuple[Table, pa.Table | None]] = {}
+        self.stores: WeakSet[Store] = WeakSet()
+        self.lent: set[Store] = set()
+
+    def sweep(self) -> None:
+        """Let go of what is of a source that no store has."""
+        needed = {source for store in self.stores for source in store.sources()}
+        self.columns = {s: columns for s, columns in self.columns.items() if s in needed}
+        for key in [key for key in self.tables if key[0] not in needed]:
+            self.tables.pop(key)[0].close()
+
+    def close(self) -> None:
+        """Let go of every table."""
+        for table, _ in self.tables.values():
+            table.close()
+        self.tables.clear()
+        self.lent.clear()
+
+
+class Store:
+    """Sources by the name of their relation."""
+
+    def __init__(self, engine: Engine, shelf: Shelf | None = None) -> None:
+        self._engine = engine
+        self.objects = Objects()
+        self._sources: dict[str, Source] = {}
+        self._shelf = shelf or Shelf()
+        self._shelf.stores.add(self)
+
+    def add(self, name: str, source: Source) -> None:
+        """Give a relation its data, in place of any it had."""
+        own = source.objects is self.objects
+        self._sources[name] = source if own else replace(source, objects=self.objects)
+
+    def drop(self, name: str) -> None:
+        """Forget the data of a relation."""
+        del self._sources[name]
+
+    def sources(self) -> Iterator[Source]:
+        """What was given for each relation."""
+        yield from self._sources.values()
+
+    def sweep(self) -> None:
+        """Let go of data that was replaced, if no result can need it."""
+        self._shelf.sweep()
+
+    def lend(self) -> None:
+        """Keep what is loaded for as long as the session is open: somebody outside reads it."""
+        self._shelf.lent.add(self)
+
+    def source(self, name: str) -> Source | None:
+        """What was given for a relation."""
+        return self._sources.get(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._sources
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sources)
+
+    def snapshot(self) -> Store:
+        """The same data, whatever is added to the session from now on."""
+        copy = Store(self._engine, self._shelf)
+        copy.objects = self.objects
+        copy._sources = dict(self._sources)
+        return copy
+
+    def columns(self, name: str) -> Columns:
+        """The columns of a relation, as its data shows them."""
+        from caladan.data.infer import infer
+
+        source = self._sources[name]
+        known = self._shelf.columns
+        if source not in known:
+            known[source] = infer(name, source)
+        return known[source]
+
+    def table(self, name: str) -> Table:
+        """The facts of a relation, in the columns its data shows."""
+        columns = self.columns(name)
+        self._check_objects(name, columns)
+        return self._table(name, columns, Options(), Events())[0]
+
+    def load(
+        self, compiled: Compiled, options: Options, events: Events, *, may_lack_data: bool = False
+    ) -> tuple[dict[str, Table], list[pa.Table]]:
+        """A table for each relation that takes data, and the rows that were set aside."""
+        self.check(compiled, may_lack_data=may_lack_data)
+        tables: dict[str, Table] = {}
+        aside: dict[str, pa.Table] = {}
+        for name, info in compiled.delta.relations.items():
+            if info.takes_data:
+                tables[name], rejected = self._table(info.origin, info.columns, options, events)
+                if rejected is not None:
+                    aside[info.origin] = rejected
+        self.objects.settle()
+        return tables, list(aside.values())
+
+    def check(self, compiled: Compiled, *, may_lack_data: bool = False) -> None:
+        """Refuse what cannot be loaded, before an engine is asked to."""
+        relations = compiled.delta.relations.values()
+        for info in sorted(relations, key=lambda each: not each.takes_data):
+            self._check_objects(info.origin, info.columns, info.span)
+        if not may_lack_data:
+            self._require(compiled)
+
+    def widths(self, compiled: Compiled) -> dict[str, Widths]:
+        """How many digits the decimals of each relation have."""
+        relations = compiled.delta.relations
+        if not any(type is Type.DECIMAL for info in relations.values() for type in info.types):
+            return {}
+        from caladan.data.widths import widths as given
+        from caladan.rules.decimals import widths
+
+        return widths(
+            compiled.delta,
+            {
+                name: given(info.origin, source, info.columns)
+                for name, info in relations.items()
+                if info.takes_data and (source := self._sources.get(info.origin)) is not None
+            },
+        )
+
+    def close(self) -> None:
+        """Let go of every table."""
+        self._shelf.close()
+
+    def needs(self, compiled: Compiled) -> list[str]:
+        """The relations that what is asked for needs, and that get all their facts from data."""
+        read = {info.origin for info in compiled.delta.relations.values() if info.takes_data}
+        relations = compiled.checked.relations.items()
+        return [name for name, info in relations if name in read and not info.is_derived]
+
+    def lacks(self, compiled: Compiled) -> list[str]:
+        """The relations that are needed, and have neither data nor rules nor facts."""
+        return [name for name in self.needs(compiled) if name not in self._sources]
+
+    def _require(self, compiled: Compiled) -> None:
+        """C034 for relations that are needed, and have neither data nor rules nor facts."""
+        from caladan.data.problems import no_data
+
+        found = Diagnostics()
+        for name in self.lacks(compiled):
+            info = compiled.checked.relations[name]
+            found.extend([no_data(name, info.columns, info.span)])
+        found.raise_errors()
+
+    def _check_objects(self, name: str, columns: Columns, span: Span | None = None) -> None:
+        """C051 for objects on spark: they stay in the process that has them."""
+        column = first_object(columns) if self._engine.name == "spark" else None
+        if column is not None:
+            raise error(
+                "C051",
+                f"column {column.name} of `{name}` holds objects, which the spark engine does "
+                "not take",
+                span,
+                help='use the embedded engine, `cal.connect("embedded")`, or declare the column '
+                "with the type that its values have",
+            )
+
+    def _table(
+        self, name: str, columns: Columns, options: Options, events: Events
+    ) -> tuple[Table, pa.Table | None]:
+        from caladan.data.source import source
+
+        given = self._sources.get(name)
+        if given is None:  # its facts are in the program, or nobody wants to see any
+            return self._engine.load(name, source(name, []), columns, options)
+        key = (given, columns, options.permissive)
+        loaded = self._shelf.tables
+        if key not in loaded:
+            started = time.perf_counter()
+            with stoppable(f"reading `{name}`"):
+                loaded[key] = self._engine.load(name, given, columns, options)
+            if self._engine.name == "reference":  # the others tell when they have read it
+                count = loaded[key][0].count()
+                events.data_read(name, count, time.perf_counter() - started)
+        return loaded[key]

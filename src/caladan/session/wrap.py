@@ -1,0 +1,160 @@
+"""From the tables of a run to the Result that users hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from caladan.analysis.core import CoreGoal
+from caladan.engines.interface import Engine, EngineStopped, Table
+from caladan.pipeline import Compiled
+from caladan.program import Constant, Program
+from caladan.session.result import REJECTED, Relation, Result
+from caladan.session.stats import Stats
+from caladan.session.store import Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from caladan.program.notation import Widths
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """What came of evaluating a program: tables of data, derived tables, rows set aside."""
+
+    compiled: Compiled
+    base: Mapping[str, Table]
+    derived: Mapping[str, Table]
+    rejected: Sequence[pa.Table] = ()
+    stopped: EngineStopped | None = None
+    widths: Mapping[str, Widths] = field(default_factory=dict[str, "Widths"])
+    """How many digits the decimals of each relation have, if any has some."""
+
+
+def wrap(
+    program: Program,
+    run: FinishedRun,
+    engine: Engine,
+    stats: Stats,
+    complete: Callable[[str], FinishedRun],
+    store: Store,
+) -> Result:
+    """The Result of a run over what a store has.
+
+    `complete` evaluates a relation in full that was not needed in full.
+    """
+    session = getattr(engine, "session", None)
+    goals = run.compiled.delta.goals
+    answers = [
+        Relation(
+            goal_text(goal),
+            engine.answer(goal, table),
+            _order(run, goal.relation),
+            session,
+            widths=run.widths.get(goal.relation, ()),
+            objects=store.objects,
+            needs=(store,),
+        )
+        for goal in goals
+        if not goal.export
+        for table in [_table(run, goal.relation)]
+    ]
+
+    def fetch(name: str) -> Relation | None:
+        table, widths = _whole(run, name), run.widths.get(name, ())
+        if table is None and _is_users(run.compiled, name):
+            if run.stopped:
+                table = _partial(run, name)
+            else:
+                again = complete(name)
+                table, widths = _whole(again, name), again.widths.get(name, ())
+        if table is None:
+            return None
+        order = _order(run, name)
+        return Relation(
+            name, table, order, session, widths=widths, objects=store.objects, needs=(store,)
+        )
+
+    return Result(
+        _names(program, run),
+        fetch,
+        answers=answers,
+        exports=[goal.name for goal in goals if goal.export],
+        stats=stats,
+        warnings=run.compiled.warnings,
+        release=lambda: _close(run),
+    )
+
+
+def goal_text(goal: CoreGoal) -> str:
+    """A goal as it is written."""
+    arguments = ", ".join(
+        _written(argument.value) if isinstance(argument, Constant) else argument.name
+        for argument in goal.arguments
+    )
+    return f"{goal.name}({arguments})"
+
+
+def _names(program: Program, run: FinishedRun) -> Iterator[str]:
+    """Names in program order: goals, then what else is derived, then rows set aside."""
+    yield from (goal.name for goal in run.compiled.delta.goals)
+    yield from (rule.head.relation for rule in program.rules)
+    if run.rejected:
+        yield REJECTED
+
+
+def _whole(run: FinishedRun, name: str) -> Table | None:
+    """A relation that was evaluated in full, or given."""
+    if name == REJECTED and run.rejected:
+        import pyarrow as pa
+
+        from caladan.data.table import wrap as wrap_arrow
+
+        return wrap_arrow(pa.concat_tables(run.rejected))
+    if not _is_users(run.compiled, name):
+        return None
+    return run.derived.get(name, run.base.get(name))
+
+
+def _partial(run: FinishedRun, name: str) -> Table:
+    """What a run that was stopped had derived of a relation, also of a version that is bound."""
+    for found, info in run.compiled.delta.relations.items():
+        if info.origin == name and info.arity == run.compiled.checked.relations[name].arity:
+            return _table(run, found)
+    return _empty(run, name)
+
+
+def _table(run: FinishedRun, name: str) -> Table:
+    table = run.derived.get(name, run.base.get(name))
+    return _empty(run, name) if table is None else table
+
+
+def _empty(run: FinishedRun, name: str) -> Table:
+    """A relation that a stopped run did not come to."""
+    from caladan.data.table import empty
+
+    relations = {**run.compiled.checked.relations, **run.compiled.delta.relations}
+    return empty(relations[name].columns)
+
+
+def _is_users(compiled: Compiled, name: str) -> bool:
+    info = compiled.checked.relations.get(name)
+    return info is not None and not info.is_internal
+
+
+def _order(run: FinishedRun, name: str) -> tuple[tuple[int, bool], ...]:
+    relations = {**run.compiled.checked.relations, **run.compiled.delta.relations}
+    return relations[name].order if name in relations else ()
+
+
+def _close(run: FinishedRun) -> None:
+    for table in run.derived.values():
+        table.close()
+
+
+def _written(value: object) -> str:
+    from caladan.session.display import cell
+
+    return "'" + value.replace("'", "\\'") + "'" if isinstance(value, str) else cell(value)
