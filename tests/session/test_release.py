@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -12,7 +12,7 @@ import caladan as cal
 from caladan.engines.interface import Table
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 CLOSURE = """
     tc(A, B) <- arc(A, B).
@@ -88,6 +88,11 @@ class TestInProcess:
         db.query("other(X)")
         assert len(tables(db)) <= 2
 
+    def test_to_close_what_was_added_leaves_it_to_the_session(self, db: cal.Session) -> None:
+        with db.run(CLOSURE + "query tc(1, B).") as out:
+            out["arc"].close()
+        assert db.query("tc(1, B)").rows() == [(1, 2), (1, 3)]
+
 
 def held(spark: SparkSession) -> set[Any]:
     return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())  # type: ignore[attr-defined]
@@ -121,3 +126,38 @@ def test_replaced_data_goes_from_spark(spark: SparkSession) -> None:
         assert lent <= held(spark)
         assert len(held(spark) - before - lent) == 1
     assert not held(spark) - before
+
+
+def pairs(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([(1, 2), (2, 3)], "A int, B int")
+
+
+@pytest.mark.parametrize("strategy", ["single", "frame"])
+def test_to_close_what_was_added_leaves_it_to_the_session(
+    spark: SparkSession, strategy: Literal["single", "frame"]
+) -> None:
+    before = held(spark)
+    with cal.connect(spark) as db:
+        db.add("arc", pairs(spark) if strategy == "single" else [(1, 2), (2, 3)])
+        out = db.run(CLOSURE + "query tc(1, B).", strategy=strategy)
+        out["arc"].close()
+        again = db.run("query tc(1, B).", strategy=strategy)
+        assert again.answer.rows() == out.answer.rows() == [(1, 2), (1, 3)]
+        again.close()
+        out.close()  # which closes all that was looked at
+        assert db.run("query arc(1, B).", strategy=strategy).answer.rows() == [(1, 2)]
+    gc.collect()
+    assert not held(spark) - before
+
+
+def test_a_result_lets_go_of_what_it_evaluated_later(spark: SparkSession) -> None:
+    rules = "one(A) <- arc(A, _). two(A, B) <- one(A), one(B)."
+    before = held(spark)
+    with cal.connect(spark) as db:
+        db.add("arc", pairs(spark))
+        out = db.run(rules + "query arc(A, B).", strategy="frame")
+        data = held(spark)
+        assert out["two"].count() == 4
+        assert held(spark) > data
+        out.close()
+        assert held(spark) == data > before

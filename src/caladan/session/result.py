@@ -66,8 +66,10 @@ class Relation:
         widths: Widths = (),
         objects: Objects | None = None,
         needs: Sequence[Lender] = (),
+        is_lent: bool = False,
     ) -> None:
         self.name = name
+        self._is_lent = is_lent  # the table is the session's, which goes on with it
         self._needs = tuple(needs)  # whose data the table may be, or be read from
         self._objects = objects  # what the numbers in columns of objects stand for
         self._widths = widths  # of decimals, on their way out
@@ -247,8 +249,9 @@ class Relation:
         external.write(self, place, format, mode, self._session)
 
     def close(self) -> None:
-        """Let go of what the engine holds for this relation."""
-        self._table.close()
+        """Let go of what the engine holds for this relation; data stays with the session."""
+        if not self._is_lent:
+            self._table.close()
 
     def ordered(self) -> pa.Table:
         """The facts as an Arrow table, in the order of `rows()`."""

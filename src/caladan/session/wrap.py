@@ -62,19 +62,28 @@ def wrap(
         for table in [_table(run, goal.relation)]
     ]
 
+    evaluated = [run]
+
     def fetch(name: str) -> Relation | None:
-        table, widths = _whole(run, name), run.widths.get(name, ())
+        found, table = run, _whole(run, name)
         if table is None and _is_users(run.compiled, name):
             if run.stopped:
                 table = _partial(run, name)
             else:
-                again = complete(name)
-                table, widths = _whole(again, name), again.widths.get(name, ())
+                found = complete(name)
+                evaluated.append(found)
+                table = _whole(found, name)
         if table is None:
             return None
-        order = _order(run, name)
         return Relation(
-            name, table, order, session, widths=widths, objects=store.objects, needs=(store,)
+            name,
+            table,
+            _order(run, name),
+            session,
+            widths=found.widths.get(name, ()),
+            objects=store.objects,
+            needs=(store,),
+            is_lent=any(table is each for each in found.base.values()),
         )
 
     return Result(
@@ -84,7 +93,7 @@ def wrap(
         exports=[goal.name for goal in goals if goal.export],
         stats=stats,
         warnings=run.compiled.warnings,
-        release=lambda: _close(run),
+        release=lambda: _close(evaluated),
     )
 
 
@@ -149,9 +158,10 @@ def _order(run: FinishedRun, name: str) -> tuple[tuple[int, bool], ...]:
     return relations[name].order if name in relations else ()
 
 
-def _close(run: FinishedRun) -> None:
-    for table in run.derived.values():
-        table.close()
+def _close(runs: Sequence[FinishedRun]) -> None:
+    for run in runs:
+        for table in run.derived.values():
+            table.close()
 
 
 def _written(value: object) -> str:
