@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import caladan
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "caladan"
 PAGE = (ROOT / "docs" / "how-it-works" / "README.md").read_text("utf-8")
@@ -34,3 +36,8 @@ def test_a_class_name_stands_for_one_thing() -> None:
         for name in re.findall(r"^class ([A-Z]\w*)", path.read_text("utf-8"), re.MULTILINE):
             homes.setdefault(name, []).append(str(path.relative_to(PACKAGE)))
     assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
+
+
+def test_public_errors_are_called_by_their_public_names() -> None:
+    for name in ("CaladanError", "CaladanWarning", "Stopped"):
+        assert getattr(caladan, name).__module__ == "caladan"

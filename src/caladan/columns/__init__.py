@@ -4,7 +4,7 @@
     packing.py       several words in one 64-bit key, and back
     runs.py          a run: sorted distinct keys; an arrangement: a few runs of falling size
     relation.py      a stored relation: packed (up to 64 bits a fact), or by rows (wider)
-    folded.py        relations never listed: bit rows and ranges over classes of words (fold.py)
+    folded.py        relations never listed: bit rows and ranges over classes of words
     spill.py         space on disk for runs; pool.py, threads for kernels
     layout.py        what every layout of a relation offers its readers
     kernels/         the numba kernels, one theme a file

@@ -2,8 +2,8 @@
 
 source.py    what `db.add` was given: a path, something in memory, a Spark DataFrame
 infer.py     the columns of a relation that no program declares
-load.py      a source as an Arrow table of declared columns: the door for engines in this process
-files.py     files on this machine, with the line and column of whatever is wrong in them
+load.py      a source, files among them, as an Arrow table of declared columns: the door for engines
+             in this process; text.py, json_rows.py, columnar.py read files
 memory.py    lists, dicts, data frames and Arrow tables
 problems.py  what every reader says about bad data
 schema.py    column types and Arrow types

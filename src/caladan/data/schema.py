@@ -29,7 +29,7 @@ ARROW: dict[Type, pa.DataType] = {
     Type.DATE: pa.date32(),
     Type.DECIMAL: pa.decimal128(DECIMAL_DIGITS, DECIMAL_SCALE),
     Type.BINARY: pa.binary(),
-    Type.OBJECT: pa.int64(),  # numbers, see objects.py; never handed out
+    Type.OBJECT: pa.int64(),  # numbers, see program/objects.py; never handed out
 }
 
 SPARK: Final[dict[str, Type]] = {

@@ -1,13 +1,11 @@
-"""The stages to show, and the text of each.
+"""The stages to show, and the text of each; those that are a few lines are written here.
 
-Stage `relations`: the relations that take data, declared by the program or known as data.
-
-Stage `rules`: the rules and goals, as they were written.
+    relations   the relations that take data, declared by the program or known as data
+    rules       the rules and goals, as they were written
+    spark       Spark's own plans of every frame it was handed
 
 A program may hold thousands of facts; of a stretch of facts of one relation the first few are
 shown, and how many follow.
-
-Stage `spark`: Spark's own plans of every frame it was handed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The fixpoint: cliques in order, each round after round over what is new.
 
-    state.py      the relations so far
-    planning.py   the plans of rules over them
-    shaping.py    cliques with a special structure, which are not gone through in rounds
-    tiny.py       rounds with little new in them, handed to a machine
+    state.py        the relations so far
+    planner.py      the plans of rules over them
+    shapes/         cliques with a special structure, which are not gone through in rounds
+    small_rounds/   rounds with little new in them, handed to a machine
 
 A round evaluates every delta rule whose seed has a delta and whose guard holds: a guard is a
 relation that must have facts for the rule to derive any. The heads then sort out what is new.

@@ -255,7 +255,7 @@ class Planner:
     def ready(
         self, clique: DeltaClique
     ) -> tuple[tuple[str, ...], list[tuple[DeltaRule, RulePlan]]]:
-        """The relations to go round, some of them in between (factor.py), and the rules' plans."""
+        """The relations to go round, some in between (`FactoredRule`), and the rules' plans."""
         splits = self._splits(clique)
         between = {each.relation.name: each.relation for each in splits.values()}
         members = (*clique.relations, *between)

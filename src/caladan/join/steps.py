@@ -1,16 +1,16 @@
 """The steps of a body: each takes a frontier and hands on smaller or longer ones.
 
-    Lookup   extend the solutions by the facts of an atom that agree with them; where it binds
-             nothing that is read later, keep the solutions that have such a fact
-    Propose  several atoms that would each bind the same variable: for every solution the one with
-             the fewest facts proposes values, and the others confirm them
-    Search   all atoms that are left, by the guided search (searching.py), if a run asks for it
-    Absent   keep the solutions for which a negated atom has no fact
-    Bind     a variable equals an expression: bind it
-    Test     keep the solutions for which a comparison holds
+    LookupStep   extend the solutions by the facts of an atom that agree with them; where it binds
+                 nothing that is read later, keep the solutions that have such a fact
+    ProposeStep  several atoms that would each bind the same variable: for every solution the one
+                 with the fewest facts proposes values, and the others confirm them
+    CyclicSearch all atoms that are left, by the guided search (cyclic.py), if a run asks for it
+    AbsentStep   keep the solutions for which a negated atom has no fact
+    BindStep     a variable equals an expression: bind it
+    TestStep     keep the solutions for which a comparison holds
 
-Frontiers stay below about `room` rows (thresholds.py): a lookup that finds more hands them on in
-chunks.
+Frontiers stay below about `room` rows (program/thresholds.py): a lookup that finds more hands them
+on in chunks.
 """
 
 from __future__ import annotations

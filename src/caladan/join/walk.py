@@ -2,7 +2,7 @@
 
 A lookup that finds much hands its solutions on in chunks; each goes through all later steps before
 the next is made, so memory is bounded by the size of a chunk times the number of steps. Columns
-that only the head reads may be set aside meanwhile (aside.py).
+that only the head reads may be set aside meanwhile (late_materialization.py).
 
 Where a rule only looks things up and its head is packed, a batch goes on in parts, one for each
 thread, if it is large or if such batches were found to lead to many solutions: whatever order they
@@ -116,7 +116,7 @@ class Walk:
     def _grouped(
         self, steps: Sequence[Step], frontier: Bindings, sink: Taker, needed: frozenset[str]
     ) -> tuple[Bindings, Taker, frozenset[str]]:
-        """Groups instead of solutions, where several joins are ahead and that pays (aside.py)."""
+        """Groups instead of solutions (late_materialization.py), where that pays."""
         joins = sum(
             isinstance(step, LookupStep | ProposeStep) and bool(step.binds) for step in steps
         )

@@ -203,6 +203,8 @@ class Diagnostic:
 class CaladanError(Exception):
     """What a user's mistake, a limit or an interruption raises: one or more diagnostics."""
 
+    __module__ = "caladan"  # where users find it, and so what a traceback should say
+
     def __init__(self, *diagnostics: Diagnostic) -> None:
         super().__init__(*diagnostics)
         self.diagnostics: tuple[Diagnostic, ...] = diagnostics

@@ -39,6 +39,8 @@ _NOTEBOOK_ROWS: Final = 50
 class CaladanWarning(UserWarning):
     """A program may not do what its author hopes; the run goes on."""
 
+    __module__ = "caladan"
+
 
 class Lender(Protocol):
     """Who holds the data of a run."""
@@ -359,6 +361,8 @@ class Result(Mapping[str, Relation]):
 
 class Stopped(CaladanError):
     """A run that met a limit or was interrupted; `result` has what it had derived."""
+
+    __module__ = "caladan"
 
     def __init__(self, diagnostics: Sequence[Diagnostic], result: Result) -> None:
         super().__init__(*diagnostics)

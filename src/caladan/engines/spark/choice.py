@@ -4,7 +4,7 @@ Strategies are tried in the order of `choices`; one that cannot serve says why, 
 turn. *frame* serves everything. `outlooks` says the same of a whole program before it runs: with
 the sizes of its data what a run decides, without them all that it may decide, and when.
 
-How relations are spread over partitions. Pure: explain reads this without Spark.
+`partitioning` and `partitions` say how relations are spread.
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@
     cubed     a task for each cell of a cyclic body, no exchange              cube/
     pivoted   a task for each part of the pivot's values, no exchange         tasks/
     meshed    tasks that exchange what is new, round by round                 mesh/
-    frame     DataFrames, a job or more for every round                       frame.py
+    frame     DataFrames, a job or more for every round                       frame/
 
-All are called in the same way (`Strategy`). They get a program of their own, made by `sub.py`: for
-all but *single* it has exactly one clique, and every relation that earlier cliques derived is given
-as data. They hand out a table for every relation of the program's cliques, whose storage is the
-caller's from then on.
+All are called in the same way (`Strategy`). They get a program of their own, made by
+`rules/subprogram.py`: for all but *single* it has exactly one clique, and every relation that
+earlier cliques derived is given as data. They hand out a table for every relation of the program's
+cliques, whose storage is the caller's from then on.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Shapes: cliques with a structure that lets them be evaluated without rounds.
 
     recognise.py     which cliques have a shape: from the rules alone
-    closure.py       p(X, Z) <- p(X, Y), step(Y, Z): bit rows, ranges or searches, over what
-    condensed.py     makes of the steps: an acyclic graph of components
+    closure.py       p(X, Z) <- p(X, Y), step(Y, Z): bit rows, ranges or searches, over the acyclic
+                     graph of the steps' components
     generations.py   p(X, Y) <- l(A, X), p(A, B), r(B, Y): a bit matrix over classes
-    pairs.py         pairs of words and small graphs
-    places.py        words of several relations side by side
+    pairs.py         pairs of words and small graphs; words of several relations side by side
 
 `evaluated` is what the engine calls for each clique that has a shape, with the exit facts at hand.
 It gives layouts (columns/folded.py) that hold the same facts as the rounds would have found, or
@@ -18,7 +17,7 @@ None, and then the rounds go ahead:
 
 A limit on rounds or facts is about rounds, so the engine does not ask for shapes then.
 
-Handing a clique to a shape (shapes/), if it has one, with what shapes ask of a run.
+`Shaping` hands a clique to its shape, with what shapes ask of a run.
 """
 
 from __future__ import annotations

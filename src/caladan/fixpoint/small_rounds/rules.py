@@ -1,7 +1,7 @@
 """Rules as rows of integers, for the tiny-delta machine: variables become registers.
 
 A register holds a variable's word. Arithmetic and comparisons across domains go by ranks, which
-are put into registers of their own (worklist_numbers.py).
+are put into registers of their own (values.py).
 """
 
 from __future__ import annotations

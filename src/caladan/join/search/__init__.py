@@ -1,4 +1,4 @@
-"""The one join: a guided, worst-case optimal search over constraints.
+"""The guided search: a, worst-case optimal search over constraints.
 
 find(relations, "x y", "r(x, y), ~s(y)", x=one_of({1, 2}))    from Python, over values
 solve(constraints, wanted, seed)                               for engines, over words
@@ -7,10 +7,9 @@ constraint.py   the protocol: estimate, propose, confirm, influence
 frontier.py     batches of bindings, candidates
 constraints/    the kinds of constraints, one a file
 relation.py     runs of facts; trie.py, a run in one order; accumulate.py, several runs
-solve.py        the search; extend.py, one step of it; grades.py, leto.py, what guides it
-acyclic.py      is_cyclic, join trees
+solve.py        the search; extend.py, one step of it; grades.py, what guides it
+body.py         is_cyclic, join trees
 find.py         parse.py, kinds.py, build.py: bodies as text; library.py, specs.py: values, objects
-    stored.py       solve_atoms, over the relations of an engine
 testing.py      check_constraint, for constraints of your own
 """
 

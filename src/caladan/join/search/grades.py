@@ -12,7 +12,7 @@ within the AGM bound of the body: whoever proposes for a row has no more candida
 constraint of the variable has facts left, and that is what the bound's proof needs. Counting an
 intersection (Ghanima) costs as much as proposing it, which is within the bound too.
 
-Leto is exact on acyclic bodies (leto.py); on others it does as Ghanima.
+Leto is exact on acyclic bodies (`reduced`); on others it does as Ghanima.
 
 What Leto knows: an acyclic body reduced to the facts of its results.
 

@@ -1,13 +1,13 @@
 """Relations of values, encoded for the search once and kept: what `find` looks things up in.
 
 A word is the rank of a value (columns/ranks.py), or its number in the dictionary that all relations
-of the library share for that kind (dictionary.py). Rows of Python values that Arrow has no column
+of the library share for that kind (`Dictionary`). Rows of Python values that Arrow has no column
 for, such as tuples, or texts beside numbers, are kept as they are.
 
 Dictionaries: values of any kind that can be hashed, by number, in order of appearance.
 
 Texts, decimals, bytes and other Python values are known to the search by these numbers, as those of
-columns of objects are to programs (see objects.py).
+columns of objects are to programs (see program/objects.py).
 """
 
 from __future__ import annotations

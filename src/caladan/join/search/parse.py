@@ -9,7 +9,7 @@
     term        a name, a number, a "text" or 'text', true, false, _, and + - * between terms
 
 A name is a variable if it is listed as one, or begins with a capital letter; other names are texts,
-as in DeALS. The nodes are those of programs (program.py), and `Alternatives`.
+as in DeALS. The nodes are those of programs (program/program.py), and `Alternatives`.
 """
 
 from __future__ import annotations

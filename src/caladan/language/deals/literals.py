@@ -1,4 +1,4 @@
-"""Bodies: atoms, comparisons, `if(…)` of literals; `sort` and `limit` are read by `cut`.
+"""Bodies: atoms, comparisons, `if(…)` of literals; `sort` and `limit` are read by `CutGoals`.
 
 An `if(…)` at the start of a literal may turn out to be a value, `if(A > 1 then 2 else 3) = X`, or a
 choice between literals, `if(A > 1 then p(A) else X = 3)`. What follows its `)` decides: an operator

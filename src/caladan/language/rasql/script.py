@@ -1,13 +1,13 @@
 """A RaSQL text as a list of statements, read but not yet understood.
 
-    Script ── Declaration   CREATE TABLE edge(Src integer, Dst integer)
-           ├─ Statement     CREATE VIEW name(columns) AS query      (has a name)
-           └─ Statement     query                                   (has none)
+    Script ── TableDeclaration   CREATE TABLE edge(Src integer, Dst integer)
+           ├─ Statement          CREATE VIEW name(columns) AS query      (has a name)
+           └─ Statement          query                                   (has none)
 
 A statement's query is a syntax tree of sqlglot. Which of its views are recursive, and what becomes
 of them, is for others to say: it takes the columns of tables, which a text alone does not tell.
 
-Where a node of a syntax tree was written.
+`span_of` says where a node of a syntax tree was written.
 """
 
 from __future__ import annotations

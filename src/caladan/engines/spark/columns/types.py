@@ -1,6 +1,6 @@
 """Column types as Spark types.
 
-`inside.py` says which types evaluation uses; datetimes are timestamps without a zone.
+`physical.py` says which types evaluation uses; datetimes are timestamps without a zone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Strategy *cubed*: a task for each cell, no exchange.
 
 A clique that is not recursive, with a cyclic body, is solved in cells: every task has all inputs,
-keeps the facts that agree with its cell (cells.py), and finds the solutions among them. What cells
-derive is put together (merged.py) unless it is known to be different in every cell.
+keeps the facts that agree with its cell (tasks/cells.py), and finds the solutions among them. What
+cells derive is put together (`merged`) unless it is known to be different in every cell.
 
 What cells derived of a relation, as one: facts once, groups of an aggregate combined.
 

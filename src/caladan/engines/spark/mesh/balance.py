@@ -3,8 +3,8 @@
 All tasks see the same sums, so all know when it is time to look: when a round may become large, and
 looking so often takes a small part of what is done. Each then estimates what it has to
 do in the coming round, and tells the others how much that is and which values make a large part of
-it (expected.py); facts with a value that is not split are in one task, so that one knows. If it
-pays, everything is placed anew (moving.py).
+it (`expected`); facts with a value that is not split are in one task, so that one knows. If it
+pays, everything is placed anew (`moved` in shard.py).
 
 It pays if the busiest task has more to do beyond the mean than it costs to move all facts. What it
 had to do beyond the mean since the last move counts too: a hub that does a little harm in every

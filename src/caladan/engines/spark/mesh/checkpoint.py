@@ -6,12 +6,12 @@ they are, since everybody has sent a message after writing. So the last but one 
 
     FOLDER/caladan-FINGERPRINT/ROUND-ATTEMPT-PARTofTASKS.saved
 
-The fingerprint says which rules over which facts this is (fingerprint.py), so whoever comes with
+The fingerprint says which rules over which facts this is (`fingerprint`), so whoever comes with
 the same goes on where these tasks were: the next attempt of a stage, or another run after the
 driver was lost. If there are more tasks now, or fewer, all that was saved is placed anew. Parts of
 different attempts are never put together: sums of doubles may differ in their last digits. A file
-is a line with the format, a JSON object, the values that are split, the shelves of the part
-(shelves.py), and a SHA-256 of all that. One that is damaged is not used, and nor is its round.
+is a line with the format, a JSON object, the values that are split, the sections of the part
+(snapshot.py), and a SHA-256 of all that. One that is damaged is not used, and nor is its round.
 
 Nothing here is needed for the answer. Where files cannot be written tasks go on without.
 

@@ -3,7 +3,7 @@
 The certificate signs itself and is the only one that either end accepts, so whoever has its key is
 one of us. It comes to the tasks with their work, through Spark: that is as secret as what Spark
 itself sends, which is encrypted where this is used (job.py). Who has the certificate still has to
-prove that it belongs to the attempt (greeting.py).
+prove that it belongs to the attempt (handshake.py).
 
 The certificate of a session, made by the Java that the driver runs on.
 

@@ -10,11 +10,11 @@ task of an earlier attempt that is still around does not know the nonces.
            ── proof ──►
            ◄── welcome ──
 
-Where what is sent is to be encrypted, all of this happens inside TLS (secure.py).
+Where what is sent is to be encrypted, all of this happens inside TLS (encryption.py).
 
 All of it goes on side by side, until one deadline, and without threads: a handshake is a generator
-that says what it waits for. Strangers get little time and are never many (strangers.py); a task
-that was taken for one of too many calls again.
+that says what it waits for. Strangers get little time and are never many (tasks/strangers.py); a
+task that was taken for one of too many calls again.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ rule use the same copies. That is what makes a delay harmless: two facts meet in
 the round, where the later of them arrives. A rule with one recursive atom takes place wherever the
 fact is, so it reads the owner copy.
 
-A value that is so frequent that its task would have too much to do (heavy.py) is split. Where atoms
+A value that is so frequent that its task would have too much to do (skew.py) is split. Where atoms
 meet, the facts of one atom with that value are spread by all their columns, and those of the others
 are in every task: then any of them still meet in exactly one task. Where one fact fans out to many
 of a finished relation, the fact is in every task, and each task has a share of the others.

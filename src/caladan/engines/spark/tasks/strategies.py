@@ -10,7 +10,7 @@ round of it. The task is the embedded engine, fed and heard through Spark.
 Strategy *pivoted*: a task for each part of the pivot's values, no exchange.
 
 A clique that hands one column on unchanged falls into independent parts. Every task has all inputs,
-evaluates the facts that fall to it (parts.py), and never asks another. One job, whatever the number
+evaluates the facts that fall to it (shard.py), and never asks another. One job, whatever the number
 of rounds.
 """
 
