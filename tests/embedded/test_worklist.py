@@ -208,6 +208,18 @@ def test_many_tiny_rounds_with_arithmetic_are_quick() -> None:
     assert told.new == told.total == 100_001
 
 
+@pytest.mark.parametrize("patience", [0, 1, 3])
+def test_a_large_delta_is_no_matter_for_the_machine(ended: list[int], patience: int) -> None:
+    """Its tails have room for small deltas, and it does not look whether there is."""
+    text = """
+    database({arc(A: integer, B: integer)}).
+    p(X, Y) <- arc(X, Y). p(X, Z) <- p(X, Y), p(Y, Z). query p(X, Y).
+    """
+    with thresholds.using(small=4, first_tail=0, small_rounds=patience):
+        assert run("embedded", text, arc=chain(40)).answer.count() == 41 * 20
+    assert not ended
+
+
 @pytest.mark.parametrize("way", ["machine", "columns"])
 @pytest.mark.parametrize(
     ("options", "facts"), [({"max_rounds": 40}, 40), ({"max_facts": 37}, 38), ({}, 101)]

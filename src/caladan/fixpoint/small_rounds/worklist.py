@@ -197,6 +197,7 @@ class Worklist:
                 )
                 delta = body.base.delta
                 keys = np.empty(0, np.uint64) if delta is None else delta.keys
+                assert len(keys) < self._tail, "the machine writes as if there were room"
                 machine.seed(
                     number, keys, self._relation_rows, self._facts, self._held, self._owners
                 )
@@ -292,7 +293,10 @@ class TinyRounds:
     def _is_time(self) -> bool:
         delta = sum(member.relation.delta_count() for member in self._members)
         chosen = thresholds.now
-        self._in_a_row = self._in_a_row + 1 if delta < chosen.small else 0
+        if delta >= chosen.small:  # more than a tail has room for, whatever the patience
+            self._in_a_row = 0
+            return False
+        self._in_a_row += 1
         if self._in_a_row < self._patience + (0 if is_loaded() else chosen.small_rounds_cold):
             return False
         self._in_a_row = 0
