@@ -1,19 +1,23 @@
-"""The table of contents of the compiler: a Program goes in, every stage's artefact comes out.
+"""The table of contents of the compiler: a Program goes in, every pass adds an artefact.
 
-    program ─ check ─► checked ─ demand ─► demanded ─ operators ─► operators ─ delta ─► delta
+    program ─ checked ─► Checked ─ demanded ─► Demanded ─ operated ─► OperatorProgram ─ derived ─►
+    DeltaProgram
 
-Pure: no data is read, nothing is run. `STAGES` lists what `explain` prints, in order; explain,
-tests and docs go over it.
+`PASSES` is the compiler: pure functions, each of which takes what was made so far and adds one
+artefact. `compile_program` goes through all of them, `compile_until` up to the one that a stage
+comes after. `STAGES` lists what `explain` prints, in order, each with that pass; explain, tests and
+docs go over it. No data is read, nothing is run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias, TypeVar
 
 from caladan.analysis.check import check
 from caladan.analysis.core import Checked
-from caladan.analysis.demand import Demanded, demand as restrict
+from caladan.analysis.demand import Demanded, demand
 from caladan.analysis.pcg import Pcg, pcg
 from caladan.program import Column, Program, Value
 from caladan.program.clock import look
@@ -23,38 +27,61 @@ from caladan.rules.delta import delta
 from caladan.rules.operator_program import OperatorProgram, operators
 from caladan.rules.program import DeltaProgram
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """A stage that explain can print: its name, its heading and what it shows."""
+class Request:
+    """What is to be compiled.
 
-    name: str
-    heading: str
-    shows: str
+    `catalog` has the columns of data that the program need not declare; `wanted` names relations to
+    evaluate whole, besides what the goals ask for; `suggested` are names to offer where the program
+    mentions one that is not known; `objects` numbers those among the constants. Goals drive
+    evaluation if there is to be `demand`. Columns are `named_by_goals` where rules are made of SQL.
+    """
 
-
-STAGES = (
-    Stage("relations", "Relation Definition", "the relations that take data, with their types"),
-    Stage("rules", "Datalog Rules", "the rules and goals as they were understood"),
-    Stage("pcg", "PCG Tree", "rules and relations below the goals, with binding patterns"),
-    Stage("operators", "Operator Program", "the relational operators of each rule"),
-    Stage("delta", "Delta Program", "one rule for each atom that can bring new facts"),
-    Stage("logical", "Unresolved Logical Plan", "the whole program as one plan, as it was written"),
-    Stage("optimized", "Optimized Logical Plan", "the same as it is handed to an engine"),
-    Stage("plan", "Physical Plan", "how the engine goes about it"),
-    Stage("spark", "Spark Plans", "what Spark is handed, with its own plans of every frame"),
-)
+    program: Program
+    catalog: Mapping[str, tuple[Column, ...]]
+    params: Mapping[str, Value]
+    demand: bool = True
+    wanted: tuple[str, ...] | None = None
+    suggested: tuple[str, ...] = ()
+    objects: Objects | None = None
+    named_by_goals: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Every artefact of a compilation."""
+    """What passes made of a program, as far as they went."""
 
-    program: Program
-    checked: Checked
-    demanded: Demanded
-    operators: OperatorProgram
-    delta: DeltaProgram
+    request: Request
+    made: tuple[object, ...] = ()
+    """An artefact of each pass that was gone through, in their order."""
+
+    @property
+    def program(self) -> Program:
+        """The program as it was written."""
+        return self.request.program
+
+    @property
+    def checked(self) -> Checked:
+        """The program in core form."""
+        return self._made(Checked)
+
+    @property
+    def demanded(self) -> Demanded:
+        """What of it the goals need."""
+        return self._made(Demanded)
+
+    @property
+    def operators(self) -> OperatorProgram:
+        """The operators of each rule."""
+        return self._made(OperatorProgram)
+
+    @property
+    def delta(self) -> DeltaProgram:
+        """The delta rules, which are all that engines read."""
+        return self._made(DeltaProgram)
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
@@ -65,6 +92,70 @@ class Compiled:
     def pcg(self) -> Pcg:
         """The and-or tree, which only explain wants."""
         return pcg(self.demanded.patterns, self.demanded.wanted)
+
+    def _made(self, kind: type[T]) -> T:
+        found = next((each for each in self.made if isinstance(each, kind)), None)
+        assert found is not None, f"compiled without the pass that makes a {kind.__name__}"
+        return found
+
+
+# ── Passes ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def checked(compiled: Compiled) -> Checked:
+    """Names, types, safety and strata are right, or all that is wrong is told."""
+    asked = compiled.request
+    return check(
+        asked.program, asked.catalog, asked.params, asked.suggested, asked.objects,
+        named_by_goals=asked.named_by_goals,
+    )  # fmt: skip
+
+
+def demanded(compiled: Compiled) -> Demanded:
+    """Rules for what the goals ask for, and no more."""
+    return demand(compiled.checked, compiled.request.wanted, compiled.request.demand)
+
+
+def operated(compiled: Compiled) -> OperatorProgram:
+    """Bodies as trees of relational operators."""
+    return operators(compiled.demanded.checked)
+
+
+def derived(compiled: Compiled) -> DeltaProgram:
+    """A rule for each atom that can bring new facts."""
+    return delta(compiled.operators)
+
+
+Pass: TypeAlias = Callable[[Compiled], object]
+
+PASSES: Final[tuple[Pass, ...]] = (checked, demanded, operated, derived)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage that explain can print: after which pass, its name, its heading and what it shows."""
+
+    after: Pass
+    name: str
+    heading: str
+    shows: str
+
+
+STAGES: Final = (
+    Stage(
+        checked, "relations", "Relation Definition", "relations that take data, with their types"
+    ),
+    Stage(checked, "rules", "Datalog Rules", "the rules and goals as they were understood"),
+    Stage(
+        demanded, "pcg", "PCG Tree", "rules and relations below the goals, with binding patterns"
+    ),
+    Stage(operated, "operators", "Operator Program", "the relational operators of each rule"),
+    Stage(derived, "delta", "Delta Program", "one rule for each atom that can bring new facts"),
+    Stage(derived, "logical", "Unresolved Logical Plan", "the whole program as it was written"),
+    Stage(derived, "optimized", "Optimized Logical Plan", "the same as it is handed to an engine"),
+    Stage(derived, "plan", "Physical Plan", "how the engine goes about it"),
+    Stage(derived, "spark", "Spark Plans", "what Spark is handed, with its own plans of frames"),
+)
 
 
 def compile_program(
@@ -78,22 +169,18 @@ def compile_program(
     objects: Objects | None = None,
     named_by_goals: bool = False,
 ) -> Compiled:
-    """All stages. `catalog` has the columns of data that the program need not declare;
-
-    `wanted` names relations to evaluate whole, besides what the goals ask for; `suggested` are
-    names to offer where the program mentions one that is not known; `objects` numbers those among
-    the constants. Columns are `named_by_goals` where rules were made of SQL.
-    """
-    checked = check(program, catalog, params, suggested, objects, named_by_goals=named_by_goals)
-    look()
-    demanded = restrict(checked, wanted, demand)
-    look()
-    operator_program = operators(demanded.checked)
-    look()
-    return Compiled(
-        program,
-        checked,
-        demanded,
-        operator_program,
-        delta(operator_program),
+    """All passes; `Request` says what the arguments mean."""
+    asked = None if wanted is None else tuple(wanted)
+    request = Request(
+        program, catalog, params, demand, asked, tuple(suggested), objects, named_by_goals
     )
+    return compile_until(STAGES[-1], request)
+
+
+def compile_until(stage: Stage, request: Request) -> Compiled:
+    """The passes up to the one that a stage comes after."""
+    compiled = Compiled(request)
+    for each in PASSES[: PASSES.index(stage.after) + 1]:
+        compiled = replace(compiled, made=(*compiled.made, each(compiled)))
+        look()
+    return compiled

@@ -10,7 +10,15 @@ from tests.programs.corpus import Folder, folders
 from caladan import explain
 from caladan.explain import tree
 from caladan.language import parse
-from caladan.pipeline import STAGES, Compiled, compile_program
+from caladan.pipeline import (
+    PASSES,
+    STAGES,
+    Compiled,
+    Request,
+    Stage,
+    compile_program,
+    compile_until,
+)
 from caladan.program import Column, Program, Type
 from caladan.program.diagnostics import CaladanError
 from caladan.program.objects import Objects
@@ -35,6 +43,18 @@ def test_there_are_cases() -> None:
 @pytest.mark.parametrize("case", read(), ids=lambda case: case.title)
 def test_golden(case: Case) -> None:
     assert case.printed() == case.stages
+
+
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+def test_compilation_goes_as_far_as_a_stage_asks(stage: Stage) -> None:
+    found = compile_until(stage, Request(parse(CLOSURE), {}, {}))
+    assert len(found.made) == PASSES.index(stage.after) + 1
+    assert found.checked.goals
+    if stage.after is PASSES[-1]:
+        assert found.delta.cliques
+    else:
+        with pytest.raises(AssertionError, match="DeltaProgram"):
+            assert found.delta
 
 
 def test_all_stages_come_in_order() -> None:

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from caladan.explain.page import page
 from caladan.explain.setting import Setting
 from caladan.explain.stages import bodies, chosen
-from caladan.pipeline import STAGES, Compiled, Stage
+from caladan.pipeline import STAGES, Compiled, Stage, checked
 from caladan.program.diagnostics import error
 
-_SQL = Stage("sql", "SQL", "the queries that a SQL engine runs, in order")
+_SQL = Stage(checked, "sql", "SQL", "the queries that a SQL engine runs, in order")
 _AGGREGATES = Stage(
-    "aggregates", "Recursive Aggregates", "whether min and max may be applied at every step"
+    checked,
+    "aggregates",
+    "Recursive Aggregates",
+    "whether min and max may be applied at every step",
 )
 
 
