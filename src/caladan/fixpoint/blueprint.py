@@ -149,8 +149,8 @@ def solved_rule(rule: CoreRule, relations: Mapping[str, RelationInfo]) -> DeltaR
 def said(step: Access) -> str:
     """A step in a few words: what is read, and by which columns. Stats and explain say the same.
 
-    >>> from caladan.operators.tree import Kind
-    >>> scan = Scan("arc", (Variable("C"), Variable("B")), ("A", "B"), Kind.BASE)
+    >>> from caladan.rules.operators import ScanKind
+    >>> scan = Scan("arc", (Variable("C"), Variable("B")), ("A", "B"), ScanKind.BASE)
     >>> said(Probe(scan, ((0, Variable("C")),), (), ((1, "B"),)))
     'look up arc(C, B) by A'
     """
