@@ -26,7 +26,7 @@ def check_constraint(
     `words` are the values to try; those that the constraint proposes should be among them, or the
     comparison with `holds` is of no use. `holds` says whether a full binding is allowed.
 
-    >>> from caladan.search.constraints import Plus
+    >>> from caladan.join.search.constraints import Plus
     >>> check_constraint(Plus("x", "y", "z"), range(-2, 3), lambda b: b["x"] + b["y"] == b["z"])
     """
     universe = np.array(sorted(set(words)), np.int64)
