@@ -472,6 +472,26 @@ regexp_extract('zzz', '([0-9]+)', 1)
 regexp_extract('a12b', '[0-9]+', 0)
 regexp_count(S, 'l')
 regexp_substr('a12b', '[0-9]+')
+concat('ab', chr(10)) RLIKE 'b$'
+concat('ab', chr(13)) RLIKE 'b$'
+concat('ab', chr(13), chr(10)) RLIKE 'b$'
+concat('ab', chr(13), chr(10)) RLIKE '\r$'
+concat('ab', chr(10), chr(10)) RLIKE 'b$'
+concat('ab', chr(10), 'c') RLIKE 'b$'
+concat('ab', chr(10)) RLIKE '^(a(b$|c)|[$]$)'
+concat('ab', chr(10)) RLIKE 'ab[$]'
+'a$b' RLIKE 'a\$b'
+'a$b' RLIKE 'a[$]b'
+concat('a', chr(10), 'b') RLIKE '(?s)a.b'
+concat('a', chr(10), 'b') RLIKE 'a.b'
+regexp_like(upper(concat('ab', chr(10))), '(?i)b$')
+regexp_replace(concat('ab ', chr(10), chr(10)), '\s+$', '')
+regexp_replace(S, 'o$', '0')
+regexp_extract(S, '(.)$', 1)
+concat('ab', chr(10)) RLIKE '(?m)b$' -- refused
+concat('ab', chr(10)) RLIKE '(b$)[^x]' -- refused
+concat('ab', chr(10)) RLIKE 'b$[^x]' -- refused
+'ab' RLIKE 'a(?s:.)' -- refused
 regexp_instr('a12b', '[0-9]+') -- refused
 translate('abcba', 'ab', 'xy')
 translate('abcba', 'abc', 'x')

@@ -11,7 +11,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from caladan.program.diagnostics import Span, error
+from caladan.program.diagnostics import CaladanError, Span, error
 
 _FRAMES: Final = 8_000  # what the stack of a thread has room for
 
@@ -24,11 +24,16 @@ def nested(what: str = "the program", place: Span | None = None) -> Generator[No
     try:
         yield
     except RecursionError:
-        raise error(
-            "C001",
-            f"{what} is nested too deeply",
-            place,
-            help="name a part of it: a view in SQL, a rule of its own elsewhere",
-        ) from None
+        raise too_deep(what, place) from None
     finally:
         sys.setrecursionlimit(before)
+
+
+def too_deep(what: str, place: Span | None) -> CaladanError:
+    """C001 for what nobody has room for."""
+    return error(
+        "C001",
+        f"{what} is nested too deeply",
+        place,
+        help="name a part of it: a view in SQL, a rule of its own elsewhere",
+    )

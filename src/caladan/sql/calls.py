@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from sqlglot import exp
 
 from caladan.sql.meaning import Meaning, as_type, call, decimal_type, written_number
-from caladan.sql.patterns import date_format, regular_expression, replacement
+from caladan.sql.patterns import Pattern, date_format, regular_expression, replacement
 from caladan.sql.widths import called
 
 # Names that Spark has for the same function.
@@ -194,41 +194,57 @@ class Calls(Meaning):
     _now_call = _current_timestamp_call
 
     def _regexp_like_call(self, node: exp.Expr, given: Given) -> exp.Expr:
-        return call("regexp_matches", self._text(*given[0]), self._pattern(given[1][0], node))
+        return self._matched(node, self._text(*given[0]), given[1][0])
+
+    def _matched(self, node: exp.Expr, text: exp.Expr, pattern: exp.Expr) -> exp.Expr:
+        found = self._pattern(pattern, node)
+        written = exp.Literal.string(found.text)
+        if not found.ends:
+            return call("regexp_matches", text, written)
+        return self._macro("matched", text, written)
 
     def _regexp_replace_call(self, node: exp.Expr, given: Given) -> exp.Expr:
-        pattern, text = self._pattern(given[1][0], node), given[2][0]
-        by = replacement(str(text.this)) if isinstance(text, exp.Literal) else None
+        text, pattern = self._searched(node, given)
+        by = replacement(str(given[2][0].this)) if isinstance(given[2][0], exp.Literal) else None
         if by is None or len(given) > 3:
             self._refuse(node, "this replacement", "write the text that replaces out")
-        options = (pattern, exp.Literal.string(by), exp.Literal.string("g"))
-        return call("regexp_replace", self._text(*given[0]), *options)
+        return call(
+            "regexp_replace", text, pattern, exp.Literal.string(by), exp.Literal.string("g")
+        )
 
     def _regexp_extract_call(self, node: exp.Expr, given: Given) -> exp.Expr:
         group = written_number(given[2][0]) if len(given) > 2 else 1
         if group is None:
             self._refuse(node, "a group that is not written out")
-        pattern = self._pattern(given[1][0], node)
-        return call("regexp_extract", self._text(*given[0]), pattern, exp.Literal.number(group))
+        return call("regexp_extract", *self._searched(node, given), exp.Literal.number(group))
 
     def _regexp_count_call(self, node: exp.Expr, given: Given) -> exp.Expr:
-        found = call("regexp_extract_all", self._text(*given[0]), self._pattern(given[1][0], node))
+        found = call("regexp_extract_all", *self._searched(node, given))
         return as_type(call("len", found), "INTEGER")
 
     def _regexp_substr_call(self, node: exp.Expr, given: Given) -> exp.Expr:
-        text, pattern = self._text(*given[0]), self._pattern(given[1][0], node)
-        match = call("regexp_matches", text.copy(), pattern.copy())
-        return exp.Case().when(match, call("regexp_extract", text, pattern))
+        return self._macro("regexp_substr", *self._searched(node, given))
 
-    def _pattern(self, node: exp.Expr, around: exp.Expr) -> exp.Expr:
-        text = regular_expression(str(node.this)) if isinstance(node, exp.Literal) else None
-        if text is None:
+    def _searched(self, node: exp.Expr, given: Given) -> tuple[exp.Expr, exp.Expr]:
+        """A text, and the pattern that is looked for in it.
+
+        Where a match ends matters here, so a line break that `$` may stand before is an error.
+        """
+        text, found = self._text(*given[0]), self._pattern(given[1][0], node)
+        if found.ends:
+            text = self._macro("unbroken", text, exp.Literal.string(rf"[{found.ends}]\z"))
+        return text, exp.Literal.string(found.text)
+
+    def _pattern(self, node: exp.Expr, around: exp.Expr) -> Pattern:
+        found = regular_expression(str(node.this)) if isinstance(node, exp.Literal) else None
+        if found is None:
             self._refuse(
                 around,
                 "this regular expression",
-                "write it out, without looking around, named groups, && and possessive repetition",
+                "write it out, without looking around, named groups, &&, possessive repetition, "
+                "flags but (?i) and (?s), and $ before the end",
             )
-        return exp.Literal.string(text)
+        return found
 
     # ── Dates ────────────────────────────────────────────────────────────────────────────────────
 

@@ -14,7 +14,7 @@ from typing import Final
 from sqlglot import exp
 
 from caladan.program.diagnostics import SourceText
-from caladan.sql.calls import ALIASES, LENGTHS, Calls, Given
+from caladan.sql.calls import ALIASES, LENGTHS, Calls
 from caladan.sql.engine import Frame
 from caladan.sql.macros import MACROS, needs
 from caladan.sql.meaning import as_type, call, decimal_type, is_nonzero, is_number, placed, times
@@ -45,7 +45,7 @@ _HIDDEN: Final = frozenset(
         "text_of_number scientific date_of_text timestamp_of_text divisor integral minus "
         "later earlier round_tens within_month months whole_months slice begin isodow "
         "yearofweek seconds from_seconds parsed formatted today moment unscaled quotient "
-        "joined sha256 like ilike round div pmod timestamp_ntz"
+        "joined matched unbroken sha256 like ilike round div pmod timestamp_ntz"
     )
 )
 
@@ -136,8 +136,7 @@ class _Translation(Calls):
             case exp.Like() | exp.ILike():
                 return self._like(node, new)
             case exp.RegexpLike():
-                pattern = self._pattern(node.expression, node)
-                return call("regexp_matches", self._text(node.this, new.this), pattern)
+                return self._matched(node, self._text(node.this, new.this), node.expression)
             case exp.DPipe():
                 sides = ((node.this, new.this), (node.expression, new.expression))
                 return exp.DPipe(
@@ -423,13 +422,6 @@ class _Translation(Calls):
         function = "quantile_cont" if name == "percentile_cont" else "quantile_disc"
         arguments = [self._macro("double", values), *arguments_of(new.this)]
         return exp.AnonymousAggFunc(this=function, expressions=arguments)
-
-    def _mod_call(self, node: exp.Expr, given: Given) -> exp.Expr:
-        if len(given) != 2:
-            self._refuse(node, f"`mod` of {len(given)} arguments")
-        (left, one), (right, other) = given
-        written = exp.Mod(this=left.copy(), expression=right.copy())
-        return exp.Paren(this=self._arithmetic(written, exp.Mod(this=one, expression=other)))
 
 
 _ORDER: Final[dict[type[exp.Expr], tuple[str, tuple[str, ...]]]] = {

@@ -220,7 +220,7 @@ MACROS: Final[dict[str, str]] = {
     "exp": "(a DOUBLE) AS exp(a)",
     "ln": "(a DOUBLE) AS CASE WHEN a > 0 THEN ln(a) END",
     "log": (
-        "(a DOUBLE) AS spark_ln(a), "
+        "(a DOUBLE) AS CASE WHEN a > 0 THEN ln(a) END, "
         "(b DOUBLE, a DOUBLE) AS CASE WHEN a > 0 AND b > 0 THEN ln(a) / ln(b) END"
     ),
     "log2": "(a DOUBLE) AS CASE WHEN a > 0 THEN log2(a) END",
@@ -307,7 +307,7 @@ MACROS: Final[dict[str, str]] = {
     "btrim": "(a VARCHAR) AS trim(a), (a VARCHAR, t VARCHAR) AS trim(a, t)",
     "replace": (
         "(a VARCHAR, b VARCHAR) AS replace(a, b, ''), "
-        "(a VARCHAR, b VARCHAR, c VARCHAR) AS CASE WHEN b = '' THEN a ELSE replace(a, b, c) END"
+        "(a VARCHAR, b VARCHAR, c VARCHAR) AS replace(a, b, c)"
     ),
     "reverse": "(a VARCHAR) AS reverse(a)",
     "repeat": "(a VARCHAR, n) AS repeat(a, greatest(n, 0))",
@@ -349,6 +349,18 @@ MACROS: Final[dict[str, str]] = {
         "WHEN n > 0 THEN spark_joined(list_slice(string_split(a, d), 1, n), d) "
         "ELSE spark_joined(list_slice(string_split(a, d), "
         "greatest(len(string_split(a, d)) + n + 1, 1), len(string_split(a, d))), d) END"
+    ),
+    "regexp_substr": (
+        "(a VARCHAR, p) AS CASE WHEN regexp_matches(a, p) THEN regexp_extract(a, p) END"
+    ),
+    "matched": (
+        "(a VARCHAR, p) AS regexp_matches(a, p) OR (regexp_matches(a, '[\\n\\r\\x{85}\\x{2028}"
+        "\\x{2029}]\\z') AND regexp_matches(regexp_replace(a, '(\\r\\n|[\\n\\r\\x{85}\\x{2028}"
+        "\\x{2029}])\\z', ''), p))"
+    ),
+    "unbroken": (
+        "(a VARCHAR, p) AS CASE WHEN regexp_matches(a, p) THEN error('embedded: a line break at "
+        "the end of a text, and a regular expression with $') ELSE a END"
     ),
     "joined": "(l, d) AS list_reduce(l, lambda x, y: x || d || y)",
     "levenshtein": "(a VARCHAR, b VARCHAR) AS CAST(levenshtein(a, b) AS INTEGER)",
@@ -477,26 +489,28 @@ def needs(name: str) -> tuple[str, ...]:
 
 
 @cache
-def copies(name: str) -> tuple[int, ...]:
-    """How often a macro writes each of its arguments out, at most.
+def repeated(name: str) -> tuple[bool, ...]:
+    """Whether a macro, or one that it uses, writes an argument out more than once; for each.
 
-    >>> copies("pmod")
-    (3, 5)
+    >>> repeated("nullif:0"), repeated("ltrim:0"), repeated("upper:0")
+    ((False, False), (False,), (True,))
     """
-    stem, _, number = name.partition(":")
-    bodies = overloads(stem)
-    found: list[int] = []
-    for _, text in [bodies[int(number)]] if number else bodies:
+    found: list[bool] = []
+    for _, text in _bodies(name):
         head, _, body = text.partition(") AS ")
         for i, parameter in enumerate(re.findall(r"(\w+)(?: [A-Z][^,]*)?(?:, |$)", head[1:])):
-            times = 0
-            for call in re.split(r"(?<=\))", body):
-                inner = re.search(rf"{PREFIX}(\w+)\(", call)
-                nested = max(copies(inner[1]), default=1) if inner else 1
-                times += nested * len(re.findall(rf"\b{parameter}\b", call))
-            found += [0] * (i + 1 - len(found))
-            found[i] = max(found[i], times)
+            mention = re.compile(rf"\b{parameter}\b")
+            used = [call for call in re.split(r"(?<=\))", body) if mention.search(call)]
+            inner = [name for call in used for name in re.findall(rf"{PREFIX}(\w+)\(", call)]
+            many = len(mention.findall(body)) > 1 or any(any(repeated(each)) for each in inner)
+            found += [False] * (i + 1 - len(found))
+            found[i] |= many
     return tuple(found)
+
+
+def _bodies(name: str) -> tuple[tuple[tuple[str, ...], str], ...]:
+    stem, _, number = name.partition(":")
+    return (overloads(stem)[int(number)],) if number else overloads(stem)
 
 
 def spelled(name: str) -> str:
@@ -505,7 +519,17 @@ def spelled(name: str) -> str:
 
 
 def definition(name: str) -> str:
-    """The statement that makes a macro."""
+    """The statement that makes a macro.
+
+    A body by itself has no types: where types are to be found out, DuckDB goes through arguments
+    twice, and through theirs four times, and so on.
+
+    >>> definition("year:0")
+    'CREATE TEMP MACRO spark_year_0(a) AS CAST(year(a) AS INTEGER)'
+    """
     stem, _, number = name.partition(":")
-    text = overloads(stem)[int(number)][1] if number else MACROS[stem]
-    return f"CREATE TEMP MACRO {spelled(name)}{text}"
+    if not number:
+        return f"CREATE TEMP MACRO {spelled(name)}{MACROS[stem]}"
+    head, _, body = overloads(stem)[int(number)][1].partition(") AS ")
+    names = re.sub(r"(\w+) [A-Z]+(?:\(\d+, ?\d+\))?", r"\1", head)
+    return f"CREATE TEMP MACRO {spelled(name)}{names}) AS {body}"

@@ -6,7 +6,6 @@ stands for, and the types of both. Below it, the small expressions that translat
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
@@ -14,13 +13,10 @@ from sqlglot import exp
 
 from caladan.language.rasql.script import span_of
 from caladan.program.diagnostics import SourceText, error
-from caladan.sql.macros import PREFIX, copies, overloads, spelled
+from caladan.sql.macros import overloads, repeated, spelled
 from caladan.sql.widths import KINDS, MOST_DIGITS, Width, Widths, given_by, kind_of
 
 _WAY_OUT: Final = "Spark answers it: --engine spark"
-
-
-_MOST: Final = 5_000  # parts of an expression, macros written out
 
 
 class Meaning:
@@ -35,7 +31,7 @@ class Meaning:
         self._source = source
         self._is_typed = is_typed
         self._meant: dict[int, tuple[exp.Expr, exp.Expr]] = {}
-        self._sizes: dict[int, tuple[int, exp.Expr]] = {}
+        self._made: dict[int, tuple[exp.Expr, str | None]] = {}
         self.used: dict[str, None] = {}
 
     def stands_for(self, new: exp.Expr, node: exp.Expr) -> None:
@@ -66,40 +62,31 @@ class Meaning:
         return width
 
     def _macro(self, name: str, *arguments: exp.Expr) -> exp.Expr:
-        if len(overloads(name)) > 1:
-            fitting = self._fitting(name, arguments)
-            if fitting is not None:
-                name = f"{name}:{fitting}"
-            elif any(each.find(exp.AggFunc, exp.Window) for each in arguments):
-                self._refuse_unknown(name, arguments)  # DuckDB cannot tell what an aggregate gives
+        """A call of a macro, which has each argument evaluated once.
+
+        A macro writes out what it is given as often as it mentions it, and DuckDB looks at it
+        twice where types decide: with calls inside of calls both would double at every level. So
+        whatever is more than a name or a constant gets a name first, that of a function's
+        parameter; constants stay, for some functions want them constant.
+        """
+        fitting = self._fitting(name, arguments)
+        stem = name
+        if fitting is not None:
+            types, _ = overloads(name)[fitting]
+            arguments = tuple(map(self._given_as, arguments, types))
+            name = f"{name}:{fitting}"
         self.used[name] = None
-        found = exp.Anonymous(this=spelled(name), expressions=list(arguments))
-        self._check_size(found, name, arguments)
+        often = [True] * len(arguments) if fitting is None else repeated(name)
+        if all(_is_plain(each) for each, many in zip(arguments, often, strict=True) if many):
+            found: exp.Expr = call(spelled(name), *arguments)
+        else:
+            found = _bound(spelled(name), arguments)
+        self._made[id(found)] = (found, given_by(stem))
         return found
 
-    def _check_size(self, new: exp.Expr, name: str, arguments: Sequence[exp.Expr]) -> None:
-        """Refuse what would grow beyond bounds: macros write their arguments out, perhaps twice."""
-        size = 1 + sum(
-            times
-            * max((self._sizes.get(id(part), (1, None))[0] for part in each.walk()), default=1)
-            for times, each in zip(copies(name), arguments, strict=False)
-        )
-        self._sizes[id(new)] = (size, new)
-        if size > _MOST:
-            _, node = self._meant.get(id(arguments[0]), (None, None))
-            self._refuse(
-                node if node is not None else exp.Null(),
-                f"`{name.partition(':')[0]}` nested so deeply",
-                "compute a part of it in a subquery or a view",
-            )
-
-    def _refuse_unknown(self, name: str, arguments: Sequence[exp.Expr]) -> NoReturn:
-        _, node = self._meant.get(id(arguments[0]), (None, None))
-        self._refuse(
-            node if node is not None else exp.Null(),
-            f"`{name}` of an aggregate whose type is not known",
-            "CAST the aggregate, or aggregate in a subquery",
-        )
+    def _given_as(self, new: exp.Expr, type: str) -> exp.Expr:
+        """An argument as a parameter of that type has it; any will do for ""."""
+        return new if not type or KINDS.get(self._kind(new) or "") == type else as_type(new, type)
 
     def _fitting(self, name: str, arguments: Sequence[exp.Expr]) -> int | None:
         """Which body of a macro fits, if the types of its arguments are known."""
@@ -122,8 +109,8 @@ class Meaning:
             return self._kind(new.this)
         if isinstance(new, exp.Cast):
             return kind_of(new.to.sql(dialect="duckdb"))
-        if isinstance(new, exp.Anonymous):
-            return given_by(re.sub(r"_\d+$", "", str(new.this).removeprefix(PREFIX)))
+        if id(new) in self._made:
+            return self._made[id(new)][1]
         return "string" if isinstance(new, exp.Literal) and new.is_string else None
 
     def _refuse(self, node: exp.Expr, what: str, instead: str | None = None) -> NoReturn:
@@ -133,6 +120,39 @@ class Meaning:
             span_of(node, self._source),
             help=f"{instead}; {_WAY_OUT}" if instead else _WAY_OUT,
         )
+
+
+def _is_plain(node: exp.Expr) -> bool:
+    """Whether a value is a name or a constant."""
+    return _is_constant(node) or isinstance(node, exp.Column)
+
+
+def _is_constant(node: exp.Expr) -> bool:
+    while isinstance(node, exp.Cast | exp.Neg | exp.Paren):
+        node = node.this
+    return isinstance(node, exp.Literal | exp.Null | exp.Boolean)
+
+
+def _bound(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
+    """A call whose arguments have names: `list_transform([x], lambda v: f(v))[1]`.
+
+    Several are the fields of one `v`.
+    """
+    values = [each for each in arguments if not _is_constant(each)]
+    value = values[0] if len(values) == 1 else call("row", *values)
+    places = iter(range(1, len(values) + 1))
+    named: list[exp.Expr] = []
+    for each in arguments:
+        if _is_constant(each):
+            named.append(each)
+        elif len(values) == 1:
+            named.append(exp.to_identifier("v"))
+        else:
+            place = exp.Literal.number(next(places))
+            named.append(call("struct_extract_at", exp.to_identifier("v"), place))
+    function = exp.Lambda(this=call(name, *named), expressions=[exp.to_identifier("v")])
+    listed = call("list_transform", exp.Array(expressions=[value]), function)
+    return exp.Bracket(this=listed, expressions=[exp.Literal.number(1)], offset=1)
 
 
 def _fits(kind: str | None, type: str) -> int | None:

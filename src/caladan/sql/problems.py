@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from caladan.language.rasql.script import span_of
 from caladan.program import Column
+from caladan.program.depth import too_deep
 from caladan.program.diagnostics import CaladanError, SourceText, Span, error
 
 _QUOTED: Final = re.compile(r"""["'`]([^"'`\n]+)["'`]""")
@@ -23,13 +24,18 @@ _NOISE: Final = re.compile(r"\s*(?:SQLSTATE: \w+\.?|;?\s*line \d+ pos \d+.*)$")
 
 
 def refused(message: str, tree: exp.Query | None, source: SourceText) -> CaladanError:
-    """C062 with the place that an engine's message is about; C040 for a division by zero."""
+    """C062 with the place that an engine's message is about; C040 for a division by zero.
+
+    C001 for a query that nests more deeply than the engine goes.
+    """
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     said = _NOISE.sub("", _KIND.sub("", lines[0] if lines else "no reason given")).rstrip(".;")
     said, _, _ = said.partition(". ")  # what follows is advice about another SQL
     said = said[:1].lower() + said[1:]
     if found := _MACRO.match(said):
         said = f"`{found[1]}` does not take such arguments on embedded"
+    if said.startswith("max expression depth"):
+        return too_deep("the query", _place("", tree, source))
     code = "C040" if " by zero" in said else "C062"
     return error(code, f"the SQL engine says: {said}", _place(said, tree, source))
 

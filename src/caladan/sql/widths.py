@@ -94,7 +94,7 @@ _GIVEN: Final[dict[str, str]] = {
         words(
             "upper lower substring left right trim ltrim rtrim btrim replace reverse repeat "
             "lpad rpad concat concat_ws chr char space date_format translate string dayname "
-            "monthname md5 sha1 sha sha2 split_part substring_index regexp_replace "
+            "monthname unbroken md5 sha1 sha sha2 split_part substring_index regexp_replace "
             "regexp_extract regexp_substr overlay elt hex bin uuid ucase lcase from_unixtime"
         ),
         "string",
@@ -116,7 +116,7 @@ _GIVEN: Final[dict[str, str]] = {
     **dict.fromkeys(
         words(
             "contains startswith endswith isnan isnull isnotnull equal_null regexp_like "
-            "bool_and bool_or every some boolean"
+            "bool_and bool_or every some boolean matched"
         ),
         "boolean",
     ),
@@ -201,20 +201,7 @@ class Widths:
                 unit = step.args.get("unit")
                 is_timed = unit is not None and unit.name.upper().rstrip("S") in _TIMED
                 return Width("timestamp") if is_timed else self.type(side)
-        one, other = self.type(node.this), self.type(node.expression)
-        if one is None or other is None:
-            return None
-        if isinstance(node, exp.IntDiv):
-            return _LONG
-        if "float" in (one.kind, other.kind):
-            return Width("float") if one.kind == other.kind and not _is_div(node) else _DOUBLE
-        if "double" in (one.kind, other.kind):
-            return _DOUBLE
-        if one.is_decimal or other.is_decimal:
-            return combined(node, _as_decimal(one), _as_decimal(other))
-        if one.is_whole and other.is_whole:
-            return _DOUBLE if _is_div(node) else max(one, other, key=lambda w: _DIGITS[w.kind])
-        return one if other.is_whole else None
+        return _calculated(node, self.type(node.this), self.type(node.expression))
 
     def _function(self, node: exp.Func) -> Width | None:
         name = called(node)
@@ -246,9 +233,7 @@ class Widths:
         if name == "round":
             return rounded(first, arguments[1] if len(arguments) > 1 else None)
         if name in ("pmod", "mod") and len(arguments) == 2:
-            return self._arithmetic(
-                exp.Mod(this=arguments[0].copy(), expression=arguments[1].copy())
-            )
+            return _calculated(exp.Mod(), first, self.type(arguments[1]))
         return None
 
     def _column(self, column: exp.Column) -> Width | None:
@@ -325,6 +310,23 @@ def arguments_of(node: exp.Expr) -> Iterator[exp.Expr]:
             yield from each.expressions
         elif not (isinstance(node, exp.Anonymous) and each is node.this):
             yield each
+
+
+def _calculated(node: exp.Expr, one: Width | None, other: Width | None) -> Width | None:
+    """What arithmetic on two numbers gives."""
+    if one is None or other is None:
+        return None
+    if isinstance(node, exp.IntDiv):
+        return _LONG
+    if "float" in (one.kind, other.kind):
+        return Width("float") if one.kind == other.kind and not _is_div(node) else _DOUBLE
+    if "double" in (one.kind, other.kind):
+        return _DOUBLE
+    if one.is_decimal or other.is_decimal:
+        return combined(node, _as_decimal(one), _as_decimal(other))
+    if one.is_whole and other.is_whole:
+        return _DOUBLE if _is_div(node) else max(one, other, key=lambda w: _DIGITS[w.kind])
+    return one if other.is_whole else None
 
 
 def combined(node: exp.Expr, one: Width, other: Width) -> Width:
