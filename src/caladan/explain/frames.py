@@ -31,8 +31,8 @@ from caladan.engines.spark.choice import (
 from caladan.engines.spark.cube.plan import cyclic_part
 from caladan.explain.labels import Labels, labels
 from caladan.explain.once import Once, columns, filtered, shown, union
-from caladan.explain.operators import cut, is_identity, join_columns, projected
-from caladan.explain.terms import commas, comparisons, counted, expression, expressions
+from caladan.explain.operators import Operators, cut, join_columns
+from caladan.explain.terms import commas, counted, expressions
 from caladan.explain.tree import Tree, draw
 from caladan.program import Constant
 from caladan.rules.operators import (
@@ -117,7 +117,7 @@ def _goal(goal: CoreGoal) -> str:
     return f"{'Export' if goal.export else 'Goal'} {goal.name}({expressions(goal.arguments)})"
 
 
-class _Drawing(Once[DeltaClique]):
+class _Drawing(Once[DeltaClique], Operators):
     def __init__(
         self,
         program: DeltaProgram,
@@ -220,38 +220,14 @@ class _Drawing(Once[DeltaClique]):
         clique = self._home[rule.rule.head]
         atoms = sum(a.relation in clique.relations for a in rule.rule.positive)
         self._is_linear = atoms == 1
-        return self._operator(rule.plan, labels(rule.plan, by_column=self._by_column))
+        return self.operator(rule.plan, labels(rule.plan, by_column=self._by_column))
 
-    def _operator(self, node: Operator, names: Labels) -> Tree:
-        match node:
-            case Unit():
-                return Tree("OneRow")
-            case Scan():
-                return self._scan(node, names)
-            case Join():
-                line = self._join(node, "Inner" if node.on else "Cross", names)
-                return self._two(line, node.left, node.right, names)
-            case AntiJoin():
-                line = self._join(node, "LeftAnti", names)
-                return self._two(line, node.left, node.right, names)
-            case Select():
-                line = f"Filter ({comparisons(node.conditions, names.of(node.input))})"
-            case Extend():
-                added = expression(node.expression, names.of(node.input))
-                line = f"Project [*, {added} AS {node.variable}]"
-            case Prune():
-                line = f"Project [{commas(names.of(node)[v] for v in node.keep)}]"
-            case Project():
-                if is_identity(node):
-                    return self._operator(node.input, names)
-                line = f"Project [{projected(node, names)}]"
-            case Cut():
-                # A set has no order: without a limit, sorting is left to whoever shows it.
-                kind = "Sort, when shown" if node.limit is None else "TakeOrdered"
-                line = f"{kind} ({cut(node, names)})"
-        return Tree(line, (self._operator(node.input, names),))
+    def cut(self, node: Cut, names: Labels) -> str:
+        # A set has no order: without a limit, sorting is left to whoever shows it.
+        kind = "Sort, when shown" if node.limit is None else "TakeOrdered"
+        return f"{kind} ({cut(node, names)})"
 
-    def _join(self, node: Join | AntiJoin, type: str, names: Labels) -> str:
+    def join(self, node: Join | AntiJoin, type: str, names: Labels) -> str:
         """A join by its kind, the columns it compares, and the side that is built or sent round."""
         left, right = join_columns(node, names)
         columns = f", [{left}], [{right}]" if node.on else ""
@@ -294,10 +270,7 @@ class _Drawing(Once[DeltaClique]):
             case _:
                 return self._bound(node.input)
 
-    def _two(self, line: str, left: Operator, right: Operator, names: Labels) -> Tree:
-        return Tree(line, (self._operator(left, names), self._operator(right, names)))
-
-    def _scan(self, node: Scan, names: Labels) -> Tree:
+    def scan(self, node: Scan, names: Labels) -> Tree:
         if node.version is not Version.FULL:
             shown = {Version.DELTA: "δ{}", Version.OLD: "{}", Version.NEW: "{}'"}[node.version]
             name = shown.format(node.relation)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from caladan.analysis.core import Checked, Clique, CoreAtom, CoreGoal, CoreRule, RelationInfo
 from caladan.explain.labels import Labels, labels
 from caladan.explain.once import Once, columns, filtered, shown, union
-from caladan.explain.operators import cut, is_identity, join_columns, projected
+from caladan.explain.operators import Operators, cut, join_columns
 from caladan.explain.terms import commas, comparisons, counted, expression, expressions
 from caladan.explain.tree import Tree, draw
 from caladan.pipeline import Compiled
@@ -26,15 +26,9 @@ from caladan.rules.operator_program import CliqueOperators, OperatorProgram, Rul
 from caladan.rules.operators import (
     AntiJoin,
     Cut,
-    Extend,
     Join,
-    Operator,
-    Project,
-    Prune,
     Scan,
     ScanKind,
-    Select,
-    Unit,
 )
 
 
@@ -215,7 +209,7 @@ def _given(info: RelationInfo, checked: Checked, mark: str) -> Iterator[Tree]:
 # ── Optimised ────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Optimized(Once[CliqueOperators]):
+class _Optimized(Once[CliqueOperators], Operators):
     def __init__(self, program: OperatorProgram, *, by_column: bool) -> None:
         home = {name: each for each in program.cliques for name in each.clique.relations}
         super().__init__(program.relations, home)
@@ -259,38 +253,19 @@ class _Optimized(Once[CliqueOperators]):
             if rule.rule.head == info.name:
                 relations = self._home[info.name].clique.relations
                 self._reads, outer = _kind(rule.rule, relations), self._reads
-                yield self._operator(rule.plan, labels(rule.plan, by_column=self._by_column))
+                yield self.operator(rule.plan, labels(rule.plan, by_column=self._by_column))
                 self._reads = outer
 
-    def _operator(self, node: Operator, names: Labels) -> Tree:
-        match node:
-            case Unit():
-                return Tree("OneRow")
-            case Scan():
-                return self._scan(node, names)
-            case Join() | AntiJoin():
-                left, right = join_columns(node, names)
-                pairs = zip(left.split(", "), right.split(", "), strict=True) if node.on else ()
-                on = " and ".join(f"{one} = {other}" for one, other in pairs)
-                type = "LeftAnti" if isinstance(node, AntiJoin) else "Inner" if on else "Cross"
-                sides = (self._operator(node.left, names), self._operator(node.right, names))
-                return Tree(f"Join {type}" + (f", ({on})" if on else ""), sides)
-            case Select():
-                line = f"Filter ({comparisons(node.conditions, names.of(node.input))})"
-            case Extend():
-                added = expression(node.expression, names.of(node.input))
-                line = f"Project [*, {added} AS {node.variable}]"
-            case Prune():
-                line = f"Project [{commas(names.of(node)[v] for v in node.keep)}]"
-            case Project():
-                if is_identity(node):
-                    return self._operator(node.input, names)
-                line = f"Project [{projected(node, names)}]"
-            case Cut():
-                line = f"SortLimit ({cut(node, names)})"
-        return Tree(line, (self._operator(node.input, names),))
+    def join(self, node: Join | AntiJoin, type: str, names: Labels) -> str:
+        left, right = join_columns(node, names)
+        pairs = zip(left.split(", "), right.split(", "), strict=True) if node.on else ()
+        on = " and ".join(f"{one} = {other}" for one, other in pairs)
+        return f"Join {type}" + (f", ({on})" if on else "")
 
-    def _scan(self, node: Scan, names: Labels) -> Tree:
+    def cut(self, node: Cut, names: Labels) -> str:
+        return f"SortLimit ({cut(node, names)})"
+
+    def scan(self, node: Scan, names: Labels) -> Tree:
         if node.kind is ScanKind.RECURSIVE:
             called = commas(node.columns) if self._by_column else expressions(node.arguments)
             return Tree(f"{self._reads} {node.relation}, [{called}]")

@@ -5,15 +5,19 @@ left input `0.` and of its right input `1.` as these show them: a leaf of a rela
 shows the declared columns, other leaves the rule's variables. Where a declared name would mean two
 things in one rule, the leaf says what its columns are called: `arc(A, B) AS (X, Y)`; so does one
 whose arguments select. A projection that changes nothing is left out.
+
+`Operators` draws the same trees as plans (logical.py, frames.py).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 from caladan.analysis.core import CoreGoal, RelationInfo
 from caladan.explain.labels import Labels, labels
 from caladan.explain.terms import commas, comparisons, counted, expression, expressions
+from caladan.explain.tree import Tree
 from caladan.pipeline import Compiled
 from caladan.program import Aggregate, Constant, Variable
 from caladan.rules.operator_program import CliqueOperators, OperatorProgram, RuleOperators
@@ -218,3 +222,47 @@ def _goal(goal: CoreGoal, program: OperatorProgram) -> list[str]:
         f"0: {goal.name}({expressions(goal.arguments)}) <SELECT>",
         f" 1: {info.name}({commas(c.name for c in info.columns)}) <{kind.value}>",
     ]
+
+
+class Operators(ABC):
+    """Draws the operators of a rule as a plan: what is said of scans, joins and cuts differs."""
+
+    @abstractmethod
+    def scan(self, node: Scan, names: Labels) -> Tree:
+        """A relation that is read."""
+
+    @abstractmethod
+    def join(self, node: Join | AntiJoin, type: str, names: Labels) -> str:
+        """The line of a join."""
+
+    @abstractmethod
+    def cut(self, node: Cut, names: Labels) -> str:
+        """The line of a sort or limit."""
+
+    def operator(self, node: Operator, names: Labels) -> Tree:
+        """An operator, with those below it."""
+        match node:
+            case Unit():
+                return Tree("OneRow")
+            case Scan():
+                return self.scan(node, names)
+            case Join() | AntiJoin():
+                type = "LeftAnti" if isinstance(node, AntiJoin) else "Inner" if node.on else "Cross"
+                line = self.join(node, type, names)
+                return Tree(
+                    line, (self.operator(node.left, names), self.operator(node.right, names))
+                )
+            case Select():
+                line = f"Filter ({comparisons(node.conditions, names.of(node.input))})"
+            case Extend():
+                added = expression(node.expression, names.of(node.input))
+                line = f"Project [*, {added} AS {node.variable}]"
+            case Prune():
+                line = f"Project [{commas(names.of(node)[v] for v in node.keep)}]"
+            case Project():
+                if is_identity(node):
+                    return self.operator(node.input, names)
+                line = f"Project [{projected(node, names)}]"
+            case Cut():
+                line = self.cut(node, names)
+        return Tree(line, (self.operator(node.input, names),))
