@@ -18,9 +18,11 @@ from caladan.columns.domains import (
 from caladan.columns.index import Matches, present
 from caladan.columns.layout import Words, concatenated
 from caladan.columns.packed import PackedRelation
+from caladan.columns.packing import Packing
 from caladan.columns.ranks import Kind, arrow_ranks, float_ranks, rank_floats, rank_of
 from caladan.columns.relation import StoredRelation
 from caladan.columns.rows import RowRelation
+from caladan.columns.runs import Run
 from caladan.program import thresholds
 from caladan.rules.operators import Version
 
@@ -242,3 +244,9 @@ def test_select_takes_words_that_no_fact_has() -> None:
     assert list(relation.select({0: 3})) == []
     assert list(relation.select({0: 99})) == []
     assert facts_of(list(relation.select({0: 1})), 2) == [(1, 2)]
+
+
+def test_a_filter_of_one_bit_is_not_taken_for_one_of_all_keys() -> None:
+    run = Run(np.array([7], np.uint64), Packing((32, 32), (0, 1)))
+    with thresholds.using(filter_keys=1, filter_bits=1):
+        assert run.filter(0, 1).bits.nbytes == 8

@@ -69,7 +69,7 @@ class Run:
         size = len(self.keys)
         if size < chosen.filter_keys or lookups * chosen.filter_lookups < size:
             return _NO_FILTER
-        wanted = (size * chosen.filter_bits - 1).bit_length()
+        wanted = max(1, (size * chosen.filter_bits - 1).bit_length())  # 0 would mean all of them
         space = sum(self.packing.widths) - shift
         # A bit for every lookup key spares the search; clearing 512 of them costs about a lookup.
         small = space <= chosen.exact_bits and (1 << space) >> 9 <= lookups
