@@ -306,7 +306,12 @@ def fuzz(minutes: float, out: Path, number: int, *, spark: bool, most: int) -> i
 def drawn(random: Random) -> Thresholds:
     """Some thresholds, for those who cannot be told of others later."""
     found: list[Thresholds] = []
-    trying = settings(max_examples=20, database=None, phases=[Phase.generate])  # the first is {}
+    trying = settings(  # the first is {}
+        max_examples=20,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),  # a busy machine draws slowly
+    )
 
     def take(chosen: Thresholds) -> None:
         found.append(chosen)
