@@ -1,7 +1,7 @@
 """The table of contents of the compiler: a Program goes in, every pass adds an artefact.
 
-    program ─ checked ─► Checked ─ demanded ─► Demanded ─ operated ─► OperatorProgram ─ derived ─►
-    DeltaProgram
+    program ─ checked ─► Checked ─ demanded ─► Demanded ─ watched ─► Watching ─ operated ─►
+    OperatorProgram ─ derived ─► DeltaProgram
 
 `PASSES` is the compiler: pure functions, each of which takes what was made so far and adds one
 artefact. `compile_program` goes through all of them, `compile_until` up to the one that a stage
@@ -26,6 +26,7 @@ from caladan.program.objects import Objects
 from caladan.rules.delta import delta
 from caladan.rules.operator_program import OperatorProgram, operators
 from caladan.rules.program import DeltaProgram
+from caladan.rules.support import Watching, watch
 
 T = TypeVar("T")
 
@@ -74,6 +75,11 @@ class Compiled:
         return self._made(Demanded)
 
     @property
+    def watching(self) -> Watching:
+        """The same, with what tells whether sums keep what they were given."""
+        return self._made(Watching)
+
+    @property
     def operators(self) -> OperatorProgram:
         """The operators of each rule."""
         return self._made(OperatorProgram)
@@ -116,9 +122,14 @@ def demanded(compiled: Compiled) -> Demanded:
     return demand(compiled.checked, compiled.request.wanted, compiled.request.demand)
 
 
+def watched(compiled: Compiled) -> Watching:
+    """Rules that add to sums are watched where they look at what still changes."""
+    return watch(compiled.demanded.checked)
+
+
 def operated(compiled: Compiled) -> OperatorProgram:
     """Bodies as trees of relational operators."""
-    return operators(compiled.demanded.checked)
+    return operators(compiled.watching.checked)
 
 
 def derived(compiled: Compiled) -> DeltaProgram:
@@ -128,7 +139,7 @@ def derived(compiled: Compiled) -> DeltaProgram:
 
 Pass: TypeAlias = Callable[[Compiled], object]
 
-PASSES: Final[tuple[Pass, ...]] = (checked, demanded, operated, derived)
+PASSES: Final[tuple[Pass, ...]] = (checked, demanded, watched, operated, derived)
 
 
 @dataclass(frozen=True, slots=True)

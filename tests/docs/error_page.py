@@ -94,6 +94,10 @@ PROSE = {
     "C045": "Spark needs Java 17 or newer: set JAVA_HOME, or install `caladan[java]`.",
     "C046": "`caladan test` found other facts than a program expects: `-` is before those that are "
     "missing, `+` before those that are there and should not be.",
+    "C047": "A rule adds to a sum of its own recursion only where a condition holds, and what it "
+    "added holds no more: the values it compares, joins or groups by have changed since. What "
+    "followed from it may be what changed them, so there is no answer. Values that only change in "
+    "a way that keeps the condition true are no problem.",
     "C050": "An argument that makes no sense: the message says which, and what would.",
     "C051": "Known, but not part of this version.",
     "C060": "A recursive view may use joins, comparisons, arithmetic and the aggregates of its "

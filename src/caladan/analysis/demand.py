@@ -111,8 +111,8 @@ class _Rewriting:
         self._demands: dict[tuple[str, str], str] = {}
         for relation, pattern in reached:
             if "b" in pattern:
-                self._names[relation, pattern] = _apart(f"{relation}_{pattern}", taken)
-                self._demands[relation, pattern] = _apart(f"{_PREFIX}{relation}_{pattern}", taken)
+                self._names[relation, pattern] = apart(f"{relation}_{pattern}", taken)
+                self._demands[relation, pattern] = apart(f"{_PREFIX}{relation}_{pattern}", taken)
         self._rules: list[CoreRule] = []
         self._seeds: dict[str, dict[tuple[Value, ...], None]] = {}
 
@@ -215,7 +215,7 @@ class _Rewriting:
             if isinstance(argument, Variable | Constant):
                 arguments.append(argument)
                 continue
-            stand_in = Variable(_apart(f"_d{i + 1}", set(types)), argument.span)
+            stand_in = Variable(apart(f"_d{i + 1}", set(types)), argument.span)
             types[stand_in.name] = info.columns[i].type
             comparisons.append(Comparison("=", stand_in, argument, argument.span))
             arguments.append(stand_in)
@@ -249,7 +249,8 @@ def _bound(items: Iterable[_Item], pattern: str) -> list[_Item]:
     return [item for item, letter in zip(items, pattern, strict=True) if letter == "b"]
 
 
-def _apart(name: str, taken: set[str]) -> str:
+def apart(name: str, taken: set[str]) -> str:
+    """A name that is not taken; now it is."""
     candidate, i = name, 2
     while candidate in taken:
         candidate, i = f"{name}_{i}", i + 1

@@ -57,6 +57,7 @@ CODES: Final[dict[str, str]] = {
     "C044": "the engine failed",
     "C045": "no Java found",
     "C046": "expectation does not hold",
+    "C047": "a sum loses what was added to it",
     # 05x: usage
     "C050": "wrong usage",
     "C051": "not available yet",

@@ -43,15 +43,15 @@ def contributors(
         places.append(Contributors(column, place, len(keys), end, stop, solutions, latest))
         keys.extend((*key, *within))
 
-    solution = _solution(rule, clique, relations)
+    own_key = solution(rule, clique, relations)
     # Alternatives of a rule, from an `if`, have its number; what tells solutions apart may differ.
-    number = f"rule {rule.number} by {', '.join(each.name for each in solution)}"
+    number = f"rule {rule.number} by {', '.join(each.name for each in own_key)}"
     for column, argument in enumerate(rule.arguments):
         own = f"{column}: {number}"
         if not isinstance(argument, Aggregate):
             summed = relations[rule.head].aggregates[column] in (*_SUMMED, "countd")
             if summed and clique.is_recursive_rule(rule):
-                add(column, own, solution, latest=True)
+                add(column, own, own_key, latest=True)
         elif argument.function == "countd":
             add(column, f"{column}: values", argument.terms)
         elif argument.function in _SUMMED and len(argument.terms) > 1:
@@ -59,13 +59,13 @@ def contributors(
             place = f"{column}: witness of {len(witness)}"
             if _changes(rule, column, clique, relations):
                 within = f"{place}, {number}"
-                add(column, place, tuple(witness), solution, within, latest=True)
+                add(column, place, tuple(witness), own_key, within, latest=True)
             elif _falls(rule.head, column, len(argument.terms), clique, relations):
                 add(column, place, tuple(witness), (), f"{place}, fixed")
             else:
                 add(column, place, tuple(witness))
         elif argument.function in _SUMMED and clique.is_recursive:
-            add(column, own, solution, latest=True)
+            add(column, own, own_key, latest=True)
     return tuple(keys), tuple(places)
 
 
@@ -107,7 +107,7 @@ def _changes(
 
 def steady(rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo]) -> frozenset[str]:
     """The variables of a rule whose values the recursion does not change."""
-    known = {variable.name for variable in _solution(rule, clique, relations)}
+    known = {variable.name for variable in solution(rule, clique, relations)}
     equalities = [c for c in rule.comparisons if c.operator == "="]
     for _ in equalities:
         for equality in equalities:
@@ -121,9 +121,10 @@ def _names(expression: Expression) -> set[str]:
     return {variable.name for variable in variables(expression)}
 
 
-def _solution(
+def solution(
     rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo]
 ) -> tuple[Variable, ...]:
+    """The variables that tell the solutions of a rule apart, whatever values the recursion has."""
     # What equalities compute follows from the rest of the solution, so the atoms' variables tell
     # solutions apart; one that an atom outside the recursion binds too is fixed by that atom.
     steady: dict[str, None] = {}

@@ -7,7 +7,7 @@ that were being derived, and go into a `Stopped`, whose tables stay readable; `l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from caladan.analysis.core import CoreRule
@@ -83,6 +83,19 @@ def growing(rule: CoreRule, row: Sequence[Value], rounds: int) -> Diagnostic:
         rule.span,
         help="what was derived so far can be read; look for facts that lead back to themselves, "
         "such as a part that contains itself",
+    )
+
+
+def lost(rule: CoreRule, solution: Mapping[str, Value]) -> Diagnostic:
+    """C047: what a rule added to a sum of the recursion follows no more when all is done."""
+    named = [f"{n} = {quoted(v)}" for n, v in solution.items() if not n.startswith("_")]
+    example = f" with {', '.join(named)}" if named else ""
+    return Diagnostic(
+        "C047",
+        f"rule {rule.number} has added to a sum of `{rule.head}` what does not hold in the end: "
+        f"its solution{example} depended on a value that the recursion changed later",
+        rule.span,
+        help="compare, join or group after the recursion, in a rule of another relation",
     )
 
 

@@ -30,9 +30,10 @@ from caladan.pipeline import Compiled, compile_program
 from caladan.program import Atom, Goal, Program, Value
 from caladan.program.clock import attended, running
 from caladan.program.depth import nested
-from caladan.program.diagnostics import Diagnostic, Diagnostics, did_you_mean, error
+from caladan.program.diagnostics import CaladanError, Diagnostic, Diagnostics, did_you_mean, error
 from caladan.program.events import Events, Several
 from caladan.program.options import Options, RunOptions, checked
+from caladan.rules.failures import lost
 from caladan.session import inputs
 from caladan.session.definitions import Definitions, undeclared
 from caladan.session.result import CaladanWarning, Relation, Result, Stopped
@@ -435,6 +436,7 @@ class Session:
             base, rejected = store.load(compiled, options, events)
             with nested(), stoppable("evaluating the program"):
                 derived = self._engine.run(compiled.delta, base, options, events)
+                _check_support(compiled, derived)
         except interface.EngineStopped as stopped:
             return FinishedRun(
                 compiled, base, stopped.store, rejected, stopped, store.widths(compiled)
@@ -468,6 +470,16 @@ class Session:
     def _check_open(self) -> None:
         if not self._is_open:
             raise error("C050", "the session is closed")
+
+
+def _check_support(compiled: Compiled, derived: Mapping[str, Table]) -> None:
+    """Fail if a sum has what does not hold in the end."""
+    for each in compiled.watching.rules:
+        if derived[each.lost].count():
+            row = derived[each.lost].arrow(1).to_pylist()[0].values()
+            for table in derived.values():
+                table.close()
+            raise CaladanError(lost(each.rule, dict(zip(each.keys, row, strict=False))))
 
 
 def _catalog(program: Program, store: Store) -> dict[str, Any]:
