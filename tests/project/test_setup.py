@@ -15,6 +15,7 @@ TARGETS = (
     "versions",
     "lint",
     "format",
+    "fuzz",
     "bench",
     "lock",
     "clean",
