@@ -79,3 +79,30 @@ def test_a_recursive_step_may_nest(db: cal.Session) -> None:
     case = "CASE WHEN t.A = 1 THEN 1 ELSE " * 60 + "0" + " END" * 60
     query = f"WITH recursive t(A) AS (SELECT 1) UNION (SELECT {case} FROM t) SELECT A FROM t"
     assert db.sql(query).rows() == [(1,)]
+
+
+def summed(db: cal.Session, condition: str) -> cal.Relation:
+    db.add("e", {"A": [1, 2, 3], "B": [2, 3, 4], "C": [1, 1, 1]})
+    return db.sql(
+        "WITH recursive t(A, sum() AS S) AS (SELECT A, C FROM e) UNION "
+        f"(SELECT e.B, e.C FROM t, e WHERE t.A = e.A AND ({condition})) SELECT A, S FROM t"
+    )
+
+
+@pytest.mark.parametrize("rest", ["", " OR e.B > 4", " OR e.C = 7 OR e.C = 1.5"])
+def test_many_equalities_are_a_list(db: cal.Session, rest: str) -> None:
+    """Where a view adds up, alternatives exclude each other: 200 would have 20,000 parts."""
+    started = time.process_time()
+    equal = " OR ".join(f"e.A = {i}" for i in range(2, 202))
+    assert sorted(summed(db, equal + rest).rows()) == [(1, 1), (2, 1), (3, 2), (4, 1)]
+    assert time.process_time() - started < 20
+    assert sorted(summed(db, f"NOT ({equal}{rest})").rows()) == [(1, 1), (2, 2), (3, 1)]
+
+
+def test_too_many_alternatives_of_a_sum_are_told(db: cal.Session) -> None:
+    started = time.process_time()
+    with pytest.raises(cal.CaladanError) as caught:
+        summed(db, " OR ".join(f"e.A + {i} > 2" for i in range(200)))
+    assert caught.value.diagnostics[0].code == "C060"
+    assert "2000 parts once they exclude each other" in str(caught.value)
+    assert time.process_time() - started < 20

@@ -93,14 +93,13 @@ def rule_plan(
     sorting = tuple(k.variable for k in rule.order if k.variable not in columns)
     needed = _names((*columns, *keys, *sorting))
     counts = any(isinstance(a, Aggregate) and a.function in _COUNTING for a in rule.arguments)
-    later = [needed | _read_by(steps[i + 1 :], rule) for i in range(len(steps))]
+    last = max((i for i, step in enumerate(steps) if isinstance(step, Lookup)), default=0)
     node: Operator = Unit()
     for i, step in enumerate(steps):
         node = builder.step(node, step)
         # Worth it before another join only: the projection at the top prunes too.
-        joins_later = any(isinstance(s, Lookup) for s in steps[i + 1 :])
-        if isinstance(step, Lookup) and joins_later and not counts:
-            node = _prune(node, later[i])
+        if isinstance(step, Lookup) and i < last and not counts:
+            node = _prune(node, needed | _read_by(steps[i + 1 :], rule))
     project = Project(node, (*columns, *sorting), tuple(keys))
     if not rule.order and rule.limit is None:
         return project

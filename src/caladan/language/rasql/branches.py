@@ -42,6 +42,8 @@ _REFUSED: Final[dict[str, tuple[str, str]]] = {
 }
 
 
+_LISTED: Final = (Type.INTEGER, Type.LONG, Type.FLOAT, Type.DOUBLE)
+
 MakeHead: TypeAlias = Callable[[Sequence[exp.Expr], list[Expression], Scope], Head]
 
 
@@ -205,8 +207,19 @@ class Translation:
             is_query = node.find(exp.Query) is not None
             return is_query or any(place.column.nullable for place in scope.places(node))
 
+        def is_listed(node: exp.Expr, value: exp.Expr) -> bool:
+            # A list is joined, which compares exactly; and what the recursion makes may still grow.
+            if not isinstance(node, exp.Column) or not isinstance(value, exp.Literal):
+                return False
+            place = scope.place(node)
+            kinds = (Type.STRING,) if value.is_string else _LISTED
+            is_exact = value.is_string or str(value.this).isdigit()
+            return is_exact and place.column.type in kinds and not place.item.known.is_recursive
+
         span = span_of(condition, self._source)
-        return alternatives(condition, span, disjoint=disjoint, nullable=nullable)
+        return alternatives(
+            condition, span, disjoint=disjoint, nullable=nullable, is_listed=is_listed
+        )
 
     def _conditions(self, body: SelectBody, way: Sequence[Leaf]) -> None:
         rest = [leaf for leaf in way if not body.equate(leaf)]

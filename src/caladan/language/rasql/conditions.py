@@ -8,7 +8,7 @@ b`. That is right only if `a` is never NULL; of two such conditions either may b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import product
 from math import prod
@@ -20,6 +20,7 @@ from caladan.language.rasql.scope import unsupported
 from caladan.program.diagnostics import Span
 
 MOST: Final = 256  # alternatives; a condition with more is better said otherwise
+MOST_LEAVES: Final = 2_000  # of alternatives that exclude each other: of n OR, n² / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +40,21 @@ def alternatives(
     *,
     disjoint: bool,
     nullable: Callable[[exp.Expr], bool],
+    is_listed: Callable[[exp.Expr, exp.Expr], bool] = lambda _, __: False,
 ) -> Alternatives:
     """The alternatives of a condition; none at all if it can never hold.
 
-    `nullable` tells whether a condition without AND, OR and NOT may be NULL.
+    `nullable` tells whether a condition without AND, OR and NOT may be NULL, `is_listed` whether
+    an equality of two values can as well be said with IN.
     """
     if node is None:
         return [[]]
     try:
-        return _Expansion(disjoint, nullable).expand(node, False)
+        return _Expansion(disjoint, nullable, is_listed).expand(node, False)
     except _TooManyError:
         unsupported(
-            f"the condition has more than {MOST} alternatives once OR is multiplied out",
+            f"the condition has more than {MOST} alternatives once OR is multiplied out"
+            + (f", or {MOST_LEAVES} parts once they exclude each other" if disjoint else ""),
             span,
             "evaluate a part of it in a view",
         )
@@ -64,6 +68,10 @@ class _TooManyError(Exception):
 class _Expansion:
     disjoint: bool
     nullable: Callable[[exp.Expr], bool]
+    is_listed: Callable[[exp.Expr, exp.Expr], bool]
+    known: dict[int, tuple[exp.Expr, bool]] = field(
+        default_factory=dict[int, tuple[exp.Expr, bool]]
+    )
 
     def expand(self, node: exp.Expr, negated: bool) -> Alternatives:
         match node:
@@ -73,6 +81,8 @@ class _Expansion:
                 return self.expand(node.this, not negated)
             case exp.Boolean():
                 return [[]] if bool(node.this) != negated else []
+            case exp.Or() if self.disjoint and (listed := self._listed(node)):
+                return self.expand(listed, negated)
             case exp.And() | exp.Or():
                 sides = (node.this, node.expression)
                 if isinstance(node, exp.And) != negated:
@@ -97,6 +107,8 @@ class _Expansion:
     def _all(self, parts: Sequence[tuple[exp.Expr, bool]]) -> Alternatives:
         expanded = [self.expand(*part) for part in parts]
         _check(prod(map(len, expanded)))
+        if self.disjoint and sum(len(w) for ways in expanded for w in ways) > MOST_LEAVES:
+            raise _TooManyError
         return [[leaf for way in ways for leaf in way] for ways in product(*expanded)]
 
     def _any(self, parts: Sequence[tuple[exp.Expr, bool]]) -> Alternatives:
@@ -109,18 +121,44 @@ class _Expansion:
             before = [(node, not negated) for node, negated in parts[:i]]
             ways += self._all([*before, part])
             _check(len(ways))
+            if sum(map(len, ways)) > MOST_LEAVES:
+                raise _TooManyError
         return ways
 
+    def _listed(self, node: exp.Or) -> exp.Expr | None:
+        """`x = 1 OR x = 2 OR y` as `x IN (1, 2) OR y`, which has fewer parts; None as it is."""
+        if isinstance(node.parent, exp.Or):
+            return None  # it has been a part of one that was looked at
+        sides = [side.unnest() for side in node.flatten()]
+        found: dict[object, list[exp.Expr]] = {}
+        for side in sides:
+            if isinstance(side, exp.EQ) and self.is_listed(side.this, side.expression):
+                found.setdefault(side.this, []).append(side)
+            else:
+                found[id(side)] = [side]
+        if len(found) == len(sides):
+            return None
+        options = [
+            exp.In(this=same[0].this, expressions=[side.expression for side in same])
+            if len(same) > 1
+            else same[0]
+            for same in found.values()
+        ]
+        return reduce(_or, options)
+
     def _may_be_null(self, node: exp.Expr) -> bool:
-        match node:
-            case exp.Paren() | exp.Not():
-                return self._may_be_null(node.this)
-            case exp.And() | exp.Or():
-                return self._may_be_null(node.this) or self._may_be_null(node.expression)
-            case exp.Exists() | exp.Is() | exp.Boolean():
-                return False
-            case _:
-                return self.nullable(node)
+        if id(node) not in self.known:
+            match node:
+                case exp.Paren() | exp.Not():
+                    found = self._may_be_null(node.this)
+                case exp.And() | exp.Or():
+                    found = self._may_be_null(node.this) or self._may_be_null(node.expression)
+                case exp.Exists() | exp.Is() | exp.Boolean():
+                    found = False
+                case _:
+                    found = self.nullable(node)
+            self.known[id(node)] = (node, found)
+        return self.known[id(node)][1]
 
 
 def _check(count: int) -> None:
