@@ -21,7 +21,7 @@ assert {wanted} == ("numba" in sys.modules)
 
 READING = """
 import os, sys, threading
-from caladan.columns.ahead import load_ahead
+from caladan.columns.warmup import load_ahead
 from caladan.columns.kernels import probe
 load_ahead(["missing.csv", "arc.csv"])
 loading = [t for t in threading.enumerate() if t.name == "caladan-kernels"]

@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 import caladan as cal
 from caladan.join import late_materialization
 from caladan.join.frontier import Bindings
+from caladan.program import thresholds
 
 WORDS = st.integers(0, 5)
 
@@ -39,7 +40,8 @@ def test_crossing_gives_what_joining_row_by_row_gives(
         for r2, c2, y in found
         if (r, c) == (r2, c2)
     ]
-    parts = list(groups.crossed(frontier(joined, "#y"), room))
+    with thresholds.using(crossing=room):
+        parts = list(groups.crossed(frontier(joined, "#y")))
     assert all(part.rows <= room for part in parts)
     assert Counter(row for part in parts for row in rows(part, "ey")) == Counter(
         (e, y) for e, r, c in solutions for r2, c2, y in found if (r, c) == (r2, c2)

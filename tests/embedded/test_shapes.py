@@ -14,10 +14,10 @@ from caladan.analysis.core import CoreRule
 from caladan.columns.folded import BitRows, RangeRows
 from caladan.columns.layout import Words
 from caladan.engines.reference.body import Facts, solutions
-from caladan.fixpoint.shapes.choice import Interrupted, ShapeLimits, evaluate_shape
 from caladan.fixpoint.shapes.closure import Way, carried
+from caladan.fixpoint.shapes.evaluate import evaluate_shape
 from caladan.fixpoint.shapes.generations import generations
-from caladan.fixpoint.shapes.pairs import Pairs, distinct
+from caladan.fixpoint.shapes.pairs import Interrupted, Pairs, ShapeLimits, distinct
 from caladan.fixpoint.shapes.recognise import Carried, Generations, Reached, recognise
 from caladan.language import parse
 from caladan.pipeline import compile_program

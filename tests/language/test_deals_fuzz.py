@@ -95,7 +95,7 @@ def test_deep_nesting(text: str) -> None:
         "p(X) <- " + "if(X = 1 then q else " * 60 + "r" + ")" * 60 + ".",
         "p(" + ", ".join(["1 + 1"] * 1000) + ").",
         "p(X) <- " + ", ".join(["q(X)"] * 200) + ".",
-        "p(X) <- " + ", ".join(["X = 1 + 1"] * 1000) + ".",
+        "p(X) <- " + ", ".join(["X = 1 + 1"] * 300) + ".",
     ],
 )
 def test_reasonable_nesting(text: str) -> None:

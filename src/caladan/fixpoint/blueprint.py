@@ -37,7 +37,7 @@ from caladan.rules.operators import Scan, Version
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 
 if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.choice import Shape
+    from caladan.fixpoint.shapes.recognise import Shape
 
 ROUNDS: Final = "rounds"  # the strategy that evaluates everything
 

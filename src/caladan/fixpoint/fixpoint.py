@@ -21,7 +21,7 @@ from caladan.fixpoint.blueprint import ROUNDS, Blueprint, said
 from caladan.fixpoint.limits import Limits
 from caladan.fixpoint.planner import Planner
 from caladan.fixpoint.shapes.choice import Shaping
-from caladan.fixpoint.small_rounds.worklist import TinyRounds
+from caladan.fixpoint.small_rounds.choice import TinyRounds
 from caladan.fixpoint.state import State
 from caladan.fixpoint.sums import never_settling, values_of
 from caladan.join.arithmetic import blamed

@@ -39,7 +39,7 @@ from caladan.program.options import Options
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 
 if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.choice import Shape
+    from caladan.fixpoint.shapes.recognise import Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,11 +224,11 @@ def _asked(shape: Shape, clique: DeltaClique, known: _Known) -> list[str] | str 
 
     Asked where its first facts are those of data, as they are: a run begins in the same way.
     """
-    from caladan.fixpoint.shapes import choice
+    from caladan.fixpoint.shapes import evaluate
 
     elsewhere = [name for name in facts_read(clique) if name not in clique.relations]
     is_plain = all(len(rule.rule.atoms) == 1 for rule in clique.exit_rules)
-    if not isinstance(shape, choice.Carried) or not is_plain or not known.has(elsewhere):
+    if not isinstance(shape, evaluate.Carried) or not is_plain or not known.has(elsewhere):
         return None
     heads = known.state.heads
     known.state.start(clique.relations)
@@ -237,10 +237,10 @@ def _asked(shape: Shape, clique: DeltaClique, known: _Known) -> list[str] | str 
         made.run(heads[rule.rule.head].sink(rule, made, ()), known.limits.seconds)
     for name in clique.relations:
         heads[name].flip()
-    limits = choice.ShapeLimits(known.limits.memory.most, pool.threads(), np.zeros(1, np.int64))
+    limits = evaluate.ShapeLimits(known.limits.memory.most, pool.threads(), np.zeros(1, np.int64))
     try:
-        return choice.ways(shape, known.shaping, limits)
-    except choice.Declined as reason:
+        return evaluate.ways(shape, known.shaping, limits)
+    except evaluate.Declined as reason:
         return str(reason)
     finally:
         heads.clear()

@@ -4,26 +4,22 @@ A `Worklist` turns the rules of a clique into the machine's tables, if they are 
 knows: plain heads, groups with a best value that nobody looks up, lookups with something bound,
 negated atoms, comparisons, arithmetic of integers. `run` gives it the deltas, and takes over what
 it found when it is done, when deltas have grown and whole columns are quicker again, or when a
-number is beyond the machine.
-
-When to hand a clique to the tiny-delta machine: after several rounds with small deltas.
+number is beyond the machine. When it is time for it, choice.py says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Sequence
 
 import numpy as np
 
 from caladan.columns.domains import FAR
-from caladan.columns.kernels import is_loaded, worklist as machine
+from caladan.columns.kernels import worklist as machine
 from caladan.columns.layout import Counts, Keys, Words
 from caladan.columns.packed import PackedRelation
 from caladan.columns.runs import Run
 from caladan.fixpoint.groups import AggregateHead
 from caladan.fixpoint.heads import RelationHead
-from caladan.fixpoint.limits import Limits, run_stoppable
 from caladan.fixpoint.small_rounds.rules import MachineIndex, MachineTables, add_rule
 from caladan.fixpoint.small_rounds.values import REGISTERS, PackedGroups
 from caladan.join.plan import RulePlan
@@ -238,78 +234,3 @@ class Worklist:
 def _tail(bits: int) -> int:
     """How many facts a tail holds: at least what is given to the machine, and something new."""
     return 1 << max(bits, (2 * thresholds.now.small).bit_length())
-
-
-_ENOUGH: Final = 1 << 62  # rounds or facts, where there is no limit
-
-
-class TinyRounds:
-    """Watches the deltas of a clique, and runs the machine when it is time.
-
-    `declined` is told why, where the machine does not know the rules.
-    """
-
-    def __init__(
-        self,
-        members: Sequence[RelationHead],
-        rules: Sequence[tuple[RelationHead, RulePlan]],
-        limits: Limits,
-        declined: Callable[[str], None],
-    ) -> None:
-        self._members = members
-        self._rules = rules
-        self._limits = limits
-        self._declined = declined
-        self._in_a_row = 0
-        self._patience = thresholds.now.small_rounds
-        self._worklist: Worklist | None = None
-        self._suits = True
-
-    def run(self, rounds: int | None, facts: int | None) -> tuple[int, int]:
-        """Run the machine if it is time: how many rounds it did, and how many facts were new.
-
-        It does no more than so many rounds, and none after it found so many facts.
-        """
-        if not self._suits or not self._is_time() or not self._ready():
-            return 0, 0
-        assert self._worklist is not None
-        worklist = self._worklist
-        stop: Counts = np.zeros(1, np.int64)
-        counters: Counts = np.zeros(3, np.int64)
-        most_rounds = _ENOUGH if rounds is None else rounds
-        most_facts = _ENOUGH if facts is None else facts
-        new = run_stoppable(
-            lambda: worklist.run(most_rounds, most_facts, stop, counters),
-            stop,
-            self._limits.deadline,
-        )
-        self._limits.seconds()
-        done = int(counters[1])
-        # What was beyond the machine at once may well be so again.
-        patience = thresholds.now.small_rounds
-        self._patience = patience if done > patience else 2 * self._patience
-        return done, new
-
-    def _is_time(self) -> bool:
-        delta = sum(member.relation.delta_count() for member in self._members)
-        chosen = thresholds.now
-        if delta >= chosen.small:  # more than a tail has room for, whatever the patience
-            self._in_a_row = 0
-            return False
-        self._in_a_row += 1
-        if self._in_a_row < self._patience + (0 if is_loaded() else chosen.small_rounds_cold):
-            return False
-        self._in_a_row = 0
-        return True
-
-    def _ready(self) -> bool:
-        from caladan.fixpoint.small_rounds.rules import Unsuitable
-
-        if self._worklist is None or not self._worklist.still_fits():
-            try:
-                self._worklist = Worklist(self._members, self._rules)
-            except Unsuitable as reason:
-                self._suits = False
-                self._declined(str(reason))
-                return False
-        return True
