@@ -90,7 +90,7 @@ def test_a_small_search_of_negative_numbers_goes_without_numba() -> None:
 
 PRELOADED = """
 import sys
-from caladan.engines.spark import daemon
+from caladan.engines.spark.session import daemon
 from caladan.columns import warmup
 daemon.preload()
 assert "numba" not in sys.modules  # nothing is compiled yet, and nothing will be for this
