@@ -364,8 +364,8 @@ def test_a_fingerprint_is_the_same_in_every_process() -> None:
     """Whatever the seed of Python's hashes: sets and dictionaries must not show."""
     script = (
         "from tests.spark.mesh.test_checkpoint import CHAIN, closure\n"
-        "from caladan.engines.spark.mesh.part import Part\n"
-        "print(Part(closure(), CHAIN, 0, 3, lambda: None).fingerprint(False))"
+        "from caladan.engines.spark.mesh.shard import Shard\n"
+        "print(Shard(closure(), CHAIN, 0, 3, lambda: None).fingerprint(False))"
     )
     there = subprocess.run(
         [sys.executable, "-c", script],

@@ -86,7 +86,7 @@ def test_tasks_meet_through_spark(spark: SparkSession, monkeypatch: pytest.Monke
             super().__init__(*arguments)
             self._gathers = True
 
-    monkeypatch.setattr(job, "Meeting", Useless)
+    monkeypatch.setattr(job, "Rendezvous", Useless)
     db = caladan.connect(spark)
     db.add("arc", [(i, i + 1) for i in range(8)])
     out = db.run(
