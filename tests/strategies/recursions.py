@@ -60,7 +60,7 @@ RULES = {
     "counting far": """p(X, Y) <- e(X, Y).
         p(X, Z) <- p(X, Y), Z = Y * 3 + 1, Z < 9999999, Z > -9999999.""",
     "counting down": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), f(Y, W), Z = Y - 7, Z > -90.",
-    "both counting": "p(X, Y) <- e(X, Y). p(Y, Z) <- p(X, Y), Z = (X * 5 + Y) mod 97.",
+    "both counting": "p(X, Y) <- e(X, Y). p(Y, Z) <- p(X, Y), Z = (X * 5 + Y) mod 11.",
     "reached": "p(X) <- e(X, X). p(X) <- f(0, X). p(Y) <- p(X), e(X, Y).",
     "two reached": "p(X) <- e(0, X). q(Y) <- p(X), f(X, Y). p(Y) <- q(X), e(X, Y).",
     "pairs reached": "p(X) <- e(X, _). p(Z) <- p(X), p(Y), f(X, Y), e(Y, Z).",
