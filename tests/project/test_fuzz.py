@@ -58,9 +58,10 @@ def test_a_case_is_a_folder_of_the_corpus(tmp_path: Path) -> None:
 
 
 def test_it_ends_in_time_and_says_how_far_it_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(fuzz, "PATIENCE", 200)  # a busy machine may take long for a single case
     started = time.monotonic()
     assert fuzz.main(["--minutes", "0.05", "--out", str(tmp_path), "--seed", "1"]) == 0
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 250
     assert "cases, 0 failed" in capsys.readouterr().out
