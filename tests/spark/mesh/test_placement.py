@@ -89,10 +89,14 @@ def test_the_value_of_an_aggregate_owns_nothing() -> None:
     assert found.owners == {"d": Copy("d", (0,))}
 
 
-@pytest.mark.parametrize("total", ["mcount<A>", "mmax<A>"])
-def test_without_groups_the_first_task_owns_it(total: str) -> None:
+@pytest.mark.parametrize(
+    ("total", "relations"),
+    [("mcount<A>", {"n", "held_n_2"}), ("mmax<A>", {"n"})],  # what a sum counts is watched
+)
+def test_without_groups_the_first_task_owns_it(total: str, relations: set[str]) -> None:
     found, _ = placed(f"n({total}) <- arc(A, _). n({total}) <- n(C), arc(C, A). query n(A).")
     assert found.owners["n"] == Copy("n", ())
+    assert found.owners.keys() == relations
 
 
 def test_mutual_recursion_carries_a_column_through_both() -> None:
