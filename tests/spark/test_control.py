@@ -57,6 +57,12 @@ def test_messages_arrive_in_order_and_are_answered() -> None:
         assert rounds == list(range(100))
 
 
+OTHERS = [
+    ["split", [5, 6], [True, "2020-01-01", "b"]],
+    ["clique_done", ["tc"], 1, 2, 0.5],
+]
+
+
 def test_events_arrive_whatever_numbers_they_have() -> None:
     heard = Heard()
     with Control(HERE, heard) as control:
@@ -64,11 +70,13 @@ def test_events_arrive_whatever_numbers_they_have() -> None:
         relay = Relay(line)
         relay.round_done(np.int64(1), np.uint32(2), np.int64(3), 0.5)
         relay.split(np.int64(4), ["a"])
+        relay.split(np.array([5, 6]), [np.bool_(True), np.datetime64("2020-01-01"), Path("b")])
+        relay.clique_done(["tc"], np.int64(1), np.uint64(2), np.float32(0.5))
         relay.close()
         line.close()
         control.drain()
     told = [event for _, message in heard.messages for event in message.get("events", ())]
-    assert told == [["round_done", 1, 2, 3, 0.5], ["split", 4, ["a"]]]
+    assert told == [["round_done", 1, 2, 3, 0.5], ["split", 4, ["a"]], *OTHERS]
 
 
 def test_a_long_message() -> None:

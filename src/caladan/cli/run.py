@@ -15,6 +15,7 @@ from caladan.data.output import write_text
 from caladan.language import parse_goal
 from caladan.program import Program
 from caladan.program.diagnostics import error
+from caladan.program.events import sendable
 from caladan.session import inputs
 from caladan.session.progress import Progress, progress
 from caladan.session.result import REJECTED, Result, Stopped
@@ -92,7 +93,9 @@ def _hand_out(result: Result, arguments: argparse.Namespace) -> None:
             arguments, f"{count:,} bad {'row was' if count == 1 else 'rows were'} set aside{where}"
         )
     if arguments.stats is not None:
-        write_text(arguments.stats, json.dumps(result.stats.to_dict(), indent=2) + "\n")
+        write_text(
+            arguments.stats, json.dumps(result.stats.to_dict(), indent=2, default=sendable) + "\n"
+        )
 
 
 def _note(arguments: argparse.Namespace, text: str) -> None:

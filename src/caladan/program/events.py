@@ -91,12 +91,20 @@ class Events:
 
 
 def plain(value: Any) -> Any:
-    """A number of NumPy's as one of Python's, which JSON can hold; all else as it is.
+    """A number of NumPy's as one of Python's, an array as a list; all else as it is.
 
     Kernels count in NumPy's numbers. They become plain here, on the way to listeners and onto a
     line between processes, and nowhere else.
     """
-    return value.item() if hasattr(value, "dtype") else value
+    return value.tolist() if hasattr(value, "dtype") else value
+
+
+def sendable(value: Any) -> Any:
+    """What JSON holds for a value that it does not know (`json.dumps(…, default=sendable)`).
+
+    What is no number becomes text: whoever tells how a run goes does not end it by that.
+    """
+    return plain(value) if hasattr(value, "dtype") else str(value)
 
 
 class Several(Events):

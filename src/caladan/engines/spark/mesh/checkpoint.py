@@ -47,7 +47,7 @@ from caladan.engines.spark.mesh import snapshot
 from caladan.engines.spark.mesh.snapshot import SnapshotSection
 from caladan.engines.spark.session.staging import created, opened
 from caladan.program.diagnostics import without_user
-from caladan.program.events import plain
+from caladan.program.events import sendable
 from caladan.rules.program import DeltaProgram
 
 FORMAT: Final = 3
@@ -227,7 +227,7 @@ class CheckpointFiles:
             "facts": state.facts,
             "solutions": [[rule, *done] for rule, done in state.solutions.items()],
         }
-        head = json.dumps(told, default=plain).encode()
+        head = json.dumps(told, default=sendable).encode()
         head += b" " * (-(len(_MAGIC) + _LENGTH.size + len(head)) % 8)  # arrays lie at eights
         yield _MAGIC + _LENGTH.pack(len(head)) + head
         for each in parts:

@@ -25,6 +25,7 @@ from caladan.engines.spark.mesh.fixpoint import Bounds
 from caladan.engines.spark.mesh.messages import Exchange, Saving
 from caladan.engines.spark.mesh.shard import Shard
 from caladan.program.diagnostics import without_user
+from caladan.program.events import sendable
 
 _SHARE: Final = 10  # times as long as they save do tasks work
 _ANSWER: Final = struct.Struct("<?q")
@@ -117,7 +118,7 @@ class Recovery:
     def _common(self, found: Sequence[Saved], part: Shard, exchange: Exchange) -> list[Saved]:
         """The rounds that all tasks have found, the latest first."""
         mine = [[each.round, each.attempt, each.tasks] for each in found]
-        told = json.dumps({"for": self._files.folder, "found": mine}).encode()
+        told = json.dumps({"for": self._files.folder, "found": mine}, default=sendable).encode()
         heard = [json.loads(bytes(each)) for each in _told(part, exchange, told)]
         if any(each["for"] != self._files.folder for each in heard):
             self._cannot = True

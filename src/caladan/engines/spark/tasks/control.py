@@ -33,7 +33,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeAlias, cast
 
 from caladan.engines.spark.tasks.strangers import Strangers
-from caladan.program.events import plain
+from caladan.program.events import sendable
 
 Message: TypeAlias = dict[str, Any]
 Heard: TypeAlias = "Callable[[Peer, Message], None]"
@@ -321,7 +321,7 @@ class Line:
 
 
 def _framed(message: Mapping[str, Any]) -> bytes:
-    body = json.dumps(message, separators=(",", ":"), default=plain).encode()
+    body = json.dumps(message, separators=(",", ":"), default=sendable).encode()
     return _LENGTH.pack(_checked(len(body))) + body
 
 
