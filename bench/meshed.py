@@ -21,7 +21,7 @@ import caladan
 from bench.cases import Case, find
 from bench.data import graph
 from caladan.engines.spark.mesh.job import APART
-from caladan.program.events import Events
+from caladan.program.events import Event, Listener, RoundDone
 from caladan.session.result import Stopped
 
 STRATEGIES = ("meshed", "frame")
@@ -52,15 +52,15 @@ class Done:
     median: float
 
 
-class Rounds(Events):
+class Rounds(Listener):
     """Notes how long each round took."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
 
-    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
-        """A round is over."""
-        self.seconds.append(seconds)
+    def tell(self, event: Event) -> None:
+        if isinstance(event, RoundDone):
+            self.seconds.append(event.seconds)
 
 
 def main() -> None:

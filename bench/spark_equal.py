@@ -24,7 +24,7 @@ import caladan
 from bench.cases import PROGRAMS
 from bench.data import graph
 from caladan.engines.spark.session.session import start
-from caladan.program.events import Events
+from caladan.program.events import Event, Listener, RoundDone
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,11 +35,13 @@ STRATEGIES = "pivoted,meshed,frame"
 ANSWERS = {"cc": "cc", "apsp": "path"}
 
 
-class Rounds(Events):
+class Rounds(Listener):
     """Tells of rounds as they go by."""
 
-    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
-        print(f"  {number}: {new:,} new, {total:,} in all, {seconds:.1f} s", file=sys.stderr)
+    def tell(self, event: Event) -> None:
+        if isinstance(event, RoundDone):
+            grown = f"{event.new:,} new, {event.total:,} in all"
+            print(f"  {event.number}: {grown}, {event.seconds:.1f} s", file=sys.stderr)
 
 
 def main() -> None:

@@ -11,21 +11,21 @@ import sys
 from typing import Any
 
 import caladan
-from caladan.program.events import Events
+from caladan.program.events import Event, Listener, RoundDone
 
 PROGRAM = """database({arc(A: integer, B: integer)}).
 reached(0). reached(B) <- reached(A), arc(A, B). query reached(A)."""
 
 
-class Rounds(Events):
+class Rounds(Listener):
     """Notes how long each round took."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
 
-    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
-        """A round is over."""
-        self.seconds.append(seconds)
+    def tell(self, event: Event) -> None:
+        if isinstance(event, RoundDone):
+            self.seconds.append(event.seconds)
 
 
 def main(rounds: int, strategy: str, conf: dict[str, str]) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 import caladan
 from caladan.columns.warmup import warmup
-from caladan.program.events import Events
+from caladan.program.events import Event, Listener, RoundDone, RuleDone, RuleSkipped
 
 ARC = "database({arc(A: integer, B: integer)}).\n"
 # No shape serves these: the rounds are gone through one by one.
@@ -28,7 +28,7 @@ def chain(length: int) -> pa.Table:
     return pa.table({"A": nodes, "B": nodes + 1})
 
 
-def run(program: str, listener: Events | None = None, *, options: Any = None, **data: Any) -> Any:
+def run(program: str, listener: Listener | None = None, *, options: Any = None, **data: Any) -> Any:
     db = caladan.connect("embedded", listeners=[listener] if listener else [])
     for name, facts in data.items():
         db.add(name, facts)
@@ -37,7 +37,7 @@ def run(program: str, listener: Events | None = None, *, options: Any = None, **
         return db.run(program, **(options or {}))
 
 
-class Told(Events):
+class Told(Listener):
     """Remembers what a run told."""
 
     def __init__(self) -> None:
@@ -45,14 +45,13 @@ class Told(Events):
         self.skipped = 0
         self.rules: dict[int, int] = {}
 
-    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
-        self.rounds = number
-
-    def rule_skipped(self, rule: int, seed: str | None) -> None:
-        self.skipped += 1
-
-    def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
-        self.rules[rule] = self.rules.get(rule, 0) + (facts or 0)
+    def tell(self, event: Event) -> None:
+        if isinstance(event, RoundDone):
+            self.rounds = event.number
+        elif isinstance(event, RuleSkipped):
+            self.skipped += 1
+        elif isinstance(event, RuleDone):
+            self.rules[event.rule] = self.rules.get(event.rule, 0) + (event.facts or 0)
 
 
 def test_many_tiny_rounds_are_quick_and_counted() -> None:

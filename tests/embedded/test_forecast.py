@@ -19,7 +19,7 @@ from caladan.join.access import keys
 from caladan.language import parse
 from caladan.pipeline import Compiled, compile_program
 from caladan.program import Program, thresholds
-from caladan.program.events import Events
+from caladan.program.events import CliqueStarted, CliqueTaken, Event, Listener
 from caladan.program.objects import Objects
 from caladan.program.options import Options
 from caladan.session import inputs
@@ -29,7 +29,7 @@ from caladan.session.stats import CliqueStats, Stats
 
 def given(compiled: Compiled, db: Session) -> Mapping[str, pa.Table]:
     """The data of a session, as a run reads it."""
-    tables, _ = db._store.load(compiled, Options(), Events())
+    tables, _ = db._store.load(compiled, Options(), Listener())
     return given_facts(compiled.delta, tables)
 
 
@@ -153,17 +153,15 @@ query tc(A, B).
 def test_a_shape_that_declines_is_never_told_as_taken() -> None:
     seen: list[str] = []
 
-    class Listener(Events):
-        def clique_started(self, relations: object, recursive: bool, strategy: str) -> None:
-            seen.append(strategy)
-
-        def clique_taken(self, relations: object, strategy: str, layouts: object) -> None:
-            seen.append(strategy)
+    class Strategies(Listener):
+        def tell(self, event: Event) -> None:
+            if isinstance(event, CliqueStarted | CliqueTaken):
+                seen.append(event.strategy)
 
     arcs = [(i * 31 % 1999, i * 17 % 1999) for i in range(1, 1500)]
     program = DECLINES.replace("arc(A, B).\ntc(A, B) <- tc", "arc(A, B), A > 3.\ntc(A, B) <- tc")
     with caladan.connect("embedded") as db:
-        db._listeners = (Listener(),)
+        db._listeners = (Strategies(),)
         db.add("arc", arcs)
         stats = db.run(program).stats
     (done,) = stats.cliques

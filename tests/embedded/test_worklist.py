@@ -15,7 +15,7 @@ import caladan
 from caladan.columns.kernels import worklist as machine
 from caladan.fixpoint.small_rounds.worklist import Worklist
 from caladan.program import thresholds
-from caladan.program.events import Events
+from caladan.program.events import CliqueStarted, Event, Listener, RoundDone
 
 COUNT_STEPS = """
 database({arc(A: integer, B: integer), start(A: integer)}).
@@ -25,7 +25,7 @@ query far(X, N).
 """
 
 
-def run(engine: str, text: str, listener: Events | None = None, **given: Any) -> Any:
+def run(engine: str, text: str, listener: Listener | None = None, **given: Any) -> Any:
     options = given.pop("options", {})
     db = caladan.connect(engine, listeners=[listener] if listener else [])
     for name, facts in given.items():
@@ -56,7 +56,7 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         yield codes
 
 
-class Rounds(Events):
+class Rounds(Listener):
     """Remembers the rounds."""
 
     def __init__(self) -> None:
@@ -64,12 +64,12 @@ class Rounds(Events):
         self.total = 0
         self.number = 0
 
-    def clique_started(self, *_: Any) -> None:
-        self.new = 0
-
-    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
-        self.new += new
-        self.number, self.total = number, total
+    def tell(self, event: Event) -> None:
+        if isinstance(event, CliqueStarted):
+            self.new = 0
+        elif isinstance(event, RoundDone):
+            self.new += event.new
+            self.number, self.total = event.number, event.total
 
 
 # ── Arithmetic ───────────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,7 @@ from caladan.engines.spark.choice import Outlook, outlooks
 from caladan.explain import Setting, text
 from caladan.language import parse
 from caladan.pipeline import Compiled, compile_program
-from caladan.program.events import Events
+from caladan.program.events import Listener
 from caladan.program.objects import Objects
 from caladan.program.options import STRATEGIES, Options
 from caladan.session import inputs
@@ -41,7 +41,7 @@ SIZES = {
 
 
 def foreseen(db: Session, compiled: Compiled, options: Options, tasks: int) -> list[Outlook]:
-    tables, _ = db._store.load(compiled, options, Events())
+    tables, _ = db._store.load(compiled, options, Listener())
     sizes = {name: table.count() for name, table in tables.items()}
     return outlooks(compiled.delta, sizes, tasks, options)
 

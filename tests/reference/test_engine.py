@@ -1,6 +1,5 @@
 """The reference engine: limits, interruption, failures of arithmetic, events, tables."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,18 +12,26 @@ from caladan.language import parse
 from caladan.pipeline import compile_program
 from caladan.program import Column, Type
 from caladan.program.diagnostics import CaladanError
-from caladan.program.events import Events
+from caladan.program.events import (
+    CliqueDone,
+    CliqueStarted,
+    Event,
+    Listener,
+    RoundDone,
+    RuleDone,
+    RunStarted,
+)
 from caladan.program.options import Options
 
 COUNTING = "n(0). n(Y) <- n(X), Y = X + 1. query n(X)."
 
 
 def run(
-    text: str, options: Options | None = None, events: Events | None = None
+    text: str, options: Options | None = None, events: Listener | None = None
 ) -> dict[str, set[tuple[Any, ...]]]:
     """The derived relations of a program without data."""
     program = compile_program(parse(text), {}, {}).delta
-    tables = ReferenceEngine().run(program, {}, options or Options(), events or Events())
+    tables = ReferenceEngine().run(program, {}, options or Options(), events or Listener())
     return {name: rows_of(table) for name, table in tables.items()}
 
 
@@ -33,36 +40,35 @@ def rows_of(table: object) -> set[tuple[Any, ...]]:
     return set(table.rows)
 
 
-class Interrupting(Events):
+class Interrupting(Listener):
     """Presses Ctrl-C in the third round."""
 
-    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
-        if number == 3:
+    def tell(self, event: Event) -> None:
+        if isinstance(event, RoundDone) and event.number == 3:
             raise KeyboardInterrupt
 
 
-class Recording(Events):
+class Recording(Listener):
     """Notes what it is told, without times."""
 
     def __init__(self) -> None:
         self.told: list[tuple[object, ...]] = []
 
-    def run_started(self, engine: str, cliques: int) -> None:
-        self.told.append(("run", engine, cliques))
-
-    def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
-        self.told.append(("clique", tuple(relations), recursive, strategy))
-
-    def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
-        self.told.append(("rule", rule, facts))
-
-    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
-        self.told.append(("round", number, new, total))
-
-    def clique_done(
-        self, relations: Sequence[str], rounds: int, facts: int, seconds: float
-    ) -> None:
-        self.told.append(("done", tuple(relations), rounds, facts))
+    def tell(self, event: Event) -> None:
+        match event:
+            case RunStarted():
+                self.told.append(("run", event.engine, event.cliques))
+            case CliqueStarted():
+                relations = tuple(event.relations)
+                self.told.append(("clique", relations, event.recursive, event.strategy))
+            case RuleDone():
+                self.told.append(("rule", event.rule, event.facts))
+            case RoundDone():
+                self.told.append(("round", event.number, event.new, event.total))
+            case CliqueDone():
+                self.told.append(("done", tuple(event.relations), event.rounds, event.facts))
+            case _:
+                pass
 
 
 @pytest.mark.parametrize(

@@ -3,33 +3,47 @@
 from __future__ import annotations
 
 import json
-from inspect import signature
+from dataclasses import astuple, fields
 from typing import Any
 
 import numpy as np
 import pytest
 
 import caladan as cal
-from caladan.program.events import Events, Several
+from caladan.program import events
+from caladan.program.events import (
+    CliqueDone,
+    CliqueStarted,
+    DataRead,
+    Event,
+    Listener,
+    RoundDone,
+    RuleDone,
+    RuleSkipped,
+    RunDone,
+    RunStarted,
+    Several,
+    ValuesSplit,
+)
 from caladan.session.progress import Progress, progress
 from caladan.session.stats import Stats
 
 
 def heard() -> Stats:
     stats = Stats()
-    stats.data_read("arc", 3, 0.1)
-    stats.run_started("reference", 2)
-    stats.clique_started(("tc",), recursive=True, strategy="frame")
-    stats.rule_done(1, None, 3, 0.2)
-    stats.round_done(1, 3, 3, 0.2)
-    stats.rule_done(2, "tc", 2, 0.1)
-    stats.rule_skipped(2, "tc")
-    stats.rule_done(2, "tc", None, 0.1)
-    stats.round_done(2, 2, 5, 0.3)
-    stats.clique_done(("tc",), 2, 5, 0.6)
-    stats.clique_started(("q",), recursive=False, strategy="frame")
-    stats.round_done(1, 4, 4, 0.1)
-    stats.run_done(0.8)
+    stats.tell(DataRead("arc", 3, 0.1))
+    stats.tell(RunStarted("reference", 2))
+    stats.tell(CliqueStarted(("tc",), recursive=True, strategy="frame"))
+    stats.tell(RuleDone(1, None, 3, 0.2))
+    stats.tell(RoundDone(1, 3, 3, 0.2))
+    stats.tell(RuleDone(2, "tc", 2, 0.1))
+    stats.tell(RuleSkipped(2, "tc"))
+    stats.tell(RuleDone(2, "tc", None, 0.1))
+    stats.tell(RoundDone(2, 2, 5, 0.3))
+    stats.tell(CliqueDone(("tc",), 2, 5, 0.6))
+    stats.tell(CliqueStarted(("q",), recursive=False, strategy="frame"))
+    stats.tell(RoundDone(1, 4, 4, 0.1))
+    stats.tell(RunDone(0.8))
     return stats
 
 
@@ -75,41 +89,57 @@ def test_progress_needs_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_progress_is_taken_away(capsys: pytest.CaptureFixture[str]) -> None:
     live = Progress()
     live.say("starting")
-    live.run_started("reference", 1)
-    live.clique_started(("tc",), recursive=True, strategy="frame")
-    live.round_done(1, 3, 3, 0.1)
-    live.clique_done(("tc",), 1, 3, 0.1)
-    live.run_done(0.1)
+    live.tell(RunStarted("reference", 1))
+    live.tell(CliqueStarted(("tc",), recursive=True, strategy="frame"))
+    live.tell(RoundDone(1, 3, 3, 0.1))
+    live.tell(CliqueDone(("tc",), 1, 3, 0.1))
+    live.tell(RunDone(0.1))
     live.close()
     assert capsys.readouterr().out == ""
 
 
 def test_values_that_were_split() -> None:
     stats = Stats()
-    stats.clique_started(["tc"], recursive=True, strategy="meshed")
-    stats.split(1, ["17"])
+    stats.tell(CliqueStarted(["tc"], recursive=True, strategy="meshed"))
+    stats.tell(ValuesSplit(1, ["17"]))
     assert "\n  split 1 frequent value: 17\n" in str(stats)
-    stats.split(3, ["17", "a name that is much too long to be shown in whole"])
+    stats.tell(ValuesSplit(3, ["17", "a name that is much too long to be shown in whole"]))
     assert "\n  split 3 frequent values: 17, a name that is much too…, …\n" in str(stats)
-    stats.split(2, [])
+    stats.tell(ValuesSplit(2, []))
     assert "\n  split 2 frequent values\n" in str(stats)
 
 
-EVENTS = [name for name in vars(Events) if not name.startswith("_")]
+def sent(event: Event) -> Event | None:
+    """An event after its way from one process to another."""
+    return events.from_plain(
+        json.loads(json.dumps(events.to_plain(event), default=events.sendable))
+    )
 
 
-@pytest.mark.parametrize("event", EVENTS)
-def test_numbers_of_numpy_become_plain(event: str) -> None:
+@pytest.mark.parametrize("kind", events.KINDS.values(), ids=lambda kind: kind.__name__)
+def test_numbers_of_numpy_become_plain(kind: type[Any]) -> None:
     """Kernels count in NumPy's numbers; listeners, and JSON, get Python's."""
-    told: list[Any] = []
-    listener = Events()
-    setattr(listener, event, lambda *arguments: told.extend(arguments))
     kinds = {"int": np.int64(3), "float": np.float32(0.5), "bool": np.bool_(True)}
-    parameters = list(signature(getattr(Events, event)).parameters.values())[1:]
-    given = [kinds.get(str(p.annotation).partition(" ")[0], "name") for p in parameters]
-    getattr(Several(listener), event)(*given)
-    assert len(told) == len(parameters)
-    assert {type(each) for each in told} <= {int, float, bool, str}
+    event = kind(*(kinds.get(str(f.type).partition(" ")[0], "name") for f in fields(kind)))
+    told: list[Any] = []
+    listener = Listener()
+    setattr(listener, "tell", told.append)  # noqa: B010
+    Several(listener).tell(event)
+    assert {type(value) for value in astuple(told[0])} <= {int, float, bool, str}
+    assert told == [event]
+    assert (
+        events.from_plain(json.loads(json.dumps(events.to_plain(event), default=events.sendable)))
+        == event
+    )
+
+
+def test_an_event_goes_from_process_to_process_as_it_is() -> None:
+    event = events.RelationHeld("tc", 3, 48, 0, "rows", (("A", "B"), ("B",)))
+    assert (
+        events.from_plain(json.loads(json.dumps(events.to_plain(event), default=events.sendable)))
+        == event
+    )
+    assert events.from_plain(["Unheard", 1]) is None
 
 
 @pytest.mark.parametrize("rows", [40, 4000])

@@ -16,7 +16,8 @@ import pytest
 
 from caladan.engines.spark.tasks import strangers
 from caladan.engines.spark.tasks.control import Address, Control, Line, Message, Peer
-from caladan.engines.spark.tasks.relay import Relay
+from caladan.engines.spark.tasks.relay import Relay, heard as events_of
+from caladan.program.events import CliqueDone, RoundDone, ValuesSplit
 
 HERE = "127.0.0.1"
 
@@ -58,8 +59,8 @@ def test_messages_arrive_in_order_and_are_answered() -> None:
 
 
 OTHERS = [
-    ["split", [5, 6], [True, "2020-01-01", "b"]],
-    ["clique_done", ["tc"], 1, 2, 0.5],
+    ValuesSplit(cast("Any", (5, 6)), cast("Any", (True, "2020-01-01", "b"))),
+    CliqueDone(("tc",), 1, 2, 0.5),
 ]
 
 
@@ -68,15 +69,19 @@ def test_events_arrive_whatever_numbers_they_have() -> None:
     with Control(HERE, heard) as control:
         line = Line.connect(control.address, {"part": 0})
         relay = Relay(line)
-        relay.round_done(np.int64(1), np.uint32(2), np.int64(3), 0.5)
-        relay.split(np.int64(4), ["a"])
-        relay.split(np.array([5, 6]), [np.bool_(True), np.datetime64("2020-01-01"), Path("b")])
-        relay.clique_done(["tc"], np.int64(1), np.uint64(2), np.float32(0.5))
+        odd: Any = [np.bool_(True), np.datetime64("2020-01-01"), Path("b")]
+        for event in (
+            RoundDone(cast("int", np.int64(1)), cast("int", np.uint32(2)), 3, 0.5),
+            ValuesSplit(cast("int", np.int64(4)), ["a"]),
+            ValuesSplit(cast("Any", np.array([5, 6])), odd),
+            CliqueDone(["tc"], 1, cast("int", np.uint64(2)), cast("float", np.float32(0.5))),
+        ):
+            relay.tell(event)
         relay.close()
         line.close()
         control.drain()
-    told = [event for _, message in heard.messages for event in message.get("events", ())]
-    assert told == [["round_done", 1, 2, 3, 0.5], ["split", 4, ["a"]], *OTHERS]
+    told = [event for _, message in heard.messages for event in events_of(message)]
+    assert told == [RoundDone(1, 2, 3, 0.5), ValuesSplit(4, ("a",)), *OTHERS]
 
 
 def test_a_long_message() -> None:

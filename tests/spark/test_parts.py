@@ -17,7 +17,7 @@ from caladan.engines.spark.choice import choices, why_not_pivoted
 from caladan.engines.spark.tasks.shard import falls_to, in_part
 from caladan.language import parse
 from caladan.pipeline import compile_program
-from caladan.program.events import Events
+from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram
 from caladan.rules.subprogram import program_of
@@ -51,7 +51,7 @@ def last_clique(program: DeltaProgram, arcs: Any) -> tuple[DeltaProgram, dict[st
     columns = program.relations["arc"].columns
     data = pa.Table.from_pylist([{"A": a, "B": b} for a, b in arcs], schema=arrow_schema(columns))
     store = {"arc": LoadedTable(columns, data)}
-    everything = EmbeddedEngine().run(program, store, Options(), Events())
+    everything = EmbeddedEngine().run(program, store, Options(), Listener())
     own = program_of(program, program.cliques[-1:])
     finished = {n for n, i in own.relations.items() if i.takes_data and n != "arc"}
     return own, {"arc": data, **{name: everything[name].arrow() for name in finished}}
@@ -59,7 +59,7 @@ def last_clique(program: DeltaProgram, arcs: Any) -> tuple[DeltaProgram, dict[st
 
 def derived(program: DeltaProgram, facts: dict[str, pa.Table]) -> dict[str, list[Any]]:
     store = {n: LoadedTable(program.relations[n].columns, t) for n, t in facts.items()}
-    tables = EmbeddedEngine().run(program, store, Options(), Events())
+    tables = EmbeddedEngine().run(program, store, Options(), Listener())
     names = [name for clique in program.cliques for name in clique.relations]
     return {n: [tuple(row.values()) for row in tables[n].arrow().to_pylist()] for n in names}
 

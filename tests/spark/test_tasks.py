@@ -17,7 +17,7 @@ import caladan
 from caladan.engines.spark.sources import table
 from caladan.engines.spark.tasks import job
 from caladan.engines.spark.tasks.work import Keeping
-from caladan.program.events import Events
+from caladan.program.events import Event, Listener, RoundDone, StrategyDeclined
 from caladan.session.result import Stopped
 
 ARC = "database({arc(A: integer, B: integer)}).\n"
@@ -89,9 +89,10 @@ def test_timeout(db: caladan.Session, strategy: str) -> None:
 
 @BOTH
 def test_interrupted_like_a_user_does(db: caladan.Session, strategy: str) -> None:
-    class OnceItRuns(Events):
-        def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
-            if not timer.is_alive() and not timer.finished.is_set():
+    class OnceItRuns(Listener):
+        def tell(self, event: Event) -> None:
+            is_first = not timer.is_alive() and not timer.finished.is_set()
+            if isinstance(event, RoundDone) and is_first:
                 timer.start()
 
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
@@ -107,9 +108,10 @@ def test_interrupted_like_a_user_does(db: caladan.Session, strategy: str) -> Non
 
 @BOTH
 def test_a_listener_may_end_the_run(db: caladan.Session, strategy: str) -> None:
-    class Impatient(Events):
-        def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
-            raise RuntimeError("seen enough")
+    class Impatient(Listener):
+        def tell(self, event: Event) -> None:
+            if isinstance(event, RoundDone):
+                raise RuntimeError("seen enough")
 
     db._listeners = (Impatient(),)
     with pytest.raises(RuntimeError, match="seen enough"):
@@ -137,12 +139,13 @@ def test_rules_of_earlier_runs_are_quoted_from_their_own_text(db: caladan.Sessio
 # ── Choice ───────────────────────────────────────────────────────────────────────────────────────
 
 
-class Declined(Events):
+class Declined(Listener):
     def __init__(self) -> None:
         self.told: list[tuple[str, str]] = []
 
-    def strategy_declined(self, relations: Any, strategy: str, reason: str) -> None:
-        self.told.append((strategy, reason))
+    def tell(self, event: Event) -> None:
+        if isinstance(event, StrategyDeclined):
+            self.told.append((event.strategy, event.reason))
 
 
 def test_a_strategy_that_cannot_serve_says_why(db: caladan.Session) -> None:

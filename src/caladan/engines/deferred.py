@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from caladan.analysis.core import CoreGoal
 from caladan.engines.interface import Engine, Table, stoppable
 from caladan.program import Column
-from caladan.program.events import Events
+from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram
 
@@ -61,7 +61,7 @@ class Deferred:
         program: DeltaProgram,
         store: Mapping[str, Table],
         options: Options,
-        events: Events,
+        events: Listener,
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program."""
         return self._started().run(program, store, options, events)

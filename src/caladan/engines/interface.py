@@ -17,7 +17,7 @@ from caladan.analysis.core import CoreGoal
 from caladan.program import Column
 from caladan.program.clock import TimeOver
 from caladan.program.diagnostics import CaladanError, Diagnostic
-from caladan.program.events import Events
+from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.failures import interrupted_early, late
 from caladan.rules.program import DeltaProgram
@@ -81,7 +81,7 @@ class Engine(Protocol):
         program: DeltaProgram,
         store: Mapping[str, Table],
         options: Options,
-        events: Events,
+        events: Listener,
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program, by name."""
         ...

@@ -28,7 +28,19 @@ from caladan.join.arithmetic import blamed
 from caladan.join.body import Body
 from caladan.join.classes import Classes
 from caladan.join.plan import RulePlan
-from caladan.program.events import Events
+from caladan.program.events import (
+    CliqueDone,
+    CliqueStarted,
+    CliqueTaken,
+    Listener,
+    MachineRan,
+    RoundDone,
+    RuleDone,
+    RulePlanned,
+    RuleSearched,
+    RuleSkipped,
+    StrategyDeclined,
+)
 from caladan.rules.failures import LimitReached
 from caladan.rules.growth import Growth
 from caladan.rules.operators import Version
@@ -48,7 +60,7 @@ class Fixpoint:
         classes: Classes,
         given: Mapping[str, Sequence[tuple[Sequence[Words], int]]],
         limits: Limits,
-        events: Events,
+        events: Listener,
         search: str | None = None,
     ) -> None:
         self._state = State(plan.program, classes, given, limits, plan.orders)
@@ -69,7 +81,7 @@ class Fixpoint:
         """Derive the relations of a clique."""
         started = time.perf_counter()
         self._limits.enter(clique.relations)
-        self._events.clique_started(clique.relations, clique.is_recursive, ROUNDS)
+        self._events.tell(CliqueStarted(clique.relations, clique.is_recursive, ROUNDS))
         shape = self._shaping.shape(clique, partial(self._declined, clique))
         self._state.start(clique.relations)
         for rule in clique.exit_rules:
@@ -89,13 +101,13 @@ class Fixpoint:
             }
         self._state.finish(found)
         layouts = [found[name].form for name in clique.relations]
-        self._events.clique_taken(clique.relations, strategy, layouts)
+        self._events.tell(CliqueTaken(clique.relations, strategy, layouts))
         facts = self._state.total(clique.relations)
         seconds = time.perf_counter() - started
-        self._events.clique_done(clique.relations, rounds, facts, seconds)
+        self._events.tell(CliqueDone(clique.relations, rounds, facts, seconds))
 
     def _declined(self, clique: DeltaClique, strategy: str, reason: str) -> None:
-        self._events.strategy_declined(clique.relations, strategy, reason)
+        self._events.tell(StrategyDeclined(clique.relations, strategy, reason))
 
     # ── Rounds ───────────────────────────────────────────────────────────────────────────────────
 
@@ -117,7 +129,7 @@ class Fixpoint:
             more, new = tiny.run(self._limits.rounds_left(rounds), self._facts_left())
             if more:
                 rounds += more
-                self._events.machine_ran(more)
+                self._events.tell(MachineRan(more))
                 self._tell(rounds, new, self._state.total(clique.relations), started)
                 continue
             for rule, plan in plans:
@@ -161,7 +173,7 @@ class Fixpoint:
 
     def _tell(self, number: int, new: int, total: int, started: float) -> None:
         """A round is over: say so, and see whether the limits allow another."""
-        self._events.round_done(number, new, total, time.perf_counter() - started)
+        self._events.tell(RoundDone(number, new, total, time.perf_counter() - started))
         if self._limits.max_facts is not None:
             self._limits.facts(self._state.derived())
         self._limits.memory.add(new, self._state.layouts)
@@ -176,7 +188,7 @@ class Fixpoint:
     def _evaluate(self, rule: DeltaRule, plan: RulePlan) -> None:
         seed = None if rule.seed is None else rule.rule.atoms[rule.seed].relation
         if not self._may_derive(rule, plan.body):
-            self._events.rule_skipped(rule.rule.number, seed)
+            self._events.tell(RuleSkipped(rule.rule.number, seed))
             return
         started = time.perf_counter()
         head = self._state.heads[rule.rule.head]
@@ -194,10 +206,10 @@ class Fixpoint:
             sink.finish()
         seconds = time.perf_counter() - started
         if (steps := plan.news()) is not None:
-            self._events.rule_planned(rule.rule.number, seed, [said(step) for step in steps])
-        self._events.rule_done(rule.rule.number, seed, sink.count, seconds)
+            self._events.tell(RulePlanned(rule.rule.number, seed, [said(step) for step in steps]))
+        self._events.tell(RuleDone(rule.rule.number, seed, sink.count, seconds))
         for variable, proposed, confirmed in plan.proposals():
-            self._events.rule_searched(rule.rule.number, seed, variable, proposed, confirmed)
+            self._events.tell(RuleSearched(rule.rule.number, seed, variable, proposed, confirmed))
 
     def _may_derive(self, rule: DeltaRule, body: Body) -> bool:
         """The guard: whether the seed has a delta and every other relation facts."""

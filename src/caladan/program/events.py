@@ -1,93 +1,231 @@
 """Events: what a run tells while it goes. Progress and stats only listen.
 
-An engine calls the methods of an `Events`; whoever wants to know overrides some of them. Several
-listeners are joined by `Several`. The engine never waits for a listener's answer, but a listener
-may raise to end the run.
+Every event is a frozen record. An engine hands each to the one method of a `Listener`; several
+listeners are joined by `Several`. The engine never waits for an answer, but a listener may raise to
+end the run. Between processes an event is a list of plain values (`to_plain`, `from_plain`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, TypeAlias, get_args
 
 
-class Events:
-    """A listener that ignores everything: the base of those that do not."""
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run begins; it has so many cliques to evaluate."""
 
-    def run_started(self, engine: str, cliques: int) -> None:
-        """A run begins; it has so many cliques to evaluate."""
+    engine: str
+    cliques: int
 
-    def data_read(self, relation: str, facts: int, seconds: float) -> None:
-        """The data of a relation was brought in."""
 
-    def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
-        """A clique begins."""
+@dataclass(frozen=True, slots=True)
+class DataRead:
+    """The data of a relation was brought in."""
 
-    def strategy_declined(self, relations: Sequence[str], strategy: str, reason: str) -> None:
-        """A strategy cannot evaluate a clique, or need not; another is tried.
+    relation: str
+    facts: int
+    seconds: float
 
-        Told before the clique starts, or while it goes.
-        """
 
-    def clique_taken(self, relations: Sequence[str], strategy: str, layouts: Sequence[str]) -> None:
-        """A strategy has evaluated the current clique; how each of its relations is held now."""
+@dataclass(frozen=True, slots=True)
+class CliqueStarted:
+    """A clique begins."""
 
-    def machine_ran(self, rounds: int) -> None:
-        """So many rounds of the current clique were tiny, and done one fact at a time."""
+    relations: Sequence[str]
+    recursive: bool
+    strategy: str
 
-    def rule_planned(self, rule: int, seed: str | None, steps: Sequence[str]) -> None:
-        """The steps that a rule goes through from now on."""
 
-    def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
-        """A rule was evaluated; `facts` are those it derived, None where nobody counted."""
+@dataclass(frozen=True, slots=True)
+class StrategyDeclined:
+    """A strategy cannot evaluate a clique, or need not; another is tried.
 
-    def rule_searched(
-        self, rule: int, seed: str | None, variable: str, proposed: int, confirmed: int
-    ) -> None:
-        """The guided search of a rule made proposals for a variable, and confirmed some."""
+    Told before the clique starts, or while it goes.
+    """
 
-    def rule_skipped(self, rule: int, seed: str | None) -> None:
-        """A guard kept a rule from being evaluated."""
+    relations: Sequence[str]
+    strategy: str
+    reason: str
 
-    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
-        """A round of the current clique is over; it found so many new facts."""
 
-    def split(self, values: int, shown: Sequence[str]) -> None:
-        """So many values are too frequent for one task, some of them `shown`; all share them.
+@dataclass(frozen=True, slots=True)
+class CliqueTaken:
+    """A strategy has evaluated the current clique; how each of its relations is held now."""
 
-        Told again when there are more.
-        """
+    relations: Sequence[str]
+    strategy: str
+    layouts: Sequence[str]
 
-    def resumed(self, number: int) -> None:
-        """The current clique goes on at a round that was saved by an earlier attempt or run."""
 
-    def checkpoint_lost(self, reason: str) -> None:
-        """What was saved of the current clique is of no use, or nothing can be saved."""
+@dataclass(frozen=True, slots=True)
+class MachineRan:
+    """So many rounds of the current clique were tiny, and done one fact at a time."""
 
-    def clique_done(
-        self, relations: Sequence[str], rounds: int, facts: int, seconds: float
-    ) -> None:
-        """A clique is finished."""
+    rounds: int
 
-    def shuffled(self, size: int) -> None:
-        """So many bytes went from one task to another."""
 
-    def relation_held(
-        self,
-        relation: str,
-        facts: int,
-        nbytes: int,
-        spilled: int,
-        layout: str,
-        arrangements: Sequence[Sequence[str]],
-    ) -> None:
-        """At the end: how many facts a relation has, its bytes in memory, and those on disk.
+@dataclass(frozen=True, slots=True)
+class RulePlanned:
+    """The steps that a rule goes through from now on."""
 
-        `arrangements` are the column orders that were made of it.
-        """
+    rule: int
+    seed: str | None
+    steps: Sequence[str]
 
-    def run_done(self, seconds: float) -> None:
-        """The run is over."""
+
+@dataclass(frozen=True, slots=True)
+class RuleDone:
+    """A rule was evaluated; `facts` are those it derived, None where nobody counted."""
+
+    rule: int
+    seed: str | None
+    facts: int | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSearched:
+    """The guided search of a rule made proposals for a variable, and confirmed some."""
+
+    rule: int
+    seed: str | None
+    variable: str
+    proposed: int
+    confirmed: int
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSkipped:
+    """A guard kept a rule from being evaluated."""
+
+    rule: int
+    seed: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundDone:
+    """A round of the current clique is over; it found so many new facts."""
+
+    number: int
+    new: int
+    total: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesSplit:
+    """So many values are too frequent for one task, some of them `shown`; all share them.
+
+    Told again when there are more.
+    """
+
+    values: int
+    shown: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The current clique goes on at a round that was saved by an earlier attempt or run."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointLost:
+    """What was saved of the current clique is of no use, or nothing can be saved."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CliqueDone:
+    """A clique is finished."""
+
+    relations: Sequence[str]
+    rounds: int
+    facts: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class BytesShuffled:
+    """So many bytes went from one task to another."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class RelationHeld:
+    """At the end: how many facts a relation has, its bytes in memory, and those on disk.
+
+    `arrangements` are the column orders that were made of it.
+    """
+
+    relation: str
+    facts: int
+    nbytes: int
+    spilled: int
+    layout: str
+    arrangements: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunDone:
+    """The run is over."""
+
+    seconds: float
+
+
+Event: TypeAlias = (
+    RunStarted
+    | DataRead
+    | CliqueStarted
+    | StrategyDeclined
+    | CliqueTaken
+    | MachineRan
+    | RulePlanned
+    | RuleDone
+    | RuleSearched
+    | RuleSkipped
+    | RoundDone
+    | ValuesSplit
+    | Resumed
+    | CheckpointLost
+    | CliqueDone
+    | BytesShuffled
+    | RelationHeld
+    | RunDone
+)
+
+KINDS: Final[dict[str, type[Any]]] = {kind.__name__: kind for kind in get_args(Event)}
+"""Every kind of event, by its name."""
+
+
+class Listener:
+    """Is told of every event, and ignores it: the base of those that do not."""
+
+    def tell(self, event: Event) -> None:
+        """Something has happened."""
+
+
+class Several(Listener):
+    """Passes every event on to several listeners, with numbers that are Python's own."""
+
+    def __init__(self, *listeners: Listener) -> None:
+        self._listeners = listeners
+
+    def tell(self, event: Event) -> None:
+        event = _plain(event)
+        for each in self._listeners:
+            each.tell(event)
+
+
+def _plain(event: Event) -> Event:
+    values = {each.name: getattr(event, each.name) for each in fields(event)}
+    numbers = {name: plain(value) for name, value in values.items() if hasattr(value, "dtype")}
+    return replace(event, **numbers) if numbers else event
 
 
 def plain(value: Any) -> Any:
@@ -107,79 +245,24 @@ def sendable(value: Any) -> Any:
     return plain(value) if hasattr(value, "dtype") else str(value)
 
 
-class Several(Events):
-    """Passes every event on to several listeners, with numbers that are Python's own."""
+def to_plain(event: Event) -> list[Any]:
+    """An event as its name and its values, for JSON with `default=sendable`.
 
-    def __init__(self, *listeners: Events) -> None:
-        self._listeners = listeners
+    >>> to_plain(CliqueDone(("tc",), 3, 14, 0.5))
+    ['CliqueDone', ('tc',), 3, 14, 0.5]
+    """
+    return [type(event).__name__, *(getattr(event, each.name) for each in fields(event))]
 
-    def _tell(self, event: str, *told: object) -> None:
-        numbers = [plain(each) for each in told]
-        for each in self._listeners:
-            getattr(each, event)(*numbers)
 
-    def run_started(self, engine: str, cliques: int) -> None:
-        self._tell("run_started", engine, cliques)
+def from_plain(told: Sequence[Any]) -> Event | None:
+    """The event that another process told of; None if it is of no kind that is known here.
 
-    def data_read(self, relation: str, facts: int, seconds: float) -> None:
-        self._tell("data_read", relation, facts, seconds)
+    >>> from_plain(["CliqueDone", ["tc"], 3, 14, 0.5])
+    CliqueDone(relations=('tc',), rounds=3, facts=14, seconds=0.5)
+    """
+    kind = KINDS.get(str(told[0]))
+    return None if kind is None else kind(*map(_frozen, told[1:]))
 
-    def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
-        self._tell("clique_started", relations, recursive, strategy)
 
-    def strategy_declined(self, relations: Sequence[str], strategy: str, reason: str) -> None:
-        self._tell("strategy_declined", relations, strategy, reason)
-
-    def clique_taken(self, relations: Sequence[str], strategy: str, layouts: Sequence[str]) -> None:
-        self._tell("clique_taken", relations, strategy, layouts)
-
-    def machine_ran(self, rounds: int) -> None:
-        self._tell("machine_ran", rounds)
-
-    def rule_planned(self, rule: int, seed: str | None, steps: Sequence[str]) -> None:
-        self._tell("rule_planned", rule, seed, steps)
-
-    def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
-        self._tell("rule_done", rule, seed, facts, seconds)
-
-    def rule_searched(
-        self, rule: int, seed: str | None, variable: str, proposed: int, confirmed: int
-    ) -> None:
-        self._tell("rule_searched", rule, seed, variable, proposed, confirmed)
-
-    def rule_skipped(self, rule: int, seed: str | None) -> None:
-        self._tell("rule_skipped", rule, seed)
-
-    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
-        self._tell("round_done", number, new, total, seconds)
-
-    def split(self, values: int, shown: Sequence[str]) -> None:
-        self._tell("split", values, shown)
-
-    def resumed(self, number: int) -> None:
-        self._tell("resumed", number)
-
-    def checkpoint_lost(self, reason: str) -> None:
-        self._tell("checkpoint_lost", reason)
-
-    def clique_done(
-        self, relations: Sequence[str], rounds: int, facts: int, seconds: float
-    ) -> None:
-        self._tell("clique_done", relations, rounds, facts, seconds)
-
-    def shuffled(self, size: int) -> None:
-        self._tell("shuffled", size)
-
-    def relation_held(
-        self,
-        relation: str,
-        facts: int,
-        nbytes: int,
-        spilled: int,
-        layout: str,
-        arrangements: Sequence[Sequence[str]],
-    ) -> None:
-        self._tell("relation_held", relation, facts, nbytes, spilled, layout, arrangements)
-
-    def run_done(self, seconds: float) -> None:
-        self._tell("run_done", seconds)
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

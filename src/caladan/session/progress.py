@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from caladan.program.events import Events
+from caladan.program.events import (
+    CliqueDone,
+    CliqueStarted,
+    DataRead,
+    Event,
+    Listener,
+    Resumed,
+    RoundDone,
+    RunDone,
+    RunStarted,
+)
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -15,7 +24,7 @@ if TYPE_CHECKING:
 _SECONDS_BETWEEN: Final = 0.1  # more often than that nobody can read it
 
 
-class Progress(Events):
+class Progress(Listener):
     """One line that says which clique is being evaluated, in which round, and how it grows."""
 
     def __init__(self) -> None:
@@ -38,31 +47,26 @@ class Progress(Events):
             self._status.update(escape(line))
         self._drawn = time.monotonic()
 
-    def run_started(self, engine: str, cliques: int) -> None:
-        self._cliques, self._finished = cliques, 0
-
-    def data_read(self, relation: str, facts: int, seconds: float) -> None:
-        self._draw(f"read {facts:,} facts of {relation}")
-
-    def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
-        self._relations = ", ".join(relations)
-        self._draw(f"{self._part()} {self._relations}")
-
-    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
-        self._draw(
-            f"{self._part()} {self._relations}: round {number:,}, {new:,} new, {total:,} facts"
-        )
-
-    def resumed(self, number: int) -> None:
-        self._draw(f"{self._part()} {self._relations}: resumed at round {number:,}")
-
-    def clique_done(
-        self, relations: Sequence[str], rounds: int, facts: int, seconds: float
-    ) -> None:
-        self._finished += 1
-
-    def run_done(self, seconds: float) -> None:
-        self.close()
+    def tell(self, event: Event) -> None:
+        match event:
+            case RunStarted():
+                self._cliques, self._finished = event.cliques, 0
+            case DataRead():
+                self._draw(f"read {event.facts:,} facts of {event.relation}")
+            case CliqueStarted():
+                self._relations = ", ".join(event.relations)
+                self._draw(f"{self._part()} {self._relations}")
+            case RoundDone():
+                grown = f"{event.new:,} new, {event.total:,} facts"
+                self._draw(f"{self._part()} {self._relations}: round {event.number:,}, {grown}")
+            case Resumed():
+                self._draw(f"{self._part()} {self._relations}: resumed at round {event.number:,}")
+            case CliqueDone():
+                self._finished += 1
+            case RunDone():
+                self.close()
+            case _:
+                pass
 
     def close(self) -> None:
         """Take the line away; also after a run that failed."""

@@ -31,7 +31,7 @@ from caladan.program import Atom, Goal, Program, Value
 from caladan.program.clock import attended, running
 from caladan.program.depth import nested
 from caladan.program.diagnostics import CaladanError, Diagnostic, Diagnostics, did_you_mean, error
-from caladan.program.events import Events, Several
+from caladan.program.events import Listener, Several
 from caladan.program.options import Options, RunOptions, checked
 from caladan.rules.failures import lost
 from caladan.session import inputs
@@ -58,7 +58,7 @@ def connect(
     *,
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
-    listeners: Sequence[Events] = (),
+    listeners: Sequence[Listener] = (),
 ) -> Session:
     """A session on an engine: "spark" (the default), "embedded", "reference", or a SparkSession.
 
@@ -77,7 +77,7 @@ def connect_later(
     *,
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
-    listeners: Sequence[Events] = (),
+    listeners: Sequence[Listener] = (),
 ) -> Session:
     """As `connect`, but Spark is started when it is first needed: mistakes are told before."""
     if engine != "spark":
@@ -90,7 +90,7 @@ def connect_later(
 class Session:
     """A place to put data and run programs over it. Made by `connect`; a context manager."""
 
-    def __init__(self, engine: Engine, listeners: Sequence[Events] = ()) -> None:
+    def __init__(self, engine: Engine, listeners: Sequence[Listener] = ()) -> None:
         self._engine = engine
         self._listeners = tuple(listeners)
         self._store = Store(engine)
@@ -233,7 +233,7 @@ class Session:
         wants_spark = stage != "plan" and plans is not None
         tables: Mapping[str, Table] | None = None
         if wants_spark or not lacks:
-            tables, _ = store.load(compiled, options, Events(), may_lack_data=True)
+            tables, _ = store.load(compiled, options, Listener(), may_lack_data=True)
         given: Sequence[tuple[str, str]] | None = None
         if wants_spark and plans is not None:
             given = plans(compiled.delta, tables, options, is_all_there=not lacks)

@@ -7,11 +7,31 @@ rule. `str(stats)` is a table, `stats.to_dict()` is for JSON.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from caladan.program.events import Events
+from caladan.program.events import (
+    BytesShuffled,
+    CheckpointLost,
+    CliqueDone,
+    CliqueStarted,
+    CliqueTaken,
+    DataRead,
+    Event,
+    Listener,
+    MachineRan,
+    RelationHeld,
+    Resumed,
+    RoundDone,
+    RuleDone,
+    RulePlanned,
+    RuleSearched,
+    RuleSkipped,
+    RunDone,
+    RunStarted,
+    StrategyDeclined,
+    ValuesSplit,
+)
 
 
 @dataclass(slots=True)
@@ -104,7 +124,7 @@ class HeldStats:
 
 
 @dataclass(slots=True)
-class Stats(Events):
+class Stats(Listener):
     """What a run did.
 
     `facts` counts those derived, `skipped` the scans that guards saved. `peak_memory` is the most
@@ -177,100 +197,85 @@ class Stats(Events):
 
     # ── Listening ────────────────────────────────────────────────────────────────────────────────
 
-    def shuffled(self, size: int) -> None:
-        self.bytes_shuffled = (self.bytes_shuffled or 0) + size
+    def tell(self, event: Event) -> None:
+        match event:
+            case BytesShuffled():
+                self.bytes_shuffled = (self.bytes_shuffled or 0) + event.size
+            case RunStarted():
+                self.engine = event.engine
+            case DataRead():
+                self.data.append(DataStats(event.relation, event.facts, event.seconds))
+            case CliqueStarted():
+                relations = tuple(event.relations)
+                started = CliqueStats(relations, event.recursive, event.strategy)
+                started.declined += self._declined.pop(relations, [])
+                self.cliques.append(started)
+            case StrategyDeclined():
+                self._strategy_declined(event)
+            case RelationHeld():
+                orders = [tuple(order) for order in event.arrangements]
+                held = (event.facts, event.nbytes, event.spilled, event.layout)
+                self.held.append(HeldStats(event.relation, *held, orders))
+            case RunDone():
+                self.seconds += event.seconds
+                self.peak_memory = peak_memory()
+            case RulePlanned() | RuleDone() | RuleSearched() | RuleSkipped():
+                self._rule_told(event, self._rule(event.rule, event.seed))
+            case _:
+                self._clique_told(event, self._clique())
 
-    def run_started(self, engine: str, cliques: int) -> None:
-        self.engine = engine
-
-    def data_read(self, relation: str, facts: int, seconds: float) -> None:
-        self.data.append(DataStats(relation, facts, seconds))
-
-    def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
-        declined = self._declined.pop(tuple(relations), [])
-        self.cliques.append(CliqueStats(tuple(relations), recursive, strategy, declined=declined))
-
-    def strategy_declined(self, relations: Sequence[str], strategy: str, reason: str) -> None:
-        said = DeclinedStats(strategy, reason)
-        if self.cliques and self.cliques[-1].relations == tuple(relations):
+    def _strategy_declined(self, event: StrategyDeclined) -> None:
+        said = DeclinedStats(event.strategy, event.reason)
+        if self.cliques and self.cliques[-1].relations == tuple(event.relations):
             self.cliques[-1].declined.append(said)
         else:
-            self._declined.setdefault(tuple(relations), []).append(said)
+            self._declined.setdefault(tuple(event.relations), []).append(said)
 
-    def clique_taken(self, relations: Sequence[str], strategy: str, layouts: Sequence[str]) -> None:
-        clique = self._clique()
-        clique.strategy = strategy
-        clique.layouts = dict(zip(relations, layouts, strict=True))
+    def _clique_told(self, event: Event, clique: CliqueStats) -> None:
+        match event:
+            case CliqueTaken():
+                clique.strategy = event.strategy
+                clique.layouts = dict(zip(event.relations, event.layouts, strict=True))
+            case MachineRan():
+                clique.tiny_rounds += event.rounds
+            case RoundDone():
+                clique.rounds, clique.facts = event.number, event.total
+                clique.seconds += event.seconds
+            case ValuesSplit():
+                clique.split, clique.split_values = event.values, list(event.shown)
+            case Resumed():
+                clique.resumed = event.number
+            case CheckpointLost():
+                clique.notes.append(event.reason)
+            case CliqueDone():
+                clique.rounds, clique.facts = event.rounds, event.facts
+                clique.seconds = event.seconds
+            case _:
+                pass
 
-    def machine_ran(self, rounds: int) -> None:
-        self._clique().tiny_rounds += rounds
-
-    def rule_planned(self, rule: int, seed: str | None, steps: Sequence[str]) -> None:
-        plans = self._rule(rule, seed).plans
-        if list(steps) not in plans:
-            plans.append(list(steps))
-
-    def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
-        stats = self._rule(rule, seed)
-        stats.evaluated += 1
-        stats.seconds += seconds
-        if facts is not None:
-            stats.facts = (stats.facts or 0) + facts
-
-    def rule_searched(
-        self, rule: int, seed: str | None, variable: str, proposed: int, confirmed: int
-    ) -> None:
-        search = self._rule(rule, seed).search
-        if all(known.variable != variable for known in search):
-            search.append(SearchStats(variable))
-        for known in search:
-            if known.variable == variable:
-                known.proposed += proposed
-                known.confirmed += confirmed
-
-    def rule_skipped(self, rule: int, seed: str | None) -> None:
-        self._rule(rule, seed).skipped += 1
-
-    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
-        clique = self._clique()
-        clique.rounds, clique.facts = number, total
-        clique.seconds += seconds
-
-    def split(self, values: int, shown: Sequence[str]) -> None:
-        clique = self._clique()
-        clique.split, clique.split_values = values, list(shown)
-
-    def resumed(self, number: int) -> None:
-        self._clique().resumed = number
-
-    def checkpoint_lost(self, reason: str) -> None:
-        self._clique().notes.append(reason)
-
-    def clique_done(
-        self, relations: Sequence[str], rounds: int, facts: int, seconds: float
-    ) -> None:
-        clique = self._clique()
-        clique.rounds, clique.facts, clique.seconds = rounds, facts, seconds
-
-    def relation_held(
-        self,
-        relation: str,
-        facts: int,
-        nbytes: int,
-        spilled: int,
-        layout: str,
-        arrangements: Sequence[Sequence[str]],
-    ) -> None:
-        orders = [tuple(order) for order in arrangements]
-        self.held.append(HeldStats(relation, facts, nbytes, spilled, layout, orders))
-
-    def run_done(self, seconds: float) -> None:
-        self.seconds += seconds
-        self.peak_memory = peak_memory()
+    def _rule_told(self, event: Event, rule: RuleStats) -> None:
+        match event:
+            case RulePlanned():
+                if list(event.steps) not in rule.plans:
+                    rule.plans.append(list(event.steps))
+            case RuleDone():
+                rule.evaluated += 1
+                rule.seconds += event.seconds
+                if event.facts is not None:
+                    rule.facts = (rule.facts or 0) + event.facts
+            case RuleSearched():
+                found = [each for each in rule.search if each.variable == event.variable]
+                if not found:
+                    found = [SearchStats(event.variable)]
+                    rule.search += found
+                found[0].proposed += event.proposed
+                found[0].confirmed += event.confirmed
+            case _:
+                rule.skipped += 1
 
     def _clique(self) -> CliqueStats:
         if not self.cliques:
-            self.clique_started((), recursive=False, strategy="")
+            self.cliques.append(CliqueStats((), recursive=False, strategy=""))
         return self.cliques[-1]
 
     def _rule(self, rule: int, seed: str | None) -> RuleStats:

@@ -17,7 +17,7 @@ from caladan.engines.interface import Engine, Table, stoppable
 from caladan.pipeline import Compiled
 from caladan.program import Column, Type
 from caladan.program.diagnostics import Diagnostics, Span, error
-from caladan.program.events import Events
+from caladan.program.events import DataRead, Listener
 from caladan.program.objects import Objects, first_object
 from caladan.program.options import Options
 
@@ -119,10 +119,10 @@ class Store:
         """The facts of a relation, in the columns its data shows."""
         columns = self.columns(name)
         self._check_objects(name, columns)
-        return self._table(name, columns, Options(), Events())[0]
+        return self._table(name, columns, Options(), Listener())[0]
 
     def load(
-        self, compiled: Compiled, options: Options, events: Events, *, may_lack_data: bool = False
+        self, compiled: Compiled, options: Options, events: Listener, *, may_lack_data: bool = False
     ) -> tuple[dict[str, Table], list[pa.Table]]:
         """A table for each relation that takes data, and the rows that were set aside."""
         self.check(compiled, may_lack_data=may_lack_data)
@@ -199,7 +199,7 @@ class Store:
             )
 
     def _table(
-        self, name: str, columns: Columns, options: Options, events: Events
+        self, name: str, columns: Columns, options: Options, events: Listener
     ) -> tuple[Table, pa.Table | None]:
         from caladan.data.source import source
 
@@ -214,5 +214,5 @@ class Store:
                 loaded[key] = self._engine.load(name, given, columns, options)
             if self._engine.name == "reference":  # the others tell when they have read it
                 count = loaded[key][0].count()
-                events.data_read(name, count, time.perf_counter() - started)
+                events.tell(DataRead(name, count, time.perf_counter() - started))
         return loaded[key]

@@ -11,7 +11,7 @@ from caladan.engines.interface import Table
 from caladan.engines.spark.mesh.shard import Shard
 from caladan.engines.spark.mesh.skew import Splitting
 from caladan.program.diagnostics import CaladanError
-from caladan.program.events import Events
+from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram
 from caladan.rules.subprogram import program_of
@@ -37,7 +37,7 @@ class PartsEngine(EmbeddedEngine):
         self.heavy = 0
 
     def run(
-        self, program: DeltaProgram, store: Mapping[str, Table], options: Options, events: Events
+        self, program: DeltaProgram, store: Mapping[str, Table], options: Options, events: Listener
     ) -> dict[str, Table]:
         tables = dict(store)
         for clique in program.cliques:

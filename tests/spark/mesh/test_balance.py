@@ -31,7 +31,7 @@ from caladan.engines.spark.mesh.skew import HeavyValues, Splitting
 from caladan.language import parse
 from caladan.language.deals import unparse
 from caladan.pipeline import compile_program
-from caladan.program.events import Events
+from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.operators import Version
 from caladan.rules.program import DeltaProgram
@@ -145,7 +145,7 @@ def test_the_answer_is_that_of_the_embedded_engine(
     delta = compiled(PROGRAMS[name])
     data = tables(delta, arcs, hubs)
     store = {each: LoadedTable(delta.relations[each].columns, data[each]) for each in data}
-    wanted = EmbeddedEngine().run(delta, store, Options(), Events())["p"].arrow()
+    wanted = EmbeddedEngine().run(delta, store, Options(), Listener())["p"].arrow()
     with nothing_known_before():
         parts, _ = run_parts(delta, data, tasks, local=local, splitting=splitting)
     assert facts(parts) == sorted(tuple(row.values()) for row in wanted.to_pylist())

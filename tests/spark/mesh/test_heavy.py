@@ -17,7 +17,7 @@ from caladan.engines.spark.mesh.skew import Splitting, histogram
 from caladan.join.body import body_of
 from caladan.language import parse
 from caladan.pipeline import compile_program
-from caladan.program.events import Events
+from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram
 
@@ -89,7 +89,7 @@ def test_the_answer_is_that_of_the_embedded_engine(
     delta, tables = compiled(program), table(arcs)
     columns = delta.relations["arc"].columns
     store = {"arc": LoadedTable(columns, tables["arc"])}
-    wanted = EmbeddedEngine().run(delta, store, Options(), Events())["p"].arrow()
+    wanted = EmbeddedEngine().run(delta, store, Options(), Listener())["p"].arrow()
     parts, _ = run_parts(delta, tables, tasks, local=local, splitting=OFTEN)
     assert facts(parts) == sorted(tuple(row.values()) for row in wanted.to_pylist())
 

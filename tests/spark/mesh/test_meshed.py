@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,7 +13,14 @@ from tests.spark.mesh.recursive import RECURSIVE
 
 import caladan
 from caladan.engines.spark.mesh import job
-from caladan.program.events import Events
+from caladan.program.events import (
+    CliqueStarted,
+    Event,
+    Listener,
+    RoundDone,
+    RuleDone,
+    StrategyDeclined,
+)
 from caladan.session.result import Stopped
 
 CLOSURE = """database({arc(A: integer, B: integer)}).
@@ -24,7 +30,7 @@ COUNTING = """database({zero(A: integer)}).
 n(A) <- zero(A). n(B) <- n(A), B = A + 1, B < 1000000. query n(A)."""
 
 
-class Listening(Events):
+class Listening(Listener):
     """Keeps what is told."""
 
     def __init__(self) -> None:
@@ -33,17 +39,18 @@ class Listening(Events):
         self.rounds: list[tuple[int, int, int]] = []
         self.rules: dict[int, int | None] = {}
 
-    def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
-        self.started.append((*relations, strategy))
-
-    def strategy_declined(self, relations: Sequence[str], strategy: str, reason: str) -> None:
-        self.declined.append((strategy, reason))
-
-    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
-        self.rounds.append((number, new, total))
-
-    def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
-        self.rules[rule] = facts
+    def tell(self, event: Event) -> None:
+        match event:
+            case CliqueStarted():
+                self.started.append((*event.relations, event.strategy))
+            case StrategyDeclined():
+                self.declined.append((event.strategy, event.reason))
+            case RoundDone():
+                self.rounds.append((event.number, event.new, event.total))
+            case RuleDone():
+                self.rules[event.rule] = event.facts
+            case _:
+                pass
 
 
 @pytest.mark.parametrize("folder", RECURSIVE, ids=lambda folder: folder.name)

@@ -12,7 +12,7 @@ import caladan
 from caladan.cli import main
 from caladan.engines.spark.mesh import job, task as task_module
 from caladan.engines.spark.mesh.task import Mesh
-from caladan.program.events import Events
+from caladan.program.events import CheckpointLost, Event, Listener, Resumed
 from caladan.session.result import Stopped
 
 ARC = "database({arc(A: integer, B: integer)}).\n"
@@ -52,18 +52,18 @@ PROGRAMS = {
 }
 
 
-class Resumed(Events):
+class Resumptions(Listener):
     """Keeps at which rounds cliques went on, and which checkpoints were of no use."""
 
     def __init__(self) -> None:
         self.rounds: list[int] = []
         self.lost: list[str] = []
 
-    def resumed(self, number: int) -> None:
-        self.rounds.append(number)
-
-    def checkpoint_lost(self, reason: str) -> None:
-        self.lost.append(reason)
+    def tell(self, event: Event) -> None:
+        if isinstance(event, Resumed):
+            self.rounds.append(event.number)
+        elif isinstance(event, CheckpointLost):
+            self.lost.append(event.reason)
 
 
 def dying(marker: Path, after: int) -> Callable[[Mesh, Iterable[int]], Iterator[Any]]:
@@ -93,13 +93,13 @@ def dying(marker: Path, after: int) -> Callable[[Mesh, Iterable[int]], Iterator[
 
 
 @pytest.fixture
-def told() -> Resumed:
-    return Resumed()
+def told() -> Resumptions:
+    return Resumptions()
 
 
 @pytest.fixture
 def db(
-    spark: SparkSession, told: Resumed, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, told: Resumptions, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[caladan.Session]:
     monkeypatch.setattr(job, "_APART", 0.0)
     with caladan.connect(spark, listeners=[told]) as db:
@@ -111,7 +111,7 @@ def db(
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_a_worker_dies(
     db: caladan.Session,
-    told: Resumed,
+    told: Resumptions,
     kind: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -133,7 +133,7 @@ def test_a_worker_dies(
 
 
 def test_another_run_goes_on(
-    db: caladan.Session, told: Resumed, spark: SparkSession, tmp_path: Path
+    db: caladan.Session, told: Resumptions, spark: SparkSession, tmp_path: Path
 ) -> None:
     """The first ends at a limit, as it might with its driver; the second has a new session."""
     with pytest.raises(Stopped):
@@ -151,7 +151,7 @@ def test_another_run_goes_on(
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2)])
 def test_a_cluster_of_another_size_goes_on(
     db: caladan.Session,
-    told: Resumed,
+    told: Resumptions,
     before: int,
     after: int,
     tmp_path: Path,
@@ -185,7 +185,7 @@ def test_from_the_command_line(
     assert json.loads(stats.read_text())["cliques"][0]["resumed"] == 4
 
 
-def test_a_damaged_checkpoint(db: caladan.Session, told: Resumed, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint(db: caladan.Session, told: Resumptions, tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         db.run(CLOSURE, max_rounds=4, checkpoint=tmp_path)
     for path in tmp_path.glob("*/*-1of2.saved"):

@@ -21,7 +21,7 @@ from caladan.fixpoint.limits import Limits
 from caladan.join.classes import Classes
 from caladan.program import Column
 from caladan.program.clock import attended
-from caladan.program.events import Events
+from caladan.program.events import DataRead, Listener, RelationHeld, RunDone, RunStarted
 from caladan.program.options import Options
 from caladan.rules.failures import LimitReached, interrupted
 from caladan.rules.program import DeltaProgram
@@ -51,11 +51,11 @@ class EmbeddedEngine:
         program: DeltaProgram,
         store: Mapping[str, Table],
         options: Options,
-        events: Events,
+        events: Listener,
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program."""
         started = time.perf_counter()
-        events.run_started(self.name, len(program.cliques))
+        events.tell(RunStarted(self.name, len(program.cliques)))
         limits = Limits(options)
         plan = blueprint(program)
         classes = Classes(program, plan.bodies)
@@ -95,8 +95,8 @@ class EmbeddedEngine:
                 for order in ([] if stored is None else stored.arrangements)
             ]
             held = (layout.count(), layout.nbytes, spilled)
-            events.relation_held(name, *held, layout.form, orders)
-        events.run_done(time.perf_counter() - started)
+            events.tell(RelationHeld(name, *held, layout.form, orders))
+        events.tell(RunDone(time.perf_counter() - started))
         return _tables(program, evaluation, classes)
 
     def answer(self, goal: CoreGoal, table: Table) -> Table:
@@ -127,13 +127,13 @@ def given_facts(program: DeltaProgram, store: Mapping[str, Table]) -> dict[str, 
     return given
 
 
-def _tell_reading(store: Mapping[str, Table], evaluation: Fixpoint, events: Events) -> None:
+def _tell_reading(store: Mapping[str, Table], evaluation: Fixpoint, events: Listener) -> None:
     """Tell of data that was read since the last run. What is stored has been counted already."""
     layouts = evaluation.layouts()
     for name, table in store.items():
         if isinstance(table, LoadedTable) and table.reading is not None:
             facts = layouts[name].count() if name in layouts else table.count()
-            events.data_read(name, facts, table.reading)
+            events.tell(DataRead(name, facts, table.reading))
             table.reading = None
 
 

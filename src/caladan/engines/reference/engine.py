@@ -21,7 +21,7 @@ from caladan.engines.reference.table import ReferenceTable, from_arrow
 from caladan.engines.reference.values import Row, canonical, same, widened
 from caladan.program import Column, Constant, Value
 from caladan.program.clock import attended
-from caladan.program.events import Events
+from caladan.program.events import CliqueDone, CliqueStarted, Listener, RunDone, RunStarted
 from caladan.program.options import Options
 from caladan.rules.failures import LimitReached, interrupted
 from caladan.rules.program import DeltaProgram
@@ -49,11 +49,11 @@ class ReferenceEngine:
         program: DeltaProgram,
         store: Mapping[str, Table],
         options: Options,
-        events: Events,
+        events: Listener,
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program."""
         started = time.perf_counter()
-        events.run_started(self.name, len(program.cliques))
+        events.tell(RunStarted(self.name, len(program.cliques)))
         given = {name: _given(program, store, name) for name in program.relations}
         facts = Facts(given)
         run = NaiveFixpoint(program.relations, given, facts, NaiveLimits(options), events)
@@ -62,15 +62,15 @@ class ReferenceEngine:
             for clique in program.cliques:
                 relations = clique.relations
                 clique_started = time.perf_counter()
-                events.clique_started(relations, clique.is_recursive, "naive")
+                events.tell(CliqueStarted(relations, clique.is_recursive, "naive"))
                 rounds = evaluate_clique(run, clique)
                 seconds = time.perf_counter() - clique_started
-                events.clique_done(relations, rounds, facts.count(relations), seconds)
+                events.tell(CliqueDone(relations, rounds, facts.count(relations), seconds))
         except LimitReached as reached:
             raise EngineStopped(reached.diagnostics[0], _tables(program, facts)) from None
         except KeyboardInterrupt:
             raise EngineStopped(interrupted(relations), _tables(program, facts)) from None
-        events.run_done(time.perf_counter() - started)
+        events.tell(RunDone(time.perf_counter() - started))
         return _tables(program, facts)
 
     def answer(self, goal: CoreGoal, table: Table) -> Table:

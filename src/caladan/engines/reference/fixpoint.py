@@ -24,7 +24,7 @@ from caladan.engines.reference.limits import NaiveLimits
 from caladan.engines.reference.values import InfiniteValue, Row, row_key, sort_key, widened
 from caladan.program import Value
 from caladan.program.diagnostics import CaladanError, Diagnostic
-from caladan.program.events import Events
+from caladan.program.events import Listener, RoundDone, RuleDone
 from caladan.rules.failures import LimitReached, division_by_zero, growing, overflow
 from caladan.rules.growth import Growth
 from caladan.rules.program import DeltaClique
@@ -43,7 +43,7 @@ class NaiveFixpoint:
     given: Mapping[str, set[Row]]
     facts: Facts
     limits: NaiveLimits
-    events: Events
+    events: Listener
 
 
 def evaluate_clique(run: NaiveFixpoint, clique: DeltaClique) -> int:
@@ -60,7 +60,7 @@ def evaluate_clique(run: NaiveFixpoint, clique: DeltaClique) -> int:
         changed = _round(run, clique, rules)
         rounds += 1
         total = run.facts.count(clique.relations)
-        run.events.round_done(rounds, total - before, total, time.perf_counter() - started)
+        run.events.tell(RoundDone(rounds, total - before, total, time.perf_counter() - started))
         run.limits.facts(run.facts.count(n for n, i in run.relations.items() if i.is_derived))
         if not (changed and clique.is_recursive):
             return rounds
@@ -155,7 +155,7 @@ def _for_each_solution(run: NaiveFixpoint, rule: CoreRule, make: Callable[[Bindi
     started = time.perf_counter()
     with _blamed(rule):
         made = [make(binding) for binding in run.limits.watch(solutions(rule, run.facts))]
-    run.events.rule_done(rule.number, None, len(made), time.perf_counter() - started)
+    run.events.tell(RuleDone(rule.number, None, len(made), time.perf_counter() - started))
     return made
 
 

@@ -27,7 +27,7 @@ from caladan.engines.spark.sources import sources
 from caladan.engines.spark.sources.table import SparkTable
 from caladan.program import Column
 from caladan.program.clock import TimeOver, deadline
-from caladan.program.events import Events
+from caladan.program.events import BytesShuffled, DataRead, Listener, RunDone, RunStarted
 from caladan.program.options import Options
 from caladan.rules.failures import interrupted, limit
 from caladan.rules.program import DeltaProgram
@@ -85,11 +85,11 @@ class SparkEngine:
         program: DeltaProgram,
         store: Mapping[str, Table],
         options: Options,
-        events: Events,
+        events: Listener,
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program."""
         started = time.perf_counter()
-        events.run_started(self.name, len(program.cliques))
+        events.tell(RunStarted(self.name, len(program.cliques)))
         tables = cast("Mapping[str, SparkTable]", store)
         _tell_reading(tables, events)
         workspace = Workspace(self._child, staging=self._staging)
@@ -121,8 +121,8 @@ class SparkEngine:
         if workspace.shuffled is not None:
             workspace.shuffled.look()
             if workspace.shuffled.size is not None:
-                events.shuffled(workspace.shuffled.size)
-        events.run_done(time.perf_counter() - started)
+                events.tell(BytesShuffled(workspace.shuffled.size))
+        events.tell(RunDone(time.perf_counter() - started))
         return dict(derived)
 
     def answer(self, goal: CoreGoal, table: Table) -> Table:
@@ -184,9 +184,9 @@ class SparkEngine:
             raise diagnosed(problem, rules) from SparkSaid(problem)
 
 
-def _tell_reading(store: Mapping[str, SparkTable], events: Events) -> None:
+def _tell_reading(store: Mapping[str, SparkTable], events: Listener) -> None:
     """Tell of data that was read since the last run."""
     for name, table in store.items():
         if table.reading is not None:
-            events.data_read(name, table.count(), table.reading)
+            events.tell(DataRead(name, table.count(), table.reading))
             table.reading = None

@@ -24,7 +24,7 @@ from caladan.engines.spark.sources.table import SparkTable, distinct, held
 from caladan.engines.spark.strategy import CannotServe, Context, Stopping, Strategy
 from caladan.program.clock import deadline
 from caladan.program.diagnostics import Diagnostic
-from caladan.program.events import Events
+from caladan.program.events import Listener, StrategyDeclined
 from caladan.program.options import Options
 from caladan.rules.failures import LimitName, LimitReached, interrupted, limit
 from caladan.rules.program import DeltaClique, DeltaProgram
@@ -39,7 +39,7 @@ class Cliques:
         program: DeltaProgram,
         store: Mapping[str, SparkTable],
         options: Options,
-        events: Events,
+        events: Listener,
         workspace: Workspace,
     ) -> None:
         self._program = program
@@ -122,7 +122,7 @@ class Cliques:
             found = self._strategies[name]()(program, store, context)
         except CannotServe as cannot:
             for clique in cliques:
-                self._events.strategy_declined(clique.relations, name, cannot.reason)
+                self._events.tell(StrategyDeclined(clique.relations, name, cannot.reason))
             return False
         except EngineStopped as stopped:
             self._keep(stopped.store)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from caladan.program.events import Events
+from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram
 
@@ -64,7 +64,7 @@ class Context:
 
     workspace: Workspace
     options: Options
-    events: Events
+    events: Listener
     parts: int
     stopping: Stopping = field(default_factory=Stopping)
 

@@ -15,7 +15,7 @@ from caladan.engines.interface import Table
 from caladan.engines.spark.cube.plan import CubeBody
 from caladan.engines.spark.tasks.output import batches
 from caladan.program import Column, Variable
-from caladan.program.events import Events
+from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.operator_program import rule_plan
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
@@ -35,7 +35,7 @@ def solutions(body: CubeBody, facts: Any) -> Iterator[pa.RecordBatch]:
         named = mine.select(list(body.slots(atom).values())).rename_columns(list(atom))
         name = f"atom{number}"
         store[name] = LoadedTable(program.relations[name].columns, named)
-    tables = EmbeddedEngine().run(program, store, Options(), Events())
+    tables = EmbeddedEngine().run(program, store, Options(), Listener())
     yield from batches(cast("DerivedTable", tables[_SOLUTIONS]))
 
 

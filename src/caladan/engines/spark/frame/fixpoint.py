@@ -25,7 +25,14 @@ from caladan.engines.spark.frame.sums import SummedFacts
 from caladan.engines.spark.session.workspace import FrameRows, Workspace, union
 from caladan.engines.spark.sources.table import SparkTable
 from caladan.program import Value
-from caladan.program.events import Events
+from caladan.program.events import (
+    CliqueDone,
+    CliqueStarted,
+    Listener,
+    RoundDone,
+    RuleDone,
+    RuleSkipped,
+)
 from caladan.program.options import Options
 from caladan.rules.failures import LimitReached, growing, limit
 from caladan.rules.growth import Growth
@@ -49,7 +56,7 @@ class FrameFixpoint:
         program: DeltaProgram,
         store: Mapping[str, SparkTable],
         options: Options,
-        events: Events,
+        events: Listener,
         workspace: Workspace,
     ) -> None:
         self._program = program
@@ -77,11 +84,11 @@ class FrameFixpoint:
         for clique in self._program.cliques:
             started = time.perf_counter()
             self.current = clique.relations
-            self._events.clique_started(clique.relations, clique.is_recursive, "frame")
+            self._events.tell(CliqueStarted(clique.relations, clique.is_recursive, "frame"))
             rounds = self._fixpoint(clique) if clique.is_recursive else self._once(clique)
             count = sum(self._tables[name].count() for name in clique.relations)
             seconds = time.perf_counter() - started
-            self._events.clique_done(clique.relations, rounds, count, seconds)
+            self._events.tell(CliqueDone(clique.relations, rounds, count, seconds))
 
     def tables(self) -> dict[str, SparkTable]:
         """The derived relations, as far as they are known; their runs are now the tables'."""
@@ -114,7 +121,7 @@ class FrameFixpoint:
             run = self._workspace.materialise(frame)
             self._tables[name] = SparkTable(info.columns, run.frame, [run], run.count)
         count = self._tables[name].count()
-        self._events.round_done(1, count, count, time.perf_counter() - started)
+        self._events.tell(RoundDone(1, count, count, time.perf_counter() - started))
         self._check_facts()
         return 1
 
@@ -142,7 +149,7 @@ class FrameFixpoint:
             number += 1
             new = self._round(clique, rules, first=number == 1)
             total = sum(facts.count for facts in self._facts.values())
-            self._events.round_done(number, new, total, time.perf_counter() - started)
+            self._events.tell(RoundDone(number, new, total, time.perf_counter() - started))
             self._workspace.sweep()
             self._check_facts()
             if not new:
@@ -202,13 +209,13 @@ class FrameFixpoint:
                 continue
             seed = None if rule.seed is None else rule.rule.atoms[rule.seed].relation
             if not self._holds(rule, seed):
-                self._events.rule_skipped(rule.rule.number, seed)
+                self._events.tell(RuleSkipped(rule.rule.number, seed))
                 continue
             started = time.perf_counter()
             frame = self._build(rule)(self._read)
             bags.append((rule.rule, Bag(frame, rule.contributors)))
             seconds = time.perf_counter() - started
-            self._events.rule_done(rule.rule.number, seed, None, seconds)
+            self._events.tell(RuleDone(rule.rule.number, seed, None, seconds))
         return bags
 
     def _build(self, rule: DeltaRule) -> Build:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from py4j.protocol import Py4JError
@@ -16,8 +17,9 @@ from caladan.engines.spark.sources.table import SparkTable
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks.control import Message
 from caladan.engines.spark.tasks.job import tables, work_on
+from caladan.engines.spark.tasks.relay import heard
 from caladan.program.diagnostics import without_user
-from caladan.program.events import Events
+from caladan.program.events import CliqueDone, CliqueStarted, Event, Listener, RoundDone, RuleDone
 from caladan.rules.program import DeltaProgram
 
 _SAID: Final = re.compile(r"^(?:caladan\.[\w.]+|\w+Error): .+$", re.MULTILINE)
@@ -38,7 +40,7 @@ def meshed(
     if folder is not None:
         _prepare(folder)
     started = time.perf_counter()
-    listener = Listener(context.events, clique.relations)
+    listener = MeshListener(context.events, clique.relations)
     work = work_on(program, store, context, None)
     try:
         outcomes = job.run(work, tasks, listener.hear, context)
@@ -55,8 +57,8 @@ def meshed(
             checkpoint.removed(folder, name)
     found = tables(work, outcomes, context)
     facts = sum(table.count() for table in found.values())
-    context.events.clique_done(
-        clique.relations, listener.rounds, facts, time.perf_counter() - started
+    context.events.tell(
+        CliqueDone(clique.relations, listener.rounds, facts, time.perf_counter() - started)
     )
     return found
 
@@ -79,60 +81,48 @@ def _last_words(text: str) -> str:
     return said[-1] if said else first_line(text)
 
 
-class Listener:
+class MeshListener:
     """What tasks tell, as events. A stage that is tried again tells of its rounds again."""
 
-    def __init__(self, events: Events, relations: Sequence[str]) -> None:
+    def __init__(self, events: Listener, relations: Sequence[str]) -> None:
         self._events = events
         self._relations = relations
         self._has_started = False
-        self._rules: dict[int, dict[int, tuple[int, float]]] = {}
-        self._bytes: dict[int, int] = {}
-        self._searched: dict[int, list[tuple[int, str, int, int]]] = {}
+        self._totals: dict[int, list[Event]] = {}
         self.rounds = 0
         self.saved: set[str] = set()
         """The names under which tasks save."""
 
     def hear(self, message: Message) -> None:
-        """A message of a task."""
-        for name, *arguments in message.get("events", ()):
-            if name == "round_done" and arguments[0] > self.rounds:
-                self._start()
-                self.rounds = int(arguments[0])
-                self._events.round_done(*arguments)
-            elif name == "resumed":
-                self._start()
-                self._events.resumed(int(arguments[0]))
-            elif name == "split":
-                self._start()
-                self._events.split(int(arguments[0]), [str(value) for value in arguments[1]])
+        """A message of a task: of what happens meanwhile, or of all that it did."""
+        if "totals" in message:
+            self._totals[int(message["totals"])] = list(heard(message))
+            return
+        for event in heard(message):
+            if isinstance(event, RoundDone):
+                if event.number <= self.rounds:
+                    continue
+                self.rounds = event.number
+            self._start()
+            self._events.tell(event)
         if "checkpoint" in message:
             self.saved.add(str(message["checkpoint"]))
-        if "lost" in message:
-            self._start()
-            self._events.checkpoint_lost(str(message["lost"]))
-        if "rules" in message:
-            found = {int(rule): (int(n), float(s)) for rule, n, s in message["rules"]}
-            self._rules[int(message["part"])] = found
-            self._bytes[int(message["part"])] = int(message["bytes"])
-            self._searched[int(message["part"])] = message["searched"]
 
     def tell_totals(self) -> None:
         """Tell what each rule did in all tasks together, in the time of the slowest."""
         self._start()
-        for rule in {rule: None for found in self._rules.values() for rule in found}:
-            done = [found[rule] for found in self._rules.values() if rule in found]
-            solutions = sum(count for count, _ in done)
-            self._events.rule_done(rule, None, solutions, max(seconds for _, seconds in done))
-        for found in self._searched.values():
-            for rule, variable, proposed, confirmed in found:
-                self._events.rule_searched(
-                    int(rule), None, str(variable), int(proposed), int(confirmed)
-                )
-        self._events.shuffled(sum(self._bytes.values()))
+        totals = [event for told in self._totals.values() for event in told]
+        rules: dict[int, RuleDone] = {}
+        for event in (event for event in totals if isinstance(event, RuleDone)):
+            known = rules.get(event.rule, replace(event, facts=0))
+            facts = (known.facts or 0) + (event.facts or 0)
+            slowest = max(known.seconds, event.seconds)
+            rules[event.rule] = replace(event, facts=facts, seconds=slowest)
+        for event in (*rules.values(), *(e for e in totals if not isinstance(e, RuleDone))):
+            self._events.tell(event)
 
     def _start(self) -> None:
         """The clique has started once tasks have met: before that, another strategy may do it."""
         if not self._has_started:
             self._has_started = True
-            self._events.clique_started(self._relations, recursive=True, strategy="meshed")
+            self._events.tell(CliqueStarted(self._relations, recursive=True, strategy="meshed"))

@@ -31,6 +31,17 @@ from caladan.engines.spark.tasks.output import output
 from caladan.engines.spark.tasks.relay import Relay, packed
 from caladan.engines.spark.tasks.work import TaskOutcome, Work
 from caladan.program.diagnostics import CaladanError, Diagnostic
+from caladan.program.events import (
+    BytesShuffled,
+    CheckpointLost,
+    Event,
+    Resumed,
+    RoundDone,
+    RuleDone,
+    RuleSearched,
+    ValuesSplit,
+    to_plain,
+)
 from caladan.rules.failures import interrupted, limit
 
 _PATIENCE: Final = 5.0  # seconds to wait for the driver to bring tasks together
@@ -125,7 +136,7 @@ def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> Ta
 
     def tell(done: Round) -> None:
         seconds = done.evaluating + done.exchanging
-        relay.round_done(done.number, done.new, done.facts, seconds)
+        relay.tell(RoundDone(done.number, done.new, done.facts, seconds))
 
     try:
         relations = work.program.relations
@@ -141,7 +152,8 @@ def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> Ta
 
     def tell_split() -> None:
         # The line to the driver is not encrypted; where links are, values are not for it.
-        relay.split(part.heavy, part.heavy_values(_SHOWN) if mesh.identity is None else ())
+        shown = part.heavy_values(_SHOWN) if mesh.identity is None else ()
+        relay.tell(ValuesSplit(part.heavy, shown))
 
     if part.heavy:
         tell_split()
@@ -154,23 +166,23 @@ def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> Ta
             CheckpointFiles(f"{mesh.checkpoint.folder.rstrip('/')}/{name}", links.beat),
             attempt,
             mesh.checkpoint.seconds,
-            relay.resumed,
-            lambda reason: line.send({"part": me, "lost": reason}),
+            lambda number: relay.tell(Resumed(number)),
+            lambda reason: line.send({"events": [to_plain(CheckpointLost(reason))]}),
         )
     ending = rounds(part, links, bounds, tell, local=mesh.local, keeper=keeper, split=tell_split)
     links.farewell()
     relay.close()
-    found = part.solutions()
-    line.send(
-        {
-            "part": me,
-            "rules": [[rule, count, seconds] for rule, (count, seconds) in found.items()],
-            "searched": [[*key, *counts] for key, counts in part.proposals().items()],
-            "rounds": ending.rounds,
-            "bytes": links.sent,
-        }
-    )
+    line.send({"totals": me, "events": [to_plain(event) for event in _totals(part, links)]})
     return _outcome(ending, part, work, time.perf_counter() - started)
+
+
+def _totals(part: Shard, links: Links) -> Iterator[Event]:
+    """What a task did in all."""
+    for rule, (solutions, seconds) in part.solutions().items():
+        yield RuleDone(rule, None, solutions, seconds)
+    for (rule, variable), counts in part.proposals().items():
+        yield RuleSearched(rule, None, variable, *counts)
+    yield BytesShuffled(links.sent)
 
 
 def _outcome(ending: Ending, part: Shard, work: Work, seconds: float) -> TaskOutcome:

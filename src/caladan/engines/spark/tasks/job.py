@@ -20,10 +20,10 @@ from caladan.engines.spark.sources.shipment import ship
 from caladan.engines.spark.sources.table import SparkTable, held
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks.control import Control, Message, Peer
-from caladan.engines.spark.tasks.relay import unpacked
+from caladan.engines.spark.tasks.relay import heard, unpacked
 from caladan.engines.spark.tasks.work import Keeping, Output, TaskOutcome, Work, lister, task
 from caladan.program.diagnostics import CaladanError
-from caladan.program.events import Events
+from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram
 from caladan.rules.subprogram import program_of, reads
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
-Listen: TypeAlias = "Callable[[int], Events]"
+Listen: TypeAlias = "Callable[[int], Listener]"
 
 _LOST: Final = {
     "No module named 'caladan": "caladan is not installed on the executors",
@@ -59,7 +59,7 @@ def work_on(
 def run(work: Work, tasks: int, listen: Listen, context: Context) -> list[TaskOutcome]:
     """What comes of each task; the events of a part go to the listener that `listen` makes."""
     spark = context.workspace.session.sparkContext
-    listeners: dict[int, Events] = {}
+    listeners: dict[int, Listener] = {}
 
     def hear(peer: Peer, message: Message) -> None:
         # A task that is tried again tells the same story; it has been heard.
@@ -68,8 +68,8 @@ def run(work: Work, tasks: int, listen: Listen, context: Context) -> list[TaskOu
             listener = listeners.get(part)
             if listener is None:
                 listener = listeners[part] = listen(part)
-            for name, *arguments in message.get("events", ()):
-                getattr(listener, _EVENTS[name])(*arguments)
+            for event in heard(message):
+                listener.tell(event)
 
     with controlled(context, hear) as control:
         work = replace(work, address=control.address)
@@ -90,24 +90,6 @@ def run(work: Work, tasks: int, listen: Listen, context: Context) -> list[TaskOu
 def _numbers(spark: SparkContext, count: int) -> Any:
     """An RDD with so many partitions; what is in it nobody looks at, so it is made once."""
     return spark.parallelize(range(count), count)
-
-
-_EVENTS: Final = {
-    name: name
-    for name in (
-        "clique_started",
-        "strategy_declined",
-        "clique_taken",
-        "machine_ran",
-        "rule_planned",
-        "rule_done",
-        "rule_searched",
-        "rule_skipped",
-        "round_done",
-        "clique_done",
-    )
-}
-"""What tasks may tell of; anything else that arrives is not called."""
 
 
 @contextmanager

@@ -8,26 +8,36 @@ which both sides have.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from caladan.engines.spark.tasks.control import Line
+from caladan.engines.spark.tasks.control import Line, Message
 from caladan.program.diagnostics import Diagnostic, Place, Related, SourceText, Span
-from caladan.program.events import Events
+from caladan.program.events import (
+    DataRead,
+    Event,
+    Listener,
+    RelationHeld,
+    RunDone,
+    RunStarted,
+    from_plain,
+    to_plain,
+)
 from caladan.rules.program import DeltaProgram
 
 _APART: Final = 0.05  # seconds between two messages
+_OF_THE_DRIVER: Final = (RunStarted, DataRead, RelationHeld, RunDone)
 
 
-class Relay(Events):
-    """Sends events through a line; `run_started` and `run_done` are the driver's to tell.
+class Relay(Listener):
+    """Sends events through a line, but for those that are the driver's to tell.
 
     A thread does the sending: after one event the next may be long in coming.
     """
 
     def __init__(self, line: Line | None) -> None:
         self._line = line
-        self._waiting: list[tuple[Any, ...]] = []
+        self._waiting: list[Event] = []
         self._lock = threading.Lock()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._send, name="caladan-relay", daemon=True)
@@ -40,49 +50,10 @@ class Relay(Events):
         if self._line is not None:
             self._thread.join()
 
-    def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
-        self._tell("clique_started", list(relations), recursive, strategy)
-
-    def strategy_declined(self, relations: Sequence[str], strategy: str, reason: str) -> None:
-        self._tell("strategy_declined", list(relations), strategy, reason)
-
-    def clique_taken(self, relations: Sequence[str], strategy: str, layouts: Sequence[str]) -> None:
-        self._tell("clique_taken", list(relations), strategy, list(layouts))
-
-    def machine_ran(self, rounds: int) -> None:
-        self._tell("machine_ran", rounds)
-
-    def rule_planned(self, rule: int, seed: str | None, steps: Sequence[str]) -> None:
-        self._tell("rule_planned", rule, seed, list(steps))
-
-    def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
-        self._tell("rule_done", rule, seed, facts, seconds)
-
-    def rule_searched(
-        self, rule: int, seed: str | None, variable: str, proposed: int, confirmed: int
-    ) -> None:
-        self._tell("rule_searched", rule, seed, variable, proposed, confirmed)
-
-    def rule_skipped(self, rule: int, seed: str | None) -> None:
-        self._tell("rule_skipped", rule, seed)
-
-    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
-        self._tell("round_done", number, new, total, seconds)
-
-    def split(self, values: int, shown: Sequence[str]) -> None:
-        self._tell("split", values, list(shown))
-
-    def resumed(self, number: int) -> None:
-        self._tell("resumed", number)
-
-    def clique_done(
-        self, relations: Sequence[str], rounds: int, facts: int, seconds: float
-    ) -> None:
-        self._tell("clique_done", list(relations), rounds, facts, seconds)
-
-    def _tell(self, *event: Any) -> None:
-        with self._lock:
-            self._waiting.append(event)
+    def tell(self, event: Event) -> None:
+        if self._line is not None and not isinstance(event, _OF_THE_DRIVER):
+            with self._lock:
+                self._waiting.append(event)
 
     def _send(self) -> None:
         assert self._line is not None
@@ -92,7 +63,14 @@ class Relay(Events):
             with self._lock:
                 waiting, self._waiting = self._waiting, []
             if waiting:
-                self._line.send({"events": waiting})
+                self._line.send({"events": [to_plain(event) for event in waiting]})
+
+
+def heard(message: Message) -> Iterator[Event]:
+    """The events that a task tells of in a message; what is of no known kind is passed over."""
+    for told in message.get("events", ()):
+        if (event := from_plain(told)) is not None:
+            yield event
 
 
 def packed(diagnostics: Iterable[Diagnostic], program: DeltaProgram) -> list[dict[str, Any]]:

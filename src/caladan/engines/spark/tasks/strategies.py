@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias, cast
 
 from caladan.engines.interface import EngineStopped
@@ -27,7 +28,18 @@ from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks import job
 from caladan.engines.spark.tasks.work import TaskOutcome, Work
 from caladan.program.diagnostics import Diagnostic
-from caladan.program.events import Events, Several
+from caladan.program.events import (
+    CliqueDone,
+    CliqueStarted,
+    CliqueTaken,
+    Event,
+    Listener,
+    RoundDone,
+    RuleDone,
+    RulePlanned,
+    RuleSearched,
+    RuleSkipped,
+)
 from caladan.rules.failures import limit
 from caladan.rules.program import DeltaClique, DeltaProgram
 
@@ -45,7 +57,7 @@ def in_parts(
     (clique,) = work.program.cliques
     tasks = cast("int", work.parts)
     started = time.perf_counter()
-    context.events.clique_started(clique.relations, clique.is_recursive, strategy)
+    context.events.tell(CliqueStarted(clique.relations, clique.is_recursive, strategy))
     together = _Together(context, apart=apart)
     outcomes = job.run(work, tasks, lambda part: _Part(together, part), context)
     try:
@@ -56,7 +68,7 @@ def in_parts(
         raise
     facts = sum(table.count() for table in found.values())
     seconds = time.perf_counter() - started
-    context.events.clique_done(clique.relations, together.rounds, facts, seconds)
+    context.events.tell(CliqueDone(clique.relations, together.rounds, facts, seconds))
     most = context.options.max_facts
     if most is not None and facts > most:
         raise EngineStopped(_too_many(clique, context), cast("Mapping[str, SparkTable]", found))
@@ -78,46 +90,36 @@ class _Together:
         self._most = context.options.max_facts if apart else None
         self._totals: dict[int, int] = {}
 
-    def round_done(self, part: int, number: int, new: int, total: int, seconds: float) -> None:
+    def round_done(self, part: int, done: RoundDone) -> None:
         """A round of a part is over."""
-        self.rounds = max(self.rounds, number)
-        self._totals[part] = total
+        self.rounds = max(self.rounds, done.number)
+        self._totals[part] = done.total
         facts = sum(self._totals.values())
-        self.events.round_done(self.rounds, new, facts, seconds)
+        self.events.tell(replace(done, number=self.rounds, total=facts))
         ask = self._context.stopping.ask
         if self._most is not None and facts > self._most and ask is not None:
             self.has_too_many = True
             ask()
 
 
-class _Part(Events):
+class _Part(Listener):
     """Listens to one part."""
 
     def __init__(self, together: _Together, part: int) -> None:
         self._together = together
         self._part = part
 
-    def rule_planned(self, rule: int, seed: str | None, steps: Sequence[str]) -> None:
-        self._together.events.rule_planned(rule, seed, steps)
-
-    def rule_done(self, rule: int, seed: str | None, facts: int | None, seconds: float) -> None:
-        self._together.events.rule_done(rule, seed, facts, seconds)
-
-    def rule_searched(
-        self, rule: int, seed: str | None, variable: str, proposed: int, confirmed: int
-    ) -> None:
-        self._together.events.rule_searched(rule, seed, variable, proposed, confirmed)
-
-    def rule_skipped(self, rule: int, seed: str | None) -> None:
-        self._together.events.rule_skipped(rule, seed)
-
-    def round_done(self, number: int, new: int, total: int, seconds: float) -> None:
-        self._together.round_done(self._part, number, new, total, seconds)
-
-    def clique_done(
-        self, relations: Sequence[str], rounds: int, facts: int, seconds: float
-    ) -> None:
-        self._together.round_done(self._part, rounds, 0, facts, 0.0)
+    def tell(self, event: Event) -> None:
+        match event:
+            case RulePlanned() | RuleDone() | RuleSearched() | RuleSkipped():
+                self._together.events.tell(event)
+            case RoundDone():
+                self._together.round_done(self._part, event)
+            case CliqueDone():
+                over = RoundDone(event.rounds, 0, event.facts, 0.0)
+                self._together.round_done(self._part, over)
+            case _:
+                pass
 
 
 def single(
@@ -129,18 +131,16 @@ def single(
     return job.tables(work, outcomes, context)
 
 
-class _Single(Several):
+class _Single(Listener):
     """Passes events on; what the engine calls its way of going about it is our business alone."""
 
-    def __init__(self, events: Events) -> None:
-        super().__init__(events)
+    def __init__(self, events: Listener) -> None:
         self._events = events
 
-    def clique_started(self, relations: Sequence[str], recursive: bool, strategy: str) -> None:
-        self._events.clique_started(relations, recursive, "single")
-
-    def clique_taken(self, relations: Sequence[str], strategy: str, layouts: Sequence[str]) -> None:
-        self._events.clique_taken(relations, "single", layouts)
+    def tell(self, event: Event) -> None:
+        if isinstance(event, CliqueStarted | CliqueTaken):
+            event = replace(event, strategy="single")
+        self._events.tell(event)
 
 
 def pivoted(
