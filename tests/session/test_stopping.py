@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import contextlib
 import os
 import signal
 import subprocess
@@ -13,10 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import caladan as cal
 from caladan.cli import main
+from caladan.fixpoint.limits import run_stoppable
 from caladan.program import clock
 
 CLOSURE = "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B)."
@@ -171,3 +174,20 @@ def test_work_that_is_given_up_ends_when_it_looks() -> None:
     with clock.running(0.1), pytest.raises(clock.TimeOver):
         clock.attended(work)
     assert ended.wait(5)
+
+
+def test_ctrl_c_that_a_library_swallowed() -> None:
+    """C code may clear the exception; whoever waits for a kernel raises it again, once."""
+    stop = np.zeros(1, np.int64)
+
+    def kernel() -> None:
+        while not stop[0]:
+            time.sleep(0.01)
+
+    with clock.running(None):
+        with contextlib.suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+        with pytest.raises(KeyboardInterrupt):
+            run_stoppable(kernel, stop, None)
+        clock.heed()

@@ -32,7 +32,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:  # the process is ours, and may end without looking for garbage once more
         atexit.register(_exit_quickly)
     try:
-        return _main(argv)
+        from caladan.program.clock import heeding
+
+        with heeding():
+            return _main(argv)
     except KeyboardInterrupt:
         if "--debug" in (sys.argv if argv is None else argv):
             raise

@@ -28,7 +28,7 @@ from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.columns.spill import NoSpace, Space
 from caladan.program import thresholds
-from caladan.program.clock import deadline
+from caladan.program.clock import deadline, heed
 from caladan.program.options import Options
 from caladan.rules.failures import LimitName, LimitReached, limit
 
@@ -133,7 +133,8 @@ class Limits:
         return self._options.max_rounds
 
     def seconds(self) -> None:
-        """Stop if the time is over."""
+        """Stop if the time is over, or the user has had enough."""
+        heed()
         if self.deadline is not None and time.monotonic() > self.deadline:
             self._stop("timeout", self._options.timeout or 0)
 
@@ -189,6 +190,7 @@ def run_stoppable(work: Callable[[], T], stop: Counts, deadline: float | None) -
     threading.Thread(target=target, daemon=True).start()
     try:
         while not done.wait(_GLANCE):
+            heed()
             if deadline is not None and time.monotonic() > deadline:
                 stop[0] = 1
     except KeyboardInterrupt:

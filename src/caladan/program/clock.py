@@ -3,6 +3,7 @@
     with running(timeout):          a session starts the clock
         attended(work)              work before evaluation, given up when the time is over
         look()                      what long work calls between two pieces: raises `TimeOver`
+        heed()                      what waits for a kernel calls: raises a Ctrl-C that got lost
         deadline(timeout)           when an engine must stop, by the monotonic clock
 
 The clock is a context variable, so that the compiler and the readers of data need not hand it
@@ -11,12 +12,14 @@ around. Tasks on Spark are other processes: they get the seconds that are left, 
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Final, TypeVar
 
 T = TypeVar("T")
@@ -41,6 +44,8 @@ class _Clock:
 
 _CLOCK: Final[ContextVar[_Clock | None]] = ContextVar("caladan_clock", default=None)
 
+_CTRL_C: Final = threading.Event()
+
 
 @contextmanager
 def running(timeout: float | None) -> Generator[None]:
@@ -48,9 +53,40 @@ def running(timeout: float | None) -> Generator[None]:
     clock = None if timeout is None else _Clock(timeout, time.monotonic() + timeout)
     token = _CLOCK.set(clock)
     try:
-        yield
+        with heeding():
+            yield
     finally:
         _CLOCK.reset(token)
+
+
+@contextmanager
+def heeding() -> Generator[None]:
+    """Remember Ctrl-C: Python raises it once, and a library that was just at work may swallow it.
+
+    A handler of somebody else stays in place, and so does ours where this is nested.
+    """
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        _CTRL_C.set()
+        signal.default_int_handler(number, frame)
+
+    _CTRL_C.clear()
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def heed() -> None:
+    """Raise the KeyboardInterrupt that somebody swallowed."""
+    if _CTRL_C.is_set():
+        _CTRL_C.clear()
+        raise KeyboardInterrupt
 
 
 def deadline(timeout: float | None) -> float | None:
@@ -94,6 +130,7 @@ def attended(work: Callable[[], T]) -> T:
     threading.Thread(target=context.run, args=(target,), name="caladan-work", daemon=True).start()
     try:
         while not done.wait(min(max(clock.end - time.monotonic(), 0.001), _GLANCE)):
+            heed()
             look()
     except KeyboardInterrupt:
         clock.is_over.set()
