@@ -97,6 +97,7 @@ def outcome(engine: str, text: str, **given: Any) -> Any:
 @example(
     expression="V * D", comparison="<", bound=0, start=[-2], steps=[(0, 9_223_372_035_781_033_986)]
 )
+@example(expression="V + D", comparison="=", bound=0, start=[LARGEST], steps=[(0, 1)])
 @settings(max_examples=150)
 def test_arithmetic_is_that_of_the_reference(
     expression: str, comparison: str, bound: int, start: list[int], steps: list[tuple[int, int]]

@@ -100,7 +100,12 @@ def body_of(rule: DeltaRule, relations: Mapping[str, RelationInfo]) -> Body:
     parts = list(_parts(project.input))
     kinds = {name: kind_of(type) for name, type in rule.rule.types.items()}
     written = {(c.left, c.right) for c in rule.rule.comparisons if c.operator == "="}
-    bindings = [replace(p, solved=_is_solved(p, written)) for p in parts if isinstance(p, Binding)]
+    found = {v for p in parts if isinstance(p, Scan) for v in p.variables}
+    bindings = [
+        replace(p, solved=p.variable in found or _is_solved(p, written))
+        for p in parts
+        if isinstance(p, Binding)
+    ]
     atoms: list[Scan] = []
     for scan in (p for p in parts if isinstance(p, Scan)):
         atom, widenings = _separated(scan, relations[scan.relation], kinds, len(bindings))

@@ -233,19 +233,8 @@ class BindStep:
         except Overflow:
             if not self.solved:
                 raise
-            return self.apply(frontier.where(self._computable(frontier)))
+            return self.apply(_computable(self.evaluator, (self.expression,), frontier))
         return Bindings(frontier.rows, {**frontier.columns, self.variable: words})
-
-    def _computable(self, frontier: Bindings) -> Mask:
-        """The rows whose value fits, one by one: it is about a few at the end of the range."""
-        good: Mask = np.ones(frontier.rows, np.bool_)
-        for row in range(frontier.rows):
-            one = Bindings(1, frontier.at(np.array([row], np.uint32), self.reads))
-            try:
-                self.evaluator.values(self.expression, one, None)
-            except Overflow:
-                good[row] = False
-        return good
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,11 +255,33 @@ class TestStep:
         return frozenset()
 
     def apply(self, frontier: Bindings) -> Bindings:
-        """The solutions for which it holds."""
-        return frontier.where(self.evaluator.holds(self.comparison, frontier))
+        """The solutions for which it holds; what is beyond 64 bits equals nothing that is known."""
+        try:
+            return frontier.where(self.evaluator.holds(self.comparison, frontier))
+        except Overflow:
+            if self.comparison.operator != "=":
+                raise
+            sides = (self.comparison.left, self.comparison.right)
+            return self.apply(_computable(self.evaluator, sides, frontier))
 
 
 Step: TypeAlias = "LookupStep | ProposeStep | CyclicSearch | AbsentStep | BindStep | TestStep"
+
+
+def _computable(
+    evaluator: Evaluator, expressions: Sequence[Expression], frontier: Bindings
+) -> Bindings:
+    """The rows whose values fit, one by one: it is about a few at the end of the range."""
+    good: Mask = np.ones(frontier.rows, np.bool_)
+    reads = names(*expressions)
+    for row in range(frontier.rows):
+        one = Bindings(1, frontier.at(np.array([row], np.uint32), reads))
+        try:
+            for expression in expressions:
+                evaluator.values(expression, one, None)
+        except Overflow:
+            good[row] = False
+    return frontier.where(good)
 
 
 def _kept(frontier: Bindings, keep: frozenset[str]) -> Bindings:

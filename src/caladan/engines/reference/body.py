@@ -103,12 +103,28 @@ def _compare(
     comparison: Comparison, missing: list[str], rule: CoreRule, found: Iterator[Binding]
 ) -> Iterator[Binding]:
     if not missing:
-        yield from (binding for binding in found if holds(comparison, binding))
+        yield from (binding for binding in found if _holds(comparison, binding))
         return
     (name,) = missing
+    is_computed = Variable(name) in (comparison.left, comparison.right)
     for binding in found:
-        value = solve(comparison, name, binding)
+        try:
+            value = solve(comparison, name, binding)
+        except OverflowError:
+            if is_computed:
+                raise
+            continue  # no number within the range solves it
         yield {**binding, name: widened(value, rule.types[name])}
+
+
+def _holds(comparison: Comparison, binding: Binding) -> bool:
+    """Whether it does; a number beyond its range equals nothing that is known."""
+    try:
+        return holds(comparison, binding)
+    except OverflowError:
+        if comparison.operator != "=":
+            raise
+        return False
 
 
 def _match(

@@ -225,8 +225,7 @@ class _Rule:
         return replace(left, step=step)
 
     def _select(self, node: _Node, conditions: Sequence[Comparison]) -> _Node:
-        expressions = Expressions(self.rule)
-        holding = [expressions.holds(c, node.all) for c in conditions]
+        holding = [Expressions(self.rule, c.operator == "=").holds(c, node.all) for c in conditions]
         # What cannot fail comes first, to keep rows away from what can.
         for may_fail in (False, True):
             chosen = [c.column for c in holding if c.may_fail is may_fail]
@@ -246,7 +245,9 @@ class _Rule:
         return replace(node, waiting={**node.waiting, extend.variable: computed})
 
     def _is_solved(self, extend: Extend) -> bool:
-        """Whether the compiler turned an equality round to bind the variable."""
+        """Whether it is looked for: an atom has it too, or an equality was turned round for it."""
+        if any(extend.variable in atom.variables for atom in self.rule.positive):
+            return True
         variable, value = Variable(extend.variable), extend.expression
         written = ((variable, value), (value, variable))
         return not any((c.left, c.right) in written for c in self.rule.comparisons)
