@@ -191,3 +191,26 @@ def test_ctrl_c_that_a_library_swallowed() -> None:
         with pytest.raises(KeyboardInterrupt):
             run_stoppable(kernel, stop, None)
         clock.heed()
+
+
+def test_work_that_is_given_up_leaves_the_depth_of_calls_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That limit is the process's: a thread that ends late must not set it back for others."""
+    before, ended = sys.getrecursionlimit(), threading.Event()
+
+    def slow(*_: object, **__: object) -> None:
+        time.sleep(0.5)
+        ended.set()
+
+    monkeypatch.setattr("caladan.session.inputs.parse", slow)
+    with pytest.raises(cal.Stopped):
+        cal.connect("embedded").run("p(1). query p(X).", timeout=0.1)
+    assert sys.getrecursionlimit() == before
+    sys.setrecursionlimit(before + 7)
+    try:
+        assert ended.wait(10)
+        time.sleep(0.05)
+        assert sys.getrecursionlimit() == before + 7
+    finally:
+        sys.setrecursionlimit(before)

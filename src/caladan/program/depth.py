@@ -18,15 +18,21 @@ _FRAMES: Final = 8_000  # what the stack of a thread has room for
 
 @contextmanager
 def nested(what: str = "the program", place: Span | None = None) -> Generator[None]:
-    """Work on a text that may be nested deeply; C001 where it is too deep."""
+    """Work on a text that may be nested deeply; C001 where it is too deep.
+
+    The limit is that of the whole process: who comes second leaves it alone, so that a thread
+    that is given up, and ends at some other time, changes nothing.
+    """
     before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, _FRAMES))
+    if before < _FRAMES:
+        sys.setrecursionlimit(_FRAMES)
     try:
         yield
     except RecursionError:
         raise too_deep(what, place) from None
     finally:
-        sys.setrecursionlimit(before)
+        if before < _FRAMES:
+            sys.setrecursionlimit(before)
 
 
 def too_deep(what: str, place: Span | None) -> CaladanError:

@@ -317,7 +317,7 @@ class Session:
         """A run from its start to its end: its clock ticks, and it may be stopped at any time."""
         with running(options.timeout):
             try:
-                with stoppable("running the program"):
+                with stoppable("running the program"), nested():
                     yield
             except interface.EngineStopped as stopped:  # before there was anything to hand out
                 nothing = Result((), lambda _: None)
