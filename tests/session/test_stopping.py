@@ -144,11 +144,15 @@ def test_ctrl_c_while_the_command_line_imports(tmp_path: Path) -> None:
     program = tmp_path / "p.dl"
     program.write_text("n(1). n(Y) <- n(X), Y = X + 1. query n(X).")
     interrupting = (
-        "import sys, threading, signal, os; from caladan.cli import main; "
-        "threading.Timer(float(sys.argv.pop(1)), os.kill, (os.getpid(), signal.SIGINT)).start(); "
-        "sys.exit(main(sys.argv[1:]))"
+        "import sys, threading, signal, os, time; from caladan import cli\n"
+        "begun = threading.Event(); begin = cli._main\n"
+        "cli._main = lambda argv: begun.set() or begin(argv)\n"
+        "def interrupt():\n"
+        "    begun.wait(); time.sleep(delay); os.kill(os.getpid(), signal.SIGINT)\n"
+        "delay = float(sys.argv.pop(1)); threading.Thread(target=interrupt).start()\n"
+        "sys.exit(cli.main(sys.argv[1:]))"
     )
-    for delay in ("0.001", "0.02", "0.1", "0.3", "0.6"):
+    for delay in ("0", "0.02", "0.1", "0.3", "0.6"):
         done = subprocess.run(
             [sys.executable, "-c", interrupting, delay, "run", program, "--engine", "embedded"],
             capture_output=True, text=True, check=False, timeout=60,

@@ -159,7 +159,10 @@ class Expressions:
                 # The least integer divided by -1 is the one quotient that does not fit.
                 column = (
                     sf.when(other == 0, self._raised("C040"))
-                    .when((other == -1) & (one == _LEAST), None if self.solved else self._raised("C041"))
+                    .when(
+                        (other == -1) & (one == _LEAST),
+                        None if self.solved else self._raised("C041"),
+                    )
                     .otherwise(sf.call_function("div", one, other))
                 )
                 return ComputedColumn(column, Type.LONG, may_fail=True)
