@@ -15,7 +15,7 @@ from caladan.columns.domains import (
     computed_domain,
     word_of,
 )
-from caladan.columns.index import Matches, present
+from caladan.columns.index import RunMatches, present
 from caladan.columns.layout import Words, concatenated
 from caladan.columns.packed import PackedRelation
 from caladan.columns.packing import Packing
@@ -191,7 +191,7 @@ def check_lookups(
     index = relation.index(bound, version)
     keys, lead = index.key({c: words[c] for c in bound}, len(batch))
     found: set[tuple[int, Fact]] = set()
-    for rows, hits in Matches(index, keys, lead).chunks(5):
+    for rows, hits in RunMatches(index, keys, lead).chunks(5):
         those = facts_of([tuple(index.column(hits, c) for c in range(arity))], arity)
         found |= set(zip(rows.tolist(), those, strict=True))
     assert found == {

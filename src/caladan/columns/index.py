@@ -1,9 +1,12 @@
 """An index: how to find the facts of a relation that agree with a batch on some columns.
 
-A lookup goes: `key` packs the bound words, `Matches` finds each key's range in every run, and
-spreads the ranges chunk by chunk into (row of the batch, key found); `column` then takes columns
-out of the keys found. The matches of all runs are accumulated before they are crossed with the
-batch, so the batch is passed over once however many runs there are.
+A lookup goes: `key` packs the bound words, `find` gives the matches of each key: how many, and
+chunk by chunk (row of the batch, key found); `column` then takes columns out of the keys found.
+`present` only tells which keys have a match. A layout that holds its facts in another way than in
+runs has an index of its own.
+
+`RunMatches` finds each key's range in every run. The matches of all runs are accumulated before
+they are crossed with the batch, so the batch is passed over once however many runs there are.
 """
 
 from __future__ import annotations
@@ -22,22 +25,20 @@ class Index(Protocol):
     """A relation, or one version of it, by some bound columns."""
 
     @property
-    def runs(self) -> Sequence[Run]:
-        """Where to look."""
-        ...
-
-    @property
-    def shift(self) -> int:
-        """By how much to shift the runs' keys to compare them with lookup keys."""
-        ...
-
-    @property
     def is_exact(self) -> bool:
         """Whether everything the runs hold belongs to the version."""
         ...
 
     def key(self, words: Mapping[int, Words | int], rows: int) -> tuple[Keys, int]:
         """Lookup keys for the bound columns, and the leading column's place in them."""
+        ...
+
+    def find(self, keys: Keys, lead: int) -> Matches:
+        """The facts that agree with each key."""
+        ...
+
+    def present(self, keys: Keys, lead: int) -> Mask:
+        """Which keys have a match."""
         ...
 
     def column(self, hits: Keys, column: int) -> Words:
@@ -49,10 +50,41 @@ class Index(Protocol):
         ...
 
 
-class Matches:
-    """The facts that agree with each row of a batch."""
+class Matches(Protocol):
+    """The facts that agree with each row of a batch, `total` of them."""
 
-    def __init__(self, index: Index, keys: Keys, lead: int) -> None:
+    @property
+    def total(self) -> int:
+        """How many facts there are for all rows."""
+        ...
+
+    def counts(self) -> Counts:
+        """How many facts agree with each row."""
+        ...
+
+    def chunks(self, room: int) -> Iterator[tuple[Words, Keys]]:
+        """Rows and the keys found for them, about `room` at a time."""
+        ...
+
+
+class RunIndex(Index, Protocol):
+    """An index that looks into runs."""
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """Where to look."""
+        ...
+
+    @property
+    def shift(self) -> int:
+        """By how much to shift the runs' keys to compare them with lookup keys."""
+        ...
+
+
+class RunMatches:
+    """The facts of runs that agree with each row of a batch."""
+
+    def __init__(self, index: RunIndex, keys: Keys, lead: int) -> None:
         self._index = index
         self._rows = len(keys)
         self._found: list[tuple[Run, Counts, Counts]] = []
@@ -133,7 +165,7 @@ class Matches:
         return (rows, hits) if alive is None else (rows[alive], hits[alive])
 
 
-def present(index: Index, keys: Keys, lead: int) -> Mask:
+def present(index: RunIndex, keys: Keys, lead: int) -> Mask:
     """Which keys have a match."""
     found: Mask = np.zeros(len(keys), np.bool_)
     for run in index.runs:

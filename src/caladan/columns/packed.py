@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from caladan.columns import pool
-from caladan.columns.index import present
+from caladan.columns.index import RunMatches, present
 from caladan.columns.invariants import CHECKED, check_run
 from caladan.columns.layout import Keys, Mask, Words, first_rows
 from caladan.columns.membership import Bitmap, Seen, WordSet
@@ -43,6 +43,12 @@ class PackedIndex:
 
     def key(self, words: Mapping[int, Words | int], rows: int) -> tuple[Keys, int]:
         return self.packing.prefix_key([words[c] for c in self._bound], rows)
+
+    def find(self, keys: Keys, lead: int) -> RunMatches:
+        return RunMatches(self, keys, lead)
+
+    def present(self, keys: Keys, lead: int) -> Mask:
+        return present(self, keys, lead)
 
     def column(self, hits: Keys, column: int) -> Words:
         return self.packing.column(hits, column)
@@ -270,7 +276,7 @@ class PackedRelation:
     def contains(self, columns: tuple[Words, ...]) -> Mask:
         rows = len(columns[0]) if columns else 1
         index = self.index(range(self.arity), Version.NEW)
-        return present(index, *index.key(dict(enumerate(columns)), rows))
+        return index.present(*index.key(dict(enumerate(columns)), rows))
 
     def blocks(self, rows: int | None = None) -> Iterator[tuple[Words, ...]]:
         for keys in self.scan(Version.NEW, rows):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
-from caladan.columns.index import Index, Matches
+from caladan.columns.index import Index
 from caladan.columns.layout import Keys, Layout, Mask, Words
 from caladan.columns.packed import Orders, PackedRelation
 from caladan.columns.packing import width_of
@@ -141,9 +141,8 @@ class StoredRelation:
         if any(word >= self.domains[c].size for c, word in bound.items()):
             return
         index = self.body.index(tuple(bound), Version.NEW)
-        keys, lead = index.key(bound, 1)
         size = rows or thresholds.now.block
-        for _, hits in Matches(index, keys, lead).chunks(size):
+        for _, hits in index.find(*index.key(bound, 1)).chunks(size):
             for start in range(0, len(hits), size):
                 part = hits[start : start + size]
                 yield tuple(index.column(part, c) for c in range(self.arity))

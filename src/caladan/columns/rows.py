@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from caladan.columns.index import present
+from caladan.columns.index import RunMatches, present
 from caladan.columns.interner import Tuples
 from caladan.columns.invariants import CHECKED, check_numbers, check_rows
 from caladan.columns.kernels import packs
@@ -53,6 +53,12 @@ class RowIndex:
     def key(self, words: Mapping[int, Words | int], rows: int) -> tuple[Keys, int]:
         columns = [_column(words[c], rows) for c in self._bound]
         return self._prefixes.find(columns, rows).astype(np.uint64), 0
+
+    def find(self, keys: Keys, lead: int) -> RunMatches:
+        return RunMatches(self, keys, lead)
+
+    def present(self, keys: Keys, lead: int) -> Mask:
+        return present(self, keys, lead)
 
     def column(self, hits: Keys, column: int) -> Words:
         return self._relation.words(column, hits.astype(np.uint32))
@@ -191,7 +197,7 @@ class RowRelation:
     def contains(self, columns: tuple[Words, ...]) -> Mask:
         rows = len(columns[0]) if columns else 1
         index = self.index(self._key, Version.NEW)
-        return present(index, *index.key(dict(enumerate(columns)), rows))
+        return index.present(*index.key(dict(enumerate(columns)), rows))
 
     def blocks(self, rows: int | None = None) -> Iterator[tuple[Words, ...]]:
         size = rows or thresholds.now.block

@@ -19,7 +19,6 @@ from typing import Protocol
 import numpy as np
 
 from caladan.columns.domains import Domain
-from caladan.columns.index import Matches
 from caladan.columns.layout import Words
 from caladan.columns.packed import Orders, PackedIndex
 from caladan.columns.packing import packed
@@ -77,7 +76,7 @@ class DirectHead:
         if not moves:
             return None
         bases = packed(known, known_shifts, frontier.rows)
-        matches = Matches(index, *index.key(lookup.words(frontier), frontier.rows))
+        matches = index.find(*index.key(lookup.words(frontier), frontier.rows))
         for keys in matches.emitted(thresholds.now.room, bases, moves):
             check()
             head.add_keys(keys)

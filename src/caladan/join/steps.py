@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from caladan.columns.domains import Domain
-from caladan.columns.index import Index, Matches, present
+from caladan.columns.index import Index, Matches
 from caladan.columns.layout import Keys, Mask, Words
 from caladan.columns.relation import StoredRelation
 from caladan.join.arithmetic import Overflow
@@ -65,7 +65,7 @@ class LookupStep:
     def matches(self, frontier: Bindings) -> Matches:
         """The facts that agree with the bound columns."""
         index = self.index()
-        return Matches(index, *index.key(self.words(frontier), frontier.rows))
+        return index.find(*index.key(self.words(frontier), frontier.rows))
 
     def run(self, frontier: Bindings, keep: frozenset[str]) -> Iterator[Bindings]:
         """The longer solutions, with the variables to keep."""
@@ -77,9 +77,9 @@ class LookupStep:
         keys, lead = index.key(self.words(frontier), frontier.rows)
         only_tests = not wanted and not self.checked and not (self.counting and self._may_repeat())
         if only_tests and index.is_exact:
-            yield _kept(frontier.where(present(index, keys, lead)), keep)
+            yield _kept(frontier.where(index.present(keys, lead)), keep)
             return
-        for rows, hits in Matches(index, keys, lead).chunks(thresholds.now.room):
+        for rows, hits in index.find(keys, lead).chunks(thresholds.now.room):
             if only_tests:
                 found: Mask = np.zeros(frontier.rows, np.bool_)
                 found[rows] = True
@@ -171,7 +171,7 @@ class ProposeStep:
         for frontier in proposed:
             for other in others:
                 index = other.index()
-                found = present(index, *index.key(other.words(frontier), frontier.rows))
+                found = index.present(*index.key(other.words(frontier), frontier.rows))
                 frontier = frontier.where(found)
             yield frontier
 
@@ -203,7 +203,7 @@ class AbsentStep:
             return frontier if not self.relation.count() else Bindings(0, {})
         index = self.index()
         words = {c: frontier.columns[v] if isinstance(v, str) else v for c, v in self.bound.items()}
-        return frontier.where(~present(index, *index.key(words, frontier.rows)))
+        return frontier.where(~index.present(*index.key(words, frontier.rows)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caladan.columns.domains import Domain
-from caladan.columns.index import Matches
 from caladan.columns.layout import Words
 from caladan.columns.relation import StoredRelation
 from caladan.engines.spark.mesh.members import Slots
@@ -109,7 +108,7 @@ def _matches(relation: StoredRelation, column: int, values: Words) -> NDArray[An
     """How many facts have each of some values in a column."""
     if relation.has_order((column,)):
         index = relation.index((column,), Version.NEW)
-        return Matches(index, *index.key({column: values}, len(values))).counts()
+        return index.find(*index.key({column: values}, len(values))).counts()
     # An order of columns that no rule asks for is not worth its memory.
     known, counts = _counted(relation, Version.NEW, column, relation.count() // _MANY | 1)
     if not len(known):
