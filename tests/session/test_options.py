@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -134,3 +135,33 @@ def test_what_is_of_the_wrong_kind(call: Callable[[Any], object], told: str) -> 
     with pytest.raises(cal.CaladanError) as caught:
         call(cal.connect("reference"))
     assert str(caught.value).startswith(f"error[C050]: {told}")
+
+
+def test_they_reach_rules_that_sql_reads() -> None:
+    with cal.connect("embedded") as db:
+        db.run("n(1). n(Y) <- n(X), X < 100, Y = X + 1.")
+        assert db.sql("SELECT count(*) AS c FROM n").rows() == [(100,)]
+        with pytest.raises(cal.Stopped, match="5 rounds were not enough to finish `n`"):
+            db.sql("SELECT count(*) AS c FROM n", max_rounds=5)
+
+
+@pytest.mark.parametrize("command", ["run", "test", "explain"])
+def test_they_are_the_same_for_every_command(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "n.dl"
+    path.write_text("n(1). n(Y) <- n(X), X < 100, Y = X + 1. expect n(3). query n(X).")
+    engine = ["--engine", "embedded"]
+    assert main([command, str(path), *engine, "--search", "nope"]) != 0
+    assert "error[C050]: search must be one of jessica, paul" in capsys.readouterr().err
+    assert main([command, str(path), *engine, "--search", "leto", "--memory", "1g"]) == 0
+    if command != "explain":
+        assert main([command, str(path), *engine, "--max-rounds", "5"]) != 0
+        assert "5 rounds were not enough to finish `n`" in capsys.readouterr().err
+
+
+def test_engines_are_asked_only_what_all_of_them_answer() -> None:
+    """The protocol of engines is whole: nobody has to look whether one has a method."""
+    sources = (Path(cal.__file__).parent).rglob("*.py")
+    asked = re.compile(r"""getattr\([\w.()]*_?(engine|started\(\)), """)
+    assert not [path for path in sources if asked.search(path.read_text(encoding="utf-8"))]

@@ -136,18 +136,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stats", metavar="FILE.json", help="write what the run did, and its times"
     )
-    parser.add_argument("--max-rounds", type=int, metavar="N", help="rounds of a recursion")
-    parser.add_argument("--max-facts", type=int, metavar="N", help="facts to derive at most")
-    parser.add_argument("--timeout", type=float, metavar="S", help="seconds to run at most")
-    parser.add_argument(
-        "--memory", metavar="SIZE",
-        help="bytes of relations to hold in memory (embedded), such as 500m or 4g",
-    )  # fmt: skip
-    parser.add_argument("--strategy", metavar="NAME", help="force a way of running on Spark")
-    parser.add_argument(
-        "--search", metavar="GRADE",
-        help="guided search for cyclic bodies: jessica, paul, ghanima or leto",
-    )  # fmt: skip
+    _add_limits(parser)
+    _add_ways(parser)
     parser.add_argument(
         "--checkpoint", metavar="DIR",
         help="save recursion on Spark there now and then; the same run goes on from it",
@@ -164,6 +154,25 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--max-rounds", type=int, metavar="N", help="rounds of a recursion")
+    parser.add_argument("--max-facts", type=int, metavar="N", help="facts to derive at most")
+    parser.add_argument("--timeout", type=float, metavar="S", help="seconds to run at most")
+
+
+def _add_ways(parser: argparse.ArgumentParser) -> None:
+    """How a run is to be done; plans depend on it."""
+    parser.add_argument(
+        "--memory", metavar="SIZE",
+        help="bytes of relations to hold in memory (embedded), such as 500m or 4g",
+    )  # fmt: skip
+    parser.add_argument("--strategy", metavar="NAME", help="force a way of running on Spark")
+    parser.add_argument(
+        "--search", metavar="GRADE",
+        help="guided search for cyclic bodies: jessica, paul, ghanima or leto",
+    )  # fmt: skip
+
+
 def _add_test(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "path", nargs="*", default=["."], metavar="PATH",
@@ -174,7 +183,8 @@ def _add_test(parser: argparse.ArgumentParser) -> None:
         "--engine", default="embedded", metavar="ENGINE",
         help="embedded (the default), spark or reference",
     )  # fmt: skip
-    parser.add_argument("--timeout", type=float, metavar="S", help="seconds for each file")
+    _add_limits(parser)
+    _add_ways(parser)
     parser.add_argument("--quiet", action="store_true", help="only what does not hold")
 
 
@@ -188,7 +198,7 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
         help="the engine whose physical plan is shown; with data, what sizes decide is decided",
     )  # fmt: skip
     parser.add_argument("--master", metavar="URL", help="the Spark master; local[*] if not given")
-    parser.add_argument("--strategy", metavar="NAME", help="force a way of running on Spark")
+    _add_ways(parser)
     parser.add_argument("--html", metavar="FILE", help="write all stages as a page")
 
 
@@ -226,7 +236,7 @@ def _test(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from caladan.cli.check import check
+    from caladan.cli.explain import check
 
     return check(arguments)
 

@@ -1,15 +1,16 @@
-"""Data from the command line: `--data NAME=PATH`, `--facts DIR`, `--param K=V`."""
+"""What a command is given: data (`--data`, `--facts`), parameters, the options of a run."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from caladan.data.source import FORMATS, suffix
 from caladan.program import Program, Value
 from caladan.program.diagnostics import Place, did_you_mean, error
+from caladan.program.options import KNOWN, RunOptions
 from caladan.program.values import guess
 from caladan.session.definitions import defined, mentioned
 from caladan.session.session import Session
@@ -40,6 +41,11 @@ def add_data(db: Session, program: Program | Script, arguments: argparse.Namespa
 def parameters(arguments: argparse.Namespace) -> dict[str, Value]:
     """The parameters, each the value its text looks like."""
     return {name: guess(text) for name, text in arguments.param}
+
+
+def options(arguments: argparse.Namespace) -> RunOptions:
+    """The options of a run, as far as the command has them; the session checks them."""
+    return cast("RunOptions", {n: v for n, v in vars(arguments).items() if n in KNOWN})
 
 
 def _files(program: Program | Script, folder: Path) -> Iterator[tuple[str, Path]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from caladan.cli import show
-from caladan.cli.facts import add_data, parameters
+from caladan.cli.facts import add_data, options, parameters
 from caladan.data.output import write_text
 from caladan.language import parse_goal
 from caladan.program import Program
@@ -47,18 +47,7 @@ def _run(program: Program | Script, arguments: argparse.Namespace, live: Progres
     ) as db:
         add_data(db, program, arguments)
         try:
-            result = db.run(
-                program,
-                parameters(arguments),
-                max_rounds=arguments.max_rounds,
-                max_facts=arguments.max_facts,
-                timeout=arguments.timeout,
-                memory=arguments.memory,
-                permissive=arguments.permissive,
-                strategy=arguments.strategy,
-                search=arguments.search,
-                checkpoint=arguments.checkpoint,
-            )
+            result = db.run(program, parameters(arguments), **options(arguments))
         except Stopped as stopped:
             _close(live)
             if stopped.result.stats.engine:  # else it did not come to evaluate anything

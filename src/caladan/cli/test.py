@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from caladan.cli.facts import add_data, parameters
+from caladan.cli.facts import add_data, options, parameters
 from caladan.language.deals.printer import literal
 from caladan.program import Atom, Constant, Expectation, Goal, Parameter, Program, Type, Value
 from caladan.program.diagnostics import CaladanError, Diagnostic, Place, error
@@ -110,7 +110,7 @@ def _run(
         for relation in program.relations:
             db.add(relation.name, [])
         add_data(db, asked, arguments)
-        answers = db.run(asked, given, timeout=arguments.timeout).answers
+        answers = db.run(asked, given, **options(arguments)).answers
         for expectation, answer in zip(program.expectations, answers, strict=True):
             yield _checked(expectation, answer, given)
 

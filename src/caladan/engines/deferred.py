@@ -43,12 +43,17 @@ class Deferred:
     @property
     def session(self) -> Any:
         """The SparkSession of the engine."""
-        return getattr(self._started(), "session", None)
+        return self._started().session
 
     @property
     def variant(self) -> str:
         """What plans are for."""
-        return getattr(self._started(), "variant", self.name)
+        return self._started().variant
+
+    @property
+    def tasks(self) -> int | None:
+        """How many tasks run at the same time."""
+        return self._started().tasks
 
     def load(
         self, name: str, source: Source, columns: tuple[Column, ...], options: Options
@@ -71,10 +76,15 @@ class Deferred:
         return table if self._engine is None else self._engine.answer(goal, table)
 
     def plans(
-        self, program: DeltaProgram, store: Mapping[str, Table], options: Options
+        self,
+        program: DeltaProgram,
+        store: Mapping[str, Table],
+        options: Options,
+        *,
+        is_all_there: bool,
     ) -> Sequence[tuple[str, str]]:
         """The engine's own plans."""
-        return getattr(self._started(), "plans")(program, store, options)  # noqa: B009
+        return self._started().plans(program, store, options, is_all_there=is_all_there)
 
     def close(self) -> None:
         """End what was started."""

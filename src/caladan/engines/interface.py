@@ -9,7 +9,7 @@ carries what was derived so far.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -67,6 +67,25 @@ class Engine(Protocol):
 
     name: str
 
+    @property
+    def session(self) -> Any:
+        """The SparkSession it works with; None if it works in this process."""
+        ...
+
+    @property
+    def variant(self) -> str:
+        """What plans are for: its name, or that of a way in which it differs."""
+        ...
+
+    @property
+    def tasks(self) -> int | None:
+        """How many tasks run at the same time; None where there are none."""
+        ...
+
+    def start(self) -> None:
+        """Start what it needs, unless that was done."""
+        ...
+
     def load(
         self, name: str, source: Source, columns: tuple[Column, ...], options: Options
     ) -> tuple[Table, pa.Table | None]:
@@ -90,9 +109,48 @@ class Engine(Protocol):
         """The rows of a table that match a goal, with the goal's column names."""
         ...
 
+    def plans(
+        self,
+        program: DeltaProgram,
+        store: Mapping[str, Table],
+        options: Options,
+        *,
+        is_all_there: bool,
+    ) -> Sequence[tuple[str, str]]:
+        """What its session would be handed, with a title each; nothing without a session.
+
+        Unless the data `is_all_there`, all that sizes may decide for is told.
+        """
+        ...
+
     def close(self) -> None:
         """End what the engine started itself, and nothing else."""
         ...
+
+
+class InProcess:
+    """What engines have in common that need nothing but this process."""
+
+    name: str
+    session: Any = None
+    tasks: int | None = None
+
+    @property
+    def variant(self) -> str:
+        """What plans are for."""
+        return self.name
+
+    def start(self) -> None:
+        """It has started."""
+
+    def plans(
+        self, program: DeltaProgram, store: Mapping[str, Table], options: Options, **_: bool
+    ) -> Sequence[tuple[str, str]]:
+        """Nobody else is handed anything."""
+        return ()
+
+    def close(self) -> None:
+        """Nothing was started."""
 
 
 class EngineStopped(CaladanError):

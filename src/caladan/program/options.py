@@ -48,7 +48,7 @@ class Options:
     far stays readable. `memory` bounds the bytes of relations that the embedded engine holds in
     memory: most of what the machine has, without it; runs beyond that go to disk. `permissive` sets
     bad rows of input files aside instead of failing. `strategy` forces a way of running cliques on
-    Spark; `demand` lets bound goals drive evaluation. `search` sends cyclic bodies through the
+    Spark. `search` sends cyclic bodies through the
     guided search on the embedded engine, by a grade of estimate: jessica, paul, ghanima or leto.
     `checkpoint` is a folder, or the URI of one, in which recursion on Spark is saved now and then
     by strategy *meshed*, so that what is tried or run again goes on from there.
@@ -59,7 +59,6 @@ class Options:
     timeout: float | None = None
     permissive: bool = False
     strategy: str | None = None
-    demand: bool = True
     memory: int | None = None
     search: str | None = None
     checkpoint: str | None = None
@@ -165,3 +164,6 @@ _CHECKS: Final[dict[str, Callable[[object], object]]] = {
     "search": _one_of(GRADES),
     "checkpoint": _folder,
 }
+
+KNOWN: Final = frozenset(_CHECKS)
+"""The names of all options."""

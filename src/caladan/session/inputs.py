@@ -179,12 +179,11 @@ def opened(relation: str, source: Data, engine: Engine) -> Data:
         return source
     from caladan.data.problems import only_spark
 
-    session = getattr(engine, "session", None)
-    if session is None:
+    if engine.session is None:
         raise only_spark(relation, source.name)
     from caladan.engines.spark.sources import external
 
-    return external.opened(relation, source, session)
+    return external.opened(relation, source, engine.session)
 
 
 def _is_file(text: str) -> bool:

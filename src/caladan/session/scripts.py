@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from caladan.engines.interface import Engine, Table
 from caladan.language.rasql.script import Script, Statement, TableDeclaration
 from caladan.pipeline import Compiled, compile_program
 from caladan.program import Column, Program, Value
 from caladan.program.objects import first_object
+from caladan.program.options import Options
 from caladan.session.definitions import Definitions
 from caladan.session.result import REJECTED, Relation, Result
 from caladan.session.stats import Stats
@@ -31,12 +32,8 @@ if TYPE_CHECKING:
     from caladan.data.source import Source
 
 
-class Derive(Protocol):
-    """How a session evaluates a relation that rules of earlier runs define."""
-
-    def __call__(self, name: str) -> Table | None:
-        """The whole relation, or None if there are no rules for it."""
-        ...
+Derive: TypeAlias = "Callable[[str, Options], Table | None]"
+"""How to evaluate a relation that rules of earlier runs define, in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +68,7 @@ class Scripts:
         params: Mapping[str, Value],
         store: Store,
         evaluate: Callable[[Compiled, Store], FinishedRun],
-        *,
-        permissive: bool = False,
+        options: Options,
     ) -> Ran:
         """Evaluate a script; a run that was stopped comes with what it had until then."""
 
@@ -91,7 +87,7 @@ class Scripts:
         bound = bind(self._with_earlier(script), params)
         sql = self._sql(script)
         try:
-            outcome = run(bound, self._tables(store, aside, permissive), sql, rules)
+            outcome = run(bound, self._tables(store, aside, options), sql, rules)
         except ScriptStopped as stopped:
             return Ran(stopped.outcome, sql, tuple(tables), stores, stopped, aside)
         self._remember(bound)
@@ -112,24 +108,20 @@ class Scripts:
         bound = bind(self._with_earlier(script), params)
         evaluate: Evaluate = rules
         sql = self._sql(script)
-        outcome = run(bound, self._tables(store), sql, evaluate, may_lack_data=True)
+        outcome = run(bound, self._tables(store, [], Options()), sql, evaluate, may_lack_data=True)
         return outcome, stores
 
     def _sql(self, script: Script) -> SqlEngine:
-        session = getattr(self.engine, "session", None)
-        if session is not None:
+        if self.engine.session is not None:
             from caladan.sql.spark import SparkSQL
 
-            return SparkSQL(session, script.source)
+            return SparkSQL(self.engine.session, script.source)
         from caladan.sql.duck import DuckDB
 
         return DuckDB(script.source)
 
-    def _tables(
-        self, store: Store, aside: list[pa.Table] | None = None, permissive: bool = False
-    ) -> SessionTables:
-        found = [] if aside is None else aside
-        return SessionTables(self.engine, store, self.rules, self.derive, found, permissive)
+    def _tables(self, store: Store, aside: list[pa.Table], options: Options) -> SessionTables:
+        return SessionTables(self.engine, store, self.rules, self.derive, aside, options)
 
     def _with_earlier(self, script: Script) -> Script:
         own = {s.name.lower() for s in script.statements if s.name is not None}
@@ -151,7 +143,7 @@ class SessionTables:
     rules: Definitions
     derive: Derive
     aside: list[pa.Table]
-    permissive: bool = False
+    options: Options
 
     @property
     def names(self) -> Iterator[str]:
@@ -171,16 +163,16 @@ class SessionTables:
         """Data of this machine; bad rows are set aside if the run allows it."""
         from caladan.sql.bags import bag
 
-        found, rejected = bag(name, source, columns, permissive=self.permissive)
+        found, rejected = bag(name, source, columns, permissive=self.options.permissive)
         if rejected is not None:
             self.aside.append(rejected)
         return found
 
     def frame(self, name: str, source: Source | None) -> object | None:
         """What only the engine can hand out: frames of Spark, and relations that rules derive."""
-        session = getattr(self.engine, "session", None)
+        session = self.engine.session
         if source is None:
-            table = self.derive(name)
+            table = self.derive(name, self.options)
             if table is not None:
                 if (column := first_object(table.columns)) is not None:
                     raise no_objects(name, column)
@@ -198,7 +190,7 @@ class SessionTables:
 def result(ran: Ran, engine: Engine, stats: Stats) -> Result:
     """The Result of a script: its answers, and its views by name."""
     outcome = ran.outcome
-    session = getattr(engine, "session", None)
+    session = engine.session
 
     def fetch(name: str) -> Relation | None:
         if name == REJECTED and ran.rejected:

@@ -221,22 +221,21 @@ class Session:
         from caladan.engines.spark.choice import tasks_on
         from caladan.explain import Setting
 
-        own = getattr(self._engine, "variant", self._engine.name)
-        name, plans = engine or own, getattr(self._engine, "plans", None)
-        tasks = getattr(self._engine, "tasks", None) if master is None else tasks_on(master)
+        name = engine or self._engine.variant
+        tasks = self._engine.tasks if master is None else tasks_on(master)
         if stage not in ("all", "plan", "spark"):
             return Setting(name, tasks, options=options)
         # What SQL makes of data is not there before it runs.
         lacks = store.lacks(compiled) or any(
             store.source(each) is not self._store.source(each) for each in store.needs(compiled)
         )
-        wants_spark = stage != "plan" and plans is not None
+        wants_spark = stage != "plan" and self._engine.session is not None
         tables: Mapping[str, Table] | None = None
         if wants_spark or not lacks:
             tables, _ = store.load(compiled, options, Listener(), may_lack_data=True)
         given: Sequence[tuple[str, str]] | None = None
-        if wants_spark and plans is not None:
-            given = plans(compiled.delta, tables, options, is_all_there=not lacks)
+        if wants_spark and tables is not None:
+            given = self._engine.plans(compiled.delta, tables, options, is_all_there=not lacks)
         return Setting(name, tasks, None if lacks else tables, options, given)
 
     def check(
@@ -333,7 +332,7 @@ class Session:
         self._store.sweep()  # a result that was dropped since may have been the last to need some
         store = self._store.snapshot()
         store.check(compiled)
-        self._start()
+        self._engine.start()  # the seconds of a run are without that
         started = time.perf_counter()
         run = self._evaluate(compiled, store, options, stats)
         stats.seconds = time.perf_counter() - started
@@ -347,7 +346,7 @@ class Session:
         from caladan.session.scripts import result
 
         self._check_open()
-        self._start()
+        self._engine.start()
         stats = Stats()
         started = time.perf_counter()
 
@@ -356,9 +355,7 @@ class Session:
 
         self._store.sweep()
         with nested():
-            ran = self._rasql().run(
-                script, params, self._store.snapshot(), evaluate, permissive=options.permissive
-            )
+            ran = self._rasql().run(script, params, self._store.snapshot(), evaluate, options)
         stats.seconds = time.perf_counter() - started
         stats.engine = self._engine.name
         for warning in ran.outcome.warnings:
@@ -394,7 +391,7 @@ class Session:
             source = self._store.source(name)
             if source is not None and placed.get(name) is source:
                 continue
-            table = self._derive(name) if source is None else self._store.table(name)
+            table = self._derive(name, Options()) if source is None else self._store.table(name)
             if table is not None:
                 facts = decoded(table.arrow(), table.columns, self._store.objects)
                 library.put(name, facts)
@@ -403,7 +400,7 @@ class Session:
                     table.close()
         return library
 
-    def _derive(self, name: str) -> Table | None:
+    def _derive(self, name: str, options: Options) -> Table | None:
         """A relation that rules of earlier runs define, in full."""
         if name not in self._definitions.derived:
             return None
@@ -412,7 +409,7 @@ class Session:
         catalog = _catalog(linked, self._store)
         objects = self._store.objects
         compiled = compile_program(linked, catalog, {}, wanted=(name,), objects=objects)
-        run = self._evaluate(compiled, self._store, Options(), Stats())
+        run = self._evaluate(compiled, self._store, options, Stats())
         if run.stopped is not None:
             raise run.stopped
         return run.derived[name]
@@ -461,11 +458,6 @@ class Session:
                 return run
 
         return complete
-
-    def _start(self) -> None:
-        """Start an engine that was not needed before; the seconds of a run are without that."""
-        if isinstance(self._engine, Deferred):
-            self._engine.start()
 
     def _check_open(self) -> None:
         if not self._is_open:

@@ -45,14 +45,13 @@ def wrap(
 
     `complete` evaluates a relation in full that was not needed in full.
     """
-    session = getattr(engine, "session", None)
     goals = run.compiled.delta.goals
     answers = [
         Relation(
             goal_text(goal),
             engine.answer(goal, table),
             _order(run, goal.relation),
-            session,
+            engine.session,
             widths=run.widths.get(goal.relation, ()),
             objects=store.objects,
             needs=(store,),
@@ -79,7 +78,7 @@ def wrap(
             name,
             table,
             _order(run, name),
-            session,
+            engine.session,
             widths=found.widths.get(name, ()),
             objects=store.objects,
             needs=(store,),

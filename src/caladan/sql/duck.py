@@ -74,6 +74,10 @@ class DuckDB:
         nulls = [column.null_count > 0 for column in data.columns]
         return self._frame(name, nulls)
 
+    def held(self, table: Table) -> Frame:
+        """A relation, as Arrow."""
+        return self.table(table.arrow())
+
     def query(self, tree: exp.Query, frames: Mapping[str, Frame]) -> Frame:
         """A view of a query."""
         query, macros = said(tree, frames, self._written)

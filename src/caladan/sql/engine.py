@@ -49,6 +49,10 @@ class SqlEngine(Protocol):
         """A frame of data that is there: an Arrow table, or what the engine calls its own."""
         ...
 
+    def held(self, table: Table) -> Frame:
+        """A frame of a relation that rules derived."""
+        ...
+
     def query(self, tree: exp.Query, frames: Mapping[str, Frame]) -> Frame:
         """The result of a query over frames, by the names of its tables in lower case."""
         ...

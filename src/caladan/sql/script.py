@@ -161,7 +161,7 @@ class _Runner:
             table = _renamed(done.tables[goal.atom.relation], view)
             self.outcome.views[view.name] = partial(_itself, table)
             if done.stopped is None:
-                names.add(view.name, self.engine.table(self._data(table)))
+                names.add(view.name, self.engine.held(table))
         columns = {
             goal.atom.relation: column_names(view)
             for view, goal in zip(group.views, program.goals, strict=True)
@@ -169,10 +169,6 @@ class _Runner:
         self.outcome.findings += premappable(done.compiled.checked, columns)
         if done.stopped is not None:
             raise ScriptStopped(done.stopped, self.outcome)
-
-    def _data(self, table: Table) -> Any:
-        session = getattr(self.engine, "session", None)
-        return table.arrow() if session is None else table.spark(session)
 
 
 def _used(inputs: SqlInputs, rules: Program) -> list[Declaration]:

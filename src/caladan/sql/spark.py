@@ -71,6 +71,10 @@ class SparkSQL:
             frame = created(self._child, data)
         return self._frame(frame)
 
+    def held(self, table: Table) -> Frame:
+        """A relation, as a DataFrame."""
+        return self.table(table.spark(self.session))
+
     def query(self, tree: exp.Query, frames: Mapping[str, Frame]) -> Frame:
         """A DataFrame of a query, analysed but not evaluated."""
         names: list[str] = []

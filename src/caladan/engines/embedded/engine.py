@@ -14,7 +14,7 @@ from caladan.columns.warmup import load_ahead
 from caladan.data.load import load
 from caladan.data.schema import arrow_schema, table_of
 from caladan.engines.embedded.tables import DerivedTable, LoadedTable
-from caladan.engines.interface import EngineStopped, Table
+from caladan.engines.interface import EngineStopped, InProcess, Table
 from caladan.fixpoint.blueprint import blueprint
 from caladan.fixpoint.fixpoint import Fixpoint
 from caladan.fixpoint.limits import Limits
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from caladan.data.source import Source
 
 
-class EmbeddedEngine:
+class EmbeddedEngine(InProcess):
     """Evaluates delta programs in this process."""
 
     name = "embedded"
@@ -106,9 +106,6 @@ class EmbeddedEngine:
         if not isinstance(table, DerivedTable):  # an empty table that stands in for one
             return table
         return table.answering(goal)
-
-    def close(self) -> None:
-        """Nothing was started."""
 
 
 def given_facts(program: DeltaProgram, store: Mapping[str, Table]) -> dict[str, pa.Table]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from caladan.analysis.core import CoreGoal
 from caladan.data.load import load
 from caladan.data.source import Source
-from caladan.engines.interface import EngineStopped, Table
+from caladan.engines.interface import EngineStopped, InProcess, Table
 from caladan.engines.reference.body import Facts
 from caladan.engines.reference.fixpoint import NaiveFixpoint, evaluate_clique
 from caladan.engines.reference.limits import NaiveLimits
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class ReferenceEngine:
+class ReferenceEngine(InProcess):
     """Evaluates delta programs slowly and plainly."""
 
     name = "reference"
@@ -79,9 +79,6 @@ class ReferenceEngine:
             return table
         rows = frozenset(row for row in table.rows if _matches(goal, row))
         return ReferenceTable(goal.columns, rows)
-
-    def close(self) -> None:
-        """Nothing was started."""
 
 
 def _given(program: DeltaProgram, store: Mapping[str, Table], name: str) -> set[Row]:

@@ -125,6 +125,9 @@ class SparkEngine:
         events.tell(RunDone(time.perf_counter() - started))
         return dict(derived)
 
+    def start(self) -> None:
+        """It has started."""
+
     def answer(self, goal: CoreGoal, table: Table) -> Table:
         """The rows that match a goal's constants and its repeated variables."""
         if not isinstance(table, SparkTable):  # an empty table that stands in for one
