@@ -19,13 +19,12 @@ from bench.cases import find
 from caladan.columns.domains import Domain, closed_domain
 from caladan.columns.ranks import Kind, arrow_ranks
 from caladan.columns.relation import StoredRelation
-from caladan.join.body import Body
 from caladan.join.cyclic import StoredAtom, solve_atoms
 from caladan.join.frontier import Bindings
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
-from caladan.program import Variable
-from caladan.rules.operators import Scan, ScanKind, Version
+from caladan.program import Type, Variable
+from caladan.rules.body import Body, Scan, ScanKind, Version
 
 CYCLE: Final = ("ab", "bc", "ca")
 CLIQUE: Final = ("ab", "ac", "bc", "ad", "bd", "cd")
@@ -71,8 +70,8 @@ def _proposed(relation: StoredRelation, domain: Domain, atoms: Sequence[str]) ->
         Scan("arc", (Variable(a[0]), Variable(a[1])), ("A", "B"), ScanKind.BASE) for a in atoms
     )
     columns = tuple(map(Variable, names))
-    kinds = dict.fromkeys(names, Kind.INTEGER)
-    body = Body(scans, (), (), (), columns, (), None, kinds, counting=False)
+    types = dict.fromkeys(names, Type.LONG)
+    body = Body(scans, columns, (), None, types, counting=False)
     domains = dict.fromkeys(names, domain)
     plan = RulePlan(body, {"arc": relation}, lambda _: relation, domains, lambda *_: domain)
     sink = Sink(_look)

@@ -1,7 +1,7 @@
 """The table of contents of the compiler: a Program goes in, every pass adds an artefact.
 
-    program ─ checked ─► Checked ─ demanded ─► Demanded ─ watched ─► Watching ─ operated ─►
-    OperatorProgram ─ derived ─► DeltaProgram
+    program ─ checked ─► Checked ─ demanded ─► Demanded ─ watched ─► Watching ─ derived ─►
+    DeltaProgram
 
 `PASSES` is the compiler: pure functions, each of which takes what was made so far and adds one
 artefact. `compile_program` goes through all of them, `compile_until` up to the one that a stage
@@ -24,7 +24,7 @@ from caladan.program.clock import look
 from caladan.program.diagnostics import Diagnostic
 from caladan.program.objects import Objects
 from caladan.rules.delta import delta
-from caladan.rules.operator_program import OperatorProgram, operators
+from caladan.rules.operators import OperatorProgram, operators
 from caladan.rules.program import DeltaProgram
 from caladan.rules.support import Watching, watch
 
@@ -80,11 +80,6 @@ class Compiled:
         return self._made(Watching)
 
     @property
-    def operators(self) -> OperatorProgram:
-        """The operators of each rule."""
-        return self._made(OperatorProgram)
-
-    @property
     def delta(self) -> DeltaProgram:
         """The delta rules, which are all that engines read."""
         return self._made(DeltaProgram)
@@ -98,6 +93,11 @@ class Compiled:
     def pcg(self) -> Pcg:
         """The and-or tree, which only explain wants."""
         return pcg(self.demanded.patterns, self.demanded.wanted)
+
+    @property
+    def operators(self) -> OperatorProgram:
+        """The operators of each rule, which only explain wants."""
+        return operators(self.watching.checked)
 
     def _made(self, kind: type[T]) -> T:
         found = next((each for each in self.made if isinstance(each, kind)), None)
@@ -127,19 +127,14 @@ def watched(compiled: Compiled) -> Watching:
     return watch(compiled.demanded.checked)
 
 
-def operated(compiled: Compiled) -> OperatorProgram:
-    """Bodies as trees of relational operators."""
-    return operators(compiled.watching.checked)
-
-
 def derived(compiled: Compiled) -> DeltaProgram:
-    """A rule for each atom that can bring new facts."""
-    return delta(compiled.operators)
+    """Bodies, one for each atom of a rule that can bring new facts."""
+    return delta(compiled.watching.checked)
 
 
 Pass: TypeAlias = Callable[[Compiled], object]
 
-PASSES: Final[tuple[Pass, ...]] = (checked, demanded, watched, operated, derived)
+PASSES: Final[tuple[Pass, ...]] = (checked, demanded, watched, derived)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +155,7 @@ STAGES: Final = (
     Stage(
         demanded, "pcg", "PCG Tree", "rules and relations below the goals, with binding patterns"
     ),
-    Stage(operated, "operators", "Operator Program", "the relational operators of each rule"),
+    Stage(watched, "operators", "Operator Program", "the relational operators of each rule"),
     Stage(derived, "delta", "Delta Program", "one rule for each atom that can bring new facts"),
     Stage(derived, "logical", "Unresolved Logical Plan", "the whole program as it was written"),
     Stage(derived, "optimized", "Optimized Logical Plan", "the same as it is handed to an engine"),

@@ -24,7 +24,7 @@ from caladan.columns.relation import StoredRelation
 from caladan.columns.rows import RowRelation
 from caladan.columns.runs import Run
 from caladan.program import thresholds
-from caladan.rules.operators import Version
+from caladan.rules.body import Version
 
 Fact = tuple[int, ...]
 

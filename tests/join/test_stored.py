@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from caladan.columns.relation import StoredRelation
 from caladan.join.cyclic import StoredAtom, relation_of, solve_atoms
-from caladan.rules.operators import Version
+from caladan.rules.body import Version
 
 
 @dataclass

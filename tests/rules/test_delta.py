@@ -6,37 +6,20 @@ from hypothesis import given, strategies as st
 from tests.analysis.support import compiled
 
 from caladan.rules.arrangements import chains, cover
-from caladan.rules.operators import (
-    AntiJoin,
-    Cut,
-    Extend,
-    Join,
-    Operator,
-    Project,
-    Prune,
-    Scan,
-    Select,
-)
+from caladan.rules.body import Body
+from caladan.rules.operators import Join, Select, tree
 
 ARC = "database({arc(A: integer, B: integer)}). "
 
 
-def scans(node: Operator) -> list[str]:
-    match node:
-        case Scan():
-            return [f"{node.version.value} {node.relation}"]
-        case Join() | AntiJoin():
-            return scans(node.left) + scans(node.right)
-        case Select() | Extend() | Prune() | Project() | Cut():
-            return scans(node.input)
-        case _:
-            return []
+def scans(body: Body) -> list[str]:
+    return [f"{scan.version.value} {scan.relation}" for scan in body.atoms]
 
 
 def test_one_delta_rule_for_each_recursive_atom() -> None:
     out = compiled(ARC + "t(A, B) <- arc(A, B). t(A, D) <- t(A, B), t(B, C), t(C, D).")
     (clique,) = out.delta.cliques
-    assert [scans(r.plan) for r in clique.delta_rules] == [
+    assert [scans(r.body) for r in clique.delta_rules] == [
         ["delta t", "new t", "new t"],
         ["delta t", "old t", "new t"],
         ["delta t", "old t", "old t"],
@@ -47,7 +30,7 @@ def test_one_delta_rule_for_each_recursive_atom() -> None:
 def test_improved_values_are_read_as_they_are_now() -> None:
     text = "d(A, B, mmin<1>) <- arc(A, B). d(A, C, mmin<S>) <- d(A, B, X), d(B, C, Y), S = X + Y."
     (clique,) = compiled(ARC + text).delta.cliques
-    assert [scans(r.plan) for r in clique.delta_rules] == [
+    assert [scans(r.body) for r in clique.delta_rules] == [
         ["delta d", "new d"],
         ["delta d", "new d"],
     ]
@@ -55,7 +38,7 @@ def test_improved_values_are_read_as_they_are_now() -> None:
 
 def test_selections_stand_where_their_variables_are_bound() -> None:
     (clique,) = compiled(ARC + "p(A, C) <- arc(A, B), arc(B, C), C > 5, A ~= C.").delta.cliques
-    plan = clique.exit_rules[0].plan
+    plan = tree(clique.exit_rules[0].body)
     assert isinstance(plan.input, Select)
     join = plan.input.input
     assert isinstance(join, Join)
@@ -89,7 +72,7 @@ def test_contributors() -> None:
     text = "n(1, 1). n(B, msum<N>) <- n(A, N), arc(A, B)."
     (clique,) = compiled(ARC + text).delta.cliques
     (rule,) = clique.delta_rules
-    assert [v.name for v in rule.plan.keys] == ["A", "B"]  # type: ignore[union-attr]
+    assert [v.name for v in rule.body.keys] == ["A", "B"]  # type: ignore[union-attr]
 
 
 sets = st.lists(st.frozensets(st.integers(0, 4), min_size=1), max_size=10)

@@ -23,7 +23,7 @@ from caladan.columns.packing import Packing
 from caladan.columns.runs import Arrangement, Run, distinct, subtracted
 from caladan.columns.spill import Space
 from caladan.program import thresholds
-from caladan.rules.operators import Version
+from caladan.rules.body import Version
 
 Orders: TypeAlias = Mapping[frozenset[int], tuple[int, ...]]
 

@@ -16,7 +16,7 @@ from caladan.columns.packed import Orders, PackedRelation
 from caladan.columns.packing import width_of
 from caladan.columns.rows import GroupRelation, RowRelation
 from caladan.program import thresholds
-from caladan.rules.operators import Version
+from caladan.rules.body import Version
 
 
 class Sized(Protocol):

@@ -23,7 +23,7 @@ from caladan.columns.layout import Counts, Keys, Mask, Words, first_rows
 from caladan.columns.packing import Packing
 from caladan.columns.runs import Arrangement, Run
 from caladan.program import thresholds
-from caladan.rules.operators import Version
+from caladan.rules.body import Version
 
 _PAIR = Packing((32, 32), (0, 1))
 

@@ -14,20 +14,8 @@ from typing import Final
 from caladan.analysis.core import RelationInfo
 from caladan.explain.terms import commas, comparison, counted, expression, expressions, value
 from caladan.pipeline import Compiled
-from caladan.program import Value
-from caladan.rules.operators import (
-    AntiJoin,
-    Cut,
-    Extend,
-    Join,
-    Operator,
-    Project,
-    Prune,
-    Scan,
-    Select,
-    Unit,
-    Version,
-)
+from caladan.program import Comparison, Value
+from caladan.rules.body import Absence, Binding, Body, Scan, Version
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 
 _FACTS_SHOWN: Final = 3
@@ -72,7 +60,7 @@ def rule_line(rule: DeltaRule, clique: DeltaClique) -> str:
     """A rule with its number and seed, and its guard."""
     core = rule.rule
     mark = "δ" if clique.is_recursive else ""
-    body = commas(_literals(rule.plan))
+    body = commas(_literals(rule.body))
     head = f"{mark}{core.head}({expressions(core.arguments)})"
     text = f"{head} <- {body}." if body else f"{head}."
     seed = "" if rule.seed is None else f", seed {core.atoms[rule.seed].relation}"
@@ -84,12 +72,11 @@ def _notes(rule: DeltaRule) -> Iterator[str]:
     if rule.guard:
         verb = "has" if len(rule.guard) == 1 else "have"
         yield f"guard: {commas(rule.guard)} {verb} facts"
-    plan = rule.plan.input if isinstance(rule.plan, Cut) else rule.plan
     for each in rule.contributors:
-        keys = expressions(plan.keys[each.start : each.end])
+        keys = expressions(rule.body.keys[each.start : each.end])
         argument = rule.rule.arguments[each.column]
         note = f"{expression(argument)} counts once for each ({keys})"
-        within = expressions(plan.keys[each.end : each.stop])
+        within = expressions(rule.body.keys[each.end : each.stop])
         yield f"{note}, the largest of each ({within})" if within else note
 
 
@@ -112,41 +99,26 @@ def _combined(info: RelationInfo) -> str:
     return f"combines {combined}" + (f" for each ({group})" if group else "")
 
 
-def _literals(node: Operator) -> Iterator[str]:
-    """The parts of a body in the order a tree evaluates them."""
-    match node:
-        case Unit():
-            return
-        case Scan():
-            yield _atom(node)
-        case Join():
-            yield from _literals(node.left)
-            yield from _literals(node.right)
-        case AntiJoin():
-            yield from _literals(node.left)
-            yield f"~{_atom(node.right)}"
-        case Select():
-            yield from _literals(node.input)
-            yield from (comparison(c) for c in node.conditions)
-        case Extend():
-            yield from _literals(node.input)
-            yield f"{node.variable} = {expression(node.expression)}"
-        case Prune() | Project():
-            yield from _literals(node.input)
-        case Cut():
-            yield from _literals(node.input)
-            yield from _cut(node)
-
-
-def _cut(node: Cut) -> Iterator[str]:
-    if node.order:
+def _literals(body: Body) -> Iterator[str]:
+    """The parts of a body in their order, then how it is cut."""
+    for part in body.parts:
+        match part:
+            case Scan():
+                yield _atom(part)
+            case Absence():
+                yield f"~{_atom(part.scan)}"
+            case Binding():
+                yield f"{part.variable} = {expression(part.expression)}"
+            case Comparison():
+                yield comparison(part)
+    if body.cut is not None and body.cut.order:
         keys = commas(
-            f"({expression(node.input.columns[i])}, {'desc' if descending else 'asc'})"
-            for i, descending in node.order
+            f"({expression(body.columns[i])}, {'desc' if descending else 'asc'})"
+            for i, descending in body.cut.order
         )
         yield f"sort({keys})"
-    if node.limit is not None:
-        yield f"limit({node.limit})"
+    if body.cut is not None and body.cut.limit is not None:
+        yield f"limit({body.cut.limit})"
 
 
 def _atom(node: Scan) -> str:

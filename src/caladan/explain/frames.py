@@ -35,18 +35,18 @@ from caladan.explain.operators import Operators, cut, join_columns
 from caladan.explain.terms import commas, counted, expressions
 from caladan.explain.tree import Tree, draw
 from caladan.program import Constant
+from caladan.rules.body import Scan, Version
 from caladan.rules.operators import (
     AntiJoin,
-    Cut,
     Extend,
     Join,
     Operator,
     Project,
     Prune,
-    Scan,
     Select,
+    Sort,
     Unit,
-    Version,
+    tree,
 )
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 
@@ -220,11 +220,12 @@ class _Drawing(Once[DeltaClique], Operators):
         clique = self._home[rule.rule.head]
         atoms = sum(a.relation in clique.relations for a in rule.rule.positive)
         self._is_linear = atoms == 1
-        return self.operator(rule.plan, labels(rule.plan, by_column=self._by_column))
+        plan = tree(rule.body)
+        return self.operator(plan, labels(plan, by_column=self._by_column))
 
-    def cut(self, node: Cut, names: Labels) -> str:
+    def cut(self, node: Sort, names: Labels) -> str:
         # A set has no order: without a limit, sorting is left to whoever shows it.
-        kind = "Sort, when shown" if node.limit is None else "TakeOrdered"
+        kind = "Sort, when shown" if node.cut.limit is None else "TakeOrdered"
         return f"{kind} ({cut(node, names)})"
 
     def join(self, node: Join | AntiJoin, type: str, names: Labels) -> str:
@@ -251,7 +252,7 @@ class _Drawing(Once[DeltaClique], Operators):
 
     def _cells(self, node: Join | AntiJoin) -> list[int] | None:
         """How many facts the atoms of a cyclic body have, where they are known."""
-        found = cyclic_part(node) if isinstance(node, Join) else None
+        found = cyclic_part(node.parts) if isinstance(node, Join) else None
         if found is None:
             return None
         sizes = [self._sizes.get(s.relation) for s in found[0] if s.version is Version.FULL]
@@ -265,7 +266,7 @@ class _Drawing(Once[DeltaClique], Operators):
                 return 1
             case Scan():
                 return self._sizes.get(node.relation) if node.version is Version.FULL else None
-            case Join() | AntiJoin() | Project() | Cut():
+            case Join() | AntiJoin() | Project() | Sort():
                 return None
             case _:
                 return self._bound(node.input)
@@ -291,7 +292,7 @@ class _Drawing(Once[DeltaClique], Operators):
 
 
 def _is_cyclic(node: Join | AntiJoin) -> bool:
-    return isinstance(node, Join) and cyclic_part(node) is not None
+    return isinstance(node, Join) and cyclic_part(node.parts) is not None
 
 
 def _is_delta(node: Operator) -> bool:

@@ -13,17 +13,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from caladan.program import Constant
+from caladan.rules.body import Scan, ScanKind
 from caladan.rules.operators import (
     AntiJoin,
-    Cut,
     Extend,
     Join,
     Operator,
     Project,
     Prune,
-    Scan,
-    ScanKind,
     Select,
+    Sort,
     Unit,
 )
 
@@ -96,7 +95,7 @@ class Labels:
             self.note(node, declared)
 
 
-def labels(plan: Project | Cut, *, by_column: bool = False) -> Labels:
+def labels(plan: Project | Sort, *, by_column: bool = False) -> Labels:
     """The names in a rule's tree."""
     found = Labels()
     if by_column:
@@ -124,11 +123,11 @@ def _visit(
             return found.note(node, dict(left))
         case Extend():
             scope = _visit(node.input, found, variables, bound)
-            return found.note(node, {**scope, node.variable: node.variable})
+            return found.note(node, {**scope, node.binding.variable: node.binding.variable})
         case Prune():
             scope = _visit(node.input, found, variables, bound)
             return found.note(node, {v: scope[v] for v in node.keep})
-        case Select() | Project() | Cut():
+        case Select() | Project() | Sort():
             return found.note(node, dict(_visit(node.input, found, variables, bound)))
 
 
@@ -141,7 +140,7 @@ def _leaves(node: Operator) -> Iterator[Scan]:
         case Join() | AntiJoin():
             yield from _leaves(node.left)
             yield from _leaves(node.right)
-        case Select() | Extend() | Prune() | Project() | Cut():
+        case Select() | Extend() | Prune() | Project() | Sort():
             yield from _leaves(node.input)
 
 
@@ -154,6 +153,6 @@ def _variables(node: Operator) -> set[str]:
         case Join() | AntiJoin():
             return _variables(node.left) | _variables(node.right)
         case Extend():
-            return {*_variables(node.input), node.variable}
-        case Select() | Prune() | Project() | Cut():
+            return {*_variables(node.input), node.binding.variable}
+        case Select() | Prune() | Project() | Sort():
             return _variables(node.input)

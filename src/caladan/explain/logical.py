@@ -22,13 +22,14 @@ from caladan.explain.terms import commas, comparisons, counted, expression, expr
 from caladan.explain.tree import Tree, draw
 from caladan.pipeline import Compiled
 from caladan.program import Aggregate, Constant
-from caladan.rules.operator_program import CliqueOperators, OperatorProgram, RuleOperators
+from caladan.rules.body import Scan, ScanKind
 from caladan.rules.operators import (
     AntiJoin,
-    Cut,
+    CliqueOperators,
     Join,
-    Scan,
-    ScanKind,
+    OperatorProgram,
+    RuleOperators,
+    Sort,
 )
 
 
@@ -40,8 +41,9 @@ def logical(compiled: Compiled, *, by_column: bool = False) -> str:
 
 def optimized(compiled: Compiled, *, by_column: bool = False) -> str:
     """The program as it is handed to engines."""
-    drawing = _Optimized(compiled.operators, by_column=by_column)
-    return _trees(drawing, compiled.operators.goals, compiled.demanded.wanted, "")
+    program = compiled.operators
+    drawing = _Optimized(program, by_column=by_column)
+    return _trees(drawing, program.goals, compiled.demanded.wanted, "")
 
 
 def _trees(
@@ -262,7 +264,7 @@ class _Optimized(Once[CliqueOperators], Operators):
         on = " and ".join(f"{one} = {other}" for one, other in pairs)
         return f"Join {type}" + (f", ({on})" if on else "")
 
-    def cut(self, node: Cut, names: Labels) -> str:
+    def cut(self, node: Sort, names: Labels) -> str:
         return f"SortLimit ({cut(node, names)})"
 
     def scan(self, node: Scan, names: Labels) -> Tree:

@@ -20,18 +20,19 @@ from caladan.explain.terms import commas, comparisons, counted, expression, expr
 from caladan.explain.tree import Tree
 from caladan.pipeline import Compiled
 from caladan.program import Aggregate, Constant, Variable
-from caladan.rules.operator_program import CliqueOperators, OperatorProgram, RuleOperators
+from caladan.rules.body import Scan, ScanKind
 from caladan.rules.operators import (
     AntiJoin,
-    Cut,
+    CliqueOperators,
     Extend,
     Join,
     Operator,
+    OperatorProgram,
     Project,
     Prune,
-    Scan,
-    ScanKind,
+    RuleOperators,
     Select,
+    Sort,
     Unit,
 )
 
@@ -134,13 +135,13 @@ def _line(node: Operator, names: Labels) -> str:
         case Select():
             return f"({comparisons(node.conditions, names.of(node.input))}) <SELECT>"
         case Extend():
-            added = expression(node.expression, names.of(node.input))
-            return f"({node.variable} = {added}) <EXTEND>"
+            added = expression(node.binding.expression, names.of(node.input))
+            return f"({node.binding.variable} = {added}) <EXTEND>"
         case Prune():
             return f"({commas(names.of(node)[v] for v in node.keep)}) <PROJECT>"
         case Project():
             return f"({projected(node, names)}) <PROJECT>"
-        case Cut():
+        case Sort():
             return f"({cut(node, names)}) <SORT_LIMIT>"
 
 
@@ -172,16 +173,16 @@ def projected(node: Project, names: Labels) -> str:
     return f"{columns}; by {expressions(node.keys, scope)}" if node.keys else columns
 
 
-def cut(node: Cut, names: Labels) -> str:
+def cut(node: Sort, names: Labels) -> str:
     """`sort C desc, A; limit 10`."""
     scope = names.of(node.input.input)
     keys = commas(
         f"{expression(node.input.columns[i], scope)}{' desc' if descending else ''}"
-        for i, descending in node.order
+        for i, descending in node.cut.order
     )
     parts = [f"sort {keys}"] if keys else []
-    if node.limit is not None:
-        parts.append(f"limit {node.limit}")
+    if node.cut.limit is not None:
+        parts.append(f"limit {node.cut.limit}")
     return "; ".join(parts)
 
 
@@ -191,7 +192,7 @@ def _inputs(node: Operator) -> tuple[Operator, ...]:
             return ()
         case Join() | AntiJoin():
             return (node.left, node.right)
-        case Select() | Extend() | Prune() | Project() | Cut():
+        case Select() | Extend() | Prune() | Project() | Sort():
             return (node.input,)
 
 
@@ -236,7 +237,7 @@ class Operators(ABC):
         """The line of a join."""
 
     @abstractmethod
-    def cut(self, node: Cut, names: Labels) -> str:
+    def cut(self, node: Sort, names: Labels) -> str:
         """The line of a sort or limit."""
 
     def operator(self, node: Operator, names: Labels) -> Tree:
@@ -255,14 +256,14 @@ class Operators(ABC):
             case Select():
                 line = f"Filter ({comparisons(node.conditions, names.of(node.input))})"
             case Extend():
-                added = expression(node.expression, names.of(node.input))
-                line = f"Project [*, {added} AS {node.variable}]"
+                added = expression(node.binding.expression, names.of(node.input))
+                line = f"Project [*, {added} AS {node.binding.variable}]"
             case Prune():
                 line = f"Project [{commas(names.of(node)[v] for v in node.keep)}]"
             case Project():
                 if is_identity(node):
                     return self.operator(node.input, names)
                 line = f"Project [{projected(node, names)}]"
-            case Cut():
+            case Sort():
                 line = self.cut(node, names)
         return Tree(line, (self.operator(node.input, names),))

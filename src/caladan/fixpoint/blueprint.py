@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from caladan.analysis.core import Clique, CoreRule, RelationInfo, Term
+from caladan.analysis.core import Term
 from caladan.columns.packed import Orders, straight_order
 from caladan.join.access import (
     Access,
@@ -28,12 +28,11 @@ from caladan.join.access import (
     keys,
     planned,
 )
-from caladan.join.body import Body, body_of, names
+from caladan.join.body import separated
 from caladan.join.classes import Classes
 from caladan.program import Variable, thresholds
 from caladan.rules.arrangements import cover
-from caladan.rules.operator_program import rule_plan
-from caladan.rules.operators import Scan, Version
+from caladan.rules.body import Body, Scan, Version, names
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def blueprint(program: DeltaProgram) -> Blueprint:
     Arrangements are planned for the order of atoms that each rule has if nothing speaks for
     another.
     """
-    bodies = tuple((rule, body_of(rule, program.relations)) for rule in program.rules)
+    bodies = tuple((rule, separated(rule.body, program.relations)) for rule in program.rules)
     traits = {
         id(rule): Foreseen(program, clique)
         for clique in program.cliques
@@ -138,18 +137,13 @@ def shape_of(clique: DeltaClique, program: DeltaProgram, classes: Classes) -> st
     return found
 
 
-def solved_rule(rule: CoreRule, relations: Mapping[str, RelationInfo]) -> DeltaRule:
-    """A rule over finished relations alone, such as shapes make of others."""
-    return DeltaRule(rule, None, rule_plan(rule, Clique((), False, 0, ()), relations), ())
-
-
 # ── In words ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def said(step: Access) -> str:
     """A step in a few words: what is read, and by which columns. Stats and explain say the same.
 
-    >>> from caladan.rules.operators import ScanKind
+    >>> from caladan.rules.body import ScanKind
     >>> scan = Scan("arc", (Variable("C"), Variable("B")), ("A", "B"), ScanKind.BASE)
     >>> said(Probe(scan, ((0, Variable("C")),), (), ((1, "B"),)))
     'look up arc(C, B) by A'

@@ -13,9 +13,9 @@ import numpy as np
 from caladan.columns.domains import Domain
 from caladan.columns.layout import Words
 from caladan.columns.ranks import Ranks
-from caladan.join.body import Body
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
+from caladan.rules.body import Body
 
 
 class CutRows:

@@ -25,7 +25,6 @@ from caladan.fixpoint.small_rounds.choice import TinyRounds
 from caladan.fixpoint.state import State
 from caladan.fixpoint.sums import never_settling, values_of
 from caladan.join.arithmetic import blamed
-from caladan.join.body import Body
 from caladan.join.classes import Classes
 from caladan.join.plan import RulePlan
 from caladan.program.events import (
@@ -41,9 +40,9 @@ from caladan.program.events import (
     RuleSkipped,
     StrategyDeclined,
 )
+from caladan.rules.body import Body, Version
 from caladan.rules.failures import LimitReached
 from caladan.rules.growth import Growth
-from caladan.rules.operators import Version
 from caladan.rules.program import DeltaClique, DeltaRule
 
 

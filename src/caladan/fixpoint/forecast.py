@@ -24,18 +24,19 @@ from caladan.fixpoint.blueprint import (
     Foreseen,
     facts_read,
     shape_of,
-    solved_rule,
     why_rounds,
 )
 from caladan.fixpoint.limits import Limits
-from caladan.fixpoint.planner import Planner, seeded, splits
+from caladan.fixpoint.planner import Planner, splits
 from caladan.fixpoint.shapes.choice import Shaping
 from caladan.fixpoint.state import State
 from caladan.join.access import Access, orders, planned
-from caladan.join.body import Body, body_of
+from caladan.join.body import separated
 from caladan.join.classes import Classes
 from caladan.program import thresholds
 from caladan.program.options import Options
+from caladan.rules.body import Body
+from caladan.rules.delta import plain, seeded
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 
 if TYPE_CHECKING:
@@ -298,8 +299,8 @@ def _links(
     shape = shape_of(clique, plan.program, classes)
     assert not isinstance(shape, str)
     for rule in shape.rules:
-        solved = solved_rule(rule, plan.program.relations)
-        body = body_of(solved, plan.program.relations)
+        solved = plain(rule, plan.program.relations)
+        body = separated(solved.body, plan.program.relations)
         found: tuple[tuple[Access, ...], ...] | None = None
         if known is not None and known.has(scan.relation for scan in (*body.atoms, *body.absents)):
             made = known.shaping.plan(solved)
@@ -315,14 +316,14 @@ def _parts(clique: DeltaClique, plan: Blueprint, traits: Foreseen) -> Iterable[P
     done: list[object] = []
     for rule in clique.delta_rules:
         body = plan.body(rule)
-        if body.has_widenings or any(rule.rule is one for one in done):
+        if body.widened or any(rule.rule is one for one in done):
             continue
         done.append(rule.rule)
         for found, names in splits(rule.rule, clique, relations):
             members = (*clique.relations, found.relation.name)
             known = {**relations, found.relation.name: found.relation}
             made = [
-                RuleForecast(each, _plans(each, body_of(each, known), traits, None))
+                RuleForecast(each, _plans(each, separated(each.body, known), traits, None))
                 for part in (found.inner, found.outer)
                 for each in seeded(part, members, known)
             ]

@@ -27,18 +27,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from caladan.analysis.core import Clique, CoreAtom, CoreRule, RelationInfo
+from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns.domains import CodedDomain, Domain, TextDomain
 from caladan.columns.layout import Words
 from caladan.columns.ranks import Kind, float_ranks, rank_floats
 from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.heads import PlainHead
 from caladan.fixpoint.state import State
-from caladan.join.body import Body, body_of, mismatched
+from caladan.join.body import mismatched, separated
 from caladan.join.plan import RulePlan
 from caladan.program import Column, Expression, Variable, thresholds, variables
-from caladan.rules.operator_program import rule_plan
-from caladan.rules.operators import Scan, Version
+from caladan.rules.body import Body, Scan
+from caladan.rules.delta import seeded
 from caladan.rules.program import DeltaClique, DeltaRule
 
 
@@ -179,29 +179,6 @@ def _made(
     return FactoredRule(pair[0], info, inner, outer)
 
 
-def seeded(
-    rule: CoreRule, members: Sequence[str], relations: Mapping[str, RelationInfo]
-) -> Iterator[DeltaRule]:
-    """A delta rule for each atom of the clique that a rule mentions."""
-    clique = Clique(tuple(members), True, 0, ())
-    for seed, atom in enumerate(rule.atoms):
-        if atom.relation not in clique.relations or atom.negated:
-            continue
-
-        def version(index: int, seed: int = seed) -> Version:
-            if rule.atoms[index].relation not in clique.relations:
-                return Version.FULL
-            if index == seed:
-                return Version.DELTA
-            return Version.OLD if index < seed else Version.NEW
-
-        plan = rule_plan(rule, clique, relations, first=seed, version=version)
-        guard = dict.fromkeys(
-            a.relation for i, a in enumerate(rule.atoms) if not a.negated and i != seed
-        )
-        yield DeltaRule(rule, seed, plan, tuple(guard))
-
-
 class Planner:
     """Makes plans. `search` is the grade of the guided search for cyclic bodies, if they use it."""
 
@@ -221,7 +198,7 @@ class Planner:
     def plan(self, rule: DeltaRule) -> RulePlan:
         """The plan of a rule as it was written."""
         number, body = self._bodies[id(rule)]
-        domains = {name: self._state.classes.variable(number, name) for name in body.kinds}
+        domains = {name: self._state.classes.variable(number, name) for name in body.types}
         return self.made(body, domains, self._state.classes.columns(rule.rule.head))
 
     def made(
@@ -233,7 +210,7 @@ class Planner:
         def absent(scan: Scan) -> StoredRelation:
             relation = state.relation(scan.relation)
             info = state.program.relations[scan.relation]
-            if columns := mismatched(scan, info, body.kinds):
+            if columns := mismatched(scan, info, body.types):
                 own = state.classes.columns(scan.relation)
                 into = {c: domains[name] for c, name in columns.items()}
                 return widened_relation(relation, own, into)
@@ -246,7 +223,7 @@ class Planner:
     def variable(self, rule: int, name: str) -> Domain | None:
         """The domain that a variable of the rule with that number has, in any of its deltas."""
         for number, known in self._bodies.values():
-            if name in known.kinds and self._rule_numbers[number] == rule:
+            if name in known.types and self._rule_numbers[number] == rule:
                 return self._state.classes.variable(number, name)
         return None
 
@@ -281,7 +258,7 @@ class Planner:
         splits: dict[int, FactoredRule] = {}
         for rule in clique.delta_rules:
             number, body = self._bodies[id(rule)]
-            if id(rule.rule) not in splits and not body.has_widenings:
+            if id(rule.rule) not in splits and not body.widened:
                 found = split(
                     rule.rule, clique, self._state.program.relations,
                     lambda atom, name, number=number: self._is_selective(atom, name, number),
@@ -301,8 +278,8 @@ class Planner:
         self, rule: DeltaRule, number: int, relations: Mapping[str, RelationInfo]
     ) -> RulePlan:
         """The plan of a part of a split rule; its variables are those of the whole."""
-        body = body_of(rule, relations)
-        domains = {name: self._state.classes.variable(number, name) for name in body.kinds}
+        body = separated(rule.body, relations)
+        domains = {name: self._state.classes.variable(number, name) for name in body.types}
         head = rule.rule.head
         known = head in self._state.program.relations
         own = self._state.classes.columns(head) if known else [

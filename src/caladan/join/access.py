@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from caladan.analysis.core import Term
-from caladan.join.body import Body, names
 from caladan.program import (
     Arithmetic,
     Call,
@@ -31,7 +30,7 @@ from caladan.program import (
     Variable,
     thresholds,
 )
-from caladan.rules.operators import Scan, Version
+from caladan.rules.body import Body, Scan, Version, names
 
 
 @dataclass(frozen=True, slots=True)

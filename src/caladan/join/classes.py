@@ -24,7 +24,7 @@ from caladan.columns.domains import (
 from caladan.columns.layout import Words
 from caladan.columns.ranks import CODED, Kind, Ranks, arrow_ranks, kind_of, kind_of_value, rank_of
 from caladan.data.schema import array_of
-from caladan.join.body import Body, kind_of_expression
+from caladan.join.body import kind_of_expression
 from caladan.program import (
     Aggregate,
     Comparison,
@@ -34,7 +34,7 @@ from caladan.program import (
     Value,
     Variable,
 )
-from caladan.rules.operators import Scan
+from caladan.rules.body import Body, Scan
 from caladan.rules.program import DeltaProgram, DeltaRule
 
 Node: TypeAlias = tuple[str, int] | tuple[int, str]  # a column of a relation, a variable of a rule
@@ -66,7 +66,7 @@ class Classes:
                     self._constant((name, i), value)
         for rule, body in bodies:
             for node, expression in key_nodes(rule, body):
-                kind = kind_of_expression(expression, body.kinds)
+                kind = kind_of_expression(expression, body.types)
                 if node not in self._parents or kind is Kind.FLOAT:
                     self._add(node, kind)
         for number, (rule, body) in enumerate(bodies):
@@ -92,8 +92,8 @@ class Classes:
     # ── Which nodes meet ─────────────────────────────────────────────────────────────────────────
 
     def _rule(self, number: int, rule: DeltaRule, body: Body) -> None:
-        for name, kind in body.kinds.items():
-            self._add((number, name), kind)
+        for name, type in body.types.items():
+            self._add((number, name), kind_of(type))
         for scan in (*body.atoms, *body.absents):
             self._scan(number, scan, body)
         for binding in body.bindings:
@@ -117,8 +117,10 @@ class Classes:
             node = (scan.relation, i)
             if isinstance(argument, Constant):
                 self._constant(node, argument.value)
-            elif body.kinds.get(argument.name) is self._class(node).kind:
-                self._unite(node, (number, argument.name))
+            elif not argument.is_anonymous:
+                own = (number, argument.name)
+                if self._class(own).kind is self._class(node).kind:
+                    self._unite(node, own)
 
     def _flow(self, number: int, expression: Expression, to: Node) -> None:
         """The values of an expression reach a node."""

@@ -32,7 +32,7 @@ from caladan.join.search.relation import SearchRelation, TrieRun
 from caladan.join.search.solve import solve
 from caladan.join.search.statistics import Statistics
 from caladan.program import thresholds
-from caladan.rules.operators import Version
+from caladan.rules.body import Version
 
 _ADOPTED: WeakKeyDictionary[columnar.Run, TrieRun] = WeakKeyDictionary()
 

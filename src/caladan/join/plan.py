@@ -28,14 +28,13 @@ from caladan.join.access import (
     planned,
     probe,
 )
-from caladan.join.body import Body
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.join.late_materialization import Asides
 from caladan.join.steps import AbsentStep, BindStep, LookupStep, ProposeStep, Step, TestStep
 from caladan.join.walk import Sink, Walk
 from caladan.program import Variable, thresholds
-from caladan.rules.operators import Scan, Version
+from caladan.rules.body import Body, Scan, Version
 
 if TYPE_CHECKING:
     from caladan.join.cyclic import StoredAtom

@@ -26,11 +26,10 @@ from caladan.columns.index import Index, Matches
 from caladan.columns.layout import Keys, Mask, Words
 from caladan.columns.relation import StoredRelation
 from caladan.join.arithmetic import Overflow
-from caladan.join.body import names
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.program import Comparison, Expression, thresholds
-from caladan.rules.operators import Version
+from caladan.rules.body import Version, names
 
 if TYPE_CHECKING:
     from caladan.join.cyclic import CyclicSearch

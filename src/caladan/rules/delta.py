@@ -7,55 +7,62 @@ values are improved in place (mmin, msum …) is read as x' throughout: its old 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
-from caladan.analysis.core import Clique, CoreRule, RelationInfo
+from caladan.analysis.core import Checked, Clique, CoreRule, RelationInfo
+from caladan.rules.body import body_of
 from caladan.rules.contributors import contributors
-from caladan.rules.operator_program import OperatorProgram, rule_plan
-from caladan.rules.operators import Version
 from caladan.rules.pivot import pivot
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 from caladan.rules.totals import totals
 
 
-def delta(program: OperatorProgram) -> DeltaProgram:
-    """The delta program of an operator program."""
-    cliques = [_clique(c.clique, program.relations) for c in program.cliques]
-    return DeltaProgram(program.relations, program.checked.facts, tuple(cliques), program.goals)
+def delta(checked: Checked) -> DeltaProgram:
+    """The delta program of a checked program."""
+    cliques = [_clique(clique, checked.relations) for clique in checked.cliques]
+    return DeltaProgram(checked.relations, checked.facts, tuple(cliques), checked.goals)
 
 
 def _clique(clique: Clique, relations: Mapping[str, RelationInfo]) -> DeltaClique:
+    def made(rule: CoreRule, seed: int | None) -> DeltaRule:
+        keys, places = contributors(rule, clique, relations)
+        body = body_of(rule, relations, clique.relations, seed=seed, keys=keys)
+        return DeltaRule(rule, seed, body, _guard(rule, seed), places)
+
     return DeltaClique(
         clique.relations,
         clique.is_recursive,
         clique.stratum,
-        tuple(_rule(r, None, clique, relations) for r in clique.exit_rules),
+        tuple(made(rule, None) for rule in clique.exit_rules),
         tuple(
-            _rule(rule, seed, clique, relations)
+            made(rule, seed)
             for rule in clique.recursive_rules
-            for seed, atom in enumerate(rule.atoms)
-            if atom.relation in clique.relations
+            for seed in seeds(rule, clique.relations)
         ),
         pivot(clique, relations),
         totals(clique, relations),
     )
 
 
-def _rule(
-    rule: CoreRule, seed: int | None, clique: Clique, relations: Mapping[str, RelationInfo]
-) -> DeltaRule:
-    def version(index: int) -> Version:
-        relation = rule.atoms[index].relation
-        if relation not in clique.relations:
-            return Version.FULL
-        if index == seed:
-            return Version.DELTA
-        old = seed is not None and index < seed and not relations[relation].has_aggregates
-        return Version.OLD if old else Version.NEW
+def seeds(rule: CoreRule, clique: Collection[str]) -> Iterator[int]:
+    """The atoms of a rule that can bring new facts of a clique."""
+    return (i for i, a in enumerate(rule.atoms) if a.relation in clique and not a.negated)
 
-    keys, places = contributors(rule, clique, relations)
-    plan = rule_plan(rule, clique, relations, first=seed, version=version, keys=keys)
-    guard = dict.fromkeys(
-        a.relation for i, a in enumerate(rule.atoms) if not a.negated and i != seed
-    )
-    return DeltaRule(rule, seed, plan, tuple(guard), places)
+
+def _guard(rule: CoreRule, seed: int | None) -> tuple[str, ...]:
+    others = (a.relation for i, a in enumerate(rule.atoms) if not a.negated and i != seed)
+    return tuple(dict.fromkeys(others))
+
+
+def seeded(
+    rule: CoreRule, clique: Collection[str], relations: Mapping[str, RelationInfo]
+) -> Iterator[DeltaRule]:
+    """A delta rule for each atom of a clique, of a rule that adds nothing up."""
+    for seed in seeds(rule, clique):
+        body = body_of(rule, relations, clique, seed=seed)
+        yield DeltaRule(rule, seed, body, _guard(rule, seed))
+
+
+def plain(rule: CoreRule, relations: Mapping[str, RelationInfo]) -> DeltaRule:
+    """A rule over finished relations, that adds nothing up."""
+    return DeltaRule(rule, None, body_of(rule, relations), _guard(rule, None))

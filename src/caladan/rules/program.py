@@ -1,9 +1,9 @@
 """The DeltaProgram: the only thing engines read.
 
 For every clique, in evaluation order: the exit rules, evaluated once, and the delta rules, each a
-rule seeded by what is new in one of its atoms. Every `DeltaRule` has a plan (a tree of operators
-whose scans say which version of a relation they read) and a guard (relations that must have facts
-for the rule to derive any).
+rule seeded by what is new in one of its atoms. Every `DeltaRule` has a body (whose scans say which
+version of a relation they read) and a guard (relations that must have facts for the rule to derive
+any).
 
 How a round goes, for every engine:
 
@@ -17,7 +17,7 @@ How a round goes, for every engine:
     stop when every δ' is empty
 
 A relation with aggregates that is not recursive collects the rows of all its rules, as a bag, and
-combines each group once. In either case a plan's column for an aggregate holds the value that one
+combines each group once. In either case a body's column for an aggregate holds the value that one
 solution contributes (1 where solutions are counted), so `count` and `mcount` add up like sums; and
 `contributors` says where a column counts by key: `countd` counts distinct keys, a witness counts
 once with its largest value. Facts and data of a relation with aggregates contribute their values,
@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 from caladan.analysis.core import CoreGoal, CoreRule, RelationInfo
 from caladan.program import Value
-from caladan.rules.operators import Cut, Project
+from caladan.rules.body import Body
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class Contributors:
 
     `place` names the table of contributors the rule writes to: rules with a witness share one, for
     a witness counts once however often it is derived; a rule without has its own. The key columns
-    of this head column are `plan.keys[start:end]`. With `latest`, a value derived again takes the
+    of this head column are `body.keys[start:end]`. With `latest`, a value derived again takes the
     old one's place; else the larger one stays.
 
     Where values of a contributor's solutions may fall, `solutions` names the table of what each
-    solution holds, by `plan.keys[start:stop]`; the contributor has the largest of them.
+    solution holds, by `body.keys[start:stop]`; the contributor has the largest of them.
     """
 
     column: int
@@ -67,7 +67,7 @@ class DeltaRule:
 
     rule: CoreRule
     seed: int | None
-    plan: Project | Cut
+    body: Body
     guard: tuple[str, ...]
     contributors: tuple[Contributors, ...] = ()
 

@@ -33,7 +33,7 @@ from caladan.language.deals import unparse
 from caladan.pipeline import compile_program
 from caladan.program.events import Listener
 from caladan.program.options import Options
-from caladan.rules.operators import Version
+from caladan.rules.body import Version
 from caladan.rules.program import DeltaProgram
 from caladan.session.session import Session
 

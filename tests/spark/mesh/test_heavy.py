@@ -14,7 +14,7 @@ from caladan.engines.spark.mesh.placement import Copy, Heavy, RuleBody, origins,
 from caladan.engines.spark.mesh.shard import Shard
 from caladan.engines.spark.mesh.shuffle import AsIs, Batch, field_copy
 from caladan.engines.spark.mesh.skew import Splitting, histogram
-from caladan.join.body import body_of
+from caladan.join.body import separated
 from caladan.language import parse
 from caladan.pipeline import compile_program
 from caladan.program.events import Listener
@@ -136,7 +136,7 @@ def test_of_one_atom_heavy_values_are_spread_and_of_the_other_everywhere() -> No
     (clique,) = delta.cliques
     came_from = origins(clique.delta_rules)
     rules = [
-        RuleBody(came_from[id(rule)], rule.rule.head, body_of(rule, delta.relations))
+        RuleBody(came_from[id(rule)], rule.rule.head, separated(rule.body, delta.relations))
         for rule in clique.delta_rules
     ]
     found = placement(rules, {"p": delta.relations["p"]}, lambda _, __: True)

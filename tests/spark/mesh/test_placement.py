@@ -3,7 +3,7 @@
 import pytest
 
 from caladan.engines.spark.mesh.placement import Copy, Placement, RuleBody, origins, placement
-from caladan.join.body import body_of
+from caladan.join.body import separated
 from caladan.language import parse
 from caladan.pipeline import compile_program
 
@@ -17,7 +17,7 @@ def placed(rules: str) -> tuple[Placement, list[RuleBody]]:
     own = {name: program.relations[name] for name in clique.relations}
     came_from = origins(clique.delta_rules)
     bodies = [
-        RuleBody(came_from[id(rule)], rule.rule.head, body_of(rule, program.relations))
+        RuleBody(came_from[id(rule)], rule.rule.head, separated(rule.body, program.relations))
         for rule in clique.delta_rules
     ]
     return placement(bodies, own), bodies

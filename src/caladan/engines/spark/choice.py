@@ -18,7 +18,7 @@ from typing import Final
 from caladan.analysis.core import RelationInfo
 from caladan.program import Aggregate, Constant, Expression, Variable
 from caladan.program.options import Options
-from caladan.rules.operators import AntiJoin, Cut, Join, Operator, Scan, Unit
+from caladan.rules.body import Scan
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 from caladan.rules.subprogram import reads
 
@@ -147,7 +147,7 @@ def why_not_pivoted(clique: DeltaClique) -> str | None:
     if clique.pivot is None:
         return "no column is carried unchanged through every recursive rule"
     for rule in clique.exit_rules:
-        if isinstance(rule.plan, Cut):
+        if rule.body.cut is not None:
             return f"rule {rule.rule.number} sorts or limits all that it derives"
         given = rule.rule.arguments[clique.pivot[rule.rule.head]]
         if not isinstance(given, Constant) and origin(rule, clique.pivot) is None:
@@ -165,7 +165,7 @@ def why_not_cubed(
     if clique.is_recursive:
         return "what is recursive is not solved in one go"
     for rule in clique.exit_rules:
-        if isinstance(rule.plan, Cut):
+        if rule.body.cut is not None:
             return f"rule {rule.rule.number} sorts or limits all that it derives"
         if rule.contributors or any(_averages(argument) for argument in rule.rule.arguments):
             return f"what rule {rule.rule.number} aggregates in one cell says nothing of all cells"
@@ -186,7 +186,7 @@ def _averages(argument: Expression) -> bool:
 
 
 def _is_cyclic(rule: DeltaRule) -> bool:
-    atoms = [scan.variables for scan in scans(rule.plan)]
+    atoms = [scan.variables for scan in rule.body.atoms]
     if len(atoms) < 3:
         return False
     from caladan.join.search.body import is_cyclic
@@ -198,27 +198,11 @@ def origin(rule: DeltaRule, pivot: Mapping[str, int]) -> tuple[Scan, int] | None
     """The scan, and the column of it, that an exit rule takes its pivot from."""
     wanted = rule.rule.arguments[pivot[rule.rule.head]]
     if isinstance(wanted, Variable):
-        for scan in scans(rule.plan):
+        for scan in rule.body.atoms:
             for column, argument in enumerate(scan.arguments):
                 if argument == wanted:
                     return scan, column
     return None
-
-
-def scans(node: Operator) -> Iterator[Scan]:
-    """What a plan reads, without what it only negates."""
-    match node:
-        case Unit():
-            return
-        case Scan():
-            yield node
-        case Join():
-            yield from scans(node.left)
-            yield from scans(node.right)
-        case AntiJoin():
-            yield from scans(node.left)
-        case _:
-            yield from scans(node.input)
 
 
 # ── A whole program ──────────────────────────────────────────────────────────────────────────────

@@ -15,15 +15,17 @@ from caladan.analysis.core import CoreRule
 from caladan.columns import pool
 from caladan.columns.domains import Domain
 from caladan.columns.layout import Counts, Layout, Words, concatenated
-from caladan.fixpoint.blueprint import facts_read, shape_of, solved_rule, why_rounds
+from caladan.fixpoint.blueprint import facts_read, shape_of, why_rounds
 from caladan.fixpoint.heads import PlainHead
 from caladan.fixpoint.limits import run_stoppable
 from caladan.fixpoint.planner import Planner
 from caladan.fixpoint.state import State
 from caladan.join.arithmetic import blamed
-from caladan.join.body import Body, body_of
+from caladan.join.body import separated
 from caladan.join.plan import RulePlan
 from caladan.program import Expression, Variable
+from caladan.rules.body import Body
+from caladan.rules.delta import plain
 from caladan.rules.program import DeltaClique, DeltaRule
 
 if TYPE_CHECKING:
@@ -87,7 +89,7 @@ class Shaping:
 
     def solve(self, rule: CoreRule) -> tuple[Words, ...]:
         """The distinct head rows of a rule over finished relations."""
-        solved = solved_rule(rule, self._state.program.relations)
+        solved = plain(rule, self._state.program.relations)
         plan = self.plan(solved)
         domains = [self._domain_of(rule, a, plan.body) for a in rule.arguments]
         head = PlainHead(domains)
@@ -98,8 +100,8 @@ class Shaping:
 
     def plan(self, solved: DeltaRule) -> RulePlan:
         """The plan of a rule that shapes made of another one."""
-        body = body_of(solved, self._state.program.relations)
-        domains = {name: self._domain_of(solved.rule, Variable(name), body) for name in body.kinds}
+        body = separated(solved.body, self._state.program.relations)
+        domains = {name: self._domain_of(solved.rule, Variable(name), body) for name in body.types}
         return self._planner.made(body, domains)
 
     def _domain_of(self, rule: CoreRule, argument: Expression, body: Body) -> Domain:

@@ -19,7 +19,7 @@ from caladan.join.expressions import Evaluator
 from caladan.join.plan import RulePlan
 from caladan.join.steps import AbsentStep, BindStep, LookupStep, ProposeStep, Step, TestStep
 from caladan.program import Comparison, Constant, Expression, Variable
-from caladan.rules.operators import Version
+from caladan.rules.body import Version
 
 _COMPARISONS: Final = {
     "=": (machine.EQUAL, False),

@@ -24,7 +24,7 @@ from caladan.fixpoint.small_rounds.rules import MachineIndex, MachineTables, add
 from caladan.fixpoint.small_rounds.values import REGISTERS, PackedGroups
 from caladan.join.plan import RulePlan
 from caladan.program import thresholds
-from caladan.rules.operators import Version
+from caladan.rules.body import Version
 
 
 class Worklist:

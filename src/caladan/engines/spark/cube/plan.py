@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from caladan.program import Column, Comparison, Constant, Type, Variable
-from caladan.rules.operators import Join, Operator, Prune, Scan, Select
+from caladan.rules.body import Part, Scan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,38 +51,18 @@ class CubeBody:
         return {slot: self.types[name] for name, slot in pairs}
 
 
-def cyclic_part(join: Join) -> tuple[list[Scan], tuple[Comparison, ...]] | None:
+def cyclic_part(parts: Sequence[Part]) -> tuple[list[Scan], tuple[Comparison, ...]] | None:
     """The scans of a cyclic body, with the conditions among them; None if cells cannot solve it."""
-    found = _plain_parts(join)
-    if found is None or len(found[0]) < 3 or not all(scan.variables for scan in found[0]):
+    scans = [part for part in parts if isinstance(part, Scan)]
+    conditions = tuple(part for part in parts if isinstance(part, Comparison))
+    is_plain = len(scans) + len(conditions) == len(parts) and all(
+        isinstance(side, Variable | Constant) for c in conditions for side in (c.left, c.right)
+    )
+    if not is_plain or len(scans) < 3 or not all(scan.variables for scan in scans):
         return None
     from caladan.join.search.body import is_cyclic
 
-    scans, conditions = found
-    return (scans, tuple(conditions)) if is_cyclic([scan.variables for scan in scans]) else None
-
-
-def _plain_parts(node: Operator) -> tuple[list[Scan], list[Comparison]] | None:
-    match node:
-        case Scan():
-            return [node], []
-        case Join():
-            left, right = _plain_parts(node.left), _plain_parts(node.right)
-            if left is None or right is None:
-                return None
-            return left[0] + right[0], left[1] + right[1]
-        case Select():
-            inner = _plain_parts(node.input)
-            plain = all(
-                isinstance(side, Variable | Constant)
-                for condition in node.conditions
-                for side in (condition.left, condition.right)
-            )
-            return (inner[0], [*inner[1], *node.conditions]) if inner and plain else None
-        case Prune():
-            return _plain_parts(node.input)
-        case _:
-            return None
+    return (scans, conditions) if is_cyclic([scan.variables for scan in scans]) else None
 
 
 def solver(body: CubeBody) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

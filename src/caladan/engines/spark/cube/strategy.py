@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.engines.interface import EngineStopped, Table
-from caladan.engines.spark.choice import SHIPPED, scans, why_not_cubed
+from caladan.engines.spark.choice import SHIPPED, why_not_cubed
 from caladan.engines.spark.columns.aggregates import SMALLEST, TOTALS, Bag, blamed, combined
 from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources.table import SparkTable, distinct, held
@@ -132,7 +132,7 @@ def cubed(
 
 
 def _cut(rule: DeltaRule, sizes: Mapping[str, int], cells: int) -> Shares:
-    return shares([(scan.variables, sizes[scan.relation]) for scan in scans(rule.plan)], cells)
+    return shares([(scan.variables, sizes[scan.relation]) for scan in rule.body.atoms], cells)
 
 
 def _is_apart(
@@ -147,5 +147,5 @@ def _is_apart(
         return False
     ((rule,), (shares,)) = rules, cut
     head = {each.name for each in rule.rule.arguments if isinstance(each, Variable)}
-    decide = [each.variables for each in scans(rule.plan) if product(each.variables, shares) > 1]
+    decide = [each.variables for each in rule.body.atoms if product(each.variables, shares) > 1]
     return all(head.issuperset(variables) for variables in decide)

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import pyarrow as pa
 import pyarrow.compute
 
-from caladan.analysis.core import Clique, CoreAtom, CoreRule, RelationInfo
+from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.engines.embedded.engine import EmbeddedEngine
 from caladan.engines.embedded.tables import DerivedTable, LoadedTable
 from caladan.engines.interface import Table
@@ -17,8 +17,8 @@ from caladan.engines.spark.tasks.output import batches
 from caladan.program import Column, Variable
 from caladan.program.events import Listener
 from caladan.program.options import Options
-from caladan.rules.operator_program import rule_plan
-from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
+from caladan.rules.delta import plain
+from caladan.rules.program import DeltaClique, DeltaProgram
 
 compute: Any = pyarrow.compute
 _SOLUTIONS: Final = "solutions"
@@ -50,9 +50,7 @@ def _program(body: CubeBody) -> DeltaProgram:
         1, _SOLUTIONS, tuple(map(Variable, body.variables)), tuple(atoms), body.conditions,
         body.types,
     )  # fmt: skip
-    plan = rule_plan(rule, Clique((), False, 0, ()), relations)
-    guard = tuple(f"atom{i}" for i in range(len(atoms)))
-    clique = DeltaClique((_SOLUTIONS,), False, 0, (DeltaRule(rule, None, plan, guard),), ())
+    clique = DeltaClique((_SOLUTIONS,), False, 0, (plain(rule, relations),), ())
     return DeltaProgram(relations, {}, (clique,), ())
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 
 from caladan.engines.spark.frame.log import FRESH, Log
 from caladan.engines.spark.session.workspace import FrameRows, FrameRun, Workspace, union
-from caladan.rules.operators import Version
+from caladan.rules.body import Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

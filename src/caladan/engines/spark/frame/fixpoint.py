@@ -34,9 +34,9 @@ from caladan.program.events import (
     RuleSkipped,
 )
 from caladan.program.options import Options
+from caladan.rules.body import Version
 from caladan.rules.failures import LimitReached, growing, limit
 from caladan.rules.growth import Growth
-from caladan.rules.operators import AntiJoin, Join, Operator, Scan, Unit, Version
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 
 if TYPE_CHECKING:
@@ -254,12 +254,12 @@ class FrameFixpoint:
 
     def _work(self, rule: DeltaRule) -> int:
         """How many facts a rule may derive, guessed: each join multiplies what goes in."""
-        scans, joins = _shape(rule.plan)
+        atoms = rule.body.atoms
         if rule.seed is None:
-            most = max((self._count(name) for name in scans), default=1)
+            most = max((self._count(atom.relation) for atom in atoms), default=1)
         else:
             most = self._facts[rule.rule.atoms[rule.seed].relation].new
-        return most * _FAN_OUT**joins
+        return most * _FAN_OUT ** max(len(atoms) - 1, 0)
 
     def _together(self, bag: Bag) -> Bag:
         lone = self._workspace.partitions == 1
@@ -344,23 +344,6 @@ def values_of(facts: SummedFacts | BestFacts) -> Iterator[tuple[tuple[Any, ...],
     for row in facts.read(Version.NEW).frame.select(*facts.names).collect():
         group = tuple(row[i] for i in info.group)
         yield from (((i, *group), row[i]) for i, f in enumerate(info.aggregates) if f is not None)
-
-
-def _shape(plan: Operator) -> tuple[list[str], int]:
-    """The relations that a plan scans, and how many joins it has."""
-    match plan:
-        case Unit():
-            return [], 0
-        case Scan():
-            return [plan.relation], 0
-        case Join():
-            left, joins = _shape(plan.left)
-            right, more = _shape(plan.right)
-            return [*left, *right], joins + more + 1
-        case AntiJoin():
-            return _shape(plan.left)
-        case _:
-            return _shape(plan.input)
 
 
 def _widened(value: Value, type: pa.DataType) -> Value:

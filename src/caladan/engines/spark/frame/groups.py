@@ -17,7 +17,7 @@ from caladan.engines.spark.columns.aggregates import SMALLEST, best
 from caladan.engines.spark.columns.types import inside
 from caladan.engines.spark.frame.log import FRESH, Log
 from caladan.engines.spark.session.workspace import FrameRows, FrameRun, Workspace, union
-from caladan.rules.operators import Version
+from caladan.rules.body import Version
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -1,4 +1,4 @@
-"""A rule's operator tree as DataFrame operations.
+"""A rule's body, seen as a tree of operators, as DataFrame operations.
 
 `compiled(rule, relations)` translates the tree once and returns a function that, given a way to
 read relations, builds the frame of a round: expressions are translated a single time, however many
@@ -26,19 +26,19 @@ from caladan.engines.spark.columns.types import inside, literal
 from caladan.engines.spark.cube.plan import CubeBody, cyclic_part
 from caladan.engines.spark.cube.spread import cubed
 from caladan.engines.spark.session.workspace import FrameRows
-from caladan.program import Comparison, Constant, Expression, Type, Variable
+from caladan.program import Comparison, Constant, Expression, Type
+from caladan.rules.body import Scan, Version
 from caladan.rules.operators import (
     AntiJoin,
-    Cut,
     Extend,
     Join,
     Operator,
     Project,
     Prune,
-    Scan,
     Select,
+    Sort,
     Unit,
-    Version,
+    tree,
 )
 from caladan.rules.program import DeltaRule
 
@@ -76,7 +76,7 @@ class _Node:
 
 def compiled(rule: DeltaRule, relations: Mapping[str, RelationInfo]) -> Callable[[Read], DataFrame]:
     """The function that builds a rule's frame: head columns c0 …, then contributors' keys k0 …"""
-    node = _Rule(rule.rule, relations).top(rule.plan)
+    node = _Rule(rule.rule, relations).top(tree(rule.body))
     return lambda read: node.step(read).frame
 
 
@@ -85,22 +85,22 @@ class _Rule:
     rule: CoreRule
     relations: Mapping[str, RelationInfo]
 
-    def top(self, plan: Project | Cut) -> _Node:
+    def top(self, plan: Project | Sort) -> _Node:
         if isinstance(plan, Project):
             return self._project(plan, len(plan.columns))
-        node = self._project(plan.input, plan.width)
-        if plan.limit is None:  # a set has no order; whoever shows it sorts
-            return node.then(lambda frame: frame.select(*_names(plan.width)))
-        limit = plan.limit
+        width, limit = plan.cut.width, plan.cut.limit
+        node = self._project(plan.input, width)
+        if limit is None:  # a set has no order; whoever shows it sorts
+            return node.then(lambda frame: frame.select(*_names(width)))
         order = [
-            sf.desc(f"c{i}") if descending else sf.asc(f"c{i}") for i, descending in plan.order
+            sf.desc(f"c{i}") if descending else sf.asc(f"c{i}") for i, descending in plan.cut.order
         ]
         order += [sf.asc(f"c{i}") for i in range(len(plan.input.columns))]
 
         def cut(frame: DataFrame) -> DataFrame:
             found = frame.distinct()
             ordered = found.orderBy(*order) if order else found  # without columns: one row at most
-            return ordered.limit(limit).select(*_names(plan.width))
+            return ordered.limit(limit).select(*_names(width))
 
         return node.then(cut)
 
@@ -138,7 +138,7 @@ class _Rule:
                 node = self._node(operator.input)
                 keep = set(operator.keep)
                 return replace(node, waiting={v: c for v, c in node.waiting.items() if v in keep})
-            case Project() | Cut():
+            case Project() | Sort():
                 raise AssertionError("a projection stands at the top")
 
     def _scan(self, scan: Scan) -> _Node:
@@ -178,7 +178,7 @@ class _Rule:
 
     def _join(self, join: Join) -> _Node:
         plain = self._binary(join)
-        cyclic = cyclic_part(join)
+        cyclic = cyclic_part(join.parts)
         if cyclic is None:
             return plain
         scans, conditions = cyclic
@@ -235,22 +235,14 @@ class _Rule:
         return node
 
     def _extend(self, extend: Extend) -> _Node:
-        node = self._node(extend.input)
-        solved = self._is_solved(extend)
-        computed = Expressions(self.rule, solved).compute(extend.expression, node.all)
-        computed = computed.as_type(self._type(extend.variable, computed.type))
-        if solved:
+        node, binding = self._node(extend.input), extend.binding
+        expressions = Expressions(self.rule, binding.solved)
+        computed = expressions.compute(binding.expression, node.all)
+        computed = computed.as_type(self._type(binding.variable, computed.type))
+        if binding.solved:
             exists = computed.column.isNotNull()
             node = node.then(lambda frame: frame.where(exists))
-        return replace(node, waiting={**node.waiting, extend.variable: computed})
-
-    def _is_solved(self, extend: Extend) -> bool:
-        """Whether it is looked for: an atom has it too, or an equality was turned round for it."""
-        if any(extend.variable in atom.variables for atom in self.rule.positive):
-            return True
-        variable, value = Variable(extend.variable), extend.expression
-        written = ((variable, value), (value, variable))
-        return not any((c.left, c.right) in written for c in self.rule.comparisons)
+        return replace(node, waiting={**node.waiting, binding.variable: computed})
 
     # ── Variables ────────────────────────────────────────────────────────────────────────────────
 

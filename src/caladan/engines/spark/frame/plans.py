@@ -21,7 +21,7 @@ from caladan.engines.spark.session.connect import is_connect
 from caladan.engines.spark.session.session import created
 from caladan.engines.spark.session.workspace import FrameRows, Workspace
 from caladan.engines.spark.sources.table import SparkTable
-from caladan.rules.operators import Version
+from caladan.rules.body import Version
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from caladan.engines.spark.columns.types import inside
 from caladan.engines.spark.frame.groups import BORN
 from caladan.engines.spark.frame.log import FRESH
 from caladan.engines.spark.session.workspace import FrameRows, FrameRun, Workspace, union
-from caladan.rules.operators import Version
+from caladan.rules.body import Version
 from caladan.rules.program import Contributors
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ from caladan.engines.spark.mesh.messages import (
 from caladan.engines.spark.mesh.rules import ShardRules
 from caladan.engines.spark.mesh.shard import Shard
 from caladan.engines.spark.mesh.shuffle import AsIs, Batch, Everywhere, codec
-from caladan.rules.operators import Version
+from caladan.rules.body import Version
 
 _FEW: Final = 1 << 12  # new facts that are all looked at
 _SPARSE: Final = 16  # of more, one in so many

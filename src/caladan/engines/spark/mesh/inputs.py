@@ -12,7 +12,7 @@ from caladan.columns.relation import StoredRelation
 from caladan.engines.spark.mesh.checkpoint import fingerprint
 from caladan.engines.spark.mesh.placement import RuleBody, origins
 from caladan.engines.spark.mesh.skew import HeavyValues, SkewInputs, Splitting, heavy_values
-from caladan.join.body import body_of
+from caladan.join.body import separated
 from caladan.join.classes import Classes
 from caladan.rules.program import DeltaProgram
 
@@ -37,7 +37,7 @@ class MeshInputs:
         (self.clique,) = program.cliques
         self.program = program
         self.rules = (*self.clique.exit_rules, *self.clique.delta_rules)
-        self.bodies = [(rule, body_of(rule, program.relations)) for rule in self.rules]
+        self.bodies = [(rule, separated(rule.body, program.relations)) for rule in self.rules]
         self.classes = Classes(program, self.bodies)
         words = self.classes.encode(tables)
         self.base = {

@@ -20,7 +20,7 @@ from caladan.engines.spark.mesh.shuffle import Batch, Codec, Route, Slot
 from caladan.engines.spark.mesh.snapshot import SnapshotSection
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
-from caladan.rules.operators import Version
+from caladan.rules.body import Version
 from caladan.rules.program import DeltaRule
 
 

@@ -30,9 +30,8 @@ from math import prod
 from typing import Final, TypeAlias
 
 from caladan.analysis.core import RelationInfo, Term
-from caladan.join.body import Body
 from caladan.program import Variable
-from caladan.rules.operators import Scan, Version
+from caladan.rules.body import Body, Scan, Version
 from caladan.rules.program import DeltaRule
 
 Columns: TypeAlias = tuple[int, ...]

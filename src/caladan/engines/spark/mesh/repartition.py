@@ -21,7 +21,7 @@ from caladan.engines.spark.mesh import snapshot
 from caladan.engines.spark.mesh.members import Slots
 from caladan.engines.spark.mesh.shuffle import Batch, Codec, Field, Route, Slot
 from caladan.fixpoint.groups import AggregateHead
-from caladan.rules.operators import Version
+from caladan.rules.body import Version
 
 
 class _Kept(list[Batch]):

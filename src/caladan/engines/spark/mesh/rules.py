@@ -30,12 +30,12 @@ from caladan.engines.spark.mesh.placement import Copy, Placement, RuleBody, orig
 from caladan.engines.spark.mesh.skew import Fan, HeavyValues
 from caladan.engines.spark.mesh.snapshot import SnapshotSection
 from caladan.fixpoint.planner import widened_relation
-from caladan.join.body import Body, mismatched
+from caladan.join.body import mismatched
 from caladan.join.classes import Classes
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
 from caladan.program import Constant
-from caladan.rules.operators import Scan, Version
+from caladan.rules.body import Body, Scan, Version
 from caladan.rules.program import DeltaRule
 
 _ENOUGH: Final = 64  # facts for each task that make an atom worth sharing out
@@ -206,9 +206,9 @@ class Rules:
         idle: bool = False,
     ) -> ReadyRule:
         number = self._numbers[id(rule)]
-        domains = {name: self._classes.variable(number, name) for name in body.kinds}
+        domains = {name: self._classes.variable(number, name) for name in body.types}
         plan = RulePlan(
-            replace(body, atoms=atoms),
+            body.with_atoms(atoms),
             relations,
             lambda scan: self._absent(scan, body, domains),
             domains,
@@ -228,7 +228,7 @@ class Rules:
     def _absent(self, scan: Scan, body: Body, domains: Mapping[str, Domain]) -> StoredRelation:
         relation = self._base[scan.relation]
         info = self._relations[scan.relation]
-        if columns := mismatched(scan, info, body.kinds):
+        if columns := mismatched(scan, info, body.types):
             own = self._classes.columns(scan.relation)
             return widened_relation(relation, own, {c: domains[v] for c, v in columns.items()})
         return relation

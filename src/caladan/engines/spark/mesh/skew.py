@@ -23,9 +23,8 @@ from caladan.analysis.core import RelationInfo
 from caladan.columns.domains import Domain
 from caladan.columns.layout import Counts, Words
 from caladan.engines.spark.mesh.placement import Copy, Heavy, RuleBody, meetings, places
-from caladan.join.body import Body
 from caladan.program import Variable
-from caladan.rules.operators import Version
+from caladan.rules.body import Body, Version
 
 _SAMPLE: Final = 1 << 18  # words of a column that are looked at
 

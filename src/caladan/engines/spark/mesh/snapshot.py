@@ -25,7 +25,7 @@ from caladan.columns.rows import GroupRelation
 from caladan.engines.spark.mesh.messages import Taking, buffers_of
 from caladan.engines.spark.mesh.shuffle import AsIs, Batch, Codec
 from caladan.program import thresholds
-from caladan.rules.operators import Version
+from caladan.rules.body import Version
 
 _BATCH: Final = struct.Struct("<qq")
 _END: Final = -1

@@ -14,19 +14,18 @@ found in one cell: the one to which the facts of the anchors went.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from caladan.data.schema import table_of
-from caladan.engines.spark.choice import scans
-from caladan.engines.spark.tasks.shard import hashes, mixed, only, replaced, slices
+from caladan.engines.spark.tasks.shard import hashes, mixed, only, slices
 from caladan.engines.spark.tasks.shares import Shares, digits, product
-from caladan.rules.operators import AntiJoin, Join, Operator, Project, Scan, Unit
+from caladan.rules.body import Scan
 from caladan.rules.program import DeltaProgram, DeltaRule
 
 Hashes: TypeAlias = NDArray[np.uint64]
@@ -47,7 +46,7 @@ def in_cell(
     rules: list[DeltaRule] = []
     for rule, shares in zip(clique.exit_rules, cut, strict=True):
         if cell < product(list(shares), shares):
-            rules.append(_within(rule, _Body(given, list(scans(rule.plan)), shares), cell))
+            rules.append(_within(rule, _Body(given, rule.body.atoms, shares), cell))
     relations = {head: program.relations[head]}
     store: dict[str, pa.Table] = {}
     if cell == 0:  # what the head is given is no solution of any rule
@@ -57,7 +56,7 @@ def in_cell(
         written = {}
     if relations[head].takes_data:
         store[head] = facts[head]
-    for name in {name for rule in rules for name in _read(rule.plan)}:
+    for name in {name for rule in rules for name in rule.body.read}:
         origin, mask = given.chosen.get(name, (name, None))
         whole = given.table(origin)
         store[name] = whole if mask is None else only(whole, mask)
@@ -167,24 +166,10 @@ def _within(rule: DeltaRule, body: _Body, cell: int) -> DeltaRule:
                     everywhere = slices(body.given.dealt(atom.relation), share) == digit
                 mine = np.where(is_heavy, everywhere, mine)
             masks[number] = masks[number] & mine if number in masks else mine
-    plan = rule.plan
+    atoms = list(body.atoms)
     for number, mask in masks.items():
-        atom = body.atoms[number]
-        mine = replace(atom, relation=body.given.choose(atom.relation, mask))
-        plan = cast("Project", replaced(plan, atom, mine))
-    guard = dict.fromkeys(scan.relation for scan in scans(plan))
-    return replace(rule, plan=plan, guard=tuple(guard))
-
-
-def _read(node: Operator) -> Iterator[str]:
-    """The relations that a plan reads, also those that it negates."""
-    match node:
-        case Unit():
-            return
-        case Scan():
-            yield node.relation
-        case Join() | AntiJoin():
-            yield from _read(node.left)
-            yield from _read(node.right)
-        case _:
-            yield from _read(node.input)
+        name = body.given.choose(atoms[number].relation, mask)
+        atoms[number] = replace(atoms[number], relation=name)
+    own = rule.body.with_atoms(atoms)
+    guard = dict.fromkeys(scan.relation for scan in own.atoms)
+    return replace(rule, body=own, guard=tuple(guard))

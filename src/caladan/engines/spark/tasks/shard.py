@@ -30,7 +30,7 @@ from caladan.columns.ranks import numpy_of
 from caladan.data.schema import ARROW, array_of
 from caladan.engines.spark.choice import origin
 from caladan.program import Constant
-from caladan.rules.operators import AntiJoin, Join, Operator, Project, Scan, Unit
+from caladan.rules.body import Scan
 from caladan.rules.program import DeltaProgram, DeltaRule
 
 compute: Any = pyarrow.compute
@@ -154,21 +154,8 @@ def _reading(rule: DeltaRule, scan: Scan, name: str) -> DeltaRule:
     The scan itself stays: the engine then knows that the columns of both hold the same values,
     and goes about the clique as it would without parts.
     """
-    both = Join(replace(scan, relation=name), scan)
-    return replace(rule, plan=cast("Project", replaced(rule.plan, scan, both)))
-
-
-def replaced(node: Operator, old: Scan, new: Operator) -> Operator:
-    """A plan with one of its scans replaced."""
-    if node is old:
-        return new
-    match node:
-        case Unit() | Scan():
-            return node
-        case Join():
-            left, right = replaced(node.left, old, new), replaced(node.right, old, new)
-            return replace(node, left=left, right=right)
-        case AntiJoin():
-            return replace(node, left=replaced(node.left, old, new))
-        case _:
-            return replace(cast("Any", node), input=replaced(node.input, old, new))
+    restricted = replace(scan, relation=name)
+    parts = (each for part in rule.body.parts for each in (
+        (restricted, part) if part is scan else (part,)
+    ))  # fmt: skip
+    return replace(rule, body=replace(rule.body, parts=tuple(parts)))
