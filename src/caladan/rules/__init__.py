@@ -1,1 +1,1 @@
-"""The operator program: the relational operators of each rule. `build.operators` makes it."""
+"""What engines read: bodies, delta rules, guards, pivots. `delta` makes the DeltaProgram."""
