@@ -7,7 +7,6 @@ few facts that do not fit the folding may stand beside it (`extra`).
 
     BitRows     rows × columns / 8 bytes, whatever the facts; membership is one probe
     RangeRows   8 bytes for each range of neighbouring classes in a row
-    Swapped     another layout, read with its two columns exchanged
     Distinct    a relation of one column: its words
 
 All are layouts (columns/layout.py): they count, list blocks, test and select.
@@ -20,14 +19,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caladan.columns.kernels import bits as bit_kernels, ranges as range_kernels
 from caladan.columns.kernels.graph import adjacency
-from caladan.columns.layout import Counts, Keys, Layout, Mask, Words, first_rows
+from caladan.columns.layout import Counts, Keys, Mask, Words, first_rows
 from caladan.program import thresholds
 
 NONE: Final = np.uint32(0xFFFFFFFF)  # the class of a word that has none
@@ -84,6 +83,7 @@ class Fold:
 _LOW: Final = np.uint64(0xFFFFFFFF)
 _HALF: Final = np.uint64(32)
 _NO_KEYS: Final[Keys] = np.empty(0, np.uint64)
+_WORST: Final = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,24 @@ class _Folded(ABC):
         return self.total
 
     @abstractmethod
-    def _emit(self, words: Words, cursor: Counts, first: Words, second: Words) -> int: ...
+    def emit(self, words: Words, row_of: Words, cursor: Counts, first: Words, second: Words) -> int:
+        """List the matrix for some words with these classes, from a cursor on; how many facts."""
+
+    @abstractmethod
+    def row_weights(self) -> Counts:
+        """How many words of the second column go with each class of the first."""
+
+    @abstractmethod
+    def column_weights(self, wanted: Words, weights: Counts) -> Counts:
+        """For some classes of the second column, ascending, the weight of the rows they are in."""
+
+    @abstractmethod
+    def list_columns(self, wanted: Words, cursor: Counts, out: Words) -> None:
+        """The rows that some classes of the second column are in, each from its cursor on."""
+
+    @abstractmethod
+    def best(self, values: Counts) -> Counts:
+        """For each row the least of its columns' values; the largest number if it has none."""
 
     @abstractmethod
     def _probe(self, first: Words, second: Words, out: Mask) -> None: ...
@@ -119,7 +136,7 @@ class _Folded(ABC):
         while cursor[0] < len(words):
             first = np.empty(rows, np.uint32)
             second = np.empty(rows, np.uint32)
-            count = self._emit(words, cursor, first, second)
+            count = self.emit(words, self.rows.class_of, cursor, first, second)
             if count:
                 yield first[:count], second[:count]
 
@@ -197,9 +214,7 @@ class BitRows(_Folded):
     @classmethod
     def of(cls, rows: Fold, columns: Fold, bits: NDArray[np.uint64]) -> BitRows:
         """Bit rows, counted."""
-        per_row = np.empty(len(bits), np.int64)
-        bit_kernels.weigh_bits(bits, _in_binary(columns.sizes, bits.shape[1]), per_row)
-        return cls(rows, columns, _NO_KEYS, int(per_row @ rows.sizes), bits)
+        return cls(rows, columns, _NO_KEYS, int(_weighed_bits(bits, columns) @ rows.sizes), bits)
 
     def with_columns(self, columns: Fold) -> BitRows:
         """The same bits for other words in the second column; facts beside them are left out."""
@@ -214,11 +229,33 @@ class BitRows(_Folded):
     def nbytes(self) -> int:
         return self.bits.nbytes + self._beside()
 
-    def _emit(self, words: Words, cursor: Counts, first: Words, second: Words) -> int:
-        row_of, columns = self.rows.class_of, self.columns
+    def emit(self, words: Words, row_of: Words, cursor: Counts, first: Words, second: Words) -> int:
+        columns = self.columns
         return bit_kernels.emit_bits(
             self.bits, words, row_of, columns.bounds, columns.members, cursor, first, second
         )
+
+    def row_weights(self) -> Counts:
+        return _weighed_bits(self.bits, self.columns)
+
+    def column_weights(self, wanted: Words, weights: Counts) -> Counts:
+        out = np.zeros(len(wanted), np.int64)
+        mask, ahead = self._wanted(wanted)
+        bit_kernels.weigh_columns_bits(self.bits, mask, ahead, weights, out)
+        return out
+
+    def list_columns(self, wanted: Words, cursor: Counts, out: Words) -> None:
+        bit_kernels.list_columns_bits(self.bits, *self._wanted(wanted), cursor, out)
+
+    def _wanted(self, wanted: Words) -> tuple[Keys, Counts]:
+        mask = np.zeros((1, self.bits.shape[1]), np.uint64)
+        bit_kernels.set_bits(mask, np.zeros(len(wanted), np.uint32), wanted)
+        return mask[0], _ahead(wanted, self.columns.count)
+
+    def best(self, values: Counts) -> Counts:
+        out = np.full(len(self.bits), _WORST, np.int64)
+        bit_kernels.best_bits(self.bits, values, out)
+        return out
 
     def _probe(self, first: Words, second: Words, out: Mask) -> None:
         bit_kernels.contains_bits(
@@ -229,6 +266,19 @@ class BitRows(_Folded):
         out = np.empty(len(self.bits), np.bool_)
         bit_kernels.column_bits(self.bits, column, out)
         return out
+
+
+def _weighed_bits(bits: NDArray[np.uint64], columns: Fold) -> Counts:
+    per_row = np.empty(len(bits), np.int64)
+    bit_kernels.weigh_bits(bits, _in_binary(columns.sizes, bits.shape[1]), per_row)
+    return per_row
+
+
+def _ahead(wanted: Words, count: int) -> Counts:
+    """For each of so many classes, and one more, how many of the wanted ones are before it."""
+    marks = np.zeros(count + 2, np.int64)
+    marks[wanted + np.uint32(1)] = 1
+    return np.cumsum(marks)[: count + 1]
 
 
 def _in_binary(sizes: Counts, words: int) -> NDArray[np.uint64]:
@@ -253,8 +303,7 @@ class RangeRows(_Folded):
     @classmethod
     def of(cls, rows: Fold, columns: Fold, bounds: Counts, ranges: Keys) -> RangeRows:
         """Ranges, counted."""
-        per_row = np.empty(len(bounds) - 1, np.int64)
-        range_kernels.weigh_ranges(bounds, ranges, columns.bounds, per_row)
+        per_row = _weighed_ranges(bounds, ranges, columns)
         return cls(rows, columns, _NO_KEYS, int(per_row @ rows.sizes), bounds, ranges)
 
     def with_columns(self, columns: Fold) -> RangeRows:
@@ -271,12 +320,36 @@ class RangeRows(_Folded):
     def nbytes(self) -> int:
         return self.bounds.nbytes + self.ranges.nbytes + self._beside()
 
-    def _emit(self, words: Words, cursor: Counts, first: Words, second: Words) -> int:
-        row_of, columns = self.rows.class_of, self.columns
+    def emit(self, words: Words, row_of: Words, cursor: Counts, first: Words, second: Words) -> int:
+        columns = self.columns
         return range_kernels.emit_ranges(
             self.bounds, self.ranges, words, row_of, columns.bounds, columns.members,
             cursor, first, second,
         )  # fmt: skip
+
+    def row_weights(self) -> Counts:
+        return _weighed_ranges(self.bounds, self.ranges, self.columns)
+
+    def column_weights(self, wanted: Words, weights: Counts) -> Counts:
+        out = np.zeros(len(wanted) + 1, np.int64)
+        ahead = _ahead(wanted, self.columns.count)
+        range_kernels.weigh_columns_ranges(self.bounds, self.ranges, ahead, weights, out)
+        return out[:-1]
+
+    def list_columns(self, wanted: Words, cursor: Counts, out: Words) -> None:
+        ahead = _ahead(wanted, self.columns.count)
+        range_kernels.list_columns_ranges(self.bounds, self.ranges, ahead, cursor, out)
+
+    def best(self, values: Counts) -> Counts:
+        levels = [values]
+        while 2 << (len(levels) - 1) <= len(values):
+            half, step = levels[-1], 1 << (len(levels) - 1)
+            wider = half.copy()
+            wider[:-step] = np.minimum(half[:-step], half[step:])
+            levels.append(wider)
+        out = np.full(len(self.bounds) - 1, _WORST, np.int64)
+        range_kernels.best_ranges(self.bounds, self.ranges, np.stack(levels), out)
+        return out
 
     def _probe(self, first: Words, second: Words, out: Mask) -> None:
         range_kernels.contains_ranges(
@@ -289,39 +362,13 @@ class RangeRows(_Folded):
         return out
 
 
-@dataclass(frozen=True, slots=True)
-class Swapped:
-    """A binary layout with its columns exchanged."""
+def _weighed_ranges(bounds: Counts, ranges: Keys, columns: Fold) -> Counts:
+    per_row = np.empty(len(bounds) - 1, np.int64)
+    range_kernels.weigh_ranges(bounds, ranges, columns.bounds, per_row)
+    return per_row
 
-    inner: Layout
 
-    arity = 2
-
-    @property
-    def form(self) -> str:
-        return f"{self.inner.form}, transposed"
-
-    @property
-    def nbytes(self) -> int:
-        return self.inner.nbytes
-
-    def count(self) -> int:
-        return self.inner.count()
-
-    def blocks(self, rows: int | None = None) -> Iterator[tuple[Words, ...]]:
-        return (block[::-1] for block in self.inner.blocks(rows))
-
-    def head(self, rows: int) -> tuple[Words, ...]:
-        return self.inner.head(rows)[::-1]
-
-    def contains(self, columns: tuple[Words, ...]) -> Mask:
-        return self.inner.contains(columns[::-1])
-
-    def select(
-        self, bound: Mapping[int, int], rows: int | None = None
-    ) -> Iterator[tuple[Words, ...]]:
-        turned = {1 - column: word for column, word in bound.items()}
-        return (block[::-1] for block in self.inner.select(turned, rows))
+Matrix: TypeAlias = BitRows | RangeRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
+from caladan.columns.folded_relation import FoldedRelation
 from caladan.columns.index import Index
 from caladan.columns.layout import Keys, Layout, Mask, Words
 from caladan.columns.packed import Orders, PackedRelation
@@ -33,7 +34,7 @@ class Sized(Protocol):
         ...
 
 
-Body: TypeAlias = PackedRelation | RowRelation
+Body: TypeAlias = PackedRelation | RowRelation | FoldedRelation
 
 
 class StoredRelation:
@@ -55,6 +56,18 @@ class StoredRelation:
         relation = cls(domains)
         relation.body = GroupRelation(len(domains), group)
         return relation
+
+    @classmethod
+    def of_folded(cls, domains: Sequence[Sized], folded: FoldedRelation) -> StoredRelation:
+        """A finished relation that is never listed."""
+        relation = cls(domains)
+        relation.body = folded
+        return relation
+
+    @property
+    def folded(self) -> FoldedRelation | None:
+        """The body, if its facts are not listed."""
+        return self.body if isinstance(self.body, FoldedRelation) else None
 
     @property
     def arity(self) -> int:
@@ -121,8 +134,18 @@ class StoredRelation:
         """Whether an index may bind the column; the values of groups cannot be."""
         return not isinstance(self.body, GroupRelation) or self.body.can_bind(column)
 
-    def scan(self, version: Version, rows: int | None = None) -> Iterator[Keys]:
-        """A version in blocks of keys; `index((), version)` takes columns out of them."""
+    def scan(
+        self,
+        version: Version,
+        rows: int | None = None,
+        needed: frozenset[int] | None = None,
+    ) -> Iterator[Keys]:
+        """A version in blocks of keys; `index((), version)` takes columns out of them.
+
+        Facts that agree in the columns that are `needed` may be left out but for one.
+        """
+        if isinstance(self.body, FoldedRelation):
+            return self.body.scan(version, rows, needed)
         return self.body.scan(version, rows)
 
     def blocks(self, rows: int | None = None) -> Iterator[tuple[Words, ...]]:
@@ -166,9 +189,14 @@ def stored(
     check: Callable[[], None] | None = None,
     orders: Orders = MappingProxyType({}),
 ) -> StoredRelation:
-    """A layout as a stored relation, so that it can be joined with; `check` may raise meanwhile."""
+    """A layout as a stored relation, so that it can be joined with; one that is folded stays so.
+
+    While others are listed, `check` may raise.
+    """
     if isinstance(layout, StoredRelation):
         return layout
+    if isinstance(layout, FoldedRelation):
+        return StoredRelation.of_folded(domains, layout)
     relation = StoredRelation(domains, orders)
     for block in layout.blocks():
         if check is not None:

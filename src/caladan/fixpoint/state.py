@@ -59,7 +59,9 @@ class State:
             if info.has_aggregates:
                 from caladan.fixpoint.groups import AggregateHead
 
-                head: RelationHead = AggregateHead(info, domains)
+                rules = [rule for rule in self.program.rules if rule.rule.head == name]
+                is_sole = len(rules) == 1 and name not in self.given
+                head: RelationHead = AggregateHead(info, domains, is_sole=is_sole)
             else:
                 head = PlainHead(domains, self.orders.get(name, {}))
             for columns, rows in self.given.get(name, ()):
@@ -75,12 +77,9 @@ class State:
             del self.heads[name]
 
     def relation(self, name: str) -> StoredRelation:
-        """A relation that can be joined with; one that was never listed is listed now."""
+        """A relation that can be joined with."""
         if name in self.heads:
             return self.heads[name].relation
-        if not isinstance(self.finished[name], StoredRelation):
-            # Its facts will be listed and sorted: twice their size, for a moment.
-            self.limits.memory.require(16 * self.count(name), self.layouts)
         columns = self.classes.columns(name)
         orders = self.orders.get(name, {})
         relation = stored(self.finished[name], columns, self.limits.seconds, orders)

@@ -114,7 +114,9 @@ class LookupStep:
     def _cross(self, frontier: Bindings, keep: frozenset[str], room: int) -> Iterator[Bindings]:
         """All facts for every solution, as many at a time as fit."""
         index = self.relation.index((), self.version)
-        for hits in self.relation.scan(self.version, room):
+        read = {column for column, name in self.new.items() if name in keep} | {*self.checked}
+        needed = None if self.counting else frozenset(read)
+        for hits in self.relation.scan(self.version, room, needed):
             step = max(1, room // max(len(hits), 1))
             for start in range(0, frontier.rows, step):
                 end = min(start + step, frontier.rows)

@@ -127,3 +127,48 @@ def column_bits(bits: Array, column: int, out: Array) -> int:
         out[r] = (bits[r, q] >> shift) & _ONE != _ZERO
         count += out[r]
     return count
+
+
+@kernel("i8(u8[:, ::1], u8[::1], i8[::1], i8[::1], i8[::1])")
+def weigh_columns_bits(bits: Array, mask: Array, ahead: Array, weights: Array, out: Array) -> int:
+    """For each wanted class, set in `mask`, the summed weight of the rows that have it.
+
+    ahead[c] is how many wanted classes are before c.
+    """
+    for r in range(bits.shape[0]):
+        for q in range(mask.size):
+            word = bits[r, q] & mask[q]
+            while word != _ZERO:
+                out[ahead[(q << 6) | i8(lowest(word))]] += weights[r]
+                word &= word - _ONE
+    return out.size
+
+
+@kernel("i8(u8[:, ::1], u8[::1], i8[::1], i8[::1], u4[::1])")
+def list_columns_bits(bits: Array, mask: Array, ahead: Array, cursor: Array, out: Array) -> int:
+    """The rows of each wanted class, from out[cursor[k]] on; leaves the cursors behind them."""
+    done = 0
+    for r in range(bits.shape[0]):
+        for q in range(mask.size):
+            word = bits[r, q] & mask[q]
+            while word != _ZERO:
+                k = ahead[(q << 6) | i8(lowest(word))]
+                out[cursor[k]] = r
+                cursor[k] += 1
+                done += 1
+                word &= word - _ONE
+    return done
+
+
+@kernel("i8(u8[:, ::1], i8[::1], i8[::1])")
+def best_bits(bits: Array, values: Array, out: Array) -> int:
+    """For each row the least of its classes' values; rows without classes stay as they are."""
+    for r in range(bits.shape[0]):
+        least = out[r]
+        for q in range(bits.shape[1]):
+            word = bits[r, q]
+            while word != _ZERO:
+                least = min(least, values[(q << 6) | i8(lowest(word))])
+                word &= word - _ONE
+        out[r] = least
+    return bits.shape[0]

@@ -122,3 +122,58 @@ def column_ranges(bounds: Array, ranges: Array, column: int, out: Array) -> int:
         out[r] = _covers(ranges, bounds[r], bounds[r + 1], u8(column))
         count += out[r]
     return count
+
+
+@kernel("i8(i8[::1], u8[::1], i8[::1], i8[::1], i8[::1])")
+def weigh_columns_ranges(
+    bounds: Array, ranges: Array, ahead: Array, weights: Array, out: Array
+) -> int:
+    """For each wanted class the summed weight of the rows that have it.
+
+    ahead[c] is how many wanted classes are before c; `out` is zeroed and has one place more. What a
+    range adds to neighbours is noted where it begins and ends, and summed up at last.
+    """
+    for r in range(bounds.size - 1):
+        for p in range(bounds[r], bounds[r + 1]):
+            out[ahead[i8(ranges[p] >> _HALF)]] += weights[r]
+            out[ahead[i8(ranges[p] & _LOW) + 1]] -= weights[r]
+    total = 0
+    for k in range(out.size):
+        total += out[k]
+        out[k] = total
+    return out.size - 1
+
+
+@kernel("i8(i8[::1], u8[::1], i8[::1], i8[::1], u4[::1])")
+def list_columns_ranges(
+    bounds: Array, ranges: Array, ahead: Array, cursor: Array, out: Array
+) -> int:
+    """The rows of each wanted class, from out[cursor[k]] on; leaves the cursors behind them."""
+    done = 0
+    for r in range(bounds.size - 1):
+        for p in range(bounds[r], bounds[r + 1]):
+            begin = ahead[i8(ranges[p] >> _HALF)]
+            end = ahead[i8(ranges[p] & _LOW) + 1]
+            for k in range(begin, end):
+                out[cursor[k]] = r
+                cursor[k] += 1
+            done += end - begin
+    return done
+
+
+@kernel("i8(i8[::1], u8[::1], i8[:, ::1], i8[::1])")
+def best_ranges(bounds: Array, ranges: Array, best: Array, out: Array) -> int:
+    """For each row the least of its classes' values; rows without classes stay as they are.
+
+    best[j, c] is the least of the classes c … c + 2^j - 1, so two of them cover a range.
+    """
+    for r in range(bounds.size - 1):
+        for p in range(bounds[r], bounds[r + 1]):
+            first = i8(ranges[p] >> _HALF)
+            last = i8(ranges[p] & _LOW)
+            level = 0
+            while (1 << (level + 1)) <= last - first + 1:
+                level += 1
+            least = min(best[level, first], best[level, last + 1 - (1 << level)])
+            out[r] = min(out[r], least)
+    return bounds.size - 1

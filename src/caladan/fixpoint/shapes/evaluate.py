@@ -29,7 +29,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from caladan.analysis.core import CoreRule
-from caladan.columns.folded import Distinct, Swapped
+from caladan.columns.folded import Distinct
+from caladan.columns.folded_relation import FoldedRelation, FoldedSide
 from caladan.columns.layout import Layout, Mask, Words
 from caladan.fixpoint.shapes.pairs import (
     Declined,
@@ -123,7 +124,8 @@ def _carried(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> dict[s
         mine = layout
         if closure.places is not None:
             mine = layout.with_columns(layout.columns.part(*closure.places.range(name)))
-        found[name] = Swapped(mine) if closure.is_turned else mine
+        sides = (FoldedSide((0,)), FoldedSide((1,)))
+        found[name] = FoldedRelation(mine, *(sides[::-1] if closure.is_turned else sides))
     return found
 
 
@@ -227,7 +229,8 @@ def _generations(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -
     first, second = inputs.exit(shape.relation)
     left, right = _pairs(inputs, shape.left), _pairs(inputs, shape.right)
     limits.require((first, second), left, right)
-    return _fitting(generations((first, second), left, right, limits))
+    matrix = _fitting(generations((first, second), left, right, limits))
+    return FoldedRelation(matrix, FoldedSide((0,)), FoldedSide((1,)))
 
 
 def _fitting(layout: L | None) -> L:

@@ -1,0 +1,274 @@
+"""Near misses: a closure that is answered in a moment, and the same with one thing more.
+
+    python -m bench.cliffs [--against PATH] [--seconds N] [--only NAME…]
+
+The closure of a grid of 150 × 150 nodes (128 M facts) as it stands, and with a condition, a column,
+a rule or a type more, or with a rule on top; same generation and distances of grids likewise. Every
+case runs in a process of its own, a few times, and the best run counts: its CPU seconds, and
+the peak memory of the process. *Ratio* is to the plain case of the group. `--against` names the
+`src` of another checkout, which runs the same cases in turn with this one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+ARC = "database({arc(A: integer, B: integer)}).\n"
+
+
+@dataclass(frozen=True)
+class NearMiss:
+    """A program over a grid, and what it comes to; without `facts`, contestants must agree."""
+
+    program: str
+    group: str = "closure"
+    facts: int | None = None
+    options: Mapping[str, int] = field(default_factory=dict)
+
+
+FULL = 128_233_125  # pairs of nodes of the grid of which one reaches the other
+
+
+def _closure(
+    exits: str = "arc(A, B)", step: str = "tc(A, C), arc(C, B)", rest: str = "", top: str = ""
+) -> str:
+    goal = "" if "query" in top else "query tc(A, B)."
+    return f"{ARC}tc(A, B) <- {exits}. tc(A, B) <- {step}.\n{rest}\n{top}\n{goal}"
+
+
+def cases() -> dict[str, NearMiss]:
+    """All cases by name; the first of a group is the plain one."""
+    wide = "database({arc(A: integer, B: integer), src(K: integer, A: integer)}).\n"
+    named = "database({arc(A: integer, B: integer), named(S: string, A: integer)}).\n"
+    few = "database({arc(A: integer, B: integer), few(A: integer)}).\n"
+    pairs = "database({arc(A: integer, B: integer), pair(A: integer, B: integer)}).\n"
+    closure = "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B).\n"
+    return {
+        "plain": NearMiss(_closure(), facts=FULL),
+        "right-linear": NearMiss(_closure(step="arc(A, C), tc(C, B)"), facts=FULL),
+        "non-linear": NearMiss(_closure(step="tc(A, C), tc(C, B)"), facts=FULL),
+        "A > 10": NearMiss(_closure(step="tc(A, C), arc(C, B), A > 10")),
+        "A > 10 in the exit": NearMiss(_closure(exits="arc(A, B), A > 10")),
+        "B > 10": NearMiss(_closure(step="tc(A, C), arc(C, B), B > 10")),
+        "A + 0 ~= 7 and B ~= 9": NearMiss(
+            _closure(step="tc(A, C), arc(C, B), A + 0 ~= 7, B ~= 9")
+        ),
+        "constant column": NearMiss(
+            f"{ARC}tc(A, 1, B) <- arc(A, B). tc(A, 1, B) <- tc(A, 1, C), arc(C, B).\n"
+            "query tc(A, K, B).",
+            facts=FULL,
+        ),
+        "carried column": NearMiss(
+            f"{wide}tc(A, K, B) <- src(K, A), arc(A, B). tc(A, K, B) <- tc(A, K, C), arc(C, B).\n"
+            "query tc(A, K, B).",
+            facts=FULL,
+        ),
+        "sources are strings": NearMiss(
+            f"{named}tc(S, B) <- named(S, A), arc(A, B). tc(S, B) <- tc(S, C), arc(C, B).\n"
+            "query tc(S, B).",
+            facts=FULL,
+        ),
+        "few sources": NearMiss(
+            f"{few}tc(A, B) <- few(A), arc(A, B). tc(A, B) <- tc(A, C), arc(C, B).\n"
+            "query tc(A, B)."
+        ),
+        "two recursive rules": NearMiss(
+            _closure(rest="tc(A, B) <- tc(A, C), arc(B, C), C < 5.")
+        ),
+        "an extra rule with a constant": NearMiss(_closure(rest="tc(A, 7) <- tc(A, 3).")),
+        "two exit rules": NearMiss(_closure(rest="tc(A, B) <- arc(A, C), arc(C, B), A < 100.")),
+        "both ends": NearMiss(
+            _closure(exits="arc(A, B), A > 10", rest="tc(A, B) <- arc(A, C), tc(C, B).")
+        ),
+        "both ends bound": NearMiss(_closure(top="query tc(0, 22499).")),
+        "a join as the step": NearMiss(_closure(step="tc(A, C), arc(C, D), arc(D, B)")),
+        "max_facts": NearMiss(_closure(), facts=FULL, options={"max_facts": 1 << 40}),
+        "max_rounds": NearMiss(_closure(), facts=FULL, options={"max_rounds": 1000}),
+        "count<B> on top": NearMiss(_closure(top="n(A, count<B>) <- tc(A, B). query n(A, N).")),
+        "countd<B> on top": NearMiss(_closure(top="n(A, countd<B>) <- tc(A, B). query n(A, N).")),
+        "count<A> on top": NearMiss(_closure(top="n(B, count<A>) <- tc(A, B). query n(B, N).")),
+        "max<B> on top": NearMiss(_closure(top="n(A, max<B>) <- tc(A, B). query n(A, N).")),
+        "exists on top": NearMiss(_closure(top="n(A) <- tc(A, _). query n(A).")),
+        "join on top": NearMiss(
+            f"{pairs}{closure}j(A, B) <- pair(A, C), tc(C, B), pair(_, B). query j(A, B)."
+        ),
+        "join on top, second column": NearMiss(
+            f"{pairs}{closure}j(A, B) <- tc(A, C), pair(C, B). query j(A, B)."
+        ),
+        "pairs on top": NearMiss(
+            f"{pairs}{closure}j(A, B) <- pair(A, B), tc(A, B). query j(A, B)."
+        ),
+        "negation on top": NearMiss(
+            f"{pairs}{closure}j(A, B) <- pair(A, B), ~tc(A, B). query j(A, B)."
+        ),
+        "negation of a column on top": NearMiss(
+            f"{pairs}{closure}j(A) <- pair(A, _), ~tc(A, _). query j(A)."
+        ),
+        "A ~= B": NearMiss(_closure(step="tc(A, C), arc(C, B), A ~= B"), facts=FULL),
+        "B - A < 4000": NearMiss(_closure(step="tc(A, C), arc(C, B), B - A < 4000")),
+        "distances": NearMiss(
+            ARC + "d(A, B, mmin<D>) <- arc(A, B), D = 1.\n"
+            "d(A, B, mmin<D>) <- d(A, C, E), arc(C, B), D = E + 1.\nquery d(A, B, D).",
+            "distances",
+        ),
+        "same generation": NearMiss(_generation("X ~= Y", ""), "generations"),
+        "X ~= Y in the rule": NearMiss(_generation("X ~= Y", ", X ~= Y"), "generations"),
+        "X > 10 in the rule": NearMiss(_generation("X ~= Y", ", X > 10"), "generations"),
+        "two rules": NearMiss(
+            _generation("X ~= Y", "", "sg(X, Y) <- arc(X, A), sg(A, B), arc(Y, B), X < 5, Y < 5."),
+            "generations",
+        ),
+        "tree: same generation": NearMiss(_generation("X ~= Y", ""), "tree"),
+        "tree: X ~= Y in the rule": NearMiss(_generation("X ~= Y", ", X ~= Y"), "tree"),
+        "tree: two rules": NearMiss(
+            _generation("X ~= Y", "", "sg(X, Y) <- arc(A, X), sg(A, B), arc(Y, B), Y < 5."),
+            "tree",
+        ),
+    }  # fmt: skip
+
+
+def _generation(exits: str, step: str, rest: str = "") -> str:
+    return (
+        f"{ARC}sg(X, Y) <- arc(P, X), arc(P, Y), {exits}.\n"
+        f"sg(X, Y) <- arc(A, X), sg(A, B), arc(B, Y){step}.\n{rest}\nquery sg(X, Y)."
+    )
+
+
+def grid(side: int) -> tuple[Any, Any]:
+    """The edges to the right and down of a grid of nodes."""
+    import numpy as np
+
+    node = np.arange(side * side).reshape(side, side)
+    first = np.concatenate([node[:, :-1].ravel(), node[:-1, :].ravel()])
+    second = np.concatenate([node[:, 1:].ravel(), node[1:, :].ravel()])
+    return first, second
+
+
+def tree(depth: int, seed: int = 1) -> tuple[Any, Any]:
+    """The edges of a tree whose nodes have 2 to 6 children."""
+    import numpy as np
+
+    chance = np.random.default_rng(seed)
+    first, level, total = [], np.array([0]), 1
+    for _ in range(depth):
+        parents = np.repeat(level, chance.integers(2, 7, len(level)))
+        level = np.arange(total, total + len(parents))
+        first.append(parents)
+        total += len(parents)
+    return np.concatenate(first), np.arange(1, total)
+
+
+def tables(group: str) -> dict[str, Any]:
+    """The data of a group of cases."""
+    import numpy as np
+    import pyarrow as pa
+
+    sides = {"closure": 150, "distances": 100, "generations": 150}
+    a, b = tree(7) if group == "tree" else grid(sides[group])
+    found = {"arc": pa.table({"A": pa.array(a, pa.int32()), "B": pa.array(b, pa.int32())})}
+    if group == "closure":
+        nodes = np.arange(150 * 150)
+        found["src"] = pa.table({"K": pa.array(nodes % 5), "A": pa.array(nodes)})
+        names = pa.array([f"node {n}" for n in nodes])
+        found["named"] = pa.table({"S": names, "A": pa.array(nodes)})
+        found["few"] = pa.table({"A": pa.array(nodes[::750])})
+        chance = np.random.default_rng(1)
+        left, right = chance.integers(0, len(nodes), (2, 1000))
+        found["pair"] = pa.table({"A": pa.array(left), "B": pa.array(right)})
+    return found
+
+
+def one(name: str) -> None:
+    """Run a case a few times in this process, and print what the best run took."""
+    import caladan
+
+    case = cases()[name]
+    best: dict[str, Any] = {}
+    for number in range(7):
+        if number > 1 and best["cpu"] > 0.5:
+            break
+        with caladan.connect("embedded") as db:
+            for relation, table in tables(case.group).items():
+                if f"{relation}(" in case.program.split("}")[0]:
+                    db.add(relation, table)
+            before, started = time.process_time(), time.perf_counter()
+            out = db.run(case.program, **case.options)
+            facts = out.answer.count()
+            cpu, wall = time.process_time() - before, time.perf_counter() - started
+            clique = next(c for c in out.stats.cliques if c.recursive)
+            form = "/".join(sorted({*clique.layouts.values()}))
+            if not best or cpu < best["cpu"]:
+                best = {"cpu": cpu, "wall": wall, "facts": facts}
+                best["how"] = f"{clique.strategy}, {form}"
+        best["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        print(json.dumps(best), flush=True)
+
+
+def measured(name: str, source: Path, seconds: int) -> dict[str, Any] | None:
+    """A case in a process of its own, with the package from a folder; None if it takes too long."""
+    environment = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{ROOT}"}
+    code = f"from bench.cliffs import one; one({name!r})"
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment, cwd="/", capture_output=True, text=True, check=False, preexec_fn=limit,
+    )  # fmt: skip
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if not lines and "Traceback" in done.stderr:
+        raise SystemExit(done.stderr)
+    return json.loads(lines[-1]) if lines else None
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a table, line by line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--against", type=Path, help="the src of another checkout")
+    parser.add_argument("--seconds", type=int, default=100, help="of CPU for a case")
+    parser.add_argument("--only", nargs="*", default=[], help="cases")
+    chosen = parser.parse_args(arguments)
+    sources = {"now": ROOT / "src"}
+    if chosen.against is not None:
+        sources["before"] = chosen.against
+    titles = [f"{who} {what}" for who in sources for what in ("CPU s", "ratio", "peak GB")]
+    print("| case | facts | " + " | ".join(titles) + " | how |")
+    print("|---|---:|" + "---:|" * len(titles) + "---|", flush=True)
+    plain: dict[tuple[str, str], float] = {}
+    for name, case in cases().items():
+        if chosen.only and name not in chosen.only and (case.group, "now") in plain:
+            continue
+        if chosen.only and case.group not in {cases()[n].group for n in chosen.only}:
+            continue
+        line: list[str] = []
+        facts = how = ""
+        for who, source in sources.items():
+            found = measured(name, source, chosen.seconds)
+            if found is None:
+                line += [f"> {chosen.seconds}", "", ""]
+                continue
+            if case.facts not in (None, found["facts"]):
+                raise SystemExit(f"{name}: {found['facts']} facts, not {case.facts}")
+            base = plain.setdefault((case.group, who), found["cpu"])
+            line += [f"{found['cpu']:.3f}", f"{found['cpu'] / base:.1f}"]
+            line += [f"{found['peak'] / 1e9:.2f}"]
+            if facts and facts != f"{found['facts']:,}":
+                raise SystemExit(f"{name}: {facts} facts now, {found['facts']:,} before")
+            facts, how = f"{found['facts']:,}", how or found["how"]
+        print(f"| {name} | {facts} | {' | '.join(line)} | {how} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
