@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from caladan.join.search.body import cyclic_core, is_cyclic, join_tree
+from caladan.join.hypergraph import cyclic_core, is_cyclic, join_tree
 from caladan.join.search.constraints import Compared, OneOf, Stored
 from caladan.join.search.grades import GRADES
 from caladan.join.search.relation import SearchRelation

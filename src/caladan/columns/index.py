@@ -107,6 +107,14 @@ class RunMatches:
             total += counts
         return total
 
+    def only(self, rows: Mask) -> RunMatches:
+        """The facts that agree with some of the rows; the others have none."""
+        some = RunMatches.__new__(RunMatches)
+        some._index, some._rows = self._index, self._rows
+        some._found = [(run, starts, counts * rows) for run, starts, counts in self._found]
+        some.total = sum(int(counts.sum()) for _, _, counts in some._found)
+        return some
+
     def chunks(self, room: int) -> Iterator[tuple[Words, Keys]]:
         """Rows and the keys found for them, about `room` at a time; a row's are never split."""
         if not self._found:

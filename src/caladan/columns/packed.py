@@ -72,6 +72,7 @@ class PackedRelation:
         self.base = Arrangement(Packing(tuple(widths), straight))
         self._others: dict[tuple[int, ...], Arrangement] = {}
         self._behind: dict[tuple[int, ...], list[Run]] = {}
+        self._followed: list[list[Run]] = []
         self._pending: list[Keys] = []
         self._pending_keys = 0
         self._compact_at = thresholds.now.compact
@@ -177,7 +178,14 @@ class PackedRelation:
                 arrangement.commit()
             else:
                 self._behind[order].append(delta)
+        for runs in self._followed:
+            runs.append(delta)
         self.base.commit()
+
+    def follow(self) -> list[Run]:
+        """The runs of old facts as they are; what is committed from now on is appended."""
+        self._followed.append(list(self.base.runs))
+        return self._followed[-1]
 
     def absorb(self, old: Keys, delta: Keys) -> None:
         """Take over what the tiny-delta machine made of the delta: sorted, old and still new."""
@@ -189,7 +197,7 @@ class PackedRelation:
                 self._seen.unseen(keys.copy())
         if len(old):
             run = Run(old, self.base.packing)
-            for behind in self._behind.values():
+            for behind in (*self._behind.values(), *self._followed):
                 behind.append(run)
             self.base.push(run)
         if len(delta):

@@ -16,6 +16,7 @@ from caladan.columns.layout import Keys, Layout, Mask, Words
 from caladan.columns.packed import Orders, PackedRelation
 from caladan.columns.packing import width_of
 from caladan.columns.rows import GroupRelation, RowRelation
+from caladan.columns.views import View, ViewColumns
 from caladan.program import thresholds
 from caladan.rules.body import Version
 
@@ -45,6 +46,7 @@ class StoredRelation:
 
     def __init__(self, domains: Sequence[Sized], orders: Orders = MappingProxyType({})) -> None:
         self.domains = tuple(domains)
+        self._views: dict[ViewColumns, View] = {}
         widths = widths_of(self.domains)
         self.body: Body = (
             RowRelation(self.arity) if widths is None else PackedRelation(widths, orders)
@@ -84,7 +86,7 @@ class StoredRelation:
 
     @property
     def nbytes(self) -> int:
-        return self.body.nbytes
+        return self.body.nbytes + sum(view.nbytes for view in self._views.values())
 
     @property
     def spilled(self) -> int:
@@ -125,6 +127,12 @@ class StoredRelation:
         """The relation by some bound columns, wide enough for every word known so far."""
         self._fit()
         return self.body.index(bound, version)
+
+    def view(self, shown: ViewColumns) -> View:
+        """The facts under some of the columns, kept up from now on; not for groups."""
+        if shown not in self._views:
+            self._views[shown] = View(self, shown)
+        return self._views[shown]
 
     def has_order(self, bound: Sequence[int]) -> bool:
         """Whether an index by these columns is there already."""

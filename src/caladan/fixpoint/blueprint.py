@@ -11,7 +11,7 @@ may be next, whether a shape pays) is decided by the same functions, then with s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from caladan.analysis.core import Term
@@ -24,12 +24,11 @@ from caladan.join.access import (
     Hunt,
     Meet,
     Probe,
-    chosen,
     keys,
-    planned,
 )
 from caladan.join.body import separated
 from caladan.join.classes import Classes
+from caladan.join.route import chosen, planned
 from caladan.program import Variable, thresholds
 from caladan.rules.arrangements import cover
 from caladan.rules.body import Body, Scan, Version, names
@@ -98,8 +97,8 @@ class Foreseen:
             column in self.program.relations[relation].group
         )
 
-    def is_packed(self, relation: str) -> bool:
-        """Whether facts are packed: most are, but for groups with values that change."""
+    def is_set(self, relation: str) -> bool:
+        """Whether facts stay as they are: all but the groups that the clique still improves."""
         return relation not in self.clique.relations or (
             not self.program.relations[relation].has_aggregates
         )
@@ -150,7 +149,7 @@ def said(step: Access) -> str:
     """
     match step:
         case Probe() if not step.bound:
-            return f"scan {_atom(step.scan)}"
+            return f"scan {_by(step)}"
         case Probe():
             return f"look up {_by(step)}"
         case Meet():
@@ -178,5 +177,11 @@ def _term(term: Term) -> str:
 
 
 def _by(found: Probe) -> str:
-    columns = ", ".join(found.scan.columns[c] for c, _ in found.bound)
-    return f"{_atom(found.scan)} by {columns}" if columns else _atom(found.scan)
+    """An atom, with `_` where it does not matter which values there are."""
+    scan = found.scan
+    if found.view is not None:
+        shown = {*found.view.columns, *(c for _, c in found.view.equal)}
+        terms = (a if c in shown else Variable("_") for c, a in enumerate(scan.arguments))
+        scan = replace(scan, arguments=tuple(terms))
+    columns = ", ".join(scan.columns[c] for c, _ in found.bound)
+    return f"{_atom(scan)} by {columns}" if columns else _atom(scan)

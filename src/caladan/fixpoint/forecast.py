@@ -30,9 +30,10 @@ from caladan.fixpoint.limits import Limits
 from caladan.fixpoint.planner import Planner, splits
 from caladan.fixpoint.shapes.choice import Shaping
 from caladan.fixpoint.state import State
-from caladan.join.access import Access, orders, planned
+from caladan.join.access import Access
 from caladan.join.body import separated
 from caladan.join.classes import Classes
+from caladan.join.route import orders, planned
 from caladan.program import thresholds
 from caladan.program.options import Options
 from caladan.rules.body import Body

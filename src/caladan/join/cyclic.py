@@ -3,7 +3,7 @@
 An engine that joins atom by atom may pile up far more partial solutions than a cyclic body has
 results. It hands such atoms to `solve_atoms` instead: with what it has bound so far as columns of
 words, it gets back longer columns, in batches, and with each row the number of the row it came
-from. `is_cyclic` (search/body.py) tells which bodies are worth it.
+from. `is_cyclic` (hypergraph.py) tells which bodies are worth it.
 
 Packed runs are read where they are. The tries made of a run live as long as the run does, so a
 relation that does not change is sorted once for each order, however often it is searched.

@@ -8,12 +8,12 @@ to tell it their fan-outs. An order is kept until the relations have doubled.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from caladan.analysis.core import Term
 from caladan.columns.domains import Domain
-from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
+from caladan.columns.rows import GroupRelation
 from caladan.join.access import (
     Access,
     Check,
@@ -22,19 +22,18 @@ from caladan.join.access import (
     Hunt,
     Meet,
     Probe,
-    Settling,
-    bound_by,
-    chosen,
-    planned,
     probe,
 )
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.join.late_materialization import Asides
+from caladan.join.route import Settling, bound_by, chosen, planned
 from caladan.join.steps import AbsentStep, BindStep, LookupStep, ProposeStep, Step, TestStep
 from caladan.join.walk import Sink, Walk
 from caladan.program import Variable, thresholds
 from caladan.rules.body import Body, Scan, Version
+
+_T = TypeVar("_T")
 
 if TYPE_CHECKING:
     from caladan.join.cyclic import StoredAtom
@@ -90,6 +89,13 @@ class RulePlan:
         self.accesses, steps = self._made[order]
         return steps
 
+    def atom_steps(self) -> Sequence[Step]:
+        """The steps atom by atom: for those who go through one fact at a time."""
+        if self._search is not None:
+            return self.steps()
+        steps = planned(self.body, self._chosen_order(), self, by_atoms=True)
+        return [self.ready(step) for step in steps]
+
     def news(self) -> Sequence[Access] | None:
         """What the rule goes through, if that changed since this was last asked."""
         told, self._told = self._told, self.accesses
@@ -104,11 +110,11 @@ class RulePlan:
     # ── The order of atoms ───────────────────────────────────────────────────────────────────────
 
     def _chosen_order(self) -> tuple[int, ...]:
-        sizes = tuple(self._count(scan) for scan in self.body.atoms)
+        sizes = tuple(self.count(scan) for scan in self.body.atoms)
         if self._order is not None and not _grown(self._order_sizes, sizes):
             return self._order
         self._asides.forget()
-        self._order = chosen(self.body, sizes, self, _Trial(self, sizes))
+        self._order = chosen(self.body, sizes, self, _Trial(self))
         self._order_sizes = sizes
         return self._order
 
@@ -116,9 +122,9 @@ class RulePlan:
         """Whether an index of a relation may bind a column."""
         return self._relations[relation].can_bind(column)
 
-    def is_packed(self, relation: str) -> bool:
-        """Whether the facts of a relation are packed."""
-        return isinstance(self._relations[relation].body, PackedRelation)
+    def is_set(self, relation: str) -> bool:
+        """Whether the facts of a relation stay as they are."""
+        return not isinstance(self._relations[relation].body, GroupRelation)
 
     def tried(self, steps: Sequence[Access], frontier: Bindings) -> Bindings:
         """A sample pushed through some steps; arithmetic that fails leaves it as it is."""
@@ -137,7 +143,8 @@ class RulePlan:
                 break
         return frontier
 
-    def _count(self, scan: Scan) -> int:
+    def count(self, scan: Scan) -> int:
+        """How many facts a version of a relation has."""
         relation = self._relations[scan.relation]
         return relation.delta_count() if scan.version is Version.DELTA else relation.count()
 
@@ -194,11 +201,21 @@ class RulePlan:
 
     def lookup(self, found: Probe) -> LookupStep:
         """An atom over its relation."""
-        scan = found.scan
+        scan, shown = found.scan, found.view
+        relation = self._relations[scan.relation]
+        places = range(relation.arity) if shown is None else shown.columns
+
+        def placed(columns: Mapping[int, _T]) -> dict[int, _T]:
+            return {places.index(column): value for column, value in columns.items()}
+
         return LookupStep(
-            self._relations[scan.relation], scan.version, self._words(scan, found.bound),
-            self._words(scan, found.checked), dict(found.new), self.body.counting,
-        )  # fmt: skip
+            relation if shown is None else relation.view(shown),
+            scan.version,
+            placed(self._words(scan, found.bound)),
+            placed(self._words(scan, found.checked)),
+            placed(dict(found.new)),
+            self.body.counting,
+        )
 
     def _words(self, scan: Scan, given: Sequence[tuple[int, Term]]) -> dict[int, str | int]:
         return {column: self._given(term, scan.relation, column) for column, term in given}
@@ -214,28 +231,32 @@ class RulePlan:
 class _Trial:
     """A sample of a body's solutions, pushed along as its order grows."""
 
-    def __init__(self, plan: RulePlan, sizes: Sequence[int]) -> None:
+    def __init__(self, plan: RulePlan) -> None:
         self._plan = plan
-        self._sizes = sizes
-        self._frontier: Bindings | None = None
+        self._frontier = Bindings(1, {})
         self._done = 0  # steps that the sample went through
 
-    def fan_out(self, order: Sequence[int], found: Probe) -> float | None:
-        """How many facts go with a solution of the atoms so far; None if there are few."""
-        if self._sizes[order[0]] < thresholds.now.worth_sampling:
+    def fan_out(self, steps: Sequence[Access], following: Probe | Meet) -> float | None:
+        """How many facts go with a solution of the steps so far; None if there are few."""
+        first = next(step for step in steps if isinstance(step, Probe | Meet))
+        scan = first.scan if isinstance(first, Probe) else first.probes[0].scan
+        if self._plan.count(scan) < thresholds.now.worth_sampling:
             return None
-        frontier = Bindings(1, {}) if self._frontier is None else self._frontier
+        frontier = self._frontier
         if frontier.rows:
-            steps = planned(self._plan.body, order, self._plan)
             frontier = self._plan.tried(steps[self._done :], frontier)
             self._frontier, self._done = frontier, len(steps)
         if not frontier.rows:
             return None
-        return self._plan.lookup(found).matches(frontier).total / frontier.rows
+        step = self._plan.ready(following)
+        if isinstance(step, ProposeStep):
+            return int(step.least(frontier).sum()) / frontier.rows
+        assert isinstance(step, LookupStep)
+        return step.matches(frontier).total / frontier.rows
 
 
 def _is_cyclic(body: Body) -> bool:
-    from caladan.join.search.body import is_cyclic
+    from caladan.join.hypergraph import is_cyclic
 
     return is_cyclic([scan.variables for scan in body.atoms])
 

@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from caladan.columns.domains import Domain
-from caladan.columns.index import Index, Matches
-from caladan.columns.layout import Keys, Mask, Words
+from caladan.columns.index import Index, Matches, RunMatches
+from caladan.columns.layout import Counts, Keys, Mask, Words
 from caladan.columns.relation import StoredRelation
+from caladan.columns.views import View
 from caladan.join.arithmetic import Overflow
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 class LookupStep:
     """An atom. Columns are bound by variables or words, checked after they are read, or new."""
 
-    relation: StoredRelation
+    relation: StoredRelation | View
     version: Version
     bound: Mapping[int, str | int]
     checked: Mapping[int, str | int]
@@ -75,16 +76,18 @@ class LookupStep:
         index = self.index()
         keys, lead = index.key(self.words(frontier), frontier.rows)
         only_tests = not wanted and not self.checked and not (self.counting and self._may_repeat())
-        if only_tests and index.is_exact:
-            yield _kept(frontier.where(index.present(keys, lead)), keep)
-            return
-        for rows, hits in index.find(keys, lead).chunks(thresholds.now.room):
-            if only_tests:
-                found: Mask = np.zeros(frontier.rows, np.bool_)
-                found[rows] = True
-                yield _kept(frontier.where(found), keep)
-            else:
-                yield self._extended(frontier, rows, hits, index, keep)
+        if only_tests:
+            yield _kept(frontier.where(_present(index, keys, lead)), keep)
+        else:
+            yield from self.spread(frontier, index.find(keys, lead), keep)
+
+    def spread(
+        self, frontier: Bindings, matches: Matches, keep: frozenset[str]
+    ) -> Iterator[Bindings]:
+        """The longer solutions of facts that were found."""
+        index = self.index()
+        for rows, hits in matches.chunks(thresholds.now.room):
+            yield self._extended(frontier, rows, hits, index, keep)
 
     def _may_repeat(self) -> bool:
         """Whether several facts may agree with one solution."""
@@ -131,7 +134,7 @@ class LookupStep:
 
 @dataclass(frozen=True, slots=True)
 class ProposeStep:
-    """Atoms that meet in one variable, which none of the others binds.
+    """Atoms that meet in one variable, which each of them could bind.
 
     No solution costs more than its smallest proposal. That is what keeps cyclic bodies, such as
     triangles, from going through far more pairs than there can be answers.
@@ -157,14 +160,33 @@ class ProposeStep:
 
     def run(self, frontier: Bindings, keep: frozenset[str]) -> Iterator[Bindings]:
         """The longer solutions, with the variables to keep."""
-        counts = np.stack([lookup.matches(frontier).counts() for lookup in self.lookups])
+        matches = [each.matches(frontier) if each.bound else None for each in self.lookups]
+        counts = self._counts(matches, frontier.rows)
         least = np.argmin(counts, axis=0)
         some = counts[least, np.arange(frontier.rows)] > 0
-        for number, lookup in enumerate(self.lookups):
-            part = frontier.where(some & (least == number))
-            if part.rows:
-                others = [self.confirming(x) for x in self.lookups if x is not lookup]
-                yield from self._confirmed(lookup.run(part, keep | self.reads | self.binds), others)
+        needed = keep | self.reads | self.binds
+        for number, (lookup, found) in enumerate(zip(self.lookups, matches, strict=True)):
+            mine = some & (least == number)
+            if not mine.any():
+                continue
+            proposed = (
+                lookup.spread(frontier, found.only(mine), needed)
+                if isinstance(found, RunMatches)
+                else lookup.run(frontier.where(mine), needed)
+            )
+            others = [self.confirming(each) for each in self.lookups if each is not lookup]
+            yield from self._confirmed(proposed, others)
+
+    def least(self, frontier: Bindings) -> Counts:
+        """How many values the one with the fewest has, for each solution."""
+        matches = [each.matches(frontier) if each.bound else None for each in self.lookups]
+        return self._counts(matches, frontier.rows).min(axis=0)
+
+    def _counts(self, matches: Sequence[Matches | None], rows: int) -> Counts:
+        return np.stack([
+            np.full(rows, lookup.relation.count()) if found is None else found.counts()
+            for lookup, found in zip(self.lookups, matches, strict=True)
+        ])  # fmt: skip
 
     def _confirmed(
         self, proposed: Iterator[Bindings], others: Sequence[LookupStep]
@@ -172,7 +194,7 @@ class ProposeStep:
         for frontier in proposed:
             for other in others:
                 index = other.index()
-                found = index.present(*index.key(other.words(frontier), frontier.rows))
+                found = _present(index, *index.key(other.words(frontier), frontier.rows))
                 frontier = frontier.where(found)
             yield frontier
 
@@ -283,6 +305,16 @@ def _computable(
         except Overflow:
             good[row] = False
     return frontier.where(good)
+
+
+def _present(index: Index, keys: Keys, lead: int) -> Mask:
+    """Which keys have a match that belongs to the version."""
+    if index.is_exact:
+        return index.present(keys, lead)
+    found: Mask = np.zeros(len(keys), np.bool_)
+    for rows, _ in index.find(keys, lead).chunks(thresholds.now.room):
+        found[rows] = True
+    return found
 
 
 def _kept(frontier: Bindings, keep: frozenset[str]) -> Bindings:

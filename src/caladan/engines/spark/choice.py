@@ -189,7 +189,7 @@ def _is_cyclic(rule: DeltaRule) -> bool:
     atoms = [scan.variables for scan in rule.body.atoms]
     if len(atoms) < 3:
         return False
-    from caladan.join.search.body import is_cyclic
+    from caladan.join.hypergraph import is_cyclic
 
     return is_cyclic(atoms)
 

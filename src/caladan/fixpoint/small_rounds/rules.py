@@ -83,7 +83,7 @@ class MachineTables:
 
 def add_rule(tables: MachineTables, head: StoredRelation, plan: RulePlan) -> tuple[int, int]:
     """Add a rule; the relation that seeds it, and where its steps start."""
-    first, *others = plan.steps()
+    first, *others = plan.atom_steps()
     if not isinstance(first, LookupStep) or first.version is not Version.DELTA or first.bound:
         raise Unsuitable("a rule does not start with what is new")
     builder = _RuleBuilder(tables, plan.evaluator)

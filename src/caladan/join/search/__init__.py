@@ -8,12 +8,12 @@ frontier.py     batches of bindings, candidates
 constraints/    the kinds of constraints, one a file
 relation.py     runs of facts; trie.py, a run in one order; accumulate.py, several runs
 solve.py        the search; extend.py, one step of it; grades.py, what guides it
-body.py         is_cyclic, join trees
+body.py         constraints by variable, semijoins along join trees
 find.py         parse.py, kinds.py, build.py: bodies as text; library.py, specs.py: values, objects
 testing.py      check_constraint, for constraints of your own
 """
 
-from caladan.join.search.body import cyclic_core, is_cyclic
+from caladan.join.hypergraph import cyclic_core, is_cyclic
 from caladan.join.search.constraint import Constraint
 from caladan.join.search.find import Found, find
 from caladan.join.search.frontier import Candidates, Counts, Frontier, Var

@@ -1,19 +1,16 @@
 """A body as the search sees it: constraints, and which of them touch which variable.
 
-Acyclic bodies: the GYO reduction, join trees, and the reduction of relations to what survives.
-
-An *ear* is an atom whose variables are either its own or all in one other atom, its witness. A body
-that can be taken apart ear by ear is acyclic, and the witnesses make a tree. Semijoins up and down
-that tree (Yannakakis) leave in every relation exactly the facts that take part in some result.
+Semijoins up and down the tree of an acyclic body (Yannakakis; join/hypergraph.py) leave in every
+relation exactly the facts that take part in some result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from caladan.join.hypergraph import JoinTree
 from caladan.join.search.constraint import Constraint
 from caladan.join.search.constraints.relation import Stored
 from caladan.join.search.frontier import Mask, Var, Words
@@ -62,66 +59,6 @@ def forget_unused(constraints: Sequence[Constraint], wanted: frozenset[Var]) -> 
         c.forget(unused) if isinstance(c, Stored) and c.variables & unused else c
         for c in constraints
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class JoinTree:
-    """Edges (atom, its witness) in the order ears were cut off: leaves first."""
-
-    edges: tuple[tuple[int, int], ...]
-
-
-def join_tree(atoms: Sequence[Collection[Var]]) -> JoinTree | None:
-    """The tree of an acyclic body, or None.
-
-    >>> join_tree([("x", "y"), ("y", "z")])
-    JoinTree(edges=((0, 1),))
-    >>> join_tree([("x", "y"), ("y", "z"), ("z", "x")]) is None
-    True
-    """
-    edges, left = _taken_apart(atoms)
-    return JoinTree(tuple(edges)) if len(left) <= 1 else None
-
-
-def cyclic_core(atoms: Sequence[Collection[Var]]) -> tuple[int, ...]:
-    """The atoms that no ear can be cut off from any more; none if the body is acyclic.
-
-    >>> cyclic_core([("w", "x"), ("x", "y"), ("y", "z"), ("z", "x")])
-    (1, 2, 3)
-    """
-    _, left = _taken_apart(atoms)
-    return tuple(left) if len(left) > 1 else ()
-
-
-def is_cyclic(atoms: Sequence[Collection[Var]]) -> bool:
-    """Whether a body, given as the variables of its positive atoms, is cyclic.
-
-    >>> is_cyclic([("x", "y"), ("y", "z"), ("z", "x")])
-    True
-    """
-    return join_tree(atoms) is None
-
-
-def _taken_apart(
-    atoms: Sequence[Collection[Var]],
-) -> tuple[list[tuple[int, int]], dict[int, frozenset[Var]]]:
-    """The ears with their witnesses, in the order they can be cut off, and what is left."""
-    left = {number: frozenset(variables) for number, variables in enumerate(atoms)}
-    edges: list[tuple[int, int]] = []
-    while len(left) > 1 and (edge := _ear(left)) is not None:
-        edges.append(edge)
-        del left[edge[0]]
-    return edges, left
-
-
-def _ear(left: Mapping[int, frozenset[Var]]) -> tuple[int, int] | None:
-    for number, variables in left.items():
-        elsewhere = frozenset[Var]().union(*(v for n, v in left.items() if n != number))
-        shared = variables & elsewhere
-        for witness, others in left.items():
-            if witness != number and shared <= others:
-                return number, witness
-    return None
 
 
 def reduce_fully(

@@ -30,7 +30,8 @@ from typing import Final, Protocol
 import numpy as np
 
 from caladan.columns.kernels import candidates as kernels
-from caladan.join.search.body import SearchBody, join_tree, reduce_fully
+from caladan.join.hypergraph import join_tree
+from caladan.join.search.body import SearchBody, reduce_fully
 from caladan.join.search.constraint import Counting, Listed, allowed
 from caladan.join.search.constraints.one_of import OneOf
 from caladan.join.search.constraints.relation import Stored

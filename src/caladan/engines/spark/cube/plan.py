@@ -60,7 +60,7 @@ def cyclic_part(parts: Sequence[Part]) -> tuple[list[Scan], tuple[Comparison, ..
     )
     if not is_plain or len(scans) < 3 or not all(scan.variables for scan in scans):
         return None
-    from caladan.join.search.body import is_cyclic
+    from caladan.join.hypergraph import is_cyclic
 
     return (scans, conditions) if is_cyclic([scan.variables for scan in scans]) else None
 

@@ -1,0 +1,158 @@
+"""Views: the distinct facts of a relation under some of its columns, kept up with the relation.
+
+A join that binds one variable after another asks a wide atom for a *prefix*: which values of a
+column go with what is bound, whatever the other columns hold. A view has these prefixes as a
+relation of its own, each fact once, so that counting, listing and testing them cost no more than in
+a relation that never had the other columns. It may ask for columns to be equal, for atoms that
+mention a variable twice.
+
+A view takes in what its relation has committed since it was last looked at, and has versions as
+that has: what is new in the view is what no older fact of the relation shows there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from caladan.columns.index import Index
+from caladan.columns.layout import Keys, Mask, Words
+from caladan.columns.packed import PackedRelation
+from caladan.columns.rows import RowRelation
+from caladan.columns.runs import Run
+from caladan.rules.body import Version
+
+if TYPE_CHECKING:
+    from caladan.columns.relation import StoredRelation
+
+
+@dataclass(frozen=True, slots=True)
+class ViewColumns:
+    """The columns that a view has, and those that have to be equal."""
+
+    columns: tuple[int, ...]
+    equal: tuple[tuple[int, int], ...] = ()
+
+
+class View:
+    """A relation under some of its columns; whoever reads it gets it as the relation is now."""
+
+    def __init__(self, of: StoredRelation, shown: ViewColumns) -> None:
+        self._of = of
+        self._shown = shown
+        self._follower: _PackedFollower | _RowFollower | None = None
+
+    @property
+    def relation(self) -> StoredRelation:
+        """The view as a relation; its new facts are taken in."""
+        return self._current(with_delta=True)
+
+    @property
+    def arity(self) -> int:
+        return len(self._shown.columns)
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self._follower is None else self._follower.to.nbytes
+
+    def count(self) -> int:
+        return self.relation.count()
+
+    def index(self, bound: Sequence[int], version: Version) -> Index:
+        return self._current(version is not Version.OLD).index(bound, version)
+
+    def scan(self, version: Version, rows: int | None = None) -> Iterator[Keys]:
+        return self._current(version is not Version.OLD).scan(version, rows)
+
+    def _current(self, with_delta: bool) -> StoredRelation:
+        self._of.packed()  # with room for every word known so far
+        body = self._of.body
+        if self._follower is None or self._follower.body is not body:
+            to = type(self._of)([self._of.domains[c] for c in self._shown.columns])
+            if isinstance(body, PackedRelation):
+                self._follower = _PackedFollower(body, self._shown, to)
+            else:
+                self._follower = _RowFollower(body, self._shown, to)
+        self._follower.catch_up(with_delta)
+        return self._follower.to
+
+
+class _PackedFollower:
+    """Keeps a view up with a packed relation, run by run."""
+
+    def __init__(self, body: PackedRelation, shown: ViewColumns, to: StoredRelation) -> None:
+        self.body = body
+        self.to = to
+        self._shown = shown
+        self._behind = body.follow()
+        self._delta: Run | None = None  # what the view has as its delta
+
+    def catch_up(self, with_delta: bool) -> None:
+        if self._delta is not None and self._delta is not self.body.base.delta:
+            if self._behind and self._behind[0] is self._delta:
+                self.to.commit()
+                del self._behind[0]
+            else:  # it went through the tiny-delta machine, and comes back with its result
+                self.to.body.absorb(*np.empty((2, 0), np.uint64))
+            self._delta = None
+        if self._behind:
+            self._add(self._behind)
+            self._behind.clear()
+            self.to.flip()
+            self.to.commit()
+        if with_delta and self._delta is None and self.body.base.delta is not None:
+            self._delta = self.body.base.delta
+            self._add([self._delta])
+            self.to.flip()
+
+    def _add(self, runs: Sequence[Run]) -> None:
+        for run in runs:
+            needed = {*self._shown.columns, *(c for pair in self._shown.equal for c in pair)}
+            words = {c: run.packing.column(run.keys, c) for c in needed}
+            self.to.add(*_shown(self._shown, words, len(run)))
+
+
+class _RowFollower:
+    """Keeps a view up with a relation kept by rows, row by row."""
+
+    def __init__(self, body: RowRelation, shown: ViewColumns, to: StoredRelation) -> None:
+        self.body = body
+        self.to = to
+        self._shown = shown
+        self._taken = 0  # rows below are old in the view, or its delta
+        self._has_delta = False
+
+    def catch_up(self, with_delta: bool) -> None:
+        old, rows = self.body.count() - self.body.delta_count(), self.body.count()
+        if self._has_delta and old >= self._taken:
+            self.to.commit()
+            self._has_delta = False
+        if self._taken < old:
+            self._add(self._taken, old)
+            self.to.flip()
+            self.to.commit()
+            self._taken = old
+        if with_delta and not self._has_delta and self._taken < rows:
+            self._add(self._taken, rows)
+            self.to.flip()
+            self._taken = rows
+            self._has_delta = True
+
+    def _add(self, first: int, end: int) -> None:
+        numbers = np.arange(first, end, dtype=np.uint32)
+        words = {c: self.body.words(c, numbers) for c in range(self.body.arity)}
+        self.to.add(*_shown(self._shown, words, end - first))
+
+
+def _shown(shown: ViewColumns, words: dict[int, Words], rows: int) -> tuple[list[Words], int]:
+    """The columns of a view, where those that should be equal are."""
+    columns = [words[c] for c in shown.columns]
+    if not shown.equal:
+        return columns, rows
+    keep: Mask = np.ones(rows, np.bool_)
+    for one, other in shown.equal:
+        keep &= words[one] == words[other]
+    return [column[keep] for column in columns], int(np.count_nonzero(keep))

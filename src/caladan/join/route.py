@@ -1,0 +1,455 @@
+"""The route through a body: its atoms in an order, each as a step, with all that can be settled then.
+
+Atoms that form no cycle are looked up one after the other. Those of the cyclic core
+(hypergraph.py) are gone through variable by variable: all of them that have the variable meet, each
+under the columns that are bound and that variable's, and whichever has the fewest values for a
+solution proposes. So no more is proposed than the core could have solutions (the bound of Atserias,
+Grohe and Marx), however wide its atoms are:
+
+    e(X, P, Y, Q), e(Y, Q, Z, R), e(Z, R, X, P)
+
+    scan e(X, P, Y, Q); meet in Z: e(Y, Q, Z, _), e(Z, _, X, P); meet in R: e(Y, Q, Z, R), …
+
+Columns that nobody reads are never bound; those that only the head reads, or a comparison, wait
+until all variables that atoms share are bound, and are then looked up. Tests, negated atoms and
+arithmetic stand as early as they can.
+
+`planned` makes the steps of a body for an order of its atoms, `chosen` chooses the order, by the
+fan-out of a sample where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from caladan.analysis.core import Term
+from caladan.columns.views import ViewColumns
+from caladan.join.access import (
+    Access,
+    Check,
+    Compute,
+    Exclude,
+    Meet,
+    Probe,
+    Sample,
+    Traits,
+    probe,
+)
+from caladan.join.hypergraph import cyclic_core
+from caladan.program import (
+    Arithmetic,
+    Call,
+    Comparison,
+    Conditional,
+    Constant,
+    Expression,
+    Negative,
+    Variable,
+    thresholds,
+)
+from caladan.rules.body import Body, Scan, Version, names
+
+
+def planned(
+    body: Body, order: Sequence[int], traits: Traits, *, by_atoms: bool = False
+) -> list[Access]:
+    """The steps for an order of the atoms; `by_atoms`, the cyclic core goes atom by atom too."""
+    route = Route(body, traits, by_atoms=by_atoms)
+    for atom in order:
+        route.take(atom)
+    return route.finished()
+
+
+def bound_by(steps: Sequence[Access]) -> frozenset[str]:
+    """What some steps bind."""
+    return frozenset[str]().union(*(step.binds for step in steps))
+
+
+class Route:
+    """The steps through a body, as one atom after another is taken."""
+
+    def __init__(self, body: Body, traits: Traits, *, by_atoms: bool = False) -> None:
+        self._body = body
+        self._traits = traits
+        self._settling = Settling(body)
+        self._left = list(range(len(body.atoms)))
+        self._core = frozenset[int]() if by_atoms else _core(body, traits)
+        self._shown = {atom: _Shown(body, atom) for atom in self._core}
+        # By atom of the core, the variables under which it had its say.
+        self._heard = dict.fromkeys(self._core, frozenset[str]())
+        self.steps: list[Access] = self._settling.ready(frozenset())
+        self.known = bound_by(self.steps)
+
+    def next_step(self, atom: int) -> Probe | Meet | None:
+        """How an atom would be taken now; None if it is done already."""
+        if atom not in self._left:
+            return None
+        variable = self._variable(atom)
+        if variable is not None:
+            return self._meeting(variable)
+        found = self._whole(atom)
+        return self._met(found, atom) or found
+
+    @property
+    def near(self) -> frozenset[str]:
+        """What is known, or could be by looking up what is left of the core."""
+        waiting = (self._body.atoms[i].variables for i in self._waiting())
+        return self.known.union(*waiting)
+
+    def take(self, atom: int) -> None:
+        """Take an atom, with all that its variables let be computed."""
+        if atom in self._core and self._is_bound(atom):
+            self._meet(atom)
+            return
+        if atom in self._left and not self._is_bound(atom):  # unless the core would bind it
+            for other in self._waiting():
+                shared = frozenset(self._body.atoms[other].variables) - self.known
+                if not shared.isdisjoint(self._body.atoms[atom].variables):
+                    self._meet(other)
+                    self._look_up(other)
+        self._look_up(atom)
+
+    def finished(self) -> list[Access]:
+        """All steps: what is left of the core is looked up at last, tests before what multiplies."""
+        self._test(())
+        for atom in list(self._left):
+            self._look_up(atom)
+        return self.steps
+
+    # ── Atom by atom ─────────────────────────────────────────────────────────────────────────────
+
+    def _look_up(self, atom: int) -> None:
+        if atom not in self._left:
+            return
+        found = self._whole(atom)
+        met = self._met(found, atom)
+        self._left.remove(atom)
+        if met is not None:
+            self._left = [i for i in self._left if self._body.atoms[i] not in _scans(met)]
+        if atom in self._core:
+            self._heard[atom] = frozenset(self._body.atoms[atom].variables)
+        self._go(met or found)
+
+    def _whole(self, atom: int) -> Probe:
+        """An atom under all columns that anybody reads."""
+        found = probe(self._body.atoms[atom], self.known, self._traits)
+        return self._shown[atom].narrowed(found) if atom in self._core else found
+
+    def _met(self, found: Probe, first: int) -> Meet | None:
+        """The probe of an atom together with those of others that bind the same one variable."""
+        together = {first: found}
+        for atom in self._left if self._proposes(found) else ():
+            if atom == first or found.binds.isdisjoint(self._body.atoms[atom].variables):
+                continue
+            other = probe(self._body.atoms[atom], self.known, self._traits)
+            if other.binds == found.binds and self._proposes(other):
+                together[atom] = other
+        probes = tuple(together[atom] for atom in sorted(together))
+        return Meet(probes, *found.binds) if len(probes) > 1 else None
+
+    def _proposes(self, found: Probe) -> bool:
+        """Whether a probe with something bound binds one variable, and any index of it is exact."""
+        if len(found.new) != 1 or not found.bound or found.checked:
+            return False
+        relation, version = found.scan.relation, found.scan.version
+        if self._traits.is_set(relation):
+            return True
+        return version in (Version.FULL, Version.NEW) and all(
+            self._traits.can_bind(relation, column) for column, _ in found.new
+        )
+
+    def _go(self, step: Access) -> None:
+        self.steps.append(step)
+        self.known |= step.binds
+        settled = self._settling.ready(self.known)
+        self.steps += settled
+        self.known |= bound_by(settled)
+
+    # ── Variable by variable ─────────────────────────────────────────────────────────────────────
+
+    def _waiting(self) -> list[int]:
+        """The atoms of the core that are left and have something bound."""
+        return [i for i in self._left if i in self._core and self._is_bound(i)]
+
+    def _meet(self, atom: int) -> None:
+        """Bind the variables that an atom of the core shares with others of it."""
+        while (variable := self._variable(atom)) is not None:
+            sharing = self._sharing(variable)
+            self._test(sharing)
+            self._go(self._meeting(variable))
+            for each in sharing:
+                self._hear(each)
+
+    def _variable(self, atom: int) -> str | None:
+        """The variable that an atom of the core, with something bound, meets others in next."""
+        if atom not in self._core or atom not in self._left or not self._is_bound(atom):
+            return None
+
+        def meeting(variable: str) -> int:
+            return sum(map(self._is_bound, self._sharing(variable)))
+
+        new = [v for v in self._body.atoms[atom].variables if v not in self.known]
+        shared = [v for v in new if len(self._sharing(v)) > 1]
+        return max(shared, key=meeting, default=None)  # the first, if several are alike
+
+    def _sharing(self, variable: str) -> list[int]:
+        """The atoms of the core that are left and have a variable."""
+        atoms = self._body.atoms
+        return [i for i in self._left if i in self._core and variable in atoms[i].variables]
+
+    def _is_bound(self, atom: int) -> bool:
+        """Whether an atom has something bound; what is new is scanned whatever it has."""
+        scan = self._body.atoms[atom]
+        return scan.version is not Version.DELTA and any(
+            isinstance(a, Constant) or a.name in self.known for a in scan.arguments
+        )
+
+    def _meeting(self, variable: str) -> Meet:
+        known = self.known | {variable}
+        found = (self._under(atom, known) for atom in self._sharing(variable))
+        return Meet(tuple(_proposing(each, variable) for each in found), variable)
+
+    def _under(self, atom: int, known: frozenset[str]) -> Probe:
+        """An atom under its columns that are known."""
+        return self._shown[atom].under(known)
+
+    def _hear(self, atom: int) -> None:
+        """An atom had its say about all that is known of it; it is done if that is all."""
+        variables = frozenset(self._body.atoms[atom].variables)
+        self._heard[atom] = variables & self.known
+        if self._shown[atom].read <= self.known:
+            self._left.remove(atom)
+
+    def _test(self, others: Sequence[int]) -> None:
+        """Let the atoms of the core that do not meet next throw out what they have nothing for."""
+        said = {_bound(self._under(atom, self.known)) for atom in others}
+        for atom in [i for i in self._left if i in self._core and i not in others]:
+            known = self.known & frozenset(self._body.atoms[atom].variables)
+            if known <= self._heard[atom]:
+                continue
+            test = self._under(atom, self.known)
+            if _bound(test) not in said:
+                said.add(_bound(test))
+                self.steps.append(test)
+            self._hear(atom)
+
+
+class _Shown:
+    """Which columns of an atom of the core anybody reads."""
+
+    def __init__(self, body: Body, atom: int) -> None:
+        self.scan = body.atoms[atom]
+        others = [scan for i, scan in enumerate(body.atoms) if i != atom]
+        elsewhere = body.needed.union(
+            *(scan.variables for scan in (*others, *body.absents)),
+            *map(names, body.conditions),
+            *({each.variable} | names(each.expression) for each in body.bindings),
+        )
+        everything = frozenset(self.scan.variables)
+        self.read = everything if body.counting else everything & elsewhere
+        """The variables that somebody reads."""
+        places: dict[str, int] = {}
+        equal: list[tuple[int, int]] = []
+        self._terms: dict[int, Term] = {}
+        for column, argument in enumerate(self.scan.arguments):
+            if isinstance(argument, Constant):
+                self._terms[column] = argument
+            elif argument.name in places:
+                equal.append((places[argument.name], column))
+            else:
+                places[argument.name] = column
+                self._terms[column] = argument
+        self._equal = tuple(equal)
+
+    def under(self, known: frozenset[str]) -> Probe:
+        """The atom under those of its columns that are known."""
+        bound = tuple(
+            (column, term)
+            for column, term in self._terms.items()
+            if isinstance(term, Constant) or term.name in known
+        )
+        return Probe(self.scan, bound, (), (), self._view(frozenset(c for c, _ in bound)))
+
+    def narrowed(self, whole: Probe) -> Probe:
+        """The atom without the columns that nobody reads."""
+        new = tuple((c, name) for c, name in whole.new if name in self.read)
+        kept = {c: t for c, t in (*whole.bound, *whole.checked) if c in self._terms}
+        shown = frozenset(kept) | {c for c, _ in new}
+        view = self._view(shown)
+        if view is None:
+            return whole
+        return Probe(
+            self.scan,
+            tuple((c, t) for c, t in whole.bound if c in kept),
+            tuple((c, t) for c, t in whole.checked if c in kept),
+            new,
+            view,
+        )
+
+    def _view(self, columns: frozenset[int]) -> ViewColumns | None:
+        if len(columns) == len(self.scan.arguments):
+            return None
+        return ViewColumns(tuple(sorted(columns)), self._equal)
+
+
+def _core(body: Body, traits: Traits) -> frozenset[int]:
+    """The atoms that form cycles, with each other or through arithmetic."""
+    variables = [frozenset(scan.variables) for scan in body.atoms]
+    computed = [names(each.expression) | {each.variable} for each in body.bindings]
+    found = cyclic_core([*variables, *computed])
+    return frozenset(
+        i for i in found if i < len(body.atoms) and traits.is_set(body.atoms[i].relation)
+    )
+
+
+def _scans(met: Meet) -> list[Scan]:
+    return [each.scan for each in met.probes]
+
+
+def _bound(found: Probe) -> tuple[object, ...]:
+    return (found.scan.relation, found.scan.version, found.bound, found.view)
+
+
+def _proposing(found: Probe, variable: str) -> Probe:
+    """A probe that binds a variable instead of testing it."""
+    new = [c for c, term in found.bound if isinstance(term, Variable) and term.name == variable]
+    bound = tuple((c, term) for c, term in found.bound if c not in new)
+    return replace(found, bound=bound, new=tuple((c, variable) for c in new))
+
+
+class Settling:
+    """What of a body still waits for variables to be bound: tests, negated atoms, equalities.
+
+    They stand as early as they can; those that cannot fail come first, for they may keep a
+    division from failing.
+    """
+
+    def __init__(self, body: Body) -> None:
+        self._bindings = list(body.bindings)
+        self._tests = sorted(body.conditions, key=lambda c: _computes(c.left) or _computes(c.right))
+        self._absents = list(body.absents)
+
+    def ready(self, known: frozenset[str]) -> list[Access]:
+        """The steps that can be taken now that some variables are known."""
+        bound = set(known)
+        steps: list[Access] = []
+        while step := self._next(bound):
+            steps.append(step)
+            bound |= step.binds
+        return steps
+
+    def _next(self, bound: set[str]) -> Access | None:
+        for test in self._tests:
+            if not _computes(test.left) and not _computes(test.right) and names(test) <= bound:
+                self._tests.remove(test)
+                return Check(test)
+        for scan in self._absents:
+            if set(scan.variables) <= bound:
+                self._absents.remove(scan)
+                return Exclude(scan, tuple(_excluded(scan)))
+        for binding in self._bindings:
+            if names(binding.expression) <= bound:
+                self._bindings.remove(binding)
+                if binding.variable in bound:
+                    return Check(Comparison("=", Variable(binding.variable), binding.expression))
+                return Compute(binding.variable, binding.expression, binding.solved)
+        for test in self._tests:
+            if names(test) <= bound:
+                self._tests.remove(test)
+                return Check(test)
+        return None
+
+
+def _excluded(scan: Scan) -> Iterator[tuple[int, Term]]:
+    for column, argument in enumerate(scan.arguments):
+        if isinstance(argument, Constant) or not argument.is_anonymous:
+            yield column, argument
+
+
+def _computes(expression: Expression) -> bool:
+    return isinstance(expression, Arithmetic | Call | Negative | Conditional)
+
+
+# ── Orders ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def chosen(
+    body: Body, sizes: Sequence[int], traits: Traits, sample: Sample | None = None
+) -> tuple[int, ...]:
+    """The order of the atoms: from the delta, or the fewest facts, by the smallest fan-out.
+
+    Fan-outs are measured on a sample, if there is one; without it an atom with something bound
+    goes before one without, and then the one that has the fewest columns left.
+    """
+    if len(body.atoms) < 2:
+        return tuple(range(len(body.atoms)))
+    route = Route(body, traits)
+    order: list[int] = []
+
+    def take(atom: int) -> None:
+        order.append(atom)
+        route.take(atom)
+
+    def cost(atom: int) -> tuple[float, int, int]:
+        step = route.next_step(atom)
+        if step is None:
+            return (0.0, 0, atom)
+        found = step if isinstance(step, Probe) else probe(body.atoms[atom], route.known, traits)
+        measured = sample.fan_out(route.steps, step) if sample and found.bound else None
+        guess = 1.0 if found.bound else float(sizes[atom])
+        unbound = len(found.scan.arguments) - len(found.bound)
+        return (guess if measured is None else measured, unbound, atom)
+
+    take(min(first_atoms(body), key=lambda i: _selected(body, i, sizes)))
+    while len(order) < len(body.atoms):
+        near = [i for i in range(len(body.atoms)) if i not in order]
+        if len(near) > 1:
+            near = next_atoms(body, order, route.near)
+        take(near[0] if len(near) == 1 else min(near, key=cost))
+    return tuple(order)
+
+
+def first_atoms(body: Body) -> list[int]:
+    """The atoms that a body may be started with: the delta, if it has one."""
+    deltas = [i for i, scan in enumerate(body.atoms) if scan.version is Version.DELTA]
+    return deltas[:1] or list(range(len(body.atoms)))
+
+
+def next_atoms(body: Body, order: Sequence[int], known: frozenset[str]) -> list[int]:
+    """The atoms that may come next: those that share something with what is known, if any do."""
+    left = [i for i in range(len(body.atoms)) if i not in order]
+    return [i for i in left if _connects(body.atoms[i], known)] or left
+
+
+def orders(body: Body, traits: Traits) -> list[tuple[int, ...]] | None:
+    """All orders that `chosen` may choose, the one without any sizes first; None if too many."""
+    guess = chosen(body, [1] * len(body.atoms), traits)
+    found = [guess]
+    waiting: list[tuple[int, ...]] = [(i,) for i in reversed(first_atoms(body))]
+    while waiting:
+        order = waiting.pop()
+        if len(order) == len(body.atoms):
+            if order != guess:
+                found.append(order)
+        else:
+            route = Route(body, traits)
+            for atom in order:
+                route.take(atom)
+            near = next_atoms(body, order, route.near)
+            waiting += [(*order, i) for i in reversed(near)]
+        if max(len(found), len(waiting)) > thresholds.now.orders:
+            return None
+    return found
+
+
+def _selected(body: Body, atom: int, sizes: Sequence[int]) -> float:
+    """How many facts an atom starts with, taking a constant to leave a hundredth."""
+    constants = sum(isinstance(a, Constant) for a in body.atoms[atom].arguments)
+    return sizes[atom] / 100**constants
+
+
+def _connects(scan: Scan, known: frozenset[str]) -> bool:
+    return not known.isdisjoint(scan.variables) or any(
+        isinstance(a, Constant) for a in scan.arguments
+    )
