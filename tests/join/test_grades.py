@@ -11,7 +11,7 @@ from caladan.join.search.constraints import Compared, OneOf, Stored
 from caladan.join.search.grades import GRADES
 from caladan.join.search.relation import SearchRelation
 from caladan.join.search.solve import solve
-from caladan.join.search.statistics import Statistics
+from caladan.join.statistics import Statistics
 
 
 def count(body: Sequence[object], wanted: str, grade: str) -> tuple[int, Statistics]:

@@ -24,8 +24,8 @@ from caladan.join.search.frontier import Frontier
 from caladan.join.search.grades import GRADES
 from caladan.join.search.relation import SearchRelation, TrieRun
 from caladan.join.search.solve import solve
-from caladan.join.search.statistics import Statistics
 from caladan.join.search.testing import brute_force
+from caladan.join.statistics import Statistics
 from caladan.program.diagnostics import CaladanError
 
 WORDS = range(-1, 4)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from caladan.columns.folded_relation import FoldedRelation
 from caladan.columns.index import Index
 from caladan.columns.layout import Keys, Mask, Words
 from caladan.columns.packed import PackedRelation
@@ -43,7 +44,7 @@ class View:
     def __init__(self, of: StoredRelation, shown: ViewColumns) -> None:
         self._of = of
         self._shown = shown
-        self._follower: _PackedFollower | _RowFollower | None = None
+        self._follower: _PackedFollower | _RowFollower | _FinishedFollower | None = None
 
     @property
     def relation(self) -> StoredRelation:
@@ -64,18 +65,26 @@ class View:
     def index(self, bound: Sequence[int], version: Version) -> Index:
         return self._current(version is not Version.OLD).index(bound, version)
 
-    def scan(self, version: Version, rows: int | None = None) -> Iterator[Keys]:
-        return self._current(version is not Version.OLD).scan(version, rows)
+    def scan(
+        self,
+        version: Version,
+        rows: int | None = None,
+        needed: frozenset[int] | None = None,
+    ) -> Iterator[Keys]:
+        return self._current(version is not Version.OLD).scan(version, rows, needed)
 
     def _current(self, with_delta: bool) -> StoredRelation:
         self._of.packed()  # with room for every word known so far
         body = self._of.body
         if self._follower is None or self._follower.body is not body:
             to = type(self._of)([self._of.domains[c] for c in self._shown.columns])
-            if isinstance(body, PackedRelation):
-                self._follower = _PackedFollower(body, self._shown, to)
-            else:
-                self._follower = _RowFollower(body, self._shown, to)
+            match body:
+                case PackedRelation():
+                    self._follower = _PackedFollower(body, self._shown, to)
+                case RowRelation():
+                    self._follower = _RowFollower(body, self._shown, to)
+                case FoldedRelation():
+                    self._follower = _FinishedFollower(body, self._shown, to)
         self._follower.catch_up(with_delta)
         return self._follower.to
 
@@ -96,6 +105,7 @@ class _PackedFollower:
                 self.to.commit()
                 del self._behind[0]
             else:  # it went through the tiny-delta machine, and comes back with its result
+                assert isinstance(self.to.body, PackedRelation)
                 self.to.body.absorb(*np.empty((2, 0), np.uint64))
             self._delta = None
         if self._behind:
@@ -145,6 +155,24 @@ class _RowFollower:
         numbers = np.arange(first, end, dtype=np.uint32)
         words = {c: self.body.words(c, numbers) for c in range(self.body.arity)}
         self.to.add(*_shown(self._shown, words, end - first))
+
+
+class _FinishedFollower:
+    """A view of a relation that is never listed, and does not change."""
+
+    def __init__(self, body: FoldedRelation, shown: ViewColumns, to: StoredRelation) -> None:
+        self.body = body
+        self.to = to
+        needed = frozenset((*shown.columns, *(c for pair in shown.equal for c in pair)))
+        index = body.index((), Version.FULL)
+        for hits in body.scan(Version.FULL, None, needed):
+            words = {c: index.column(hits, c) for c in needed}
+            to.add(*_shown(shown, words, len(hits)))
+        to.flip()
+        to.commit()
+
+    def catch_up(self, with_delta: bool) -> None:
+        """It is as it was."""
 
 
 def _shown(shown: ViewColumns, words: dict[int, Words], rows: int) -> tuple[list[Words], int]:

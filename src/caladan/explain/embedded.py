@@ -15,7 +15,7 @@ from caladan.explain.delta import facts_lines, rule_line
 from caladan.explain.terms import commas, comparison, expression, expressions
 from caladan.fixpoint.blueprint import ROUNDS, Blueprint, Foreseen, blueprint, said
 from caladan.fixpoint.forecast import CliqueForecast, Forecast, Option, RuleForecast, forecast
-from caladan.join.access import Access, Check, Compute, keys
+from caladan.join.access import Access, Check, Compute, keys, views
 from caladan.pipeline import Compiled
 from caladan.program import thresholds
 from caladan.program.options import Options
@@ -115,7 +115,7 @@ def _step(step: Access) -> str:
 
 
 def _arrangements(found: Forecast) -> Iterable[str]:
-    """The orders for the lookups of every rule's first plan."""
+    """The orders for the lookups of every rule's first plan, and views under some columns."""
     names: dict[str, None] = {}
     for each in found.cliques:
         for rule in (*each.rules, *each.links):
@@ -125,6 +125,10 @@ def _arrangements(found: Forecast) -> Iterable[str]:
                 if not Foreseen(found.plan.program, each.clique).is_set(relation):
                     order = tuple(sorted(key))  # groups are indexed by what is looked up
                 names[f"{relation} by ({commas(columns[i].name for i in order)})"] = None
+            for relation, view in views(rule.plans[0] if rule.plans else ()):
+                columns = found.plan.program.relations[relation].columns
+                shown = (c.name if i in view.columns else "_" for i, c in enumerate(columns))
+                names[f"{relation}({commas(shown)})"] = None
     return names
 
 

@@ -175,4 +175,15 @@ def keys(steps: Sequence[Access]) -> Iterator[tuple[str, frozenset[int]]]:
                 found = [Probe(step.scan, step.bound, (), ())]
             case _:
                 continue
-        yield from ((each.scan.relation, each.key) for each in found if each.bound and each.view is None)
+        yield from (
+            (each.scan.relation, each.key) for each in found if each.bound and each.view is None
+        )
+
+
+def views(steps: Sequence[Access]) -> Iterator[tuple[str, ViewColumns]]:
+    """The views that steps look at."""
+    for step in steps:
+        found = step.probes if isinstance(step, Meet) else [step]
+        for each in found:
+            if isinstance(each, Probe) and each.view is not None:
+                yield each.scan.relation, each.view

@@ -30,7 +30,7 @@ from caladan.join.search.constraints.terms import Term
 from caladan.join.search.frontier import Frontier, Var, as_words
 from caladan.join.search.relation import SearchRelation, TrieRun
 from caladan.join.search.solve import solve
-from caladan.join.search.statistics import Statistics
+from caladan.join.statistics import Statistics
 from caladan.program import thresholds
 from caladan.rules.body import Version
 

@@ -28,6 +28,7 @@ from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.join.late_materialization import Asides
 from caladan.join.route import Settling, bound_by, chosen, planned
+from caladan.join.statistics import Statistics
 from caladan.join.steps import AbsentStep, BindStep, LookupStep, ProposeStep, Step, TestStep
 from caladan.join.walk import Sink, Walk
 from caladan.program import Variable, thresholds
@@ -37,7 +38,6 @@ _T = TypeVar("_T")
 
 if TYPE_CHECKING:
     from caladan.join.cyclic import StoredAtom
-    from caladan.join.search.statistics import Statistics
 
 
 class RulePlan:
@@ -69,7 +69,7 @@ class RulePlan:
         self._told: Sequence[Access] | None = None
         self._asides = Asides()
         self._fan_out = 1.0  # of the last round
-        self._statistics: Statistics | None = None
+        self._statistics = Statistics()
 
     def run(self, sink: Sink, check: Callable[[], None]) -> None:
         """Hand all solutions to the sink; `check` is called now and then and may raise."""
@@ -102,10 +102,8 @@ class RulePlan:
         return None if told is self.accesses else self.accesses
 
     def proposals(self) -> Iterator[tuple[str, int, int]]:
-        """What the search proposed and confirmed for each variable since this was last asked."""
-        if (made := self._statistics) is not None:
-            for variable in sorted(made.proposed):
-                yield variable, made.proposed.pop(variable), made.confirmed.pop(variable, 0)
+        """What was proposed and confirmed for each variable since this was last asked."""
+        yield from self._statistics.taken()
 
     # ── The order of atoms ───────────────────────────────────────────────────────────────────────
 
@@ -129,7 +127,7 @@ class RulePlan:
     def tried(self, steps: Sequence[Access], frontier: Bindings) -> Bindings:
         """A sample pushed through some steps; arithmetic that fails leaves it as it is."""
         everything = frozenset(self._domains)
-        for step in map(self.ready, steps):
+        for step in (self.ready(each, is_trial=True) for each in steps):
             if not isinstance(step, AbsentStep | BindStep | TestStep):
                 found = step.run(frontier, everything)
                 frontier = next((f for f in found if f.rows), Bindings(0, {}))
@@ -153,7 +151,6 @@ class RulePlan:
     def _searching(self) -> tuple[list[Access], list[Step]]:
         """The delta, if there is one, and a search through all other atoms."""
         from caladan.join.cyclic import CyclicSearch
-        from caladan.join.search.statistics import Statistics
 
         assert self._search is not None
         settling = Settling(self.body)
@@ -165,7 +162,6 @@ class RulePlan:
             before.append(probe(first, bound_by(before), self))
             before += settling.ready(bound_by(before))
         bound = bound_by(before)
-        self._statistics = Statistics()
         search = CyclicSearch(
             tuple(map(self._searched, left)), bound, self._search, self._statistics
         )
@@ -182,13 +178,15 @@ class RulePlan:
         )
         return StoredAtom(self._relations[scan.relation], scan.version, arguments)
 
-    def ready(self, step: Access) -> Step:
-        """A step over the relations as they are stored."""
+    def ready(self, step: Access, *, is_trial: bool = False) -> Step:
+        """A step over the relations as they are stored; a trial counts for itself."""
+        statistics = Statistics() if is_trial else self._statistics
         match step:
             case Probe():
                 return self.lookup(step)
             case Meet():
-                return ProposeStep(tuple(map(self.lookup, step.probes)), step.variable)
+                lookups = tuple(map(self.lookup, step.probes))
+                return ProposeStep(lookups, step.variable, statistics)
             case Exclude():
                 return AbsentStep(self._absents[step.scan], self._words(step.scan, step.bound))
             case Compute():
@@ -197,7 +195,7 @@ class RulePlan:
             case Check():
                 return TestStep(self.evaluator, step.comparison)
             case Hunt():
-                raise AssertionError("a search is made with its statistics")
+                raise AssertionError("a search is made where it is planned")
 
     def lookup(self, found: Probe) -> LookupStep:
         """An atom over its relation."""
@@ -248,7 +246,7 @@ class _Trial:
             self._frontier, self._done = frontier, len(steps)
         if not frontier.rows:
             return None
-        step = self._plan.ready(following)
+        step = self._plan.ready(following, is_trial=True)
         if isinstance(step, ProposeStep):
             return int(step.least(frontier).sum()) / frontier.rows
         assert isinstance(step, LookupStep)

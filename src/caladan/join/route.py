@@ -1,4 +1,4 @@
-"""The route through a body: its atoms in an order, each as a step, with all that can be settled then.
+"""The route through a body: its atoms in an order, each with all that can be settled then.
 
 Atoms that form no cycle are looked up one after the other. Those of the cyclic core
 (hypergraph.py) are gone through variable by variable: all of them that have the variable meet, each
@@ -111,7 +111,7 @@ class Route:
         self._look_up(atom)
 
     def finished(self) -> list[Access]:
-        """All steps: what is left of the core is looked up at last, tests before what multiplies."""
+        """All steps: what is left of the core is looked up at last, tests first."""
         self._test(())
         for atom in list(self._left):
             self._look_up(atom)

@@ -29,6 +29,7 @@ from caladan.columns.views import View
 from caladan.join.arithmetic import Overflow
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
+from caladan.join.statistics import Statistics
 from caladan.program import Comparison, Expression, thresholds
 from caladan.rules.body import Version, names
 
@@ -142,6 +143,7 @@ class ProposeStep:
 
     lookups: tuple[LookupStep, ...]
     variable: str
+    statistics: Statistics
 
     @property
     def reads(self) -> frozenset[str]:
@@ -192,10 +194,12 @@ class ProposeStep:
         self, proposed: Iterator[Bindings], others: Sequence[LookupStep]
     ) -> Iterator[Bindings]:
         for frontier in proposed:
+            made = frontier.rows
             for other in others:
                 index = other.index()
                 found = _present(index, *index.key(other.words(frontier), frontier.rows))
                 frontier = frontier.where(found)
+            self.statistics.count(self.variable, made, frontier.rows)
             yield frontier
 
 

@@ -87,7 +87,7 @@ class RuleDone:
 
 @dataclass(frozen=True, slots=True)
 class RuleSearched:
-    """The guided search of a rule made proposals for a variable, and confirmed some."""
+    """Atoms of a rule made proposals for a variable, and confirmed some."""
 
     rule: int
     seed: str | None

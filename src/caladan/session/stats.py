@@ -36,7 +36,7 @@ from caladan.program.events import (
 
 @dataclass(slots=True)
 class SearchStats:
-    """What the guided search did for a variable; the rest of what was proposed was wasted."""
+    """What was proposed for a variable that several atoms meet in; what died was wasted."""
 
     variable: str
     proposed: int = 0
@@ -48,8 +48,7 @@ class RuleStats:
     """A rule, and the atom whose new facts seed it; `facts` is None where nobody counted.
 
     `plans` has the steps it went through: one list, or several where facts spoke for another order
-    later on. `search` is filled where the guided search took the rule's body, which `search=` asks
-    for.
+    later on. `search` has what was proposed where atoms meet, or the guided search took the body.
     """
 
     rule: int

@@ -21,8 +21,8 @@ from caladan.join.search.library import Library
 from caladan.join.search.relation import SearchRelation, TrieRun
 from caladan.join.search.solve import solve
 from caladan.join.search.specs import between, one_of, predicate
-from caladan.join.search.statistics import Statistics
 from caladan.join.search.testing import check_constraint
+from caladan.join.statistics import Statistics
 
 __all__ = [
     "Candidates",

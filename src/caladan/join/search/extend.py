@@ -21,7 +21,7 @@ from caladan.columns.kernels import candidates as kernels
 from caladan.join.search.body import SearchBody
 from caladan.join.search.constraint import Constraint, Listed, Lists, Partial
 from caladan.join.search.frontier import Candidates, Counts, Frontier, Ramp, Rows, Var, Words
-from caladan.join.search.statistics import Statistics
+from caladan.join.statistics import Statistics
 from caladan.program import thresholds
 
 

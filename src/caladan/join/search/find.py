@@ -33,7 +33,7 @@ from caladan.join.search.specs import (
     one_of,
     predicate,
 )
-from caladan.join.search.statistics import Statistics
+from caladan.join.statistics import Statistics
 from caladan.program import Value
 from caladan.program.diagnostics import error
 

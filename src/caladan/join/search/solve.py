@@ -27,7 +27,7 @@ from caladan.join.search.constraints.relation import Stored
 from caladan.join.search.extend import Weights, extend
 from caladan.join.search.frontier import Counts, Frontier, Ramp, Rows, Var
 from caladan.join.search.grades import Grade, grade_named
-from caladan.join.search.statistics import Statistics
+from caladan.join.statistics import Statistics
 from caladan.program import thresholds
 from caladan.program.diagnostics import error
 

@@ -1,11 +1,13 @@
-"""What a search did: proposals by variable, estimates asked, batches."""
+"""What a join did: proposals by variable, estimates asked, batches."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from threading import Lock
+from typing import TypeAlias
 
-from caladan.join.search.frontier import Var
+Var: TypeAlias = str
 
 
 @dataclass(slots=True)
@@ -26,6 +28,7 @@ class Statistics:
     steps: int = 0
     results: int = 0
     widest: int = 0
+    _counting: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     @property
     def wasted(self) -> Counter[Var]:
@@ -34,9 +37,18 @@ class Statistics:
 
     def count(self, var: Var, proposed: int, confirmed: int) -> None:
         """Note the outcome of proposals for a variable."""
-        self.proposed[var] += proposed
-        self.confirmed[var] += confirmed
-        self.widest = max(self.widest, confirmed)
+        with self._counting:
+            self.proposed[var] += proposed
+            self.confirmed[var] += confirmed
+            self.widest = max(self.widest, confirmed)
+
+    def taken(self) -> list[tuple[Var, int, int]]:
+        """By variable what was proposed and confirmed since this was last asked."""
+        with self._counting:
+            found = [(v, self.proposed[v], self.confirmed[v]) for v in sorted(self.proposed)]
+            self.proposed.clear()
+            self.confirmed.clear()
+        return found
 
     def asked(self, var: Var, rows: int) -> None:
         """Note an estimate for a batch."""
