@@ -51,7 +51,7 @@ def seen(facts: Facts, shown: ViewColumns) -> Facts:
 
 def add(relation: StoredRelation, facts: list[tuple[int, ...]]) -> None:
     if facts:
-        relation.add(list(np.array(facts, np.uint32).T), len(facts))
+        relation.add(list(np.array(facts, np.uint32).T.copy()), len(facts))
 
 
 @pytest.mark.parametrize("size", [PACKED, WIDE])

@@ -94,6 +94,24 @@ def test_a_hub_costs_what_it_has_edges(rules: str, data: Any) -> None:
     assert answers[1200] > 3 * answers[300]
 
 
+def test_a_closure_takes_part_and_is_not_listed() -> None:
+    n = 2000
+    back = np.arange(1, n)
+    db = caladan.connect("embedded")
+    db.add("arc", {"a": back - 1, "b": back})
+    db.add("b", {"a": back, "b": back - 1, "l": back % 3})
+    out = db.run("""
+        tc(X, Y) <- arc(X, Y).
+        tc(X, Y) <- tc(X, Z), arc(Z, Y).
+        t(X, Y, Z) <- tc(X, Y), b(Y, Z, _), b(Z, X, _).
+        own(X, Z) <- tc(X, X), b(X, Z, _), b(Z, Y, _), tc(Y, X).
+        """)
+    assert out["t"].count() == n - 2
+    assert out["own"].count() == 0
+    assert "ranges" in out.stats.cliques[0].layouts.values()
+    assert proposals(out) < 5 * n
+
+
 # ── The bound ────────────────────────────────────────────────────────────────────────────────────
 
 

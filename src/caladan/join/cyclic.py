@@ -22,7 +22,6 @@ import numpy as np
 
 from caladan.columns import runs as columnar
 from caladan.columns.layout import Counts, Words as EngineWords
-from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.join.frontier import Bindings
 from caladan.join.search.constraints.relation import atom
@@ -77,9 +76,10 @@ def solve_atoms(
 
 def relation_of(stored: StoredRelation, version: Version) -> SearchRelation:
     """A version of an engine's relation as the search reads it."""
+    if (packed := stored.packed()) is not None:
+        runs = packed.index((), version).runs
+        return SearchRelation(stored.arity, [_adopted(run) for run in runs])
     index = stored.index((), version)
-    if isinstance(stored.body, PackedRelation):
-        return SearchRelation(stored.arity, [_adopted(run) for run in index.runs])
     parts: list[tuple[EngineWords, ...]] = []
     for hits in stored.scan(version):
         alive = index.alive(hits)
