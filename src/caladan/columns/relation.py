@@ -16,7 +16,7 @@ from caladan.columns.layout import Keys, Layout, Mask, Words
 from caladan.columns.packed import Orders, PackedRelation
 from caladan.columns.packing import width_of
 from caladan.columns.rows import GroupRelation, RowRelation
-from caladan.columns.views import View, ViewColumns
+from caladan.columns.views import ColumnView, ViewColumns
 from caladan.program import thresholds
 from caladan.rules.body import Version
 
@@ -46,7 +46,7 @@ class StoredRelation:
 
     def __init__(self, domains: Sequence[Sized], orders: Orders = MappingProxyType({})) -> None:
         self.domains = tuple(domains)
-        self._views: dict[ViewColumns, View] = {}
+        self._views: dict[ViewColumns, ColumnView] = {}
         widths = widths_of(self.domains)
         self.body: Body = (
             RowRelation(self.arity) if widths is None else PackedRelation(widths, orders)
@@ -128,10 +128,10 @@ class StoredRelation:
         self._fit()
         return self.body.index(bound, version)
 
-    def view(self, shown: ViewColumns) -> View:
+    def view(self, shown: ViewColumns) -> ColumnView:
         """The facts under some of the columns, kept up from now on; not for groups."""
         if shown not in self._views:
-            self._views[shown] = View(self, shown)
+            self._views[shown] = ColumnView(self, shown)
         return self._views[shown]
 
     def has_order(self, bound: Sequence[int]) -> bool:

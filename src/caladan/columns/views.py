@@ -38,7 +38,7 @@ class ViewColumns:
     equal: tuple[tuple[int, int], ...] = ()
 
 
-class View:
+class ColumnView:
     """A relation under some of its columns; whoever reads it gets it as the relation is now."""
 
     def __init__(self, of: StoredRelation, shown: ViewColumns) -> None:

@@ -55,7 +55,7 @@ def planned(
     body: Body, order: Sequence[int], traits: Traits, *, by_atoms: bool = False
 ) -> list[Access]:
     """The steps for an order of the atoms; `by_atoms`, the cyclic core goes atom by atom too."""
-    route = Route(body, traits, by_atoms=by_atoms)
+    route = BodyRoute(body, traits, by_atoms=by_atoms)
     for atom in order:
         route.take(atom)
     return route.finished()
@@ -66,7 +66,7 @@ def bound_by(steps: Sequence[Access]) -> frozenset[str]:
     return frozenset[str]().union(*(step.binds for step in steps))
 
 
-class Route:
+class BodyRoute:
     """The steps through a body, as one atom after another is taken."""
 
     def __init__(self, body: Body, traits: Traits, *, by_atoms: bool = False) -> None:
@@ -384,7 +384,7 @@ def chosen(
     """
     if len(body.atoms) < 2:
         return tuple(range(len(body.atoms)))
-    route = Route(body, traits)
+    route = BodyRoute(body, traits)
     order: list[int] = []
 
     def take(atom: int) -> None:
@@ -433,7 +433,7 @@ def orders(body: Body, traits: Traits) -> list[tuple[int, ...]] | None:
             if order != guess:
                 found.append(order)
         else:
-            route = Route(body, traits)
+            route = BodyRoute(body, traits)
             for atom in order:
                 route.take(atom)
             near = next_atoms(body, order, route.near)

@@ -25,7 +25,7 @@ from caladan.columns.domains import Domain
 from caladan.columns.index import Index, Matches, RunMatches
 from caladan.columns.layout import Counts, Keys, Mask, Words
 from caladan.columns.relation import StoredRelation
-from caladan.columns.views import View
+from caladan.columns.views import ColumnView
 from caladan.join.arithmetic import Overflow
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 class LookupStep:
     """An atom. Columns are bound by variables or words, checked after they are read, or new."""
 
-    relation: StoredRelation | View
+    relation: StoredRelation | ColumnView
     version: Version
     bound: Mapping[int, str | int]
     checked: Mapping[int, str | int]
