@@ -128,6 +128,18 @@ def _rounds() -> list[Case]:
     ]
 
 
+def _flows() -> list[Case]:
+    """Dataflow from few sources, and what is nearly that."""
+    known = {
+        "null_flow": 436_613,
+        "null_flow_condition": 397_608,
+        "null_flow_column": 436_613,
+        "null_flow_rules": 436_613,
+        "null_flow_costs": 436_613,
+    }
+    return [Case(p.replace("_", "-"), p, Made("flow"), {"null": n}) for p, n in known.items()]
+
+
 def _paths() -> list[Case]:
     return [
         Case("sssp-40k", "sssp", Made("weighted"), {"path": 39_719}, {"start": 0}),
@@ -156,6 +168,7 @@ CASES: tuple[Case, ...] = (
     *_ontology(),
     *_joins(),
     *_rounds(),
+    *_flows(),
     *_bound(),
 )
 

@@ -70,6 +70,29 @@ def chain(length: int = 100_000) -> Tables:
     }
 
 
+def flow(longest: int = 9_000, arcs: int = 30_000, sources: int = 150, seed: int = 1) -> Tables:
+    """Statements of a program that follow each other, and some that a null comes from.
+
+    Seven chains, each 0.7 times as long as the one before, and shortcuts that lead a few statements
+    ahead, numbered at random: thousands of rounds of some sixty facts each.
+    """
+    random = np.random.default_rng(seed)
+    lengths = (longest * 0.7 ** np.arange(7)).astype(np.int64)
+    ends = np.cumsum(lengths) - 1
+    last = np.repeat(ends, lengths)  # of the chain of each statement
+    numbers = random.permutation(len(last))
+    inner = np.setdiff1d(np.arange(len(last)), ends)
+    start = random.choice(inner, arcs - len(inner), replace=False)
+    ahead = np.minimum(start + random.integers(2, 9, len(start)), last[start])
+    places = random.choice(len(last), sources, replace=False)
+    return {
+        "arc": _table(
+            A=numbers[np.concatenate([inner, start])], B=numbers[np.concatenate([inner + 1, ahead])]
+        ),
+        "source": _table(A=np.arange(sources), B=numbers[places]),
+    }
+
+
 def document(inserts: int = 180_000, depth: int = 20_000, seed: int = 1) -> Tables:
     """A text that people type together, as a tree of inserts: each names what it was put behind.
 
@@ -112,6 +135,7 @@ GENERATORS: dict[str, Callable[..., Tables]] = {
     "andersen": andersen,
     "hub": hub,
     "chain": chain,
+    "flow": flow,
     "document": document,
     "weighted": weighted,
 }

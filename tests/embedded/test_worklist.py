@@ -195,6 +195,56 @@ def test_long_ways_with_costs_are_quick(ended: list[int]) -> None:
     assert ended[-1] == machine.DONE
 
 
+# ── Tails ────────────────────────────────────────────────────────────────────────────────────────
+
+FLOWS = {
+    "plain": "null(X, Y) <- null(X, W), arc(W, Y).",
+    "a condition": "null(X, Y) <- null(X, W), arc(W, Y), X ~= Y.",
+    "negation": "null(X, Y) <- null(X, W), arc(W, Y), ~from(X, Y).",
+    "two rules": """
+        null(X, Y) <- null(X, W), arc(W, Y).
+        null(X, Y) <- null(X, W), arc(W, V), V ~= X, arc(V, Y).""",
+    "two relations": """
+        null(X, Y) <- may(X, W), arc(W, Y).
+        may(X, Y) <- null(X, Y), X ~= Y.""",
+    "both sides": "null(X, Y) <- null(X, W), null(W, Y), X ~= W.",
+}
+FLOW = """
+database({{arc(A: integer, B: integer), from(A: integer, B: integer)}}).
+null(X, Y) <- from(X, Y).
+{}
+query null(X, Y).
+"""
+
+
+@pytest.mark.parametrize("bits", [0, 26])
+@pytest.mark.parametrize("flow", FLOWS)
+@given(
+    arcs=st.lists(st.tuples(nodes, nodes), min_size=1, max_size=30),
+    starts=st.sets(st.tuples(nodes, nodes), min_size=1, max_size=4),
+)
+@settings(max_examples=20)
+def test_tails_grow_whatever_tells_what_is_in_them(
+    flow: str, bits: int, arcs: list[tuple[int, int]], starts: set[tuple[int, int]]
+) -> None:
+    text = FLOW.format(FLOWS[flow])
+    given = {"arc": arcs, "from": sorted(starts)}
+    wanted = run("reference", text, **given)
+    with thresholds.using(small_rounds=0, shape=NEVER, first_tail=0, machine_bits=bits):
+        got = run("embedded", text, **given)
+    assert sorted(got.answer.rows()) == sorted(wanted.answer.rows())
+    assert got.stats.rounds == wanted.stats.rounds
+
+
+@pytest.mark.parametrize("flow", ["plain", "two rules", "two relations"])
+def test_what_flows_from_few_sources_is_held_once(ended: list[int], flow: str) -> None:
+    """However much is found, the machine goes on with it: it is sorted when all is over."""
+    length, sources = 2_000, [(10_000 + n, 97 * n) for n in range(20)]
+    out = run("embedded", FLOW.format(FLOWS[flow]), arc=chain(length), **{"from": sources})
+    assert out.answer.count() == sum(length + 1 - start for _, start in sources)
+    assert ended == [machine.DONE]
+
+
 # ── Rounds ───────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -84,8 +84,10 @@ class Thresholds:
     small: int = _int(1000, least=1, most=1 << 14)  # facts of a delta for the tiny-delta machine
     small_rounds: int = _int(8)  # in a row before the machine is worth its start
     small_rounds_cold: int = _int(100)  # so many more where numba would have to be loaded
+    machine_bits: int = _int(26, most=32)  # of a key, where the machine has a bit for every one
     first_tail: int = _int(13, most=16)  # bits of the number of facts that the machine first holds
     largest_tail: int = _int(20, most=20)  # and at last
+    groups_a_round: int = _int(2000, least=1)  # that can be packed in the time of a round
     packed_groups: int = _int(1 << 21)  # groups that are worth packing for some small rounds
     # ── embedded: shapes ─────────────────────────────────────────────────────────────────────────
     shape: int = _int(1000)  # facts, below which rounds are done before a shape has started

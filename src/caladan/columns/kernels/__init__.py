@@ -26,20 +26,22 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from caladan.program import thresholds
 
 F = TypeVar("F", bound=Callable[..., Any])
+Signature: TypeAlias = str | list[str] | tuple[str | np.dtype[Any], ...]
 
 BOUNDED: Final = os.environ.get("CALADAN_BOUNDS", "") not in ("", "0")
 INTERPRETED: Final = os.environ.get("CALADAN_INTERPRET", "") not in ("", "0")
+_ALLOCATING: Final = frozenset({"empty", "zeros", "full"})
 _compiling = RLock()  # a kernel calls others
 
 
-def kernel(signature: str | list[str]) -> Callable[[F], F]:
+def kernel(signature: Signature) -> Callable[[F], F]:
     """Compile a function for a signature such as `"i8(u8[::1], u8[::1])"` when it is needed."""
     return lambda function: cast("F", Kernel(function, signature))
 
@@ -59,7 +61,7 @@ class Kernel:
 
     elements = 0  # that kernels were handed as plain Python, all together
 
-    def __init__(self, function: Callable[..., Any], signature: str | list[str] | None) -> None:
+    def __init__(self, function: Callable[..., Any], signature: Signature | None) -> None:
         self.function = function
         self._signature = signature
         self._compiled: Callable[..., Any] | None = None
@@ -80,16 +82,25 @@ class Kernel:
         """The compiled function. It takes this one's place in its module, and so do its callees."""
         with _compiling:
             if self._compiled is None:
-                import numba
-
                 names = self.function.__globals__
                 for name in self.function.__code__.co_names:
                     if isinstance(callee := names.get(name), Kernel):
                         callee.compiled()
-                compiler = cast("Any", numba.njit)(self._signature, **_options())
-                self._compiled = cast("Callable[..., Any]", compiler(self.function))
+                self._compiled = self._made()
                 names[self.function.__name__] = self._compiled
             return self._compiled
+
+    def _made(self) -> Callable[..., Any]:
+        import numba
+
+        options = {
+            **_options(),
+            "forceinline": not self.is_kernel,
+            # Counting references to arrays takes as long as small kernels do. Only those that make
+            # arrays of their own need it.
+            "_nrt": not _ALLOCATING.isdisjoint(self.function.__code__.co_names),
+        }
+        return cast("Any", numba.njit)(_typed(self._signature), **options)(self.function)
 
     def _is_small(self, arguments: tuple[Any, ...]) -> bool:
         """Whether to go on without numba; who has loaded it already need not."""
@@ -98,6 +109,20 @@ class Kernel:
         if self._signature is not None:  # a helper is part of its caller
             Kernel.elements += sum(a.size for a in arguments if isinstance(a, np.ndarray))
         return INTERPRETED or Kernel.elements < thresholds.now.worth_numba
+
+
+def _typed(signature: Signature | None) -> Any:
+    """A signature as numba has it."""
+    if not isinstance(signature, tuple):
+        return signature
+    from numba import from_dtype
+    from numba.core.sigutils import normalize_signature
+
+    result, *arguments = [
+        from_dtype(each)[::1] if isinstance(each, np.dtype) else normalize_signature(f"{each}()")[1]
+        for each in signature
+    ]
+    return cast("Any", result)(*arguments)
 
 
 def bounded_cache() -> Path:

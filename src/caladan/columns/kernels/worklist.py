@@ -6,22 +6,27 @@ by its relation, tuple at a time, and appends what is new to the worklist. 0.3 Â
 large deltas whole columns are several times faster, so it returns when the worklist grows.
 
 What is known of a relation is in its runs, read in place through their addresses, and in a tail of
-new facts: keys in the base packing, a hash table to tell what is there, and for each index a hash
-table of chains. A fact enters the indexes when it is taken from the worklist; so of two facts that
-meet in a rule, the later one finds the earlier.
+new facts: keys in the base packing, in the order in which they were found. To tell what is there, a
+tail has a bit for every key where those are few, else a hash table; for each index of the relation
+there is a hash table of chains. All that a hash table holds is numbers of facts in the tail. A fact
+enters the indexes when it is taken from the worklist; so of two facts that meet in a rule, the
+later one finds the earlier. A tail that is full ends the work: whoever called makes it larger,
+enters its facts into the larger tables, and calls again.
 
 A relation of groups with a best value (mmin, mmax) has its value in the lowest bits of a key, and
 the hash table is one of groups. A better value of a group is a new fact; the one before stays in
 the worklist if its round has begun, and gives its place up otherwise.
 
-Tables, one row each (the columns are named below):
+Tables, one record each:
 
-    relations   where the tail of a relation stands, and its runs
-    indexes     a relation by some columns: its runs in that order, its chains in the tail
+    relations   where the tail of a relation stands, its runs and indexes, the rules it seeds
+    indexes     a relation by some columns: its runs in that order, its chains in the tail. The
+                first of a relation in the clique is by all columns, and tells what is there
     fields      how the lookup key of an index is made from a fact: shift, mask, shift in the key
     runs        address and length of the keys, address and length of the bounds
     steps       a rule: seed, then lookups, tests, arithmetic and a head, each with its terms
     terms       a word: a register or a constant, and its places in keys
+    states      where the lookup of a step stands
 
 Arithmetic goes by ranks: a computation reads ranks and leaves one in a register, `RANK` and
 `WORD` go from words to ranks and back. The machine does only what is sure: a number that leaves 64
@@ -31,40 +36,52 @@ fact is taken, and the round is done by whole columns, which know what to make o
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
 from llvmlite import ir
-from numba import i4, i8, u4, u8
+from numba import i8, u4, u8
 from numba.core import types
 from numba.extending import intrinsic
 
 from caladan.columns.kernels import helper, kernel
 
 Array = Any
+Record = Any
 Scalar = Any  # numba tells signed and unsigned apart, Python does not
 
-# Columns of `relations`.
-TAIL, CAPACITY, COUNT, TAKEN, SLOTS, SLOT_MASK, INDEX_0, INDEX_N, RUN_0, RUN_N = range(10)
-LEAD, END, VALUE_BITS, LARGER = range(10, 14)
-# Columns of `indexes`.
-OF, X_SLOTS, X_MASK, CHAIN, FIELD_0, FIELD_N, X_RUN_0, X_RUN_N, SHIFT, X_LEAD = range(10)
-# Columns of `steps`.
-KIND, WHAT, EXTRA, KEY_0, KEY_N, BIND_0, BIND_N, CHECK_0, CHECK_N = range(9)
+RELATIONS: Final = np.dtype([
+    ("tail", "i8"), ("capacity", "i8"), ("count", "i8"), ("taken", "i8"), ("end", "i8"),
+    ("index_0", "i8"), ("index_n", "i8"), ("bits", "i8"), ("rule_0", "i8"), ("rule_n", "i8"),
+    ("value_bits", "u8"), ("larger", "i8"),
+])  # fmt: skip
+INDEXES: Final = np.dtype([
+    ("tail", "i8"), ("slots", "i8"), ("mask", "u8"), ("chain", "i8"), ("field_0", "i8"),
+    ("field_n", "i8"), ("run_0", "i8"), ("run_n", "i8"), ("shift", "u8"), ("lead", "u8"),
+])  # fmt: skip
+FIELDS: Final = np.dtype([("shift", "u8"), ("mask", "u8"), ("place", "u8")])
+RUNS: Final = np.dtype([("keys", "i8"), ("keys_n", "i8"), ("bounds", "i8"), ("bounds_n", "i8")])
+STEPS: Final = np.dtype([
+    ("kind", "i8"), ("what", "i8"), ("extra", "i8"), ("key_0", "i8"), ("key_n", "i8"),
+    ("bind_0", "i8"), ("bind_n", "i8"), ("check_0", "i8"), ("check_n", "i8"),
+])  # fmt: skip
+TERMS: Final = np.dtype([
+    ("register", "i8"), ("base_shift", "u8"), ("mask", "u8"), ("index_shift", "u8"),
+    ("constant", "i8"),
+])  # fmt: skip
+STATES: Final = np.dtype([
+    ("at", "i8"), ("stop_at", "i8"), ("next_run", "i8"), ("address", "i8"), ("link", "i8"),
+    ("key", "u8"),
+])  # fmt: skip
 # Kinds of steps.
 SEED, LOOKUP, EXISTS, ABSENT, COMPARE, EMIT, COMPUTE = range(7)
-# Columns of `terms`.
-REGISTER, BASE_SHIFT, MASK, INDEX_SHIFT, CONSTANT = range(5)
-# Columns of `runs`.
-KEYS, KEYS_N, BOUNDS, BOUNDS_N = range(4)
 # The range of 64 bits.
 LEAST, MOST = -(2**63), 2**63 - 1
-# Columns of the state of a step.
-AT, STOP_AT, NEXT_RUN, ADDRESS, LINK, KEY = range(6)
 # What `work` returns, besides the number of a relation whose tail is full.
 DONE, LARGE, STOPPED, BEYOND = -1, -2, -3, -4
-# Comparisons, by EXTRA.
+# Comparisons, by what is `extra`.
 EQUAL, DIFFERENT, LESS, LESS_EQUAL = range(4)
-# Computations, by EXTRA. RANK reads a table of ranks; WORD leaves the distance from a base.
+# Computations, by `extra`. RANK reads a table of ranks; WORD leaves the distance from a base.
 ADD, SUBTRACT, MULTIPLY, DIVIDE, REMAINDER, RANK, WORD = range(7)
 
 
@@ -103,110 +120,113 @@ def lower_bound_at(address: Scalar, low: Scalar, high: Scalar, key: Scalar) -> S
 
 
 @helper
-def find_start(runs: Array, run: Scalar, key: Scalar, shift: Scalar, lead: Scalar) -> Any:
+def find_start(run: Record, index: Record, key: Scalar) -> Any:
     """Where the keys that match may start in a run, and where to stop looking."""
     start = i8(0)
-    end = runs[run, KEYS_N]
-    if runs[run, BOUNDS] != 0:
-        word = i8(key >> u8(lead))
-        if word + 1 >= runs[run, BOUNDS_N]:
+    end = run.keys_n
+    if run.bounds != 0:
+        word = i8(key >> index.lead)
+        if word + 1 >= run.bounds_n:
             return i8(0), i8(0)
-        start = i8(load(runs[run, BOUNDS], word))
-        end = i8(load(runs[run, BOUNDS], word + 1))
-        if lead == 0:
+        start = i8(load(run.bounds, word))
+        end = i8(load(run.bounds, word + 1))
+        if index.lead == u8(0):
             return start, end
-    return lower_bound_at(runs[run, KEYS], start, end, key << u8(shift)), end
+    return lower_bound_at(run.keys, start, end, key << index.shift), end
 
 
 @helper
-def in_runs(
-    first: Scalar, last: Scalar, key: Scalar, shift: Scalar, lead: Scalar, runs: Array
-) -> bool:
-    """Whether some run has a key that matches."""
-    for run in range(first, last):
-        start, end = find_start(runs, run, key, shift, lead)
-        if start < end and (load(runs[run, KEYS], start) >> u8(shift)) == key:
-            return True
-    return False
+def match_in_runs(index: Record, key: Scalar, runs: Array) -> Any:
+    """Whether some run has a key that matches, and the first one."""
+    for r in range(index.run_0, index.run_n):
+        start, end = find_start(runs[r], index, key)
+        if start < end:
+            match = load(runs[r].keys, start)
+            if (match >> index.shift) == key:
+                return True, match
+    return False, u8(0)
 
 
 @helper
-def slot_for(base: Scalar, mask: Scalar, key: Scalar, held: Array, owners: Array) -> Scalar:
-    """The slot of a key in a hash table, or the free one where it belongs."""
-    at = i8(scrambled(key) & u8(mask))
-    while owners[base + at] != u4(0) and held[base + at] != key:
-        at = (at + 1) & mask
-    return base + at
-
-
-@helper
-def value(term: Scalar, terms: Array, registers: Array) -> Scalar:
-    """What a term stands for."""
-    register = terms[term, REGISTER]
-    return terms[term, CONSTANT] if register < 0 else registers[register]
-
-
-@helper
-def improves(key: Scalar, known: Scalar, bits: Scalar, larger: Scalar) -> bool:
-    """Whether a key has a better value than another one of its group."""
-    mask = (u8(1) << u8(bits)) - u8(1)
-    return (key & mask) > (known & mask) if larger != 0 else (key & mask) < (known & mask)
-
-
-@helper
-def improves_runs(
-    key: Scalar,
-    first: Scalar,
-    last: Scalar,
-    bits: Scalar,
-    larger: Scalar,
-    lead: Scalar,
-    runs: Array,
-) -> bool:
-    """Whether a key has a better value than its group has in the runs, if it is there."""
-    group = key >> u8(bits)
-    for run in range(first, last):
-        start, end = find_start(runs, run, group, bits, lead)
-        if start < end and (load(runs[run, KEYS], start) >> u8(bits)) == group:
-            return improves(key, load(runs[run, KEYS], start), bits, larger)
-    return True
-
-
-@helper
-def made_key(first: Scalar, count: Scalar, terms: Array, registers: Array) -> Scalar:
-    """A key from its terms."""
+def lookup_of(fact: Scalar, index: Record, fields: Array) -> Scalar:
+    """The lookup key of a fact."""
     key = u8(0)
-    for t in range(first, first + count):
-        key |= u8(value(t, terms, registers)) << u8(terms[t, BASE_SHIFT])
+    for f in range(index.field_0, index.field_n):
+        key |= ((fact >> fields[f].shift) & fields[f].mask) << fields[f].place
     return key
 
 
 @helper
-def bound(
-    fact: Scalar, step: Scalar, place: Scalar, steps: Array, terms: Array, registers: Array
-) -> bool:
+def slot_of(index: Record, key: Scalar, fields: Array, facts: Array, owners: Array) -> Scalar:
+    """The slot of a lookup key in the hash table of an index, or the free one where it belongs."""
+    at = scrambled(key) & index.mask
+    while True:
+        slot = index.slots + i8(at)
+        if owners[slot] == u4(0):
+            return slot
+        if lookup_of(facts[index.tail + i8(owners[slot]) - 1], index, fields) == key:
+            return slot
+        at = (at + u8(1)) & index.mask
+
+
+@helper
+def enter(
+    fact: Scalar, index: Record, fields: Array, facts: Array, owners: Array, links: Array
+) -> None:
+    """Put a fact of the tail at the head of its chain, if it is not there."""
+    key = lookup_of(facts[index.tail + fact], index, fields)
+    slot = slot_of(index, key, fields, facts, owners)
+    if i8(owners[slot]) != fact + 1:
+        if index.chain >= 0:
+            links[index.chain + fact] = owners[slot]
+        owners[slot] = u4(fact + 1)
+
+
+@helper
+def value(term: Record, registers: Array) -> Scalar:
+    """What a term stands for."""
+    return term.constant if term.register < 0 else registers[term.register]
+
+
+@helper
+def improves(key: Scalar, known: Scalar, relation: Record) -> bool:
+    """Whether a key has a better value than another one of its group."""
+    mask = (u8(1) << relation.value_bits) - u8(1)
+    return (key & mask) > (known & mask) if relation.larger != 0 else (key & mask) < (known & mask)
+
+
+@helper
+def made_key(step: Record, terms: Array, registers: Array) -> Scalar:
+    """A key from its terms."""
+    key = u8(0)
+    for t in range(step.key_0, step.key_0 + step.key_n):
+        key |= u8(value(terms[t], registers)) << terms[t].base_shift
+    return key
+
+
+@helper
+def bound(fact: Scalar, step: Record, in_index: bool, terms: Array, registers: Array) -> bool:
     """Put a fact's words into registers; whether those that are checked agree."""
-    first = steps[step, BIND_0]
-    for t in range(first, first + steps[step, BIND_N]):
-        registers[terms[t, REGISTER]] = i8((fact >> u8(terms[t, place])) & u8(terms[t, MASK]))
-    first = steps[step, CHECK_0]
-    for t in range(first, first + steps[step, CHECK_N]):
-        if value(t, terms, registers) != i8((fact >> u8(terms[t, place])) & u8(terms[t, MASK])):
+    for t in range(step.bind_0, step.bind_0 + step.bind_n):
+        shift = terms[t].index_shift if in_index else terms[t].base_shift
+        registers[terms[t].register] = i8((fact >> shift) & terms[t].mask)
+    for t in range(step.check_0, step.check_0 + step.check_n):
+        shift = terms[t].index_shift if in_index else terms[t].base_shift
+        if value(terms[t], registers) != i8((fact >> shift) & terms[t].mask):
             return False
     return True
 
 
 @helper
-def holds(step: Scalar, steps: Array, terms: Array, registers: Array) -> bool:
+def holds(step: Record, terms: Array, registers: Array) -> bool:
     """Whether a comparison of two words or ranks holds."""
-    left = value(steps[step, KEY_0], terms, registers)
-    right = value(steps[step, KEY_0] + 1, terms, registers)
-    comparison = steps[step, EXTRA]
-    if comparison == EQUAL:
+    left = value(terms[step.key_0], registers)
+    right = value(terms[step.key_0 + 1], registers)
+    if step.extra == EQUAL:
         return left == right
-    if comparison == DIFFERENT:
+    if step.extra == DIFFERENT:
         return left != right
-    return left < right if comparison == LESS else left <= right
+    return left < right if step.extra == LESS else left <= right
 
 
 @helper
@@ -216,21 +236,21 @@ def apart(left: Scalar, right: Scalar) -> bool:
 
 
 @helper
-def computed(step: Scalar, steps: Array, terms: Array, registers: Array, tops: Array) -> bool:
+def computed(step: Record, terms: Array, registers: Array, tops: Array) -> bool:
     """Compute into a register; False if the result is beyond what the machine can hold."""
-    t = steps[step, KEY_0]
-    left = value(t, terms, registers)
-    right = value(t + 1, terms, registers)
-    operation = steps[step, EXTRA]
+    t = step.key_0
+    left = value(terms[t], registers)
+    right = value(terms[t + 1], registers)
+    operation = step.extra
     result = i8(0)
     # Whether a result fits is found out beforehand: compilers take it that it always does.
     if operation == WORD:
         if apart(left, right):
             return False
         result = left - right
-        if result < 0 or result >= terms[t + 2, CONSTANT]:
+        if result < 0 or result >= terms[t + 2].constant:
             return False
-        top = terms[t + 2, REGISTER]
+        top = terms[t + 2].register
         tops[top] = max(tops[top], result)
     elif operation == RANK:
         result = i8(load(right, left))
@@ -257,233 +277,189 @@ def computed(step: Scalar, steps: Array, terms: Array, registers: Array, tops: A
         if quotient < 0 and quotient * right != left:
             quotient += 1
         result = quotient if operation == DIVIDE else left - quotient * right
-    registers[steps[step, WHAT]] = result
+    registers[step.what] = result
+    return True
+
+
+@helper
+def emitted(
+    key: Scalar, head: Record, indexes: Array, fields: Array, runs: Array, facts: Array,
+    owners: Array, bits: Array,
+) -> bool:  # fmt: skip
+    """Add a fact to a tail if it is new; False if there is no room for it."""
+    own = indexes[head.index_0]
+    if head.bits >= 0:
+        word = head.bits + i8(key >> u8(6))
+        bit = u8(1) << (key & u8(63))
+        if bits[word] & bit != u8(0):
+            return True
+        known, _ = match_in_runs(own, key, runs)
+        if not known:
+            if head.count >= head.capacity:
+                return False
+            facts[head.tail + head.count] = key
+            head.count += 1
+        bits[word] |= bit
+        return True
+    group = key >> head.value_bits
+    slot = slot_of(own, group, fields, facts, owners)
+    if owners[slot] == u4(0):
+        known, match = match_in_runs(own, group, runs)
+        if known and (head.value_bits == u8(0) or not improves(key, match, head)):
+            return True
+    else:
+        at = i8(owners[slot]) - 1
+        if head.value_bits == u8(0) or not improves(key, facts[head.tail + at], head):
+            return True
+        if at >= head.end:
+            facts[head.tail + at] = key
+            return True
+    if head.count >= head.capacity:
+        return False
+    facts[head.tail + head.count] = key
+    head.count += 1
+    owners[slot] = u4(head.count)
     return True
 
 
 @helper
 def fire(
-    first: Scalar, relation: Scalar, fact: Scalar, steps: Array, terms: Array, relations: Array,
-    indexes: Array, runs: Array, facts: Array, held: Array, owners: Array, chain_held: Array,
-    chain_owners: Array, links: Array, registers: Array, states: Array, counters: Array,
-    tops: Array,
+    first: Scalar, fact: Scalar, steps: Array, terms: Array, relations: Array, indexes: Array,
+    fields: Array, runs: Array, facts: Array, owners: Array, links: Array, bits: Array,
+    registers: Array, states: Array, counters: Array, tops: Array,
 ) -> Scalar:  # fmt: skip
     """Run a rule for one fact. DONE, BEYOND, or the relation whose tail is full: fire again."""
-    if not bound(
-        facts[relations[relation, TAIL] + fact], first, BASE_SHIFT, steps, terms, registers
-    ):
+    if not bound(fact, steps[first], False, terms, registers):
         return DONE
-    step = first + 1
+    at = first + 1
     down = True  # whether we come from above, or back from below for the next match
-    while step > first:
-        kind = steps[step, KIND]
-        if kind == EMIT:
+    while at > first:
+        step = steps[at]
+        passes = False
+        if step.kind == EMIT:
             counters[0] += 1
-            head = steps[step, WHAT]
-            key = made_key(steps[step, KEY_0], steps[step, KEY_N], terms, registers)
-            bits = relations[head, VALUE_BITS]
-            tail = relations[head, TAIL]
-            slot = slot_for(
-                relations[head, SLOTS], relations[head, SLOT_MASK], key >> u8(bits), held, owners
-            )
-            is_new = False
-            if owners[slot] == u4(0):
-                if bits == 0:
-                    is_new = not in_runs(
-                        relations[head, RUN_0], relations[head, RUN_N], key, 0,
-                        relations[head, LEAD], runs,
-                    )  # fmt: skip
-                else:
-                    is_new = improves_runs(
-                        key, relations[head, RUN_0], relations[head, RUN_N], bits,
-                        relations[head, LARGER], relations[head, LEAD], runs,
-                    )  # fmt: skip
-            elif bits != 0:
-                at = i8(owners[slot]) - 1
-                if improves(key, facts[tail + at], bits, relations[head, LARGER]):
-                    is_new = at < relations[head, END]
-                    if not is_new:
-                        facts[tail + at] = key
-            if is_new:
-                count = relations[head, COUNT]
-                if count >= relations[head, CAPACITY]:
-                    return head
-                held[slot] = key >> u8(bits)
-                owners[slot] = u4(count + 1)
-                facts[tail + count] = key
-                relations[head, COUNT] = count + 1
-            step -= 1
-            down = False
-        elif kind == LOOKUP:
-            index = steps[step, WHAT]
-            shift = indexes[index, SHIFT]
-            state = states[step]
+            key = made_key(step, terms, registers)
+            head = relations[step.what]
+            if not emitted(key, head, indexes, fields, runs, facts, owners, bits):
+                return step.what
+        elif step.kind == LOOKUP:
+            index = indexes[step.what]
+            state = states[at]
             if down:
-                key = made_key(steps[step, KEY_0], steps[step, KEY_N], terms, registers)
-                at = i8(0)
-                stop_at = i8(0)
-                next_run = indexes[index, X_RUN_0]
-                address = i8(0)
-                link = i8(-2)
-            else:
-                key = u8(state[KEY])
-                at = state[AT]
-                stop_at = state[STOP_AT]
-                next_run = state[NEXT_RUN]
-                address = state[ADDRESS]
-                link = state[LINK]
-            found = False
-            while not found:
-                if at < stop_at:
-                    match = load(address, at)
-                    if (match >> u8(shift)) != key:
-                        stop_at = i8(0)
+                state.key = made_key(step, terms, registers)
+                state.at = 0
+                state.stop_at = 0
+                state.next_run = index.run_0
+                state.link = -2
+            key = state.key
+            while not passes:
+                if state.at < state.stop_at:
+                    match = load(state.address, state.at)
+                    if (match >> index.shift) != key:
+                        state.stop_at = 0
                         continue
-                    at += 1
-                    found = bound(match, step, INDEX_SHIFT, steps, terms, registers)
-                elif next_run < indexes[index, X_RUN_N]:
-                    at, stop_at = find_start(runs, next_run, key, shift, indexes[index, X_LEAD])
-                    address = runs[next_run, KEYS]
-                    next_run += 1
+                    state.at += 1
+                    passes = bound(match, step, True, terms, registers)
+                elif state.next_run < index.run_n:
+                    run = runs[state.next_run]
+                    state.at, state.stop_at = find_start(run, index, key)
+                    state.address = run.keys
+                    state.next_run += 1
+                elif index.chain < 0:
+                    break
                 else:
-                    if indexes[index, CHAIN] < 0:
-                        break
+                    link = state.link
                     if link == -2:
-                        slot = slot_for(
-                            indexes[index, X_SLOTS], indexes[index, X_MASK], key,
-                            chain_held, chain_owners,
-                        )  # fmt: skip
-                        link = i8(chain_owners[slot]) - 1
+                        link = i8(owners[slot_of(index, key, fields, facts, owners)]) - 1
                     if link < 0:
                         break
-                    match = facts[relations[indexes[index, OF], TAIL] + link]
-                    link = i8(links[indexes[index, CHAIN] + link]) - 1
-                    found = bound(match, step, BASE_SHIFT, steps, terms, registers)
-            if found:
-                state[KEY] = i8(key)
-                state[AT] = at
-                state[STOP_AT] = stop_at
-                state[NEXT_RUN] = next_run
-                state[ADDRESS] = address
-                state[LINK] = link
-                step += 1
-                down = True
-            else:
-                step -= 1
-                down = False
+                    state.link = i8(links[index.chain + link]) - 1
+                    passes = bound(facts[index.tail + link], step, False, terms, registers)
+        elif not down:
+            pass
+        elif step.kind == COMPARE:
+            passes = holds(step, terms, registers)
+        elif step.kind == COMPUTE:
+            if not computed(step, terms, registers, tops):
+                return BEYOND
+            passes = True
         else:
-            passes = False
-            if down:
-                if kind == COMPARE:
-                    passes = holds(step, steps, terms, registers)
-                elif kind == COMPUTE:
-                    if not computed(step, steps, terms, registers, tops):
-                        return BEYOND
-                    passes = True
-                else:
-                    index = steps[step, WHAT]
-                    key = made_key(steps[step, KEY_0], steps[step, KEY_N], terms, registers)
-                    there = in_runs(
-                        indexes[index, X_RUN_0], indexes[index, X_RUN_N], key,
-                        indexes[index, SHIFT], indexes[index, X_LEAD], runs,
-                    )  # fmt: skip
-                    if not there and indexes[index, CHAIN] >= 0:
-                        slot = slot_for(
-                            indexes[index, X_SLOTS], indexes[index, X_MASK], key,
-                            chain_held, chain_owners,
-                        )  # fmt: skip
-                        there = chain_owners[slot] != u4(0)
-                    passes = there == (kind == EXISTS)
-            if passes:
-                step += 1
-                down = True
-            else:
-                step -= 1
-                down = False
+            index = indexes[step.what]
+            key = made_key(step, terms, registers)
+            there, _ = match_in_runs(index, key, runs)
+            if not there and index.chain >= 0:
+                there = owners[slot_of(index, key, fields, facts, owners)] != u4(0)
+            passes = there == (step.kind == EXISTS)
+        at += 1 if passes else -1
+        down = passes
     return DONE
 
 
-@kernel(
-    "i8(i8[::1], i8[::1], i8[::1], i8[::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], "
-    "i8[:,::1], i8[:,::1], u8[::1], u8[::1], u4[::1], u8[::1], u4[::1], u4[::1], i8[::1], "
-    "i8[:,::1], i8[::1], i8[::1], i8[::1])"
-)
+@kernel((
+    "i8", "i8[::1]", "i8[::1]", "i8[::1]", STEPS, TERMS, RELATIONS, INDEXES, FIELDS, RUNS,
+    "u8[::1]", "u4[::1]", "u4[::1]", "u8[::1]", "i8[::1]", STATES, "i8[::1]", "i8[::1]", "i8[::1]",
+))  # fmt: skip
 def work(
-    most: Array, members: Array, rules: Array, rule_bounds: Array,
-    steps: Array, terms: Array, relations: Array, indexes: Array, fields: Array, runs: Array,
-    facts: Array, held: Array, owners: Array, chain_held: Array, chain_owners: Array, links: Array,
-    registers: Array, states: Array, counters: Array, tops: Array, stop: Array,
+    most: Array, members: Array, rules: Array, steps: Array, terms: Array, relations: Array,
+    indexes: Array, fields: Array, runs: Array, facts: Array, owners: Array, links: Array,
+    bits: Array, registers: Array, states: Array, counters: Array, tops: Array, stop: Array,
 ) -> Scalar:  # fmt: skip
     """Empty the worklist, round by round.
 
     Ends early when a round's delta is above most[0], when counters[1] has reached most[1] rounds
     or the tails most[2] facts after a round, or when stop[0] is set. `members` are the
-    relations of the clique; members[m] seeds rules[rule_bounds[m]:rule_bounds[m + 1]].
-    counters: 0 derivations, 1 rounds, 2 facts taken.
+    relations of the clique; `rules` are first steps. Called again, it goes on where it was.
+    counters: 0 derivations, 1 rounds, 2 facts taken, 3 whether a round has begun.
     """
     while True:
-        left = 0
-        held_facts = 0
+        if counters[3] == 0:
+            left = i8(0)
+            held = i8(0)
+            for m in range(members.size):
+                relation = relations[members[m]]
+                relation.end = relation.count
+                left += relation.count - relation.taken
+                held += relation.count
+            if left == 0:
+                return DONE
+            if left > most[0] or counters[1] >= most[1] or held >= most[2]:
+                return LARGE
+            counters[3] = 1
         for m in range(members.size):
-            relation = members[m]
-            relations[relation, END] = relations[relation, COUNT]
-            left += relations[relation, COUNT] - relations[relation, TAKEN]
-            held_facts += relations[relation, COUNT]
-        if left == 0:
-            return DONE
-        if left > most[0] or counters[1] >= most[1] or held_facts >= most[2]:
-            return LARGE
-        for m in range(members.size):
-            relation = members[m]
-            while relations[relation, TAKEN] < relations[relation, END]:
-                fact = relations[relation, TAKEN]
+            relation = relations[members[m]]
+            while relation.taken < relation.end:
                 counters[2] += 1
                 if (counters[2] & 1023) == 0 and stop[0] != 0:
                     return STOPPED
                 # Enter it into the indexes. Firing again after a full tail finds it there.
-                key = facts[relations[relation, TAIL] + fact]
-                for index in range(relations[relation, INDEX_0], relations[relation, INDEX_N]):
-                    lookup = u8(0)
-                    first = indexes[index, FIELD_0]
-                    for f in range(first, first + indexes[index, FIELD_N]):
-                        word = (key >> u8(fields[f, 0])) & u8(fields[f, 1])
-                        lookup |= word << u8(fields[f, 2])
-                    slot = slot_for(
-                        indexes[index, X_SLOTS], indexes[index, X_MASK], lookup,
-                        chain_held, chain_owners,
-                    )  # fmt: skip
-                    if i4(chain_owners[slot]) != i4(fact + 1):
-                        links[indexes[index, CHAIN] + fact] = chain_owners[slot]
-                        chain_held[slot] = lookup
-                        chain_owners[slot] = u4(fact + 1)
-                for r in range(rule_bounds[m], rule_bounds[m + 1]):
+                for index in range(relation.index_0 + 1, relation.index_n):
+                    enter(relation.taken, indexes[index], fields, facts, owners, links)
+                fact = facts[relation.tail + relation.taken]
+                for r in range(relation.rule_0, relation.rule_n):
                     full = fire(
-                        rules[r], relation, fact, steps, terms, relations, indexes, runs, facts,
-                        held, owners, chain_held, chain_owners, links, registers, states, counters,
-                        tops,
+                        rules[r], fact, steps, terms, relations, indexes, fields, runs, facts,
+                        owners, links, bits, registers, states, counters, tops,
                     )  # fmt: skip
                     if full != DONE:
                         return full
-                relations[relation, TAKEN] = fact + 1
+                relation.taken += 1
+        counters[3] = 0
         counters[1] += 1
 
 
-@kernel("void(i8, u8[::1], i8[:,::1], u8[::1], u8[::1], u4[::1])")
+@kernel(("void", "i8", RELATIONS, INDEXES, FIELDS, "u8[::1]", "u4[::1]", "u4[::1]", "u8[::1]"))
 def seed(
-    relation: Scalar, keys: Array, relations: Array, facts: Array, held: Array, owners: Array
-) -> None:
-    """Start a relation's tail with a delta; the tail is empty, and has room."""
-    bits = u8(relations[relation, VALUE_BITS])
-    for i in range(keys.size):
-        slot = slot_for(
-            relations[relation, SLOTS],
-            relations[relation, SLOT_MASK],
-            keys[i] >> bits,
-            held,
-            owners,
-        )
-        held[slot] = keys[i] >> bits
-        owners[slot] = u4(i + 1)
-        facts[relations[relation, TAIL] + i] = keys[i]
-    relations[relation, COUNT] = keys.size
-    relations[relation, TAKEN] = 0
+    number: Scalar, relations: Array, indexes: Array, fields: Array, facts: Array, owners: Array,
+    links: Array, bits: Array,
+) -> None:  # fmt: skip
+    """Enter the facts of a tail into its tables, which are empty."""
+    relation = relations[number]
+    for fact in range(relation.count):
+        if relation.bits >= 0:
+            key = facts[relation.tail + fact]
+            bits[relation.bits + i8(key >> u8(6))] |= u8(1) << (key & u8(63))
+        else:
+            enter(fact, indexes[relation.index_0], fields, facts, owners, links)
+    for index in range(relation.index_0 + 1, relation.index_n):
+        for fact in range(relation.taken):
+            enter(fact, indexes[index], fields, facts, owners, links)

@@ -12,6 +12,7 @@ import numpy as np
 
 from caladan.columns.kernels import is_loaded
 from caladan.columns.layout import Counts
+from caladan.columns.rows import GroupRelation
 from caladan.fixpoint.heads import RelationHead
 from caladan.fixpoint.limits import Limits, run_stoppable
 from caladan.join.plan import RulePlan
@@ -55,7 +56,7 @@ class TinyRounds:
         assert self._worklist is not None
         worklist = self._worklist
         stop: Counts = np.zeros(1, np.int64)
-        counters: Counts = np.zeros(3, np.int64)
+        counters: Counts = np.zeros(4, np.int64)
         most_rounds = _ENOUGH if rounds is None else rounds
         most_facts = _ENOUGH if facts is None else facts
         new = run_stoppable(
@@ -77,10 +78,16 @@ class TinyRounds:
             self._in_a_row = 0
             return False
         self._in_a_row += 1
-        if self._in_a_row < self._patience + (0 if is_loaded() else chosen.small_rounds_cold):
+        patience = self._patience + (0 if is_loaded() else chosen.small_rounds_cold)
+        if self._in_a_row < max(patience, self._groups() // chosen.groups_a_round):
             return False
         self._in_a_row = 0
         return True
+
+    def _groups(self) -> int:
+        """Groups, all of which are packed when the machine starts."""
+        relations = (member.relation for member in self._members)
+        return sum(r.count() for r in relations if isinstance(r.body, GroupRelation))
 
     def _ready(self) -> bool:
         from caladan.fixpoint.small_rounds.values import Unsuitable

@@ -43,26 +43,33 @@ class Worklist:
         for head, plan in rules:
             source, start = add_rule(tables, head.relation, plan)
             seeded[source].append(start)
-        # The indexes of a relation stand together.
-        order = sorted(range(len(tables.indexes)), key=lambda i: tables.indexes[i].relation)
-        place = {old: new for new, old in enumerate(order)}
-        self._indexes = [tables.indexes[i] for i in order]
+        # The indexes of a relation stand together, behind its own.
         self._relations = tables.relations
+        self._indexes: list[MachineIndex] = []
+        place: dict[int, int] = {}
+        for number, relation in enumerate(self._relations):
+            if number in self._members:
+                packing = tables.body(relation).base.packing
+                self._indexes.append(MachineIndex(number, packing.order, packing))
+            for i, index in enumerate(tables.indexes):
+                if index.relation == number:
+                    place[i] = len(self._indexes)
+                    self._indexes.append(index)
         lookups = (machine.LOOKUP, machine.EXISTS, machine.ABSENT)
         steps = [
             (kind, place[what], *rest) if kind in lookups else (kind, what, *rest)
             for kind, what, *rest in tables.steps
         ]
-        self._steps = np.array(steps, np.int64)
-        self._terms = np.array(tables.terms or [(0,) * 5], np.int64)
+        self._steps = np.array(steps, machine.STEPS)
+        self._terms = np.array(tables.terms or [(0,) * 5], machine.TERMS)
         self._domains = tables.domains
         self._tops: Counts = np.zeros(max(1, len(self._domains)), np.int64)
         self._limit_words()
         self._rules = np.array([r for m in self._members for r in seeded[m]], np.int64)
-        self._rule_bounds = np.cumsum([0, *(len(seeded[m]) for m in self._members)])
         self._widths = [body.widths for body in self._packed()]
-        self._tail = _tail(thresholds.now.first_tail)
-        self._make_tails()
+        self._registers = np.zeros(REGISTERS, np.int64)
+        self._states = np.zeros(len(self._steps) + 1, machine.STATES)
+        self._lay_out([len(seeded[m]) for m in self._members])
 
     def still_fits(self) -> bool:
         """Whether the relations are packed as they were when the tables were made."""
@@ -85,9 +92,6 @@ class Worklist:
             new += found
             if code < 0 or left > thresholds.now.small:
                 return new
-            if self._tail < _tail(thresholds.now.largest_tail):
-                self._tail *= 4
-                self._make_tails()
 
     def _limit_words(self) -> None:
         """Fill in how large the words that are computed may be: every key must have room."""
@@ -101,75 +105,112 @@ class Worklist:
             for domain in self._domains
         ]
         for step in self._steps:
-            if step[machine.KIND] == machine.COMPUTE and step[machine.EXTRA] == machine.WORD:
-                term = self._terms[step[machine.KEY_0] + 2]
-                term[machine.CONSTANT] = rooms[term[machine.REGISTER]]
+            if step["kind"] == machine.COMPUTE and step["extra"] == machine.WORD:
+                term = self._terms[step["key_0"] + 2]
+                term["constant"] = rooms[term["register"]]
 
     def _packed(self) -> list[PackedRelation | PackedGroups]:
         bodies = (self._groups.get(r) or r.packed() for r in self._relations)
         return [body for body in bodies if body is not None]
 
-    def _make_tails(self) -> None:
-        """The tables of relations and indexes, and the memory of the tails they point into."""
-        relations = np.zeros((len(self._relations), 14), np.int64)
-        indexes = np.zeros((max(1, len(self._indexes)), 10), np.int64)
+    def _lay_out(self, rules: Sequence[int]) -> None:
+        """The tables of relations and indexes, but for where their tails and runs are."""
+        relations = np.zeros(len(self._relations), machine.RELATIONS)
+        indexes = np.zeros(len(self._indexes), machine.INDEXES)
         fields: list[tuple[int, int, int]] = []
-        slots = 4 * self._tail
-        for position, number in enumerate(self._members):
-            row = relations[number]
-            row[machine.TAIL] = position * self._tail
-            row[machine.CAPACITY] = self._tail
-            row[machine.SLOTS] = position * slots
-            row[machine.SLOT_MASK] = slots - 1
-        chains = 0
-        for i, index in enumerate(self._indexes):
-            row = indexes[i]
-            row[machine.OF] = index.relation
-            row[machine.CHAIN] = -1
-            if index.relation in self._members:
-                row[machine.CHAIN] = chains * self._tail
-                row[machine.X_SLOTS] = chains * slots
-                row[machine.X_MASK] = slots - 1
-                chains += 1
-            base = self._packed()[index.relation].base.packing
-            shift = index.packing.prefix_shift(len(index.columns))
-            row[machine.FIELD_0] = len(fields)
-            row[machine.FIELD_N] = len(index.columns)
-            row[machine.SHIFT] = shift
-            row[machine.X_LEAD] = index.packing.shifts[index.columns[0]] - shift
-            fields.extend(
-                (base.shifts[c], base.masks[c], index.packing.shifts[c] - shift)
-                for c in index.columns
-            )
-        for number, body in enumerate(self._packed()):
+        packed = self._packed()
+        relations["rule_n"][self._members] = ends = np.cumsum(rules)
+        relations["rule_0"][self._members] = ends - rules
+        for number, body in enumerate(packed):
             own = [i for i, index in enumerate(self._indexes) if index.relation == number]
-            relations[number, machine.INDEX_0] = min(own, default=0)
-            member = number in self._members
-            relations[number, machine.INDEX_N] = max(own, default=-1) + 1 if member else 0
-            relations[number, machine.LEAD] = body.base.packing.leading_shift
+            relations[number]["index_0"] = min(own, default=0)
+            relations[number]["index_n"] = max(own, default=-1) + 1
             if isinstance(body, PackedGroups):
-                relations[number, machine.LEAD] -= body.value_bits
-                relations[number, machine.VALUE_BITS] = body.value_bits
-                relations[number, machine.LARGER] = int(body.larger)
+                relations[number]["value_bits"] = body.value_bits
+                relations[number]["larger"] = int(body.larger)
+        for i, index in enumerate(self._indexes):
+            packing, row = index.packing, indexes[i]
+            base = packed[index.relation].base.packing
+            row["field_0"] = len(fields)
+            if self._is_own(i):
+                shift = int(relations[index.relation]["value_bits"])
+                fields.append((shift, (1 << 64 - shift) - 1, 0))
+                row["lead"] = packing.leading_shift - shift
+            else:
+                shift = packing.prefix_shift(len(index.columns))
+                fields += [
+                    (base.shifts[c], base.masks[c], packing.shifts[c] - shift)
+                    for c in index.columns
+                ]
+                row["lead"] = packing.shifts[index.columns[0]] - shift
+            row["field_n"] = len(fields)
+            row["shift"] = shift
         self._relation_rows, self._index_rows = relations, indexes
-        self._fields = np.array(fields or [(0, 0, 0)], np.int64)
-        count = len(self._members)
-        self._facts: Keys = np.empty(count * self._tail, np.uint64)
-        self._held: Keys = np.empty(count * slots, np.uint64)
-        self._owners: Words = np.zeros(count * slots, np.uint32)
-        self._chain_held: Keys = np.empty(max(1, chains * slots), np.uint64)
-        self._chain_owners: Words = np.zeros(max(1, chains * slots), np.uint32)
-        self._links: Words = np.zeros(max(1, chains * self._tail), np.uint32)
-        self._registers = np.zeros(REGISTERS, np.int64)
-        self._states = np.zeros((len(self._steps) + 1, 6), np.int64)
+        self._fields = np.array(fields, machine.FIELDS)
+
+    def _is_own(self, index: int) -> bool:
+        """Whether an index is by all columns, and tells what is there."""
+        relation = self._indexes[index].relation
+        return relation in self._members and (
+            index == 0 or self._indexes[index - 1].relation != relation
+        )
+
+    def _make_tails(self, capacities: Sequence[int]) -> None:
+        """Memory for tails, with empty tables, for so many facts of each member."""
+        relations, indexes = self._relation_rows, self._index_rows
+        facts = slots = chains = words = 0
+        for number, capacity in zip(self._members, capacities, strict=True):
+            row = relations[number]
+            row["tail"], row["capacity"] = facts, capacity
+            facts += capacity
+            # The most bits that a key of the relation has, where it has a bit for every key.
+            bits = sum(self._widths[number])
+            row["bits"] = -1
+            if not row["value_bits"] and bits <= thresholds.now.machine_bits:
+                row["bits"] = words
+                words += max(1, (1 << bits) >> 6)
+            for i in range(row["index_0"], row["index_n"]):
+                index, own = indexes[i], i == row["index_0"]
+                index["tail"], index["chain"] = row["tail"], -1 if own else chains
+                index["slots"], index["mask"] = slots, 2 * capacity - 1
+                chains += 0 if own else capacity
+                slots += 0 if own and row["bits"] >= 0 else 2 * capacity
+        for i, index in enumerate(self._indexes):
+            if index.relation not in self._members:
+                indexes[i]["chain"] = -1
+        self._facts: Keys = np.empty(facts, np.uint64)
+        self._owners: Words = np.zeros(max(1, slots), np.uint32)
+        self._links: Words = np.empty(max(1, chains), np.uint32)
+        self._bits: Keys = np.zeros(max(1, words), np.uint64)
+
+    def _fill_tails(self, capacities: Sequence[int], contents: Sequence[Keys]) -> None:
+        """Tails of so many facts, with these in them."""
+        self._make_tails(capacities)
+        for number, keys in zip(self._members, contents, strict=True):
+            row = self._relation_rows[number]
+            assert len(keys) < row["capacity"], "the machine writes as if there were room"
+            row["count"] = len(keys)
+            self._facts[row["tail"] : row["tail"] + len(keys)] = keys
+            machine.seed(
+                number, self._relation_rows, self._index_rows, self._fields, self._facts,
+                self._owners, self._links, self._bits,
+            )  # fmt: skip
 
     def _enter(self, rounds: int, facts: int, stop: Counts, counters: Counts) -> tuple[int, int]:
         """What the machine ended with, and how many facts it found."""
         runs: list[tuple[int, int, int, int]] = []
         held: list[Run] = []  # keeps the arrays alive whose addresses the machine has
-
-        def listed(some: Sequence[Run]) -> tuple[int, int]:
-            first = len(runs)
+        packed = self._packed()
+        for groups in self._groups.values():
+            groups.refresh()
+        for i, index in enumerate(self._indexes):
+            if self._is_own(i):
+                some: Sequence[Run] = packed[index.relation].base.runs
+            else:
+                some = (
+                    self._relations[index.relation].index(index.columns, self._version(index)).runs
+                )
+            self._index_rows[i]["run_0"] = len(runs)
             for run in some:
                 held.append(run)
                 bounds = run.bounds
@@ -177,42 +218,41 @@ class Worklist:
                     run.keys.ctypes.data, len(run), bounds.ctypes.data if len(bounds) else 0,
                     len(bounds),
                 ))  # fmt: skip
-            return first, len(runs)
-
-        for groups in self._groups.values():
-            groups.refresh()
-        self._owners[:] = 0
-        self._chain_owners[:] = 0
-        for i, index in enumerate(self._indexes):
-            found = self._relations[index.relation].index(index.columns, self._version(index))
-            self._index_rows[i, machine.X_RUN_0 : machine.X_RUN_N + 1] = listed(found.runs)
-        for number, body in enumerate(self._packed()):
-            if number in self._members:
-                self._relation_rows[number, machine.RUN_0 : machine.RUN_N + 1] = listed(
-                    body.base.runs
-                )
-                delta = body.base.delta
-                keys = np.empty(0, np.uint64) if delta is None else delta.keys
-                assert len(keys) < self._tail, "the machine writes as if there were room"
-                machine.seed(
-                    number, keys, self._relation_rows, self._facts, self._held, self._owners
-                )
+            self._index_rows[i]["run_n"] = len(runs)
+        deltas = [packed[number].base.delta for number in self._members]
+        contents = [np.empty(0, np.uint64) if d is None else d.keys for d in deltas]
+        self._relation_rows["taken"] = 0
+        self._fill_tails([_first_tail(len(keys)) for keys in contents], contents)
         given = self._held_facts()
         most = np.array([4 * thresholds.now.small, rounds, facts + given], np.int64)
         self._tops[:] = 0
-        code = machine.work(
-            most, np.array(self._members, np.int64), self._rules,
-            self._rule_bounds, self._steps, self._terms, self._relation_rows, self._index_rows,
-            self._fields, np.array(runs or [(0, 0, 0, 0)], np.int64), self._facts, self._held,
-            self._owners, self._chain_held, self._chain_owners, self._links, self._registers,
-            self._states, counters, self._tops, stop,
-        )  # fmt: skip
+        counters[3] = 0
+        while True:
+            code = machine.work(
+                most, np.array(self._members, np.int64), self._rules, self._steps, self._terms,
+                self._relation_rows, self._index_rows, self._fields,
+                np.array(runs or [(0, 0, 0, 0)], machine.RUNS), self._facts, self._owners,
+                self._links, self._bits, self._registers, self._states, counters, self._tops, stop,
+            )  # fmt: skip
+            if code < 0 or not self._grow(code):
+                break
         for domain, top in zip(self._domains, self._tops.tolist(), strict=False):
             domain.size = max(domain.size, top + 1)
         return code, self._held_facts() - given
 
+    def _grow(self, full: int) -> bool:
+        """Make a tail larger, unless it is as large as tails get."""
+        rows = self._relation_rows[self._members]
+        capacities = rows["capacity"].tolist()
+        place = self._members.index(full)
+        if capacities[place] >= 1 << thresholds.now.largest_tail:
+            return False
+        capacities[place] *= 4
+        self._fill_tails(capacities, [self._facts[row["tail"] :][: row["count"]] for row in rows])
+        return True
+
     def _held_facts(self) -> int:
-        return int(self._relation_rows[self._members, machine.COUNT].sum())
+        return int(self._relation_rows["count"][self._members].sum())
 
     def _version(self, index: MachineIndex) -> Version:
         return Version.OLD if index.relation in self._members else Version.FULL
@@ -221,9 +261,9 @@ class Worklist:
         left = 0
         for number in self._members:
             row = self._relation_rows[number]
-            tail = self._facts[row[machine.TAIL] :]
-            old = tail[: row[machine.TAKEN]].copy()
-            delta = tail[row[machine.TAKEN] : row[machine.COUNT]].copy()
+            tail = self._facts[row["tail"] :]
+            old = tail[: row["taken"]].copy()
+            delta = tail[row["taken"] : row["count"]].copy()
             old.sort()
             delta.sort()
             self._packed()[number].absorb(old, delta)
@@ -231,6 +271,6 @@ class Worklist:
         return left
 
 
-def _tail(bits: int) -> int:
-    """How many facts a tail holds: at least what is given to the machine, and something new."""
-    return 1 << max(bits, (2 * thresholds.now.small).bit_length())
+def _first_tail(given: int) -> int:
+    """How many facts a tail holds at first: what is given to the machine, and something new."""
+    return 1 << max(thresholds.now.first_tail, (2 * given).bit_length())
