@@ -5,7 +5,7 @@ and compare by meaning: `span` says where a node was written and never takes par
 that `parse(print(program)) == program` can be tested.
 
     Program ── relations: Relation(name, columns: Column(name, type))
-            ├─ rules:     Rule(head: Head, body: Literal…, order: SortKey…, limit)
+            ├─ rules:     Rule(head: Head, body: Literal…, order: SortKey…, limit, time)
             └─ goals:     Goal(atom, export)
 
     Literal     Atom | Comparison | Choice
@@ -201,6 +201,18 @@ class Call:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Function(Call):
+    """A Python function, which rules of Bloom may call: opaque, and the same for the same values.
+
+    With `each` it gives several values, and the call stands for any one of them.
+    """
+
+    function: str  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
+    code: Callable[..., object] = field(default=lambda *_: None, repr=False)
+    each: bool = False
+
+
 AggregateFunction: TypeAlias = OneOf[
     "min", "max", "sum", "count", "countd", "avg", "mmin", "mmax", "msum", "mcount"
 ]
@@ -222,6 +234,18 @@ class Aggregate:
     function: AggregateFunction
     terms: tuple[Expression, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold(Aggregate):
+    """An aggregate of Bloom, by the name under which `language.bloom.folds` knows it.
+
+    `code` and `initial` are those of a fold that its user wrote.
+    """
+
+    function: str  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
+    code: Callable[..., object] | None = field(default=None, repr=False)
+    initial: object = None
 
 
 Expression: TypeAlias = (
@@ -289,14 +313,23 @@ class SortKey:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
+Time: TypeAlias = OneOf["now", "next", "delete", "upsert", "async"]
+
+TIMES: Final[tuple[Time, ...]] = ("now", "next", "delete", "upsert", "async")
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`head <- body`, with the order and limit its solutions are cut by. A fact has no body."""
+    """`head <- body`, with the order and limit its solutions are cut by. A fact has no body.
+
+    `time` is when it takes effect; all but `now` need ticks: `@next p(X) <- q(X).`
+    """
 
     head: Head
     body: tuple[Literal, ...] = ()
     order: tuple[SortKey, ...] = ()
     limit: Expression | None = None
+    time: Time = field(default="now", kw_only=True)
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

@@ -1,0 +1,132 @@
+"""Bloom in Python: classes with collections and rules that run in ticks.
+
+>>> from caladan import bloom
+>>> class KVS(bloom.Bloom):
+...     put = bloom.input("request", "key", "value")
+...     get = bloom.input("request", "key")
+...     reply = bloom.output("request", to="value")
+...     state = bloom.table("key", to="value")
+...
+...     @bloom.rules
+...     def store(self):
+...         self.state <<= self.put.project("key", "value")
+...         self.reply |= (self.get * self.state).pairs("key").project("request", "value")
+>>> kvs = KVS()
+>>> kvs.insert("put", [(1, "spice", 10)])
+>>> _ = kvs.tick()
+>>> kvs.insert("get", [(2, "spice")])
+>>> kvs.tick()["reply"].rows()
+[(2, 10)]
+"""
+
+from caladan.language.bloom.expressions import Expr, const, fn, now, wall_clock
+from caladan.language.bloom.folds import (
+    accum,
+    accum_pair,
+    avg,
+    bool_and,
+    bool_or,
+    choose,
+    count,
+    max,
+    min,
+    sum,
+)
+from caladan.language.bloom.lattices import (
+    Lattice,
+    LBag,
+    LBool,
+    LMap,
+    LMax,
+    LMin,
+    LPSet,
+    LSet,
+    check_lattice,
+    check_monotone,
+    check_morphism,
+)
+from caladan.language.bloom.module import (
+    Module,
+    bootstrap,
+    channel,
+    imports,
+    input,
+    lattice,
+    lbag,
+    lbool,
+    like,
+    lmap,
+    lmax,
+    lmin,
+    loopback,
+    lpset,
+    lset,
+    output,
+    periodic,
+    rules,
+    scratch,
+    stdio,
+    table,
+    temp,
+)
+from caladan.language.bloom.recorder import Collection
+from caladan.language.bloom.streams import Stream
+from caladan.ticks.extent import KeyViolation
+from caladan.ticks.instance import Bloom
+from caladan.ticks.network import Network
+
+__all__ = [
+    "Bloom",
+    "Collection",
+    "Expr",
+    "KeyViolation",
+    "LBag",
+    "LBool",
+    "LMap",
+    "LMax",
+    "LMin",
+    "LPSet",
+    "LSet",
+    "Lattice",
+    "Module",
+    "Network",
+    "Stream",
+    "accum",
+    "accum_pair",
+    "avg",
+    "bool_and",
+    "bool_or",
+    "bootstrap",
+    "channel",
+    "check_lattice",
+    "check_monotone",
+    "check_morphism",
+    "choose",
+    "const",
+    "count",
+    "fn",
+    "imports",
+    "input",
+    "lattice",
+    "lbag",
+    "lbool",
+    "like",
+    "lmap",
+    "lmax",
+    "lmin",
+    "loopback",
+    "lpset",
+    "lset",
+    "max",
+    "min",
+    "now",
+    "output",
+    "periodic",
+    "rules",
+    "scratch",
+    "stdio",
+    "sum",
+    "table",
+    "temp",
+    "wall_clock",
+]

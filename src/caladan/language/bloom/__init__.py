@@ -1,0 +1,1 @@
+"""Bloom: Python classes of collections and rules, as Programs."""

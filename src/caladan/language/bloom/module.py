@@ -1,0 +1,240 @@
+"""Modules: classes of collections and rules, which include and import one another.
+
+    class KVS(Module):
+        put = input("request", "key", to="value")
+        state = table("key", to="value")
+
+        @rules
+        def store(self):
+            self.state <<= self.put.project("key", "value")
+
+A subclass includes its bases, and replaces a group of rules by one of the same name. `imports(M)`
+as an attribute is a module of its own inside of this one, as often as it is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from types import FunctionType
+from typing import Any, TypeVar
+
+from caladan.language.bloom.lattices import LBag, LBool, LMap, LMax, LMin, LPSet, LSet, Lattice
+from caladan.language.bloom.recorder import Collection, LatticeCollection, Recorder
+from caladan.language.bloom.schema import CLOCK, Columns, Kind, Schema, schema
+from caladan.program.diagnostics import did_you_mean, error
+
+M = TypeVar("M", bound="Module")
+F = TypeVar("F", bound=Callable[..., None])
+
+
+def rules(method: F) -> F:
+    """A method that makes rules: a group of them, by its name."""
+    method.bloom_part = "rules"  # type: ignore[attr-defined]
+    return method
+
+
+def bootstrap(method: F) -> F:
+    """A method with facts that are there before the first tick."""
+    method.bloom_part = "bootstrap"  # type: ignore[attr-defined]
+    return method
+
+
+def _declared(kind: Kind, columns: tuple[str, ...], to: Columns | None) -> Collection:
+    if not columns and to is None:
+        return Collection(schema("", kind, ("key",), "val"))
+    return Collection(schema("", kind, columns, to))
+
+
+def table(*columns: str, to: Columns | None = None) -> Collection:
+    """Facts that stay from tick to tick, until they are deleted."""
+    return _declared(Kind.TABLE, columns, to)
+
+
+def scratch(*columns: str, to: Columns | None = None) -> Collection:
+    """Facts of one tick."""
+    return _declared(Kind.SCRATCH, columns, to)
+
+
+def temp(*columns: str, to: Columns | None = None) -> Collection:
+    """A scratch that only gives a name to what a rule derives."""
+    return _declared(Kind.TEMP, columns, to)
+
+
+def input(*columns: str, to: Columns | None = None) -> Collection:
+    """An interface through which facts come in, for one tick."""
+    return _declared(Kind.INPUT, columns, to)
+
+
+def output(*columns: str, to: Columns | None = None) -> Collection:
+    """An interface through which facts go out, of one tick."""
+    return _declared(Kind.OUTPUT, columns, to)
+
+
+def channel(*columns: str, to: Columns | None = None) -> Collection:
+    """Facts that are sent to the address in the column `@…`, the first if none is marked."""
+    return _declared(Kind.CHANNEL, columns or ("@address",), to)
+
+
+def loopback(*columns: str, to: Columns | None = None) -> Collection:
+    """Facts that are sent to the instance itself, and arrive at a later tick."""
+    return _declared(Kind.LOOPBACK, columns, to)
+
+
+def periodic(seconds: float) -> Collection:
+    """A timer: a fact (number, time) in the tick after each period."""
+    if seconds <= 0:
+        raise error("C050", f"a period of {seconds} seconds never comes")
+    return Collection(schema("", Kind.PERIODIC, ("number",), "time", seconds))
+
+
+def stdio() -> Collection:
+    """Lines: those sent are written to standard output, those read arrive as facts."""
+    return Collection(schema("", Kind.STDIO, ("line",)))
+
+
+def like(other: Collection, kind: str = "scratch") -> Collection:
+    """A collection with the columns, keys and lattices of another."""
+    made = other.schema
+    return Collection(Schema("", Kind(kind), made.keys, made.values, made.lattices))
+
+
+def lattice(of: type[Lattice]) -> LatticeCollection:
+    """One value of a lattice, which stays from tick to tick and only grows."""
+    return LatticeCollection(Schema("", Kind.LATTICE, (), ("value",), {0: of}))
+
+
+def lmax() -> LatticeCollection:
+    """The largest value so far."""
+    return lattice(LMax)
+
+
+def lmin() -> LatticeCollection:
+    """The smallest value so far."""
+    return lattice(LMin)
+
+
+def lbool() -> LatticeCollection:
+    """False until it is true."""
+    return lattice(LBool)
+
+
+def lset() -> LatticeCollection:
+    """A set that only grows."""
+    return lattice(LSet)
+
+
+def lpset() -> LatticeCollection:
+    """A set of numbers that are not negative, which only grows."""
+    return lattice(LPSet)
+
+
+def lbag() -> LatticeCollection:
+    """A multiset that only grows."""
+    return lattice(LBag)
+
+
+def lmap() -> LatticeCollection:
+    """Keys with values of lattices."""
+    return lattice(LMap)
+
+
+class Imported:
+    """A module inside of another; `self.name.collection` reaches into it."""
+
+    def __init__(self, module: type[Module]) -> None:
+        self.module = module
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, module: Module | None, owner: type | None = None) -> Any:
+        return self if module is None else module.part_named(self.name)
+
+
+def imports(module: type[M]) -> M:
+    """A module under a name of its own, with its own state."""
+    return Imported(module)  # type: ignore[return-value]
+
+
+class Module:
+    """What has collections and rules. Subclasses that are run extend `Bloom`."""
+
+    def __init__(self) -> None:
+        self._wire_up(Recorder(), "")
+
+    def _wire_up(self, recorder: Recorder, prefix: str) -> None:
+        self._recorder = recorder
+        self._prefix = prefix
+        self._collections: dict[str, Collection] = {}
+        self._parts: dict[str, Module] = {}
+        if CLOCK not in recorder.schemas:
+            recorder.declare(Schema(CLOCK, Kind.CLOCK, (), ("tick", "time")))
+        for name, declared in _attributes(type(self)):
+            if isinstance(declared, Imported):
+                part = declared.module.__new__(declared.module)
+                Module._wire_up(part, recorder, f"{prefix}{name}.")
+                self._parts[name] = part
+            elif isinstance(declared, Collection):
+                if name in _reserved() or name == CLOCK:
+                    raise error(
+                        "C050",
+                        f"`{name}` of {type(self).__name__} cannot be the name of a collection: "
+                        "instances have a method that is called so",
+                    )
+                self._collections[name] = declared.bound(recorder, f"{prefix}{name}")
+        for name, method in _attributes(type(self)):
+            part = getattr(method, "bloom_part", None) if isinstance(method, FunctionType) else None
+            if part is None:
+                continue
+            recorder.group = f"{prefix}{name}"
+            recorder.is_booting = part == "bootstrap"
+            try:
+                method(self)  # type: ignore[operator]
+            finally:
+                recorder.group = None
+                recorder.is_booting = False
+
+    def collection_named(self, name: str) -> Collection:
+        """A collection of this module."""
+        return self._collections[name]
+
+    def part_named(self, name: str) -> Module:
+        """An imported module."""
+        return self._parts[name]
+
+    def temp(self, name: str, *columns: str, to: Columns | None = None) -> Collection:
+        """A collection that a rule declares where it stands: `t = self.temp("t", "a", "b")`."""
+        made = Collection(schema("", Kind.TEMP, columns or ("key",), to))
+        return made.bound(self._recorder, f"{self._prefix}{name}")
+
+
+def _attributes(owner: type) -> Iterator[tuple[str, object]]:
+    """What a class and its bases define, the first base first; a subclass's own takes its place."""
+    found: dict[str, object] = {}
+    for each in reversed(owner.__mro__):
+        for name, value in vars(each).items():
+            found[name] = value
+    yield from found.items()
+
+
+_RESERVED: set[str] = set()
+
+
+def _reserved() -> set[str]:
+    return _RESERVED
+
+
+def reserve(owner: type) -> None:
+    """Names that no collection may have: those of the methods of a class."""
+    _RESERVED.update(name for name in dir(owner) if not name.startswith("_"))
+
+
+def unknown(name: str, known: Iterable[str]) -> Exception:
+    """C010 for a collection that is not there."""
+    names = list(known)
+    return error(
+        "C010",
+        f"there is no collection `{name}`",
+        help=did_you_mean(name, names) or f"the collections are {', '.join(names)}",
+    )

@@ -1,0 +1,1 @@
+"""Ticks: Bloom programs wired, and run from tick to tick."""

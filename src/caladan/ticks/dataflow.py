@@ -1,0 +1,392 @@
+"""Dataflow: nodes that keep derived relations true, tick after tick.
+
+A `Node` is a relation with its rules (`PlainNode`), an aggregate (`GroupNode`), an order
+(`IndexNode`) or a clique (`CliqueNode`, in recursion.py). A tick goes through the nodes in order.
+Whoever has changed tells its consumers what it lost and gained: delta rules, one for each atom,
+whose other atoms are read as they are at that moment. So every way to derive a fact is counted in
+once and out once, whichever of its facts came or went first.
+
+A node is either *repaired* from such changes, or *rebuilt* from the contents of what it reads: if
+it must be (safe mode, invalidation as wired), or if that is less work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from caladan.analysis.core import CoreRule
+from caladan.language.bloom.folds import Running, ordered, running
+from caladan.language.bloom.lattices import frozen
+from caladan.program import Aggregate, Fold, Variable
+from caladan.program.diagnostics import CaladanError
+from caladan.ticks.extent import Desired, Extent, Fact, Inconsistent, picker
+from caladan.ticks.plans import Evaluate, Plan, evaluator, failure, without
+
+Facts = Sequence[Fact]
+
+
+@dataclass(slots=True)
+class Change:
+    """What a relation lost and gained in a tick."""
+
+    removed: Facts = ()
+    added: Facts = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.removed or self.added)
+
+
+class Delta:
+    """A rule seeded by one of its atoms: what its head loses and gains if that atom changes."""
+
+    def __init__(self, rule: CoreRule, index: int, extents: Mapping[str, Extent]) -> None:
+        self.rule = rule
+        self.index = index
+        self.atom = rule.atoms[index]
+        self.source = extents[self.atom.relation]
+        if not self.atom.negated:
+            self.plan = Plan(rule, extents, index)
+            return
+        names = list(self.atom.variables)
+        self.plan = Plan(without(rule, index), extents, None, names)
+        bound = [
+            (i, argument)
+            for i, argument in enumerate(self.atom.arguments)
+            if not (isinstance(argument, Variable) and argument.is_anonymous)
+        ]
+        self._bound = bound
+        self._positions = tuple(i for i, _ in bound)
+        self._pick = picker(self._positions)
+        first: dict[str, int] = {}
+        for i, argument in bound:
+            if isinstance(argument, Variable):
+                first.setdefault(argument.name, i)
+        self._variables = [first[name] for name in names]
+
+    def losses(self, change: Change) -> Iterable[Fact]:
+        """Ways to derive facts that are gone."""
+        if not self.atom.negated:
+            return self.plan.run(change.removed) if change.removed else ()
+        return self.plan.run(self._flipped(change.added, change.removed))
+
+    def gains(self, change: Change) -> Iterable[Fact]:
+        """Ways to derive facts that are new."""
+        if not self.atom.negated:
+            return self.plan.run(change.added) if change.added else ()
+        return self.plan.run(self._flipped(change.removed, change.added, now=False))
+
+    def _flipped(self, these: Facts, others: Facts, *, now: bool = True) -> list[Fact]:
+        """Bindings whose match has come (`now`) or gone, with facts of `these`."""
+        if not these:
+            return []
+        rows: dict[Any, Fact] = {}
+        counts: dict[Any, int] = {}
+        for fact in these:
+            if self._matches(fact):
+                key = self._pick(fact)
+                rows[key] = fact
+                counts[key] = counts.get(key, 0) + 1
+        back: dict[Any, int] = {}
+        for fact in others:
+            if self._matches(fact):
+                key = self._pick(fact)
+                back[key] = back.get(key, 0) + 1
+        index = self.source.index(self._positions) if self._positions else None
+        flipped: list[Fact] = []
+        for key, fact in rows.items():
+            after = len(self.source) if index is None else len(index.get(key, ()))
+            change = counts[key] - back.get(key, 0)
+            before = after - change if now else after + change
+            if (before == 0 and after > 0) if now else (before > 0 and after == 0):
+                flipped.append(tuple(fact[i] for i in self._variables))
+        return flipped
+
+    def _matches(self, fact: Fact) -> bool:
+        """Whether a fact can match the atom at all: its constants, its repeated variables."""
+        seen: dict[str, Any] = {}
+        for i, argument in self._bound:
+            value = fact[i]
+            if isinstance(argument, Variable):
+                if seen.setdefault(argument.name, value) != value:
+                    return False
+            elif argument.value != value:
+                return False
+        return True
+
+
+class Body:
+    """All delta rules of a rule, of which the one with the fewest facts also derives everything."""
+
+    def __init__(self, rule: CoreRule, extents: Mapping[str, Extent]) -> None:
+        self.rule = rule
+        self.deltas = [Delta(rule, i, extents) for i in range(len(rule.atoms))]
+        self._positive = [delta for delta in self.deltas if not delta.atom.negated]
+        self._alone = None if self._positive else Plan(rule, extents, None, ())
+
+    def everything(self) -> Iterable[Fact]:
+        """Every way in which the rule derives a fact, from scratch."""
+        if self._alone is not None:
+            return self._alone.run([()])
+        best = min(self._positive, key=lambda delta: len(delta.source))
+        if not len(best.source):
+            return ()
+        return best.plan.run(best.source.scan())
+
+    def cost(self) -> int:
+        """About how many facts that goes through."""
+        return min((len(delta.source) for delta in self._positive), default=1)
+
+
+class Node:
+    """What derives relations. `rebuild` says that this tick starts it from scratch."""
+
+    names: tuple[str, ...]
+    rebuild: bool = True
+    repairs = 0
+    rebuilds = 0
+
+    def start(self, base: Mapping[str, Desired], *, rebuild: bool) -> None:
+        """A tick begins, with changes of base facts."""
+        raise NotImplementedError
+
+    def told(self, delta: Delta, change: Change) -> None:
+        """A relation that a rule reads has changed."""
+        raise NotImplementedError
+
+    def finish(self) -> dict[str, Change]:
+        """Make contents true; what has changed by that."""
+        raise NotImplementedError
+
+
+class PlainNode(Node):
+    """A relation that does not depend on itself."""
+
+    def __init__(self, extent: Extent, rules: Sequence[CoreRule], extents: Mapping[str, Extent]) -> None:
+        self.names = (extent.name,)
+        self.extent = extent
+        self.bodies = [Body(rule, extents) for rule in rules]
+        self.pending: dict[Fact, int] = {}
+        self.keys: dict[Any, None] = {}
+        self.work = 0
+
+    @property
+    def deltas(self) -> Iterable[Delta]:
+        """The delta rules that tell this node of changes."""
+        return (delta for body in self.bodies for delta in body.deltas)
+
+    def start(self, base: Mapping[str, Desired], *, rebuild: bool) -> None:
+        self.rebuild = rebuild
+        self.pending.clear()
+        self.work = 0
+        desired = base.get(self.extent.name)
+        self.keys = {} if desired is None else self.extent.based(desired)
+
+    def told(self, delta: Delta, change: Change) -> None:
+        if self.rebuild:
+            return
+        self.work += len(change.removed) + len(change.added)
+        if self.work > 16 and self.work > self.cost():
+            self.rebuild = True
+            return
+        pending = self.pending
+        for fact in delta.losses(change):
+            pending[fact] = pending.get(fact, 0) - 1
+        for fact in delta.gains(change):
+            pending[fact] = pending.get(fact, 0) + 1
+
+    def cost(self) -> int:
+        """About how much work it is to start from scratch."""
+        return len(self.extent.derived) + sum(body.cost() for body in self.bodies)
+
+    def finish(self) -> dict[str, Change]:
+        if not self.rebuild and not self.pending and not self.keys:
+            return {}
+        extent = self.extent
+        if not self.rebuild:
+            try:
+                extent.counted(self.pending, self.keys)
+                self.repairs += 1
+            except Inconsistent:
+                self.rebuild = True
+        if self.rebuild:
+            self.rebuilds += 1
+            keys = self.keys
+            for fact in extent.derived:
+                keys[extent.key(fact)] = None
+            extent.clear_derived()
+            pending: dict[Fact, int] = {}
+            for body in self.bodies:
+                for fact in body.everything():
+                    pending[fact] = pending.get(fact, 0) + 1
+            extent.counted(pending, keys)
+        return {extent.name: Change(*extent.apply(extent.settled(self.keys)))}
+
+
+class GroupNode(Node):
+    """Aggregates of one relation, a running state for each group."""
+
+    def __init__(self, extent: Extent, rule: CoreRule, extents: Mapping[str, Extent]) -> None:
+        self.names = (extent.name,)
+        self.extent = extent
+        self.rule = rule
+        self.source = extents[rule.atoms[0].relation]
+        self.deltas = [Delta(rule, 0, extents)]
+        slots = {
+            a.name: i for i, a in enumerate(rule.atoms[0].arguments) if isinstance(a, Variable)
+        }
+        by = [a for a in rule.arguments if not isinstance(a, Aggregate)]
+        self._by = [evaluator(each, slots) for each in by]
+        self._columns = tuple(slots[a.name] for a in by if isinstance(a, Variable))
+        self._is_looked_up = len(self._columns) == len(by)
+        self._folds: list[tuple[Aggregate, list[Evaluate]]] = [
+            (a, [evaluator(term, slots) for term in a.terms])
+            for a in rule.arguments
+            if isinstance(a, Aggregate)
+        ]
+        self._default = not by and any(
+            isinstance(a, Fold) and a.function == "reduce" for a, _ in self._folds
+        )
+        self._groups: dict[Fact, tuple[list[int], list[Running]]] = {}
+        self._change = Change()
+
+    def start(self, base: Mapping[str, Desired], *, rebuild: bool) -> None:
+        self.rebuild = rebuild
+        self._change = Change()
+
+    def told(self, delta: Delta, change: Change) -> None:
+        self._change = change
+
+    def finish(self) -> dict[str, Change]:
+        try:
+            return self._finish()
+        except CaladanError:
+            raise
+        except Exception as problem:
+            raise failure(self.rule, problem) from problem
+
+    def _finish(self) -> dict[str, Change]:
+        change = self._change
+        if not self.rebuild and not change:
+            return {}
+        size = len(change.removed) + len(change.added)
+        if not self.rebuild and size > 16 and size > len(self.source):
+            self.rebuild = True
+        touched: dict[Fact, None] = {}
+        if self.rebuild:
+            self.rebuilds += 1
+            touched = dict.fromkeys(self._groups)
+            self._groups.clear()
+            if self._default:
+                touched[()] = None
+            for fact in self.source.scan():
+                touched[self._add(fact)] = None
+        else:
+            self.repairs += 1
+            self._repair(change, touched)
+        desired: Desired = {}
+        for group in touched:
+            row = self._row(group)
+            desired[group[0] if len(group) == 1 else group] = row
+        return {self.extent.name: Change(*self.extent.apply(desired))}
+
+    def _repair(self, change: Change, touched: dict[Fact, None]) -> None:
+        anew: dict[Fact, None] = {}
+        for fact in change.removed:
+            group = self._group(fact)
+            touched[group] = None
+            facts, states = self._groups[group]
+            facts[0] -= 1
+            if not facts[0]:
+                del self._groups[group]
+                anew.pop(group, None)
+            elif group not in anew:
+                for (_, terms), state in zip(self._folds, states, strict=True):
+                    if not state.remove(tuple([term(fact) for term in terms])):
+                        anew[group] = None
+        for fact in change.added:
+            group = self._group(fact)
+            touched[group] = None
+            if group in anew:
+                self._groups[group][0][0] += 1
+            else:
+                self._add(fact)
+        for group in anew:
+            self._groups.pop(group, None)
+            for fact in self._members(group):
+                self._add(fact)
+
+    def _members(self, group: Fact) -> Iterable[Fact]:
+        if self._is_looked_up and self._columns:
+            key = group[0] if len(group) == 1 else group
+            return list(self.source.index(self._columns).get(key, ()))
+        return [fact for fact in self.source.scan() if self._group(fact) == group]
+
+    def _group(self, fact: Fact) -> Fact:
+        return tuple([frozen(value(fact)) for value in self._by])
+
+    def _add(self, fact: Fact) -> Fact:
+        group = self._group(fact)
+        known = self._groups.get(group)
+        if known is None:
+            known = self._groups[group] = ([0], self._started())
+        known[0][0] += 1
+        for (_, terms), state in zip(self._folds, known[1], strict=True):
+            state.add(tuple([term(fact) for term in terms]))
+        return group
+
+    def _started(self) -> list[Running]:
+        return [
+            running(a.function, a.code, a.initial) if isinstance(a, Fold) else running(a.function, None, None)
+            for a, _ in self._folds
+        ]
+
+    def _row(self, group: Fact) -> Fact | None:
+        known = self._groups.get(group)
+        if known is None:
+            if not self._default:
+                return None
+            states = self._started()
+        else:
+            states = known[1]
+        return (*group, *(frozen(state.value) for state in states))
+
+
+class IndexNode(Node):
+    """Facts with their place in an order."""
+
+    def __init__(self, extent: Extent, rule: CoreRule, extents: Mapping[str, Extent]) -> None:
+        self.names = (extent.name,)
+        self.extent = extent
+        self.source = extents[rule.atoms[0].relation]
+        self.deltas = [Delta(rule, 0, extents)]
+        slots = {
+            a.name: i for i, a in enumerate(rule.atoms[0].arguments) if isinstance(a, Variable)
+        }
+        number = rule.arguments[-1]
+        assert isinstance(number, Fold)
+        self._order = [evaluator(term, slots) for term in number.terms]
+        self._is_dirty = True
+
+    def start(self, base: Mapping[str, Desired], *, rebuild: bool) -> None:
+        self.rebuild = rebuild
+        self._is_dirty = rebuild
+
+    def told(self, delta: Delta, change: Change) -> None:
+        self._is_dirty = self._is_dirty or bool(change)
+
+    def finish(self) -> dict[str, Change]:
+        if not self._is_dirty:
+            return {}
+        self.rebuilds += 1
+        order = self._order
+
+        def place(fact: Fact) -> Any:
+            return [ordered(value(fact)) for value in order], ordered(fact)
+
+        desired: Desired = dict.fromkeys(self.extent.contents)
+        for number, fact in enumerate(sorted(self.source.scan(), key=place)):
+            row = (*fact, number)
+            desired[self.extent.key(row)] = row
+        return {self.extent.name: Change(*self.extent.apply(desired))}

@@ -1,0 +1,384 @@
+"""Instances: a module that runs. `Bloom` is what programs extend.
+
+    kvs = KVS()
+    kvs.insert("put", [(1, "spice", 10)])
+    kvs.tick()
+    kvs["state"].rows()
+
+Ticks are driven by hand (`tick`), or by a thread of the instance (`run` … `stop`) that ticks when
+facts are handed in, when the last tick left something to do, or when a timer is due. Facts can be
+handed in from any thread; callbacks run on the thread that ticks, after the tick.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any, Self
+
+from caladan.language.bloom.lattices import revealed
+from caladan.language.bloom.module import Module, reserve, unknown
+from caladan.language.bloom.schema import Kind, Schema
+from caladan.program.diagnostics import error
+from caladan.ticks.engine import Handed, Repair, TickEngine
+from caladan.ticks.extent import Fact
+from caladan.ticks.network import Network, Timer, local_network
+from caladan.ticks.report import Contents, TickStats
+from caladan.ticks.wiring import Wired, wire
+
+Callback = Callable[[set[tuple[Any, ...]]], None]
+
+
+class Bloom(Module):
+    """A program with collections and rules, and its state.
+
+    `safe` starts everything from scratch in every tick, as does CALADAN_SAFE=1; `repair="never"`
+    erases and rescans as the sets say even where a repair is less work. `clock` tells the time.
+    `address` is where channels of others find this instance, on `network`.
+    """
+
+    def __init__(
+        self,
+        *,
+        safe: bool | None = None,
+        repair: Repair = "auto",
+        address: str | None = None,
+        network: Network | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__()
+        if repair not in ("auto", "never"):
+            raise error("C050", f"repair is `auto` or `never`, not {repair!r}")
+        if safe is None:
+            safe = os.environ.get("CALADAN_SAFE", "") not in ("", "0")
+        self._wired = wire(self._recorder)
+        self._engine = TickEngine(self._wired, safe=safe, repair=repair)
+        self._clock = clock
+        self._ticks = 0
+        self._inbox: dict[str, Handed] = {}
+        self._filters: dict[str, Filter] = {}
+        self._held: dict[str, list[Fact]] = {}
+        self._callbacks: dict[str, list[Callback]] = {}
+        self._mutex = threading.RLock()  # held while a tick runs, and while results are read
+        self._news = threading.Condition()  # the inbox, and whoever waits for ticks
+        self._thread: threading.Thread | None = None
+        self._is_stopping = False
+        self._failure: BaseException | None = None
+        self._stats = TickStats()
+        self._timers = [
+            Timer(name, schema.period, clock)
+            for name, schema in self._user_schemas()
+            if schema.kind is Kind.PERIODIC and schema.period is not None
+        ]
+        self._network = network or local_network()
+        self.address = self._network.join(self, address)
+        for name, when, (row,) in self._recorder.bootstrap:
+            fact = self._engine.extents[name].fact(row)
+            if when == "async":
+                self._send(name, fact)
+            else:
+                self._inbox.setdefault(name, Handed()).insert.append(fact)
+
+    # ── Facts in ─────────────────────────────────────────────────────────────────────────────────
+
+    def insert(self, name: str, rows: Iterable[Any]) -> None:
+        """Hand facts in; they are there in the next tick. For a lattice, values to merge."""
+        facts = self._facts(name, rows, "insert")
+        with self._news:
+            self._inbox.setdefault(name, Handed()).insert.extend(facts)
+            self._news.notify_all()
+
+    def delete(self, name: str, rows: Iterable[Any]) -> None:
+        """Delete facts of a table as the next tick starts."""
+        facts = self._facts(name, rows, "delete")
+        with self._news:
+            self._inbox.setdefault(name, Handed()).delete.extend(facts)
+            self._news.notify_all()
+
+    def upsert(self, name: str, rows: Iterable[Any]) -> None:
+        """Put facts of a table in the place of those with the same key, as the next tick starts."""
+        facts = self._facts(name, rows, "upsert")
+        with self._news:
+            self._inbox.setdefault(name, Handed()).upsert.extend(facts)
+            self._news.notify_all()
+
+    def _facts(self, name: str, rows: Iterable[Any], what: str) -> list[Fact]:
+        schema = self._schema(name)
+        if what != "insert" and schema.kind is not Kind.TABLE:
+            raise error("C071", f"`{name}` is a {schema.kind.value}; `{what}` is for tables")
+        if schema.kind in (Kind.OUTPUT, Kind.CLOCK):
+            raise error(
+                "C071",
+                f"`{name}` is an output, which rules derive"
+                if schema.kind is Kind.OUTPUT
+                else "nobody sets the clock",
+            )
+        if schema.kind is Kind.LATTICE and not isinstance(rows, list | tuple):
+            rows = [rows]
+        extent = self._engine.extents[name]
+        return [extent.fact(row) for row in rows]
+
+    # ── Ticks ────────────────────────────────────────────────────────────────────────────────────
+
+    def tick(self, n: int = 1) -> Self:
+        """Go through `n` ticks."""
+        for _ in range(n):
+            with self._mutex:
+                self._tick()
+        return self
+
+    def _tick(self) -> None:
+        now = self._clock()
+        with self._news:
+            handed, self._inbox = self._inbox, {}
+        for timer in self._timers:
+            if (fact := timer.due(now)) is not None:
+                handed.setdefault(timer.name, Handed()).insert.append(fact)
+        for name, keep in self._filters.items():
+            self._filter(name, keep, handed)
+        started = time.perf_counter()
+        engine = self._engine
+        engine.tick(handed, (self._ticks, now))
+        self._ticks += 1
+        self._stats.ticked(engine, time.perf_counter() - started)
+        for name, schema in self._sending:
+            for fact in list(engine.sent(name)):
+                if schema.kind is Kind.STDIO:
+                    print(fact[0], flush=True)
+                else:
+                    self._send(name, fact)
+        for name, callbacks in self._callbacks.items():
+            if contents := engine.extents[name].contents:
+                rows = {revealed(fact) for fact in contents.values()}
+                for each in callbacks:
+                    each(rows)
+        with self._news:
+            self._news.notify_all()
+
+    @property
+    def _sending(self) -> list[tuple[str, Schema]]:
+        found = self.__dict__.get("_senders")
+        if found is None:
+            found = [
+                (name, schema)
+                for name, schema in self._user_schemas()
+                if schema.kind.sends and self._wired.due(name, "async") is not None
+            ]
+            self.__dict__["_senders"] = found
+        return found
+
+    def _send(self, name: str, fact: Fact) -> None:
+        schema = self._wired.schemas[name]
+        if schema.kind is Kind.LOOPBACK or schema.address is None:
+            self.deliver(name, fact)
+        else:
+            self._network.send(fact[schema.address], name, fact)
+
+    def deliver(self, name: str, fact: Fact) -> None:
+        """A fact that was sent has arrived; it is there in the next tick."""
+        if name not in self._engine.extents:
+            return  # a channel that this program does not have
+        with self._news:
+            self._inbox.setdefault(name, Handed()).insert.append(fact)
+            self._news.notify_all()
+
+    def _filter(self, name: str, keep: Filter, handed: dict[str, Handed]) -> None:
+        arrived = self._held.pop(name, [])
+        if name in handed:
+            arrived += handed.pop(name).insert
+        if not arrived:
+            return
+        now, later = keep(list(arrived))
+        if now:
+            handed[name] = Handed(list(now))
+        if later:
+            self._held[name] = list(later)
+
+    def filter(self, name: str, split: Filter) -> None:
+        """Let a function split what arrives at a channel: (deliver now, keep for later)."""
+        self._schema(name)
+        self._filters[name] = split
+
+    # ── In the background ────────────────────────────────────────────────────────────────────────
+
+    def run(self) -> Self:
+        """Tick on a thread of its own whenever there is something to do."""
+        if self._thread is not None:
+            raise error("C050", "the instance runs already")
+        self._is_stopping = False
+        self._thread = threading.Thread(target=self._loop, name="bloom", daemon=True)
+        self._thread.start()
+        return self
+
+    def _loop(self) -> None:
+        try:
+            while True:
+                with self._news:
+                    while not (self._is_stopping or self._has_work()):
+                        self._news.wait(self._pause())
+                    if self._is_stopping:
+                        return
+                with self._mutex:
+                    self._tick()
+        except BaseException as problem:
+            with self._news:
+                self._failure = problem
+                self._news.notify_all()
+
+    def _has_work(self) -> bool:
+        now = self._clock()
+        return (
+            bool(self._inbox)
+            or self._ticks == 0
+            or self._engine.has_work
+            or any(timer.is_due(now) for timer in self._timers)
+        )
+
+    def _pause(self) -> float | None:
+        now = self._clock()
+        return min((timer.wait(now) for timer in self._timers), default=None)
+
+    def stop(self) -> None:
+        """End the thread after the tick that is running, and leave the network."""
+        with self._news:
+            self._is_stopping = True
+            self._news.notify_all()
+        thread, self._thread = self._thread, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+        self._network.leave(self.address)
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def on(self, name: str, callback: Callback) -> None:
+        """Call a function after each tick in which a collection has facts, with these."""
+        self._schema(name)
+        self._callbacks.setdefault(name, []).append(callback)
+
+    def sync_do(self, action: Callable[[], Any] | None = None, timeout: float | None = 60.0) -> Any:
+        """Do something between two ticks, and wait for the tick after it."""
+        with self._mutex:
+            result = None if action is None else action()
+            if self._thread is None:
+                self._tick()
+                return result
+            seen = self._ticks
+        with self._news:
+            self._inbox.setdefault("", Handed())  # an empty message: a tick is wanted
+            self._news.notify_all()
+            self._wait(lambda: self._ticks > seen, timeout, "a tick")
+        return result
+
+    def call(
+        self, name: str, rows: Iterable[Any], answer: str, timeout: float | None = 60.0
+    ) -> set[tuple[Any, ...]]:
+        """Hand facts in and wait for the tick in which a collection has an answer."""
+        self._schema(answer)
+        found: list[set[tuple[Any, ...]]] = []
+        self._callbacks.setdefault(answer, []).append(found.append)
+        try:
+            self.insert(name, rows)
+            if self._thread is None:
+                self.tick()
+                while not found and (self._engine.has_work or self._inbox):
+                    self.tick()
+            else:
+                with self._news:
+                    self._wait(lambda: bool(found), timeout, f"facts of `{answer}`")
+        finally:
+            self._callbacks[answer].remove(found.append)
+        return found[0] if found else set()
+
+    def _wait(self, is_done: Callable[[], bool], timeout: float | None, what: str) -> None:
+        done = self._news.wait_for(lambda: is_done() or self._failure is not None, timeout)
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        if not done:
+            raise error("C042", f"{what} did not come within {timeout} seconds")
+
+    # ── Facts out ────────────────────────────────────────────────────────────────────────────────
+
+    def __getitem__(self, name: str) -> Contents:
+        """What a collection holds after the last tick, in any of the forms of a relation."""
+        schema = self._schema(name)
+        with self._mutex:
+            facts = [revealed(f) for f in self._engine.extents[name].contents.values()]
+        return Contents(schema, facts)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._wired.schemas
+
+    def value(self, name: str) -> Any:
+        """The value of a lattice after the last tick."""
+        if self._schema(name).kind is not Kind.LATTICE:
+            raise error("C050", f"`{name}` is no lattice", help=f'its facts are instance["{name}"]')
+        extent = self._engine.extents[name]
+        with self._mutex:
+            return revealed((extent.contents or extent.base)[()])[0]
+
+    def changes(self, name: str) -> tuple[set[tuple[Any, ...]], set[tuple[Any, ...]]]:
+        """What the last tick added to a collection, and what it removed."""
+        self._schema(name)
+        with self._mutex:
+            change = self._engine.changes.get(name)
+        if change is None:
+            return set(), set()
+        return {revealed(f) for f in change.added}, {revealed(f) for f in change.removed}
+
+    @property
+    def stats(self) -> TickStats:
+        """Ticks, seconds, scans, rebuilds and repairs."""
+        return self._stats
+
+    @property
+    def wired(self) -> Wired:
+        """Collections, rules and strata, as they were fixed."""
+        return self._wired
+
+    @property
+    def collections(self) -> tuple[str, ...]:
+        """The names of the collections."""
+        return tuple(name for name, _ in self._user_schemas())
+
+    def explain(self, stage: str = "all") -> str:
+        """What the compiler made of the rules: relations, rules, delta, ticks, calm."""
+        from caladan.ticks.explain import explain
+
+        return explain(self._wired, self._engine, stage)
+
+    def _user_schemas(self) -> list[tuple[str, Schema]]:
+        return [
+            (name, schema)
+            for name, schema in self._wired.schemas.items()
+            if not schema.kind.is_element
+        ]
+
+    def _schema(self, name: str) -> Schema:
+        schemas = self._wired.schemas
+        if name not in schemas:
+            raise unknown(name, list(self.collections))
+        return schemas[name]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} after {self._ticks} ticks>"
+
+
+Filter = Callable[[list[Any]], tuple[Iterable[Any], Iterable[Any]]]
+
+reserve(Bloom)

@@ -1,0 +1,226 @@
+"""Cliques: relations that depend on each other, kept true from tick to tick.
+
+What is new goes round after round through the rules that read it. What was lost is repaired by
+delete and rederive: everything that was derived through it goes, and comes back if there is another
+way to derive it. Where that is most of the clique, or where values merge (a lattice does not say
+what it was made of), the clique is derived anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from caladan.analysis.core import Clique, CoreRule
+from caladan.program import Constant, Variable
+from caladan.ticks.dataflow import Body, Change, Delta, Node
+from caladan.ticks.extent import Desired, Extent, Fact
+from caladan.ticks.plans import Plan
+
+
+class CliqueNode(Node):
+    """The relations of a clique."""
+
+    def __init__(self, clique: Clique, extents: Mapping[str, Extent]) -> None:
+        self.names = clique.relations
+        self.extents = {name: extents[name] for name in clique.relations}
+        self.bodies = [Body(rule, extents) for rule in clique.rules]
+        self._inner: dict[str, list[Delta]] = {name: [] for name in self.names}
+        self._outer: list[Delta] = []
+        for body in self.bodies:
+            for delta in body.deltas:
+                inner = self._inner.get(delta.atom.relation)
+                (self._outer if inner is None else inner).append(delta)
+        self._ways = [_Way(body.rule, extents) for body in self.bodies]
+        self._merges = any(each.is_keyed for each in self.extents.values())
+        self._gains: dict[str, list[Fact]] = {}
+        self._losses: dict[str, dict[Fact, None]] = {}
+
+    @property
+    def deltas(self) -> Iterable[Delta]:
+        """The delta rules that tell this node of changes outside of it."""
+        return self._outer
+
+    def start(self, base: Mapping[str, Desired], *, rebuild: bool) -> None:
+        self.rebuild = rebuild
+        self._gains = {name: [] for name in self.names}
+        self._losses = {name: {} for name in self.names}
+        for name, extent in self.extents.items():
+            for key, fact in base.get(name, {}).items():
+                old = extent.base.get(key)
+                if old is not None and old != fact:
+                    self._losses[name][old] = None
+                if fact is not None:
+                    self._gains[name].append(fact)
+            extent.based(base.get(name, {}))
+
+    def told(self, delta: Delta, change: Change) -> None:
+        if self.rebuild:
+            return
+        head = delta.rule.head
+        self._losses[head].update(dict.fromkeys(delta.losses(change)))
+        self._gains[head] += delta.gains(change)
+
+    def finish(self) -> dict[str, Change]:
+        lost = self._unsupported() if not self.rebuild else None
+        if lost is None:
+            return self._anew()
+        if not any(lost.values()) and not any(self._gains.values()):
+            return {}
+        self.repairs += 1
+        old: dict[str, dict[Any, Fact | None]] = {name: {} for name in self.names}
+        for name, facts in lost.items():
+            extent = self.extents[name]
+            for fact in facts:
+                old[name][extent.key(fact)] = fact
+            extent.apply(dict.fromkeys(map(extent.key, facts)))
+        delta: dict[str, list[Fact]] = {name: [] for name in self.names}
+        for name, facts in lost.items():
+            back = self._rederived(name, facts)
+            self._take(name, back, delta, old)
+        for name in self.names:
+            self._take(name, self._gains[name], delta, old)
+        self._rounds(delta, old)
+        return self._changes(old)
+
+    # ── Rounds ───────────────────────────────────────────────────────────────────────────────────
+
+    def _take(
+        self,
+        name: str,
+        facts: Iterable[Fact],
+        delta: dict[str, list[Fact]],
+        old: dict[str, dict[Any, Fact | None]],
+    ) -> None:
+        extent, before, new = self.extents[name], old[name], delta[name]
+        for fact in facts:
+            key = extent.key(fact)
+            was = extent.contents.get(key)
+            made = extent.put(fact)
+            if made is not None:
+                before.setdefault(key, was)
+                new.append(made)
+
+    def _rounds(
+        self, delta: dict[str, list[Fact]], old: dict[str, dict[Any, Fact | None]]
+    ) -> None:
+        while any(delta.values()):
+            following: dict[str, list[Fact]] = {name: [] for name in self.names}
+            for name, facts in delta.items():
+                if facts:
+                    for each in self._inner[name]:
+                        # Listed first: what is found goes into what is looked at.
+                        found = list(each.plan.run(facts))
+                        self._take(each.rule.head, found, following, old)
+            delta = following
+
+    def _anew(self) -> dict[str, Change]:
+        self.rebuilds += 1
+        old: dict[str, dict[Any, Fact | None]] = {}
+        delta: dict[str, list[Fact]] = {name: [] for name in self.names}
+        for name, extent in self.extents.items():
+            old[name] = dict(extent.contents)
+            extent.contents.clear()
+            extent.indexes.clear()
+        for name, extent in self.extents.items():
+            self._take(name, list(extent.base.values()), delta, old)
+        for body in self.bodies:
+            if not any(atom.relation in self.extents for atom in body.rule.positive):
+                self._take(body.rule.head, list(body.everything()), delta, old)
+        self._rounds(delta, old)
+        return self._changes(old)
+
+    def _changes(self, old: Mapping[str, Mapping[Any, Fact | None]]) -> dict[str, Change]:
+        changes: dict[str, Change] = {}
+        for name, before in old.items():
+            contents = self.extents[name].contents
+            removed: list[Fact] = []
+            added: list[Fact] = []
+            for key, was in before.items():
+                now = contents.get(key)
+                if was == now:
+                    continue
+                if was is not None:
+                    removed.append(was)
+                if now is not None:
+                    added.append(now)
+            if removed or added:
+                changes[name] = Change(removed, added)
+        return changes
+
+    # ── What was lost ────────────────────────────────────────────────────────────────────────────
+
+    def _unsupported(self) -> dict[str, dict[Fact, None]] | None:
+        """All that was derived through what was lost; None if starting anew is less work."""
+        lost: dict[str, dict[Fact, None]] = {name: {} for name in self.names}
+        fresh = {name: self._without_base(name, facts, lost) for name, facts in self._losses.items()}
+        if self._merges and any(fresh.values()):
+            return None
+        most = 64 + sum(map(len, self.extents.values())) // 2
+        while any(fresh.values()):
+            following: dict[str, list[Fact]] = {name: [] for name in self.names}
+            for name, facts in fresh.items():
+                if facts:
+                    for each in self._inner[name]:
+                        found = self._without_base(each.rule.head, each.plan.run(facts), lost)
+                        following[each.rule.head] += found
+            fresh = following
+            if sum(map(len, lost.values())) > most:
+                return None
+        return lost
+
+    def _without_base(
+        self, name: str, facts: Iterable[Fact], lost: dict[str, dict[Fact, None]]
+    ) -> list[Fact]:
+        extent, gone = self.extents[name], lost[name]
+        fresh: list[Fact] = []
+        for fact in facts:
+            key = extent.key(fact)
+            if fact not in gone and key not in extent.base and extent.contents.get(key) == fact:
+                gone[fact] = None
+                fresh.append(fact)
+        return fresh
+
+    def _rederived(self, name: str, lost: Mapping[Fact, None]) -> list[Fact]:
+        """Those of the lost facts that another way leads to."""
+        if not lost:
+            return []
+        back: dict[Fact, None] = {}
+        for way in self._ways:
+            if way.rule.head == name:
+                back.update(dict.fromkeys(way.among(lost)))
+        return list(back)
+
+
+class _Way:
+    """How a rule derives given facts: from the variables of its head."""
+
+    def __init__(self, rule: CoreRule, extents: Mapping[str, Extent]) -> None:
+        self.rule = rule
+        names: dict[str, int] = {}
+        self._constants: list[tuple[int, Any]] = []
+        for i, argument in enumerate(rule.arguments):
+            if isinstance(argument, Variable):
+                names.setdefault(argument.name, i)
+            elif isinstance(argument, Constant):
+                self._constants.append((i, argument.value))
+        self._places = list(names.values())
+        self._body = Body(rule, extents) if not names else None
+        self._plan = Plan(rule, extents, None, list(names)) if names else None
+
+    def among(self, facts: Mapping[Fact, None]) -> Iterable[Fact]:
+        """The facts that the rule derives, of some."""
+        if self._plan is None:
+            assert self._body is not None
+            return [fact for fact in self._body.everything() if fact in facts]
+        wanted = [
+            tuple([fact[i] for i in self._places])
+            for fact in facts
+            if all(fact[i] == value for i, value in self._constants)
+        ]
+        return [fact for fact in self._plan.run(dict.fromkeys(wanted)) if fact in facts]
+
+
+def members(nodes: Sequence[Node]) -> dict[str, Node]:
+    """The node of each relation."""
+    return {name: node for node in nodes for name in node.names}

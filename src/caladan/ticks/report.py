@@ -1,0 +1,117 @@
+"""What an instance shows: contents of collections as relations, and numbers of its ticks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from caladan.language.bloom.folds import ordered
+from caladan.language.bloom.schema import Kind, Schema
+from caladan.program import Column, Type
+from caladan.session.result import Relation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from caladan.ticks.engine import TickEngine
+
+
+class Contents(Relation):
+    """The facts of a collection after a tick; `rows()` has them as they are, None and all."""
+
+    def __init__(self, schema: Schema, facts: list[tuple[Any, ...]]) -> None:
+        self._facts_held = facts
+        super().__init__(schema.name, _ArrowLater(schema, facts))
+        self._kind = schema.kind
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The facts, ordered by their columns from the left."""
+        return sorted(self._facts_held, key=ordered)
+
+    @property
+    def value(self) -> Any:
+        """The one value of a lattice."""
+        return self._facts_held[0][0] if self._facts_held else None
+
+    def __len__(self) -> int:
+        return len(self._facts_held)
+
+    def __iter__(self) -> Any:
+        return iter(self.rows())
+
+    def __contains__(self, fact: object) -> bool:
+        return fact in self._facts_held
+
+
+class _ArrowLater:
+    """Facts that become columns of Arrow when somebody asks for these."""
+
+    def __init__(self, schema: Schema, facts: list[tuple[Any, ...]]) -> None:
+        self._schema = schema
+        self._rows = facts
+        self._loaded: Any = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        if not self._rows:
+            return tuple(Column(name, Type.STRING) for name in self._schema.columns)
+        return self._load().columns
+
+    def _load(self) -> Any:
+        if self._loaded is None:
+            from caladan.data.infer import infer
+            from caladan.data.load import load
+            from caladan.data.source import source
+            from caladan.data.table import ArrowTable
+
+            columns = self._schema.columns
+            data = {name: [row[i] for row in self._rows] for i, name in enumerate(columns)}
+            given = source(self._schema.name, data)
+            types = infer(self._schema.name, given)
+            table, _ = load(self._schema.name, given, types, permissive=False)
+            self._loaded = ArrowTable(types, table)
+        return self._loaded
+
+    def count(self) -> int:
+        return len(self._rows)
+
+    def arrow(self, limit: int | None = None) -> pa.Table:
+        if not self._rows:
+            from caladan.data.schema import empty_table
+
+            return empty_table(self.columns)
+        return self._load().arrow(limit)
+
+    def spark(self, session: Any) -> Any:
+        return session.createDataFrame(self.arrow())
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+@dataclass(slots=True)
+class TickStats:
+    """Numbers of an instance: of all ticks, and of the last one."""
+
+    ticks: int = 0
+    seconds: float = 0.0
+    scans: dict[str, int] = field(default_factory=dict[str, int])
+    """How often each relation was gone through in full in the last tick."""
+    rebuilt: tuple[str, ...] = ()
+    """What the last tick derived from scratch."""
+    repaired: tuple[str, ...] = ()
+    """What it brought up to date from changes alone."""
+
+    def ticked(self, engine: TickEngine, seconds: float) -> None:
+        """A tick is over."""
+        self.ticks += 1
+        self.seconds += seconds
+        self.scans = {}
+        for name, extent in engine.extents.items():
+            if extent.scans:
+                self.scans[name] = extent.scans
+                extent.scans = 0
+        self.rebuilt, self.repaired = tuple(engine.rebuilt), tuple(engine.repaired)
+
+
+__all__ = ["Contents", "Kind", "TickStats"]

@@ -1,0 +1,209 @@
+"""Wiring: the rules of a module become core rules, cliques and extents, once and for all.
+
+    program   the same Program as other languages make; the rules of a later time have a head of
+              their own, `state@next`
+    core      names resolved, rules in normal form, safe and stratified by the same passes
+    apart     aggregates have an element of their own with one source; a relation that a rule reads
+              twice is read under two names, so that what is new in it is seen by one at a time
+    cliques   in the order in which a tick goes through them
+
+Values are Python's, so no types are inferred; everything else is checked here, before any data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from caladan.analysis.core import Clique, CoreAtom, CoreRule
+from caladan.analysis.dependency import edges
+from caladan.analysis.normalize import normalize
+from caladan.analysis.resolve import resolve, unsound
+from caladan.analysis.safety import safety
+from caladan.analysis.strata import strata
+from caladan.language.bloom.recorder import GroupedRule, Recorder
+from caladan.language.bloom.schema import Kind, Schema
+from caladan.program import (
+    Aggregate,
+    Column,
+    Declaration,
+    Program,
+    Rule,
+    Time,
+    Type,
+    Variable,
+)
+from caladan.program.diagnostics import Diagnostics
+
+
+@dataclass(frozen=True, slots=True)
+class Wired:
+    """A program that is fixed: collections, elements, rules, and their order."""
+
+    program: Program
+    schemas: Mapping[str, Schema]
+    rules: tuple[CoreRule, ...]
+    cliques: tuple[Clique, ...]
+    groups: Mapping[int, str]
+    """The group in which a rule was written, by the rule's number."""
+
+    def strata(self) -> dict[str, int]:
+        """The stratum of every collection; those without rules are in the first."""
+        found = dict.fromkeys(self.schemas, 0)
+        for clique in self.cliques:
+            above = [found[e.body] + e.needs_finished for e in edges(clique.rules)]
+            found.update(dict.fromkeys(clique.relations, max(above, default=0)))
+        return found
+
+    def due(self, name: str, time: Time) -> str | None:
+        """The relation with what rules derive for a collection at a later time."""
+        made = timed(name, time)
+        return made if made in self.schemas else None
+
+
+def timed(name: str, time: Time) -> str:
+    """The relation that holds what a later time brings to a collection."""
+    return name if time == "now" else f"{name}@{time}"
+
+
+def wire(recorder: Recorder) -> Wired:
+    """A program from what a module recorded, or a CaladanError with all that is wrong with it."""
+    schemas = dict(recorder.schemas)
+    written = tuple(each.rule for each in recorder.rules)
+    for rule in written:
+        _declare_time(schemas, rule)
+    program = Program(tuple(map(_declaration, schemas.values())), written)
+    found = Diagnostics()
+    apart = replace(program, rules=tuple(map(_own_head, written)))
+    known = resolve(apart, {}, found)
+    normal = normalize(apart, found, unsound(apart, known))
+    safety(normal.rules, found)
+    rules = _Apart(schemas).rules(normal.rules)
+    derived = list(dict.fromkeys(rule.head for rule in rules))
+    cliques = strata(rules, derived, found)
+    found.raise_errors()
+    return Wired(program, schemas, rules, cliques, _groups(recorder.rules))
+
+
+def _groups(rules: Sequence[GroupedRule]) -> dict[int, str]:
+    return {number: each.group for number, each in enumerate(rules, start=1)}
+
+
+def _declaration(schema: Schema) -> Declaration:
+    columns = tuple(Column(name, Type.OBJECT) for name in schema.columns)
+    return Declaration(schema.name, columns)
+
+
+def _declare_time(schemas: dict[str, Schema], rule: Rule) -> None:
+    if rule.time == "now" or rule.head.relation not in schemas:
+        return
+    own = schemas[rule.head.relation]
+    name = timed(own.name, rule.time)
+    lattices = own.lattices
+    keys = own.columns if not lattices else own.keys
+    values = () if not lattices else own.values
+    schemas.setdefault(name, Schema(name, Kind.STREAM, keys, values, lattices))
+
+
+def _own_head(rule: Rule) -> Rule:
+    head = replace(rule.head, relation=timed(rule.head.relation, rule.time))
+    return replace(rule, head=head, time="now")
+
+
+class _Apart:
+    """Rules with elements for what has to be kept apart."""
+
+    def __init__(self, schemas: dict[str, Schema]) -> None:
+        self._schemas = schemas
+        self._made: list[CoreRule] = []
+        self._aliases: dict[tuple[str, int], str] = {}
+
+    def rules(self, rules: Sequence[CoreRule]) -> tuple[CoreRule, ...]:
+        for rule in rules:
+            if rule.head not in self._schemas:
+                self._element(rule.head, Kind.STREAM, len(rule.arguments))
+            self._made += self._aggregated(rule) if rule.has_aggregates else [rule]
+        cycles = _cycles(self._made)
+        apart = [self._read_once(rule, cycles) for rule in self._made]
+        return tuple([*apart, *self._copies()])
+
+    def _element(self, name: str, kind: Kind, arity: int, width: int | None = None) -> Schema:
+        columns = tuple(f"c{i + 1}" for i in range(arity))
+        width = arity if width is None else width
+        made = Schema(name, kind, columns[:width], columns[width:])
+        self._schemas[name] = made
+        return made
+
+    def _aggregated(self, rule: CoreRule) -> list[CoreRule]:
+        """A rule that aggregates one relation into an element, with what that needs around it."""
+        made: list[CoreRule] = []
+        if not _is_plain(rule):
+            names = dict.fromkeys(v for atom in rule.positive for v in atom.variables)
+            bound = [Variable(name) for name in names]
+            inner = self._fresh("stream", Kind.STREAM, len(bound))
+            made.append(replace(rule, head=inner, arguments=tuple(bound), order=(), limit=None))
+            atom = CoreAtom(inner, tuple(bound), span=rule.span)
+            rule = replace(rule, atoms=(atom,), comparisons=())
+        if self._schemas[rule.head].kind.is_element and self._schemas[rule.head].kind not in (
+            Kind.STREAM,
+        ):
+            return [*made, rule]
+        group = [a for a in rule.arguments if not isinstance(a, Aggregate)]
+        folds = [a for a in rule.arguments if isinstance(a, Aggregate)]
+        name = self._fresh("group", Kind.GROUP, len(rule.arguments), len(group))
+        made.append(replace(rule, head=name, arguments=(*group, *folds)))
+        columns = tuple(Variable(f"c{i + 1}") for i in range(len(rule.arguments)))
+        stand_in = dict(zip(map(id, (*group, *folds)), columns, strict=True))
+        outer = tuple(stand_in[id(argument)] for argument in rule.arguments)
+        atom = CoreAtom(name, columns, span=rule.span)
+        made.append(replace(rule, arguments=outer, atoms=(atom,), comparisons=()))
+        return made
+
+    def _fresh(self, stem: str, kind: Kind, arity: int, width: int | None = None) -> str:
+        number = 1
+        while f"{stem}_{number}" in self._schemas:
+            number += 1
+        return self._element(f"{stem}_{number}", kind, arity, width).name
+
+    def _read_once(self, rule: CoreRule, cycles: Mapping[str, int]) -> CoreRule:
+        seen: dict[str, int] = {}
+        atoms: list[CoreAtom] = []
+        for atom in rule.atoms:
+            number = seen[atom.relation] = seen.get(atom.relation, 0) + 1
+            is_recursive = cycles.get(atom.relation, -1) == cycles.get(rule.head, -2)
+            if number == 1 or (is_recursive and not atom.negated):
+                atoms.append(atom)
+                continue
+            key = (atom.relation, number)
+            if key not in self._aliases:
+                own = self._schemas[atom.relation]
+                alias = f"{atom.relation}~{number}"
+                self._schemas[alias] = replace(own, name=alias, kind=Kind.STREAM, period=None)
+                self._aliases[key] = alias
+            atoms.append(replace(atom, relation=self._aliases[key]))
+        return replace(rule, atoms=tuple(atoms))
+
+    def _copies(self) -> Iterable[CoreRule]:
+        for (name, _), alias in self._aliases.items():
+            columns = tuple(Variable(f"c{i + 1}") for i in range(len(self._schemas[name].columns)))
+            yield CoreRule(0, alias, columns, (CoreAtom(name, columns),), (), {})
+
+
+def _is_plain(rule: CoreRule) -> bool:
+    """Whether a rule reads one relation as it is."""
+    if len(rule.atoms) != 1 or rule.comparisons or rule.atoms[0].negated:
+        return False
+    arguments = rule.atoms[0].arguments
+    return all(isinstance(a, Variable) for a in arguments) and len(set(arguments)) == len(arguments)
+
+
+def _cycles(rules: Sequence[CoreRule]) -> dict[str, int]:
+    """Relations that depend on themselves, each with the number of its clique."""
+    derived = list(dict.fromkeys(rule.head for rule in rules))
+    cliques = strata(rules, derived, Diagnostics())
+    return {
+        name: number
+        for number, clique in enumerate(cliques)
+        if clique.is_recursive
+        for name in clique.relations
+    }
