@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from caladan import bloom
     from caladan.data.external import jdbc, table
     from caladan.join.search.specs import between, one_of, predicate
     from caladan.program import Program
@@ -33,6 +34,7 @@ __all__ = [
     "Session",
     "Stopped",
     "between",
+    "bloom",
     "connect",
     "jdbc",
     "one_of",
@@ -59,6 +61,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "bloom":
+        return import_module(f"{__name__}.bloom")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

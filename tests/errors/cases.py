@@ -107,6 +107,8 @@ CASES = (
     Case("a program that is not there", "C030", "", arguments=("no.dl",)),
     Case("a header of no data", "C050", TC, _arc(EDGES), (*_DATA, "--header-of", "ark")),
     Case("not yet", "C051", ".decl p(x: number)\np(1).\n.output p\n"),
+    Case("a later time in a batch", "C074", "p(1).\n@next q(X) <- p(X).\nquery p(X)."),
+    Case("no time", "C001", "p(1).\n@later q(X) <- p(X).\nquery p(X)."),
     # SQL
     Case("sql syntax", "C001", "WITH recursive tc(A, min(B) AS C) AS (SELECT 1, 2) SELECT 1"),
     Case("sql unterminated", "C002", "SELECT 'abc FROM arc"),

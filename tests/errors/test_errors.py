@@ -20,6 +20,10 @@ ELSEWHERE = {
     "C043": "tests/session and tests/spark: interrupted runs",
     "C044": "tests/spark: failures of Spark itself",
     "C045": "tests/project/test_java.py",
+    "C070": "tests/ticks/test_diagnostics.py",
+    "C071": "tests/ticks/test_diagnostics.py",
+    "C072": "tests/ticks/test_diagnostics.py",
+    "C073": "tests/ticks/test_diagnostics.py",
     "C090": "tests/cli: an internal error",
 }
 

@@ -28,6 +28,8 @@ ROWS = (
     ("sql",),  # what of a RaSQL script is SQL, and who runs it
     ("explain",),
     ("session",),  # what users hold
+    ("ticks",),  # Bloom programs, wired and run
+    ("bloom",),  # the names of Bloom that users import
     ("cli",),
 )
 LEVEL = {room: level for level, row in enumerate(ROWS) for room in row}
@@ -50,7 +52,7 @@ SPARK = (
 )
 
 # `import caladan` offers all public names, loaded on first use; it is above every room but cli.
-LEVEL["__init__"] = LEVEL["session"]
+LEVEL["__init__"] = LEVEL["bloom"]
 # `python -m caladan` is the command line.
 LEVEL["__main__"] = LEVEL["cli"]
 

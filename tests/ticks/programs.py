@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from caladan import bloom
-from caladan.bloom import LMax, const, fn, input, output, scratch, table
+from caladan.bloom import LMax, const, fn, input, output, scratch, table  # noqa: A004
 
 PROGRAMS: Final[dict[str, Callable[[], type[bloom.Bloom]]]] = {}
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ticks.programs import PROGRAMS
 
 from caladan import CaladanError, bloom
-from tests.ticks.programs import PROGRAMS
 
 HERE = Path(__file__).parents[2]
 SUITES = Path(os.environ.get("CALADAN_SUITES", HERE.parent / "shared" / "suites"))

@@ -32,7 +32,7 @@ from caladan.program import (
     Conditional,
     Constant,
     Expression,
-    Fold,
+    Folding,
     Literal,
     Negative,
     Program,
@@ -301,7 +301,7 @@ def _counting_solutions(node: Expression) -> Expression | None:
 def _check_aggregate(node: Aggregate, found: Diagnostics) -> None:
     if any(isinstance(part, Aggregate) for term in node.terms for part in _parts(term)):
         found.add("C015", "an aggregate cannot stand inside another", node.span)
-    if isinstance(node, Fold) or node.function in ("countd", "count", *_WITNESSED):
+    if isinstance(node, Folding) or node.function in ("countd", "count", *_WITNESSED):
         return
     if len(node.terms) != 1:
         found.add(

@@ -42,6 +42,14 @@ def resolve(
     }
     for rule in program.rules:
         head = rule.head
+        if rule.time != "now":
+            found.add(
+                "C074",
+                f"a rule for `{head.relation}` is for later (@{rule.time}), which needs ticks",
+                rule.span,
+                help="bloom.program(text) makes a program that runs in ticks; a batch run is one "
+                "tick, where every rule takes effect now",
+            )
         if head.relation not in table:
             table[head.relation] = KnownRelation(
                 len(head.arguments), head.span, None, takes_data=False

@@ -28,9 +28,9 @@ from caladan.language.bloom.folds import (
     bool_or,
     choose,
     count,
-    max,
-    min,
-    sum,
+    max,  # noqa: A004
+    min,  # noqa: A004
+    sum,  # noqa: A004
 )
 from caladan.language.bloom.lattices import (
     Lattice,
@@ -50,7 +50,7 @@ from caladan.language.bloom.module import (
     bootstrap,
     channel,
     imports,
-    input,
+    input,  # noqa: A004
     lattice,
     lbag,
     lbool,
@@ -71,8 +71,10 @@ from caladan.language.bloom.module import (
 )
 from caladan.language.bloom.recorder import Collection
 from caladan.language.bloom.streams import Stream
+from caladan.language.bloom.text import module
+from caladan.ticks.engine import Repair
 from caladan.ticks.extent import KeyViolation
-from caladan.ticks.instance import Bloom
+from caladan.ticks.instance import Bloom, program
 from caladan.ticks.network import Network
 
 __all__ = [
@@ -90,6 +92,7 @@ __all__ = [
     "Lattice",
     "Module",
     "Network",
+    "Repair",
     "Stream",
     "accum",
     "accum_pair",
@@ -119,9 +122,11 @@ __all__ = [
     "lset",
     "max",
     "min",
+    "module",
     "now",
     "output",
     "periodic",
+    "program",
     "rules",
     "scratch",
     "stdio",

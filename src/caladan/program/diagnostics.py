@@ -67,6 +67,12 @@ CODES: Final[dict[str, str]] = {
     "C063": "unknown or ambiguous column",
     "C064": "NULL in recursion",
     "C065": "type has no counterpart",
+    # 07x: ticks
+    "C070": "two facts with one key",
+    "C071": "a collection that is not written so",
+    "C072": "an output is not read",
+    "C073": "a function or comparison failed",
+    "C074": "a later time needs ticks",
     "C090": "internal error",
     # warnings
     "W101": "may not terminate",

@@ -237,7 +237,7 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold(Aggregate):
+class Folding(Aggregate):
     """An aggregate of Bloom, by the name under which `language.bloom.folds` knows it.
 
     `code` and `initial` are those of a fold that its user wrote.

@@ -1,7 +1,7 @@
 """Dataflow: nodes that keep derived relations true, tick after tick.
 
 A `Node` is a relation with its rules (`PlainNode`), an aggregate (`GroupNode`), an order
-(`IndexNode`) or a clique (`CliqueNode`, in recursion.py). A tick goes through the nodes in order.
+(`IndexNode`) or a clique (`RecursiveNode`, in recursion.py). A tick goes through all of them.
 Whoever has changed tells its consumers what it lost and gained: delta rules, one for each atom,
 whose other atoms are read as they are at that moment. So every way to derive a fact is counted in
 once and out once, whichever of its facts came or went first.
@@ -19,7 +19,7 @@ from typing import Any
 from caladan.analysis.core import CoreRule
 from caladan.language.bloom.folds import Running, ordered, running
 from caladan.language.bloom.lattices import frozen
-from caladan.program import Aggregate, Fold, Variable
+from caladan.program import Aggregate, Folding, Variable
 from caladan.program.diagnostics import CaladanError
 from caladan.ticks.extent import Desired, Extent, Fact, Inconsistent, picker
 from caladan.ticks.plans import Evaluate, Plan, evaluator, failure, without
@@ -38,7 +38,7 @@ class Change:
         return bool(self.removed or self.added)
 
 
-class Delta:
+class SeededRule:
     """A rule seeded by one of its atoms: what its head loses and gains if that atom changes."""
 
     def __init__(self, rule: CoreRule, index: int, extents: Mapping[str, Extent]) -> None:
@@ -116,12 +116,12 @@ class Delta:
         return True
 
 
-class Body:
+class RuleDeltas:
     """All delta rules of a rule, of which the one with the fewest facts also derives everything."""
 
     def __init__(self, rule: CoreRule, extents: Mapping[str, Extent]) -> None:
         self.rule = rule
-        self.deltas = [Delta(rule, i, extents) for i in range(len(rule.atoms))]
+        self.deltas = [SeededRule(rule, i, extents) for i in range(len(rule.atoms))]
         self._positive = [delta for delta in self.deltas if not delta.atom.negated]
         self._alone = None if self._positive else Plan(rule, extents, None, ())
 
@@ -151,7 +151,7 @@ class Node:
         """A tick begins, with changes of base facts."""
         raise NotImplementedError
 
-    def told(self, delta: Delta, change: Change) -> None:
+    def told(self, delta: SeededRule, change: Change) -> None:
         """A relation that a rule reads has changed."""
         raise NotImplementedError
 
@@ -163,16 +163,18 @@ class Node:
 class PlainNode(Node):
     """A relation that does not depend on itself."""
 
-    def __init__(self, extent: Extent, rules: Sequence[CoreRule], extents: Mapping[str, Extent]) -> None:
+    def __init__(
+        self, extent: Extent, rules: Sequence[CoreRule], extents: Mapping[str, Extent]
+    ) -> None:
         self.names = (extent.name,)
         self.extent = extent
-        self.bodies = [Body(rule, extents) for rule in rules]
+        self.bodies = [RuleDeltas(rule, extents) for rule in rules]
         self.pending: dict[Fact, int] = {}
         self.keys: dict[Any, None] = {}
         self.work = 0
 
     @property
-    def deltas(self) -> Iterable[Delta]:
+    def deltas(self) -> Iterable[SeededRule]:
         """The delta rules that tell this node of changes."""
         return (delta for body in self.bodies for delta in body.deltas)
 
@@ -183,7 +185,7 @@ class PlainNode(Node):
         desired = base.get(self.extent.name)
         self.keys = {} if desired is None else self.extent.based(desired)
 
-    def told(self, delta: Delta, change: Change) -> None:
+    def told(self, delta: SeededRule, change: Change) -> None:
         if self.rebuild:
             return
         self.work += len(change.removed) + len(change.added)
@@ -232,7 +234,7 @@ class GroupNode(Node):
         self.extent = extent
         self.rule = rule
         self.source = extents[rule.atoms[0].relation]
-        self.deltas = [Delta(rule, 0, extents)]
+        self.deltas = [SeededRule(rule, 0, extents)]
         slots = {
             a.name: i for i, a in enumerate(rule.atoms[0].arguments) if isinstance(a, Variable)
         }
@@ -246,7 +248,7 @@ class GroupNode(Node):
             if isinstance(a, Aggregate)
         ]
         self._default = not by and any(
-            isinstance(a, Fold) and a.function == "reduce" for a, _ in self._folds
+            isinstance(a, Folding) and a.function == "reduce" for a, _ in self._folds
         )
         self._groups: dict[Fact, tuple[list[int], list[Running]]] = {}
         self._change = Change()
@@ -255,7 +257,7 @@ class GroupNode(Node):
         self.rebuild = rebuild
         self._change = Change()
 
-    def told(self, delta: Delta, change: Change) -> None:
+    def told(self, delta: SeededRule, change: Change) -> None:
         self._change = change
 
     def finish(self) -> dict[str, Change]:
@@ -338,7 +340,9 @@ class GroupNode(Node):
 
     def _started(self) -> list[Running]:
         return [
-            running(a.function, a.code, a.initial) if isinstance(a, Fold) else running(a.function, None, None)
+            running(a.function, a.code, a.initial)
+            if isinstance(a, Folding)
+            else running(a.function, None, None)
             for a, _ in self._folds
         ]
 
@@ -360,12 +364,12 @@ class IndexNode(Node):
         self.names = (extent.name,)
         self.extent = extent
         self.source = extents[rule.atoms[0].relation]
-        self.deltas = [Delta(rule, 0, extents)]
+        self.deltas = [SeededRule(rule, 0, extents)]
         slots = {
             a.name: i for i, a in enumerate(rule.atoms[0].arguments) if isinstance(a, Variable)
         }
         number = rule.arguments[-1]
-        assert isinstance(number, Fold)
+        assert isinstance(number, Folding)
         self._order = [evaluator(term, slots) for term in number.terms]
         self._is_dirty = True
 
@@ -373,7 +377,7 @@ class IndexNode(Node):
         self.rebuild = rebuild
         self._is_dirty = rebuild
 
-    def told(self, delta: Delta, change: Change) -> None:
+    def told(self, delta: SeededRule, change: Change) -> None:
         self._is_dirty = self._is_dirty or bool(change)
 
     def finish(self) -> dict[str, Change]:

@@ -14,12 +14,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal as OneOf
 
-from caladan.language.bloom.schema import CLOCK, Kind
+from caladan.language.bloom.schema import CLOCK, CollectionKind
 from caladan.program import Time
-from caladan.ticks.dataflow import Change, Delta, GroupNode, IndexNode, Node, PlainNode
+from caladan.ticks.dataflow import Change, GroupNode, IndexNode, Node, PlainNode, SeededRule
 from caladan.ticks.extent import Desired, Extent, Fact
 from caladan.ticks.invalidation import Scheme, scheme
-from caladan.ticks.recursion import CliqueNode
+from caladan.ticks.recursion import RecursiveNode
 from caladan.ticks.wiring import Wired
 
 Repair = OneOf["auto", "never"]
@@ -54,15 +54,13 @@ class TickEngine:
             extent = self.extents[rule.head]
             extent.span = extent.span or rule.span
         self.nodes = [self._node(clique) for clique in wired.cliques]
-        self._consumers: dict[str, list[tuple[Node, Delta]]] = {n: [] for n in self.extents}
+        self._consumers: dict[str, list[tuple[Node, SeededRule]]] = {n: [] for n in self.extents}
         for node in self.nodes:
             for delta in node.deltas:
                 self._consumers[delta.atom.relation].append((node, delta))
         self._given = [n for n in self.extents if n not in derived]
         self._handed_to = [
-            (name, schema)
-            for name, schema in wired.schemas.items()
-            if not schema.kind.is_element
+            (name, schema) for name, schema in wired.schemas.items() if not schema.kind.is_element
         ]
         self._due: dict[str, Handed] = {}
         self._timed = [
@@ -76,18 +74,18 @@ class TickEngine:
         self.rebuilt: list[str] = []
         self.repaired: list[str] = []
         for schema in wired.schemas.values():
-            if schema.kind is Kind.LATTICE:
+            if schema.kind is CollectionKind.LATTICE:
                 bottom = schema.lattices[0].bottom()
                 self.extents[schema.name].base[()] = (bottom,)
 
     def _node(self, clique: Any) -> Any:
         if clique.is_recursive:
-            return CliqueNode(clique, self.extents)
+            return RecursiveNode(clique, self.extents)
         (name,) = clique.relations
         extent = self.extents[name]
         (rule, *_) = clique.rules
         kind = extent.schema.kind
-        if kind is Kind.INDEX:
+        if kind is CollectionKind.INDEX:
             return IndexNode(extent, rule, self.extents)
         if rule.has_aggregates:
             return GroupNode(extent, rule, self.extents)
@@ -156,9 +154,7 @@ class TickEngine:
         changes: dict[str, Change] = {}
         self.changes = changes
         for node in self.nodes:
-            node.start(
-                base, rebuild=everything or any(name in erased for name in node.names)
-            )
+            node.start(base, rebuild=everything or any(name in erased for name in node.names))
         for name in self._given:
             if name in base:
                 extent = self.extents[name]
@@ -170,10 +166,10 @@ class TickEngine:
                 (self.rebuilt if node.rebuild else self.repaired).extend(node.names)
             for name, change in found.items():
                 self._tell(name, change)
-        for name in changes:
+        for name, change in changes.items():
             extent = self.extents[name]
             if extent.schema.kind.persists and extent.base is not extent.contents:
-                keys = [extent.key(f) for f in (*changes[name].removed, *changes[name].added)]
+                keys = [extent.key(f) for f in (*change.removed, *change.added)]
                 extent.store(keys)
         for name, desired in base.items():
             extent = self.extents[name]

@@ -77,9 +77,7 @@ class Extent:
         if self.schema.kind.value == "lattice":
             row = (row,)
         if not isinstance(row, tuple | list):
-            raise error(
-                "C011", f"a fact of `{self.name}` is a tuple of {self.arity}, not {row!r}"
-            )
+            raise error("C011", f"a fact of `{self.name}` is a tuple of {self.arity}, not {row!r}")
         given: list[Any] = list(row)  # pyright: ignore[reportUnknownArgumentType]
         if len(given) != self.arity:
             raise error(

@@ -13,6 +13,7 @@ handed in from any thread; callbacks run on the thread that ticks, after the tic
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -21,7 +22,8 @@ from typing import Any, Self
 
 from caladan.language.bloom.lattices import revealed
 from caladan.language.bloom.module import Module, reserve, unknown
-from caladan.language.bloom.schema import Kind, Schema
+from caladan.language.bloom.schema import CollectionKind, Schema
+from caladan.language.bloom.text import module
 from caladan.program.diagnostics import error
 from caladan.ticks.engine import Handed, Repair, TickEngine
 from caladan.ticks.extent import Fact
@@ -71,7 +73,7 @@ class Bloom(Module):
         self._timers = [
             Timer(name, schema.period, clock)
             for name, schema in self._user_schemas()
-            if schema.kind is Kind.PERIODIC and schema.period is not None
+            if schema.kind is CollectionKind.PERIODIC and schema.period is not None
         ]
         self._network = network or local_network()
         self.address = self._network.join(self, address)
@@ -107,16 +109,16 @@ class Bloom(Module):
 
     def _facts(self, name: str, rows: Iterable[Any], what: str) -> list[Fact]:
         schema = self._schema(name)
-        if what != "insert" and schema.kind is not Kind.TABLE:
+        if what != "insert" and schema.kind is not CollectionKind.TABLE:
             raise error("C071", f"`{name}` is a {schema.kind.value}; `{what}` is for tables")
-        if schema.kind in (Kind.OUTPUT, Kind.CLOCK):
+        if schema.kind in (CollectionKind.OUTPUT, CollectionKind.CLOCK):
             raise error(
                 "C071",
                 f"`{name}` is an output, which rules derive"
-                if schema.kind is Kind.OUTPUT
+                if schema.kind is CollectionKind.OUTPUT
                 else "nobody sets the clock",
             )
-        if schema.kind is Kind.LATTICE and not isinstance(rows, list | tuple):
+        if schema.kind is CollectionKind.LATTICE and not isinstance(rows, list | tuple):
             rows = [rows]
         extent = self._engine.extents[name]
         return [extent.fact(row) for row in rows]
@@ -146,8 +148,8 @@ class Bloom(Module):
         self._stats.ticked(engine, time.perf_counter() - started)
         for name, schema in self._sending:
             for fact in list(engine.sent(name)):
-                if schema.kind is Kind.STDIO:
-                    print(fact[0], flush=True)
+                if schema.kind is CollectionKind.STDIO:
+                    sys.stdout.write(f"{fact[0]}\n")
                 else:
                     self._send(name, fact)
         for name, callbacks in self._callbacks.items():
@@ -172,7 +174,7 @@ class Bloom(Module):
 
     def _send(self, name: str, fact: Fact) -> None:
         schema = self._wired.schemas[name]
-        if schema.kind is Kind.LOOPBACK or schema.address is None:
+        if schema.kind is CollectionKind.LOOPBACK or schema.address is None:
             self.deliver(name, fact)
         else:
             self._network.send(fact[schema.address], name, fact)
@@ -326,7 +328,7 @@ class Bloom(Module):
 
     def value(self, name: str) -> Any:
         """The value of a lattice after the last tick."""
-        if self._schema(name).kind is not Kind.LATTICE:
+        if self._schema(name).kind is not CollectionKind.LATTICE:
             raise error("C050", f"`{name}` is no lattice", help=f'its facts are instance["{name}"]')
         extent = self._engine.extents[name]
         with self._mutex:
@@ -377,6 +379,12 @@ class Bloom(Module):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} after {self._ticks} ticks>"
+
+
+def program(text: str, *, name: str = "<bloom>", **options: Any) -> Bloom:
+    """An instance of a program that is written as text."""
+    made = type("TextProgram", (Bloom, module(text, name=name)), {})
+    return made(**options)
 
 
 Filter = Callable[[list[Any]], tuple[Iterable[Any], Iterable[Any]]]

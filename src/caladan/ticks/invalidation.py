@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from caladan.analysis.core import CoreRule
-from caladan.language.bloom.schema import Kind
+from caladan.language.bloom.schema import CollectionKind
 from caladan.ticks.wiring import Wired
 
 
@@ -95,7 +95,7 @@ def scheme(wired: Wired) -> Scheme:
     scanners = {
         name: negotiate(graph, _primed(default, name)).minus(default)
         for name in graph
-        if name in wired.schemas
+        if name in wired.schemas and not wired.schemas[name].kind.is_element
     }
     return Scheme(graph, default, scanners)
 
@@ -155,7 +155,7 @@ def elements(wired: Wired) -> dict[str, Element]:
     derived = {rule.head for rule in wired.rules}
     graph: dict[str, Element] = {}
     for name, schema in wired.schemas.items():
-        if schema.kind is Kind.CLOCK and name not in read:
+        if schema.kind is CollectionKind.CLOCK and name not in read:
             continue
         if schema.kind.is_element and name not in derived:
             continue
@@ -179,7 +179,11 @@ def _between(place: int, rule: CoreRule, wired: Wired) -> Element | None:
     """The element of a rule, unless its head keeps what the rule does."""
     if len(rule.atoms) > 1:
         return Element(f"join({place})", "join", 0, True)
-    if rule.has_aggregates or wired.schemas[rule.head].kind is Kind.SORT or not rule.atoms:
+    if (
+        rule.has_aggregates
+        or wired.schemas[rule.head].kind is CollectionKind.SORT
+        or not rule.atoms
+    ):
         return None
     return Element(f"project({place})", "project", 0, False)
 

@@ -95,9 +95,7 @@ class Plan:
 
     # ── Steps ────────────────────────────────────────────────────────────────────────────────────
 
-    def _seeding(
-        self, atom: CoreAtom, before: Sequence[Step]
-    ) -> Callable[[Iterable[Fact]], Batch]:
+    def _seeding(self, atom: CoreAtom, before: Sequence[Step]) -> Callable[[Iterable[Fact]], Batch]:
         early = [self._step(step) for step in before]
         start: Binding = ()
         if early:
@@ -126,9 +124,7 @@ class Plan:
 
     def _atom(
         self, atom: CoreAtom
-    ) -> tuple[
-        list[tuple[int, int | Constant]], list[tuple[int, int]], tuple[int, ...]
-    ]:
+    ) -> tuple[list[tuple[int, int | Constant]], list[tuple[int, int]], tuple[int, ...]]:
         """Columns whose value is known, columns that must be equal, and columns to take."""
         known: list[tuple[int, int | Constant]] = []
         tests: list[tuple[int, int]] = []
@@ -289,7 +285,9 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "-": operator.sub,
     "*": operator.mul,
     "/": operator.truediv,
-    "div": lambda a, b: int(a / b) if abs(a) < 2**52 else (abs(a) // abs(b)) * (-1) ** ((a < 0) != (b < 0)),
+    "div": lambda a, b: (
+        int(a / b) if abs(a) < 2**52 else (abs(a) // abs(b)) * (-1) ** ((a < 0) != (b < 0))
+    ),
     "mod": lambda a, b: a - b * _OPERATORS["div"](a, b),
     "=": operator.eq,
     "~=": operator.ne,

@@ -13,36 +13,38 @@ from typing import Any
 
 from caladan.analysis.core import Clique, CoreRule
 from caladan.program import Constant, Variable
-from caladan.ticks.dataflow import Body, Change, Delta, Node
+from caladan.ticks.dataflow import Change, Node, RuleDeltas, SeededRule
 from caladan.ticks.extent import Desired, Extent, Fact
 from caladan.ticks.plans import Plan
 
 
-class CliqueNode(Node):
+class RecursiveNode(Node):
     """The relations of a clique."""
 
     def __init__(self, clique: Clique, extents: Mapping[str, Extent]) -> None:
         self.names = clique.relations
         self.extents = {name: extents[name] for name in clique.relations}
-        self.bodies = [Body(rule, extents) for rule in clique.rules]
-        self._inner: dict[str, list[Delta]] = {name: [] for name in self.names}
-        self._outer: list[Delta] = []
+        self.bodies = [RuleDeltas(rule, extents) for rule in clique.rules]
+        self._inner: dict[str, list[SeededRule]] = {name: [] for name in self.names}
+        self._outer: list[SeededRule] = []
         for body in self.bodies:
             for delta in body.deltas:
                 inner = self._inner.get(delta.atom.relation)
                 (self._outer if inner is None else inner).append(delta)
         self._ways = [_Way(body.rule, extents) for body in self.bodies]
         self._merges = any(each.is_keyed for each in self.extents.values())
+        self._news: list[tuple[SeededRule, Change]] = []
         self._gains: dict[str, list[Fact]] = {}
         self._losses: dict[str, dict[Fact, None]] = {}
 
     @property
-    def deltas(self) -> Iterable[Delta]:
+    def deltas(self) -> Iterable[SeededRule]:
         """The delta rules that tell this node of changes outside of it."""
         return self._outer
 
     def start(self, base: Mapping[str, Desired], *, rebuild: bool) -> None:
         self.rebuild = rebuild
+        self._news = []
         self._gains = {name: [] for name in self.names}
         self._losses = {name: {} for name in self.names}
         for name, extent in self.extents.items():
@@ -54,18 +56,19 @@ class CliqueNode(Node):
                     self._gains[name].append(fact)
             extent.based(base.get(name, {}))
 
-    def told(self, delta: Delta, change: Change) -> None:
+    def told(self, delta: SeededRule, change: Change) -> None:
         if self.rebuild:
             return
         head = delta.rule.head
         self._losses[head].update(dict.fromkeys(delta.losses(change)))
-        self._gains[head] += delta.gains(change)
+        # What is new is joined with the clique once it has lost what it will lose.
+        self._news.append((delta, change))
 
     def finish(self) -> dict[str, Change]:
         lost = self._unsupported() if not self.rebuild else None
         if lost is None:
             return self._anew()
-        if not any(lost.values()) and not any(self._gains.values()):
+        if not self._news and not any(lost.values()) and not any(self._gains.values()):
             return {}
         self.repairs += 1
         old: dict[str, dict[Any, Fact | None]] = {name: {} for name in self.names}
@@ -78,6 +81,8 @@ class CliqueNode(Node):
         for name, facts in lost.items():
             back = self._rederived(name, facts)
             self._take(name, back, delta, old)
+        for each, change in self._news:
+            self._take(each.rule.head, list(each.gains(change)), delta, old)
         for name in self.names:
             self._take(name, self._gains[name], delta, old)
         self._rounds(delta, old)
@@ -101,9 +106,7 @@ class CliqueNode(Node):
                 before.setdefault(key, was)
                 new.append(made)
 
-    def _rounds(
-        self, delta: dict[str, list[Fact]], old: dict[str, dict[Any, Fact | None]]
-    ) -> None:
+    def _rounds(self, delta: dict[str, list[Fact]], old: dict[str, dict[Any, Fact | None]]) -> None:
         while any(delta.values()):
             following: dict[str, list[Fact]] = {name: [] for name in self.names}
             for name, facts in delta.items():
@@ -153,7 +156,9 @@ class CliqueNode(Node):
     def _unsupported(self) -> dict[str, dict[Fact, None]] | None:
         """All that was derived through what was lost; None if starting anew is less work."""
         lost: dict[str, dict[Fact, None]] = {name: {} for name in self.names}
-        fresh = {name: self._without_base(name, facts, lost) for name, facts in self._losses.items()}
+        fresh = {
+            name: self._without_base(name, facts, lost) for name, facts in self._losses.items()
+        }
         if self._merges and any(fresh.values()):
             return None
         most = 64 + sum(map(len, self.extents.values())) // 2
@@ -205,7 +210,7 @@ class _Way:
             elif isinstance(argument, Constant):
                 self._constants.append((i, argument.value))
         self._places = list(names.values())
-        self._body = Body(rule, extents) if not names else None
+        self._body = RuleDeltas(rule, extents) if not names else None
         self._plan = Plan(rule, extents, None, list(names)) if names else None
 
     def among(self, facts: Mapping[Fact, None]) -> Iterable[Fact]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from caladan.language.bloom.folds import ordered
-from caladan.language.bloom.schema import Kind, Schema
+from caladan.language.bloom.schema import CollectionKind, Schema
 from caladan.program import Column, Type
 from caladan.session.result import Relation
 
@@ -114,4 +114,4 @@ class TickStats:
         self.rebuilt, self.repaired = tuple(engine.rebuilt), tuple(engine.repaired)
 
 
-__all__ = ["Contents", "Kind", "TickStats"]
+__all__ = ["CollectionKind", "Contents", "TickStats"]

@@ -22,7 +22,7 @@ from caladan.analysis.resolve import resolve, unsound
 from caladan.analysis.safety import safety
 from caladan.analysis.strata import strata
 from caladan.language.bloom.recorder import GroupedRule, Recorder
-from caladan.language.bloom.schema import Kind, Schema
+from caladan.language.bloom.schema import CollectionKind, Schema
 from caladan.program import (
     Aggregate,
     Column,
@@ -102,7 +102,7 @@ def _declare_time(schemas: dict[str, Schema], rule: Rule) -> None:
     lattices = own.lattices
     keys = own.columns if not lattices else own.keys
     values = () if not lattices else own.values
-    schemas.setdefault(name, Schema(name, Kind.STREAM, keys, values, lattices))
+    schemas.setdefault(name, Schema(name, CollectionKind.STREAM, keys, values, lattices))
 
 
 def _own_head(rule: Rule) -> Rule:
@@ -121,13 +121,15 @@ class _Apart:
     def rules(self, rules: Sequence[CoreRule]) -> tuple[CoreRule, ...]:
         for rule in rules:
             if rule.head not in self._schemas:
-                self._element(rule.head, Kind.STREAM, len(rule.arguments))
+                self._element(rule.head, CollectionKind.STREAM, len(rule.arguments))
             self._made += self._aggregated(rule) if rule.has_aggregates else [rule]
         cycles = _cycles(self._made)
         apart = [self._read_once(rule, cycles) for rule in self._made]
-        return tuple([*apart, *self._copies()])
+        return (*apart, *self._copies())
 
-    def _element(self, name: str, kind: Kind, arity: int, width: int | None = None) -> Schema:
+    def _element(
+        self, name: str, kind: CollectionKind, arity: int, width: int | None = None
+    ) -> Schema:
         columns = tuple(f"c{i + 1}" for i in range(arity))
         width = arity if width is None else width
         made = Schema(name, kind, columns[:width], columns[width:])
@@ -140,17 +142,17 @@ class _Apart:
         if not _is_plain(rule):
             names = dict.fromkeys(v for atom in rule.positive for v in atom.variables)
             bound = [Variable(name) for name in names]
-            inner = self._fresh("stream", Kind.STREAM, len(bound))
+            inner = self._fresh("stream", CollectionKind.STREAM, len(bound))
             made.append(replace(rule, head=inner, arguments=tuple(bound), order=(), limit=None))
             atom = CoreAtom(inner, tuple(bound), span=rule.span)
             rule = replace(rule, atoms=(atom,), comparisons=())
         if self._schemas[rule.head].kind.is_element and self._schemas[rule.head].kind not in (
-            Kind.STREAM,
+            CollectionKind.STREAM,
         ):
             return [*made, rule]
         group = [a for a in rule.arguments if not isinstance(a, Aggregate)]
         folds = [a for a in rule.arguments if isinstance(a, Aggregate)]
-        name = self._fresh("group", Kind.GROUP, len(rule.arguments), len(group))
+        name = self._fresh("group", CollectionKind.GROUP, len(rule.arguments), len(group))
         made.append(replace(rule, head=name, arguments=(*group, *folds)))
         columns = tuple(Variable(f"c{i + 1}") for i in range(len(rule.arguments)))
         stand_in = dict(zip(map(id, (*group, *folds)), columns, strict=True))
@@ -159,7 +161,7 @@ class _Apart:
         made.append(replace(rule, arguments=outer, atoms=(atom,), comparisons=()))
         return made
 
-    def _fresh(self, stem: str, kind: Kind, arity: int, width: int | None = None) -> str:
+    def _fresh(self, stem: str, kind: CollectionKind, arity: int, width: int | None = None) -> str:
         number = 1
         while f"{stem}_{number}" in self._schemas:
             number += 1
@@ -178,7 +180,9 @@ class _Apart:
             if key not in self._aliases:
                 own = self._schemas[atom.relation]
                 alias = f"{atom.relation}~{number}"
-                self._schemas[alias] = replace(own, name=alias, kind=Kind.STREAM, period=None)
+                self._schemas[alias] = replace(
+                    own, name=alias, kind=CollectionKind.STREAM, period=None
+                )
                 self._aliases[key] = alias
             atoms.append(replace(atom, relation=self._aliases[key]))
         return replace(rule, atoms=tuple(atoms))

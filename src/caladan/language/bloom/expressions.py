@@ -21,7 +21,7 @@ from caladan.program.diagnostics import error
 from caladan.program.program import ArithmeticOperator, ComparisonOperator
 
 
-class Scope(Protocol):
+class ColumnScope(Protocol):
     """Where an expression is looked at: what its columns and the lattices it reads are."""
 
     def column(self, source: object, name: str) -> Expression: ...
@@ -32,7 +32,7 @@ class Scope(Protocol):
 class Expr:
     """Something that has a value for each fact."""
 
-    def node(self, scope: Scope) -> Expression:
+    def node(self, scope: ColumnScope) -> Expression:
         """The same as a node of a program."""
         raise NotImplementedError
 
@@ -119,7 +119,7 @@ class Value(Expr):
     def __init__(self, value: object) -> None:
         self.value = frozen(value)
 
-    def node(self, scope: Scope) -> Expression:
+    def node(self, scope: ColumnScope) -> Expression:
         return Constant(self.value)
 
 
@@ -130,7 +130,7 @@ class ColumnOf(Expr):
         self.source = source
         self.name = name
 
-    def node(self, scope: Scope) -> Expression:
+    def node(self, scope: ColumnScope) -> Expression:
         return scope.column(self.source, self.name)
 
 
@@ -141,7 +141,7 @@ class Read(Expr):
         self.name = name
         self.position = position
 
-    def node(self, scope: Scope) -> Expression:
+    def node(self, scope: ColumnScope) -> Expression:
         return scope.read(self.name, self.position)
 
 
@@ -167,7 +167,7 @@ class Operation(Expr):
         self.arguments = arguments
         self.code = _method(name) if is_method else code
 
-    def node(self, scope: Scope) -> Expression:
+    def node(self, scope: ColumnScope) -> Expression:
         nodes = tuple(argument.node(scope) for argument in self.arguments)
         if self.name in _ARITHMETIC and len(nodes) == 2:
             return Arithmetic(_ARITHMETIC[self.name], *nodes)

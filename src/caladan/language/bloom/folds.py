@@ -14,17 +14,17 @@ from caladan.language.bloom.lattices import frozen
 from caladan.language.bloom.streams import Aggregation
 
 
-def min(column: str) -> Aggregation:
+def min(column: str) -> Aggregation:  # noqa: A001
     """The smallest value."""
     return Aggregation("min", (column,), column)
 
 
-def max(column: str) -> Aggregation:
+def max(column: str) -> Aggregation:  # noqa: A001
     """The largest value."""
     return Aggregation("max", (column,), column)
 
 
-def sum(column: str) -> Aggregation:
+def sum(column: str) -> Aggregation:  # noqa: A001
     """The sum."""
     return Aggregation("sum", (column,), column)
 
@@ -168,7 +168,7 @@ class _Tally(Running):
 
     __slots__ = ("counts", "read")
 
-    def __init__(self, read: Callable[[dict[Any, int]], Any], *, pairs: bool = False) -> None:
+    def __init__(self, read: Callable[[dict[Any, int]], Any]) -> None:
         self.counts: dict[Any, int] = {}
         self.read = read
 
@@ -227,8 +227,8 @@ _MADE: Final[dict[str, Callable[[], Running]]] = {
     "count": _Count,
     "countd": lambda: _Tally(len),
     "avg": _Mean,
-    "bool_and": lambda: _Tally(lambda counts: all(counts)),
-    "bool_or": lambda: _Tally(lambda counts: any(counts)),
+    "bool_and": lambda: _Tally(all),
+    "bool_or": lambda: _Tally(any),
     "choose": lambda: _Best(lambda new, old: ordered(new) < ordered(old)),
     "accum": lambda: _Tally(frozenset),
     "accum_pair": lambda: _Tally(frozenset),

@@ -1,8 +1,8 @@
 """Lattices: values that only grow, whatever order they are merged in.
 
-    LMax LMin LBool LSet LPSet LBag LMap     values; `reveal()` gives the plain one
-    Lattice                                  what a lattice of your own extends: `merge` and `bottom`
-    check_lattice, check_monotone, check_morphism     whether the laws hold, on values you give
+    LMax LMin LBool LSet LPSet LBag LMap   values; `reveal()` gives the plain one
+    Lattice                                what one of your own extends: `merge`, `bottom`
+    check_lattice, check_monotone, check_morphism   whether the laws hold, on values you give
 
 All are immutable and can be hashed, so that a fact may hold them. A *morphism* commutes with
 `merge`; a *monotone function* gives more where it is given more. Methods say which they are: rules
@@ -47,7 +47,7 @@ class Lattice:
         """A value that is not of a lattice yet."""
         return cls(value)  # pyright: ignore[reportCallIssue]
 
-    def merge(self, other: Self) -> Self:
+    def merge(self, other: Any) -> Self:
         """The least value that is no less than both."""
         raise NotImplementedError
 
@@ -120,7 +120,7 @@ class LMax(_Number):
     word = "lmax"
     monotone = frozenset({">", ">=", "+", "-", "min_of", "max_of"})
 
-    def merge(self, other: Self) -> Self:
+    def merge(self, other: Any) -> Self:
         if self.value is None:
             return other
         return self if other.value is None or other.value <= self.value else other
@@ -150,7 +150,7 @@ class LMin(_Number):
     word = "lmin"
     monotone = frozenset({"<", "<=", "+", "-", "min_of", "max_of"})
 
-    def merge(self, other: Self) -> Self:
+    def merge(self, other: Any) -> Self:
         if self.value is None:
             return other
         return self if other.value is None or other.value >= self.value else other
@@ -183,7 +183,7 @@ class LBool(_Single):
     def __init__(self, value: object = False) -> None:
         super().__init__(bool(_plain(value)))
 
-    def merge(self, other: Self) -> Self:
+    def merge(self, other: Any) -> Self:
         return self if self.value else other
 
     def __bool__(self) -> bool:
@@ -214,7 +214,7 @@ class LSet(_Single):
             return cls(frozen(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
         return cls([frozen(value)])  # an element; a list is a tuple that is one
 
-    def merge(self, other: Self) -> Self:
+    def merge(self, other: Any) -> Self:
         return self if other.value <= self.value else type(self)(self.value | other.value)
 
     def __iter__(self) -> Iterator[Any]:
@@ -274,19 +274,21 @@ class LBag(_Single):
     word = "lbag"
     monotone = frozenset({"contains", "size", "multiplicity", "intersect", "+"})
 
-    def __init__(self, counts: Mapping[Hashable, int] | Iterable[tuple[Hashable, int]] = ()) -> None:
+    def __init__(
+        self, counts: Mapping[Hashable, int] | Iterable[tuple[Hashable, int]] = ()
+    ) -> None:
         super().__init__(frozenset((item, n) for item, n in dict(counts).items() if n > 0))
 
     @classmethod
     def lifted(cls, value: Any) -> Self:
         if isinstance(value, Mapping):
-            return cls({frozen(k): n for k, n in value.items()})  # pyright: ignore
+            return cls({frozen(k): n for k, n in dict[Any, int](value).items()})
         raise ValueError(f"{value!r} is no mapping of items to how often they occur")
 
     def reveal(self) -> dict[Any, int]:
         return dict(self.value)
 
-    def merge(self, other: Self) -> Self:
+    def merge(self, other: Any) -> Self:
         mine, theirs = self.reveal(), other.reveal()
         return type(self)({k: max(mine.get(k, 0), theirs.get(k, 0)) for k in mine | theirs})
 
@@ -339,7 +341,7 @@ class LMap(_Single):
     def reveal(self) -> dict[Any, Any]:
         return {key: value.reveal() for key, value in self.value}
 
-    def merge(self, other: Self) -> Self:
+    def merge(self, other: Any) -> Self:
         mine = self._items()
         for key, value in other.value:
             mine[key] = mine[key].merge(value) if key in mine else value
@@ -396,7 +398,7 @@ def frozen(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return frozenset(map(frozen, value))  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, dict):
-        pairs = ((k, frozen(v)) for k, v in value.items())  # pyright: ignore
+        pairs = ((k, frozen(v)) for k, v in dict[Any, Any](value).items())
         return tuple(sorted(pairs, key=lambda pair: repr(pair[0])))
     return value
 
@@ -428,9 +430,7 @@ def check_lattice(lattice: type[Lattice], values: Iterable[object]) -> None:
     for one in some:
         _law(one.merge(one) == one, "merging a value with itself changes it", one)
         _law(hash(one) == hash(lattice.of(one)), "equal values have different hashes", one)
-        _law(
-            one.merge(bottom) == one and bottom.merge(one) == one, "bottom changes a value", one
-        )
+        _law(one.merge(bottom) == one and bottom.merge(one) == one, "bottom changes a value", one)
     for one, other in product(some, some):
         _law(one.merge(other) == other.merge(one), "the order of merging matters", one, other)
         both = one.merge(other)
@@ -446,9 +446,7 @@ def check_monotone(function: Callable[[L], Lattice], values: Iterable[L]) -> Non
     """AssertionError with an example where a function gives less for more."""
     for one, other in product(some := list(values), some):
         more = one.merge(other)
-        _law(
-            function(more).at_least(function(one)), "the function gives less for more", one, more
-        )
+        _law(function(more).at_least(function(one)), "the function gives less for more", one, more)
 
 
 def check_morphism(function: Callable[[L], Lattice], values: Iterable[L]) -> None:

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any, TypeVar
 
-from caladan.language.bloom.lattices import LBag, LBool, LMap, LMax, LMin, LPSet, LSet, Lattice
+from caladan.language.bloom.lattices import Lattice, LBag, LBool, LMap, LMax, LMin, LPSet, LSet
 from caladan.language.bloom.recorder import Collection, LatticeCollection, Recorder
-from caladan.language.bloom.schema import CLOCK, Columns, Kind, Schema, schema
+from caladan.language.bloom.schema import CLOCK, CollectionKind, Columns, Schema, schema
 from caladan.program.diagnostics import did_you_mean, error
 
 M = TypeVar("M", bound="Module")
@@ -39,7 +39,7 @@ def bootstrap(method: F) -> F:
     return method
 
 
-def _declared(kind: Kind, columns: tuple[str, ...], to: Columns | None) -> Collection:
+def _declared(kind: CollectionKind, columns: tuple[str, ...], to: Columns | None) -> Collection:
     if not columns and to is None:
         return Collection(schema("", kind, ("key",), "val"))
     return Collection(schema("", kind, columns, to))
@@ -47,60 +47,62 @@ def _declared(kind: Kind, columns: tuple[str, ...], to: Columns | None) -> Colle
 
 def table(*columns: str, to: Columns | None = None) -> Collection:
     """Facts that stay from tick to tick, until they are deleted."""
-    return _declared(Kind.TABLE, columns, to)
+    return _declared(CollectionKind.TABLE, columns, to)
 
 
 def scratch(*columns: str, to: Columns | None = None) -> Collection:
     """Facts of one tick."""
-    return _declared(Kind.SCRATCH, columns, to)
+    return _declared(CollectionKind.SCRATCH, columns, to)
 
 
 def temp(*columns: str, to: Columns | None = None) -> Collection:
     """A scratch that only gives a name to what a rule derives."""
-    return _declared(Kind.TEMP, columns, to)
+    return _declared(CollectionKind.TEMP, columns, to)
 
 
-def input(*columns: str, to: Columns | None = None) -> Collection:
+def input(  # noqa: A001
+    *columns: str, to: Columns | None = None
+) -> Collection:
     """An interface through which facts come in, for one tick."""
-    return _declared(Kind.INPUT, columns, to)
+    return _declared(CollectionKind.INPUT, columns, to)
 
 
 def output(*columns: str, to: Columns | None = None) -> Collection:
     """An interface through which facts go out, of one tick."""
-    return _declared(Kind.OUTPUT, columns, to)
+    return _declared(CollectionKind.OUTPUT, columns, to)
 
 
 def channel(*columns: str, to: Columns | None = None) -> Collection:
     """Facts that are sent to the address in the column `@…`, the first if none is marked."""
-    return _declared(Kind.CHANNEL, columns or ("@address",), to)
+    return _declared(CollectionKind.CHANNEL, columns or ("@address",), to)
 
 
 def loopback(*columns: str, to: Columns | None = None) -> Collection:
     """Facts that are sent to the instance itself, and arrive at a later tick."""
-    return _declared(Kind.LOOPBACK, columns, to)
+    return _declared(CollectionKind.LOOPBACK, columns, to)
 
 
 def periodic(seconds: float) -> Collection:
     """A timer: a fact (number, time) in the tick after each period."""
     if seconds <= 0:
         raise error("C050", f"a period of {seconds} seconds never comes")
-    return Collection(schema("", Kind.PERIODIC, ("number",), "time", seconds))
+    return Collection(schema("", CollectionKind.PERIODIC, ("number",), "time", seconds))
 
 
 def stdio() -> Collection:
     """Lines: those sent are written to standard output, those read arrive as facts."""
-    return Collection(schema("", Kind.STDIO, ("line",)))
+    return Collection(schema("", CollectionKind.STDIO, ("line",)))
 
 
 def like(other: Collection, kind: str = "scratch") -> Collection:
     """A collection with the columns, keys and lattices of another."""
     made = other.schema
-    return Collection(Schema("", Kind(kind), made.keys, made.values, made.lattices))
+    return Collection(Schema("", CollectionKind(kind), made.keys, made.values, made.lattices))
 
 
 def lattice(of: type[Lattice]) -> LatticeCollection:
     """One value of a lattice, which stays from tick to tick and only grows."""
-    return LatticeCollection(Schema("", Kind.LATTICE, (), ("value",), {0: of}))
+    return LatticeCollection(Schema("", CollectionKind.LATTICE, (), ("value",), {0: of}))
 
 
 def lmax() -> LatticeCollection:
@@ -169,7 +171,7 @@ class Module:
         self._collections: dict[str, Collection] = {}
         self._parts: dict[str, Module] = {}
         if CLOCK not in recorder.schemas:
-            recorder.declare(Schema(CLOCK, Kind.CLOCK, (), ("tick", "time")))
+            recorder.declare(Schema(CLOCK, CollectionKind.CLOCK, (), ("tick", "time")))
         for name, declared in _attributes(type(self)):
             if isinstance(declared, Imported):
                 part = declared.module.__new__(declared.module)
@@ -195,6 +197,11 @@ class Module:
                 recorder.group = None
                 recorder.is_booting = False
 
+    @property
+    def recorder(self) -> Recorder:
+        """Where the rules of this module are written down."""
+        return self._recorder
+
     def collection_named(self, name: str) -> Collection:
         """A collection of this module."""
         return self._collections[name]
@@ -205,7 +212,7 @@ class Module:
 
     def temp(self, name: str, *columns: str, to: Columns | None = None) -> Collection:
         """A collection that a rule declares where it stands: `t = self.temp("t", "a", "b")`."""
-        made = Collection(schema("", Kind.TEMP, columns or ("key",), to))
+        made = Collection(schema("", CollectionKind.TEMP, columns or ("key",), to))
         return made.bound(self._recorder, f"{self._prefix}{name}")
 
 
@@ -213,8 +220,7 @@ def _attributes(owner: type) -> Iterator[tuple[str, object]]:
     """What a class and its bases define, the first base first; a subclass's own takes its place."""
     found: dict[str, object] = {}
     for each in reversed(owner.__mro__):
-        for name, value in vars(each).items():
-            found[name] = value
+        found.update(vars(each))
     yield from found.items()
 
 

@@ -7,18 +7,17 @@ that it was written in.
 
 from __future__ import annotations
 
+import inspect
 import linecache
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self, cast
 
-import caladan
 from caladan.language.bloom.expressions import ColumnOf, Expr, Operation, Read, lift
 from caladan.language.bloom.lattices import Lattice, frozen
-from caladan.language.bloom.schema import Kind, Schema, schema
-from caladan.language.bloom.streams import Part, Source, Stream, empty
+from caladan.language.bloom.schema import CollectionKind, Schema, schema
+from caladan.language.bloom.streams import FactSource, JoinPart, Stream, empty
 from caladan.program import (
     Atom,
     Constant,
@@ -32,7 +31,7 @@ from caladan.program import (
 )
 from caladan.program.diagnostics import SourceText, Span, did_you_mean, error
 
-_PACKAGE: Final = str(Path(caladan.__file__).parent)
+_PACKAGE: Final = str(Path(__file__).parents[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,9 @@ class Recorder:
         number = self._variables[stem] = self._variables.get(stem, 0) + 1
         return Variable(f"{stem}_{number}")
 
-    def element(self, kind: Kind, columns: Iterable[str], width: int | None = None) -> Schema:
+    def element(
+        self, kind: CollectionKind, columns: Iterable[str], width: int | None = None
+    ) -> Schema:
         """An internal relation for what an operator keeps."""
         names = list(columns)
         number = self._elements[kind.value] = self._elements.get(kind.value, 0) + 1
@@ -95,7 +96,7 @@ class Recorder:
 
     def here(self) -> Span | None:
         """The line of the user's that is being run."""
-        frame = sys._getframe(1)
+        frame = inspect.currentframe()
         while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
             frame = frame.f_back
         if frame is None:
@@ -112,7 +113,7 @@ class Recorder:
         return Span(self._sources[name], start + indent, start + len(line.rstrip()))
 
 
-class Collection(Source):
+class Collection(FactSource):
     """A collection of a module: a column of it by its name, rules by merging into it."""
 
     def __init__(self, made: Schema, recorder: Recorder | None = None) -> None:
@@ -138,7 +139,7 @@ class Collection(Source):
 
     @property
     def schema(self) -> Schema:
-        """Kind, key and columns."""
+        """CollectionKind, key and columns."""
         return self._schema
 
     def bound(self, recorder: Recorder, name: str) -> Collection:
@@ -154,7 +155,7 @@ class Collection(Source):
 
     def stream(self) -> Stream:
         recorder = self._owner()
-        if self._schema.kind is Kind.OUTPUT:
+        if self._schema.kind is CollectionKind.OUTPUT:
             raise error(
                 "C072",
                 f"`{self._schema.name}` is an output, which rules do not read",
@@ -164,7 +165,7 @@ class Collection(Source):
         variables = tuple(recorder.variable(name) for name in self._schema.columns)
         columns = tuple(zip(self._schema.columns, variables, strict=True))
         atom = Atom(self._schema.name, variables, span=recorder.here())
-        return Stream(recorder, columns, (atom,), (Part((self,), columns),))
+        return Stream(recorder, columns, (atom,), (JoinPart((self,), columns),))
 
     @property
     def payloads(self) -> Stream:
@@ -204,7 +205,7 @@ class Collection(Source):
         return self._merge("async", value)
 
     __ior__ = now
-    __iadd__ = next
+    __iadd__ = next  # noqa: A003
     __isub__ = delete
     __ilshift__ = upsert
     __imatmul__ = send
@@ -236,47 +237,43 @@ class Collection(Source):
             self._rule(stream, time, recorder)
         return self
 
-    def _check(self, time: Time, recorder: Recorder) -> None:
+    def refused(self, time: Time) -> tuple[str, str | None] | None:
+        """Why rules cannot write the collection so, and what helps; None if they can."""
         made = self._schema
-        here = recorder.here()
+        what = f"`{made.name}` is {_a(made.kind)}"
         if made.kind.arrives and (time != "async" or not made.kind.sends):
-            raise error(
-                "C071",
-                f"`{made.name}` is {_a(made.kind)}, which rules do not write",
-                here,
-                help="rules send to a channel with `@=`"
+            return f"{what}, which rules do not write", (
+                "rules send to a channel with `@=`"
                 if made.kind.sends
-                else "its facts come from outside; declare a scratch for what rules derive",
+                else "its facts come from outside; declare a scratch for what rules derive"
             )
+        if made.kind is CollectionKind.STDIO and time != "async":
+            return f"{what}, to which lines are sent", "write `@=`"
         if time == "async" and not made.kind.sends:
-            raise error(
-                "C071",
-                f"`{made.name}` is {_a(made.kind)}, to which nothing is sent",
-                here,
-                help="`@=` sends to channels, loopbacks and stdio; `+=` derives for the next tick",
+            return (
+                f"{what}, to which nothing is sent",
+                "`@=` sends to channels, loopbacks and stdio; `+=` derives for the next tick",
             )
-        if made.kind is Kind.STDIO and time != "async":
-            raise error("C071", "lines are sent to stdio with `@=`", here)
-        if time in ("delete", "upsert") and made.kind is not Kind.TABLE:
-            raise error(
-                "C071",
-                f"`{made.name}` is {_a(made.kind)}; facts are deleted from tables alone",
-                here,
-                help="a scratch is empty at the start of each tick anyway"
-                if made.kind is not Kind.LATTICE
-                else "a lattice only grows",
+        if time in ("delete", "upsert") and made.kind is not CollectionKind.TABLE:
+            return f"{what}; facts are deleted from tables alone", (
+                "a lattice only grows"
+                if made.kind is CollectionKind.LATTICE
+                else "a scratch is empty at the start of each tick anyway"
             )
+        return None
+
+    def _check(self, time: Time, recorder: Recorder) -> None:
+        if (told := self.refused(time)) is not None:
+            raise error("C071", told[0], recorder.here(), help=told[1])
 
     def _streams(self, value: object, recorder: Recorder) -> list[Stream]:
         """The right side as queries, each with as many columns as there are to fill."""
-        is_lattice = self._schema.kind is Kind.LATTICE
-        if isinstance(value, Collection) and value._schema.kind is Kind.LATTICE:
+        is_lattice = self._schema.kind is CollectionKind.LATTICE
+        if isinstance(value, Collection) and value._schema.kind is CollectionKind.LATTICE:
             value = value.as_value()
-        if isinstance(value, Source):
+        if isinstance(value, FactSource):
             return [value.stream()]
-        if isinstance(value, Expr) or (
-            is_lattice and not isinstance(value, list)
-        ):
+        if isinstance(value, Expr) or (is_lattice and not isinstance(value, list)):
             value = [value]
         if not isinstance(value, list | tuple | set):
             raise error(
@@ -301,7 +298,7 @@ class Collection(Source):
             )
         else:
             values = tuple(value for _, value in stream.columns)
-        if made.kind is Kind.LATTICE and len(values) > 1:
+        if made.kind is CollectionKind.LATTICE and len(values) > 1:
             values = (Function("tuple", values, code=lambda *items: items),)
         if len(values) != width:
             raise error(
@@ -377,17 +374,17 @@ class LatticeCollection(Collection):
 def _constant(item: object) -> object:
     if isinstance(item, Lattice | Expr | Mapping | set | frozenset | list | Collection):
         return _kept(item)
-    return Constant_(item)
+    return Given(item)
 
 
 def _kept(item: Any) -> Expr:
     lifted = lift(item)
     if isinstance(item, Expr | Collection) or isinstance(lifted, Operation):
         return lifted
-    return Constant_(item)
+    return Given(item)
 
 
-class Constant_(Expr):
+class Given(Expr):
     """A value as it was handed over: a lattice makes of it what it is."""
 
     def __init__(self, value: object) -> None:
@@ -413,7 +410,7 @@ def _item(position: int, name: str, width: int) -> Any:
     return item
 
 
-def _a(kind: Kind) -> str:
+def _a(kind: CollectionKind) -> str:
     return f"an {kind.value}" if kind.value[0] in "aeiou" else f"a {kind.value}"
 
 

@@ -15,7 +15,7 @@ from caladan.language.bloom.lattices import LATTICES, Lattice
 from caladan.program.diagnostics import did_you_mean, error
 
 
-class Kind(Enum):
+class CollectionKind(Enum):
     """Kinds of collections; the value is the word that declares one."""
 
     TABLE = "table"
@@ -40,7 +40,7 @@ class Kind(Enum):
     @property
     def persists(self) -> bool:
         """Whether what it holds stays from tick to tick."""
-        return self in (Kind.TABLE, Kind.LATTICE)
+        return self in (CollectionKind.TABLE, CollectionKind.LATTICE)
 
     @property
     def is_element(self) -> bool:
@@ -50,15 +50,27 @@ class Kind(Enum):
     @property
     def arrives(self) -> bool:
         """Whether its facts come from outside alone, so that rules may not derive them now."""
-        return self in (Kind.INPUT, Kind.CHANNEL, Kind.LOOPBACK, Kind.PERIODIC, Kind.CLOCK)
+        return self in (
+            CollectionKind.INPUT,
+            CollectionKind.CHANNEL,
+            CollectionKind.LOOPBACK,
+            CollectionKind.PERIODIC,
+            CollectionKind.CLOCK,
+        )
 
     @property
     def sends(self) -> bool:
         """Whether facts of it can be sent."""
-        return self in (Kind.CHANNEL, Kind.LOOPBACK, Kind.STDIO)
+        return self in (CollectionKind.CHANNEL, CollectionKind.LOOPBACK, CollectionKind.STDIO)
 
 
-_ELEMENTS = (Kind.STREAM, Kind.GROUP, Kind.REDUCE, Kind.SORT, Kind.INDEX)
+_ELEMENTS = (
+    CollectionKind.STREAM,
+    CollectionKind.GROUP,
+    CollectionKind.REDUCE,
+    CollectionKind.SORT,
+    CollectionKind.INDEX,
+)
 
 CLOCK = "clock"
 """The collection with the number of the tick and the time of day, one fact."""
@@ -69,7 +81,7 @@ class Schema:
     """A declared collection; `keys` then `values` are its columns."""
 
     name: str
-    kind: Kind
+    kind: CollectionKind
     keys: tuple[str, ...]
     values: tuple[str, ...] = ()
     lattices: Mapping[int, type[Lattice]] = field(default_factory=dict[int, type[Lattice]])
@@ -92,7 +104,7 @@ Columns = str | Iterable[str] | Mapping[str, type[Lattice] | str]
 
 def schema(
     name: str,
-    kind: Kind,
+    kind: CollectionKind,
     columns: Iterable[str] = ("key",),
     to: Columns | None = None,
     period: float | None = None,
@@ -127,7 +139,7 @@ def schema(
             f"a key column of `{name}` holds a lattice, whose values change as they grow",
             help="declare it behind the key: to={'cost': bloom.LMin}",
         )
-    if kind is Kind.CHANNEL and address is None:
+    if kind is CollectionKind.CHANNEL and address is None:
         address = 0
     keys, values = tuple(names[: len(given)]), tuple(names[len(given) :])
     return Schema(name, kind, keys, values, lattices, address, period)

@@ -1,6 +1,6 @@
 """Streams: what stands on the right side of a rule, as a conjunctive query that grows.
 
-A `Source` is a collection or a stream; every operator gives a new `Stream`, which is a body
+A `FactSource` is a collection or a stream; every operator gives a new `Stream`, which is a body
 (literals of a Program) and columns (expressions over its variables). Operators that need all facts
 first (`group`, `argmin`, `reduce`, `sort`, `each_with_index`) give their result an element of its
 own: an internal relation with its rules. So a pipeline of operators is a handful of plain rules.
@@ -13,21 +13,21 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce as folded
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from caladan.language.bloom.expressions import COMPARED, ColumnOf, Expr, Operation, Value, lift
+from caladan.language.bloom.expressions import COMPARED, ColumnOf, Expr, Operation, lift
 from caladan.language.bloom.lattices import frozen
-from caladan.language.bloom.schema import CLOCK, Kind
+from caladan.language.bloom.schema import CLOCK, CollectionKind
 from caladan.program import (
     Atom,
     Comparison,
     Constant,
     Expression,
-    Fold,
+    Folding,
     Function,
     Head,
     Literal,
-    Rule,
+    Value,
     Variable,
 )
 from caladan.program.diagnostics import did_you_mean, error
@@ -40,7 +40,7 @@ Keys = str | Sequence[str] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class JoinPart:
     """One of the collections that a stream joins: what stands for it, and what its columns are."""
 
     sources: tuple[object, ...]
@@ -58,7 +58,7 @@ class Aggregation:
     initial: object = None
 
 
-class Source:
+class FactSource:
     """A collection or a stream."""
 
     def stream(self) -> Stream:
@@ -78,7 +78,9 @@ class Source:
         """A column, by a name that no method has."""
         if name.startswith("_") or not self.has_column(name):
             known = did_you_mean(name, self.column_names())
-            raise AttributeError(f"there is no column or method `{name}`; {known or ''}".rstrip("; "))
+            raise AttributeError(
+                f"there is no column or method `{name}`; {known or ''}".rstrip("; ")
+            )
         return ColumnOf(self.identity, name)
 
     def has_column(self, name: str) -> bool:
@@ -94,7 +96,7 @@ class Source:
     def project(self, *columns: object, **named: object) -> Stream:
         """Columns by name, or expressions; those given by keyword are called so."""
         if len(columns) == 1 and not named and _is_function(columns[0]):
-            return self.map(columns[0])
+            return self.map(cast("Callable[..., Any]", columns[0]))
         return self.stream().projected(columns, named)
 
     def map(self, code: Callable[..., Any], *columns: str) -> Stream:
@@ -124,7 +126,7 @@ class Source:
 
     # ── Joins ────────────────────────────────────────────────────────────────────────────────────
 
-    def __mul__(self, other: Source) -> Stream:
+    def __mul__(self, other: FactSource) -> Stream:
         """Every pair of rows; `pairs` and the like restrict them."""
         return self.stream().joined(other.stream())
 
@@ -157,14 +159,12 @@ class Source:
         """The left outer join: where a row has no partner, None stands for the right columns."""
         return self.stream().outer_joined(on, named)
 
-    def exists(self, other: Source, *on: object, **named: str) -> Stream:
+    def exists(self, other: FactSource, *on: object, **named: str) -> Stream:
         """The rows that have a partner in another collection."""
         stream = self.stream()
         return stream.joined(other.stream()).matched(on, named).only(0)
 
-    def notin(
-        self, other: Source, *on: str, where: object = None, **named: str
-    ) -> Stream:
+    def notin(self, other: FactSource, *on: str, where: object = None, **named: str) -> Stream:
         """The rows without a partner: on whole rows, on columns, or as a function `where` says."""
         return self.stream().without(other, on, named, where)
 
@@ -184,7 +184,12 @@ class Source:
         return self.stream().best(_keys(by), column, "max")
 
     def reduce(
-        self, initial: object, code: Callable[[Any, Any], Any], *, by: Keys = None, name: str = "value"
+        self,
+        initial: object,
+        code: Callable[[Any, Any], Any],
+        *,
+        by: Keys = None,
+        name: str = "value",
     ) -> Stream:
         """A fold over the rows; over no rows at all, without groups, `initial`."""
         columns = self.column_names()
@@ -193,7 +198,9 @@ class Source:
 
     def sort(self, *by: str) -> Stream:
         """The rows in a buffer of their own, in order."""
-        return self.stream().kept(Kind.SORT, f"sorted by {', '.join(by)}" if by else "sorted")
+        return self.stream().kept(
+            CollectionKind.SORT, f"sorted by {', '.join(by)}" if by else "sorted"
+        )
 
     def each_with_index(self, *by: str, name: str = "index") -> Stream:
         """The rows with their place in the order of some columns, all of them if none is named."""
@@ -205,7 +212,7 @@ def _keys(by: Keys) -> list[str]:
 
 
 def _is_function(value: object) -> bool:
-    return callable(value) and not isinstance(value, Expr | Source)
+    return callable(value) and not isinstance(value, Expr | FactSource)
 
 
 def _row_fold(code: Callable[[Any, Any], Any], columns: tuple[str, ...]) -> Callable[..., object]:
@@ -214,20 +221,23 @@ def _row_fold(code: Callable[[Any, Any], Any], columns: tuple[str, ...]) -> Call
 
 
 def _row_type(columns: Iterable[str]) -> Callable[..., Any]:
-    return namedtuple("Row", columns, rename=True)  # noqa: PYI024
+    return namedtuple("Row", columns, rename=True)  # pyright: ignore[reportUntypedNamedTuple]
 
+
+NOTHING: Final = Constant(cast("Value", None))
+"""What stands where an outer join has no partner, and what a function gives for no row."""
 
 _NAMED: Final = "name the columns, or keep them apart with alias()"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stream(Source):
+class Stream(FactSource):
     """A query: a body, and the columns of its solutions."""
 
     recorder: Recorder
     columns: tuple[tuple[str, Expression], ...]
     literals: tuple[Literal, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[JoinPart, ...]
     row: Variable | None = None
     """A variable that holds the whole row, where nobody has named its columns yet."""
     token: object = field(default_factory=object)
@@ -248,7 +258,7 @@ class Stream(Source):
         """What a column of a collection is here; C063 if that cannot be told."""
         owners = [part for part in self.parts if any(each is source for each in part.sources)]
         if source is self.token:
-            owners = [Part((), self.columns)]
+            owners = [JoinPart((), self.columns)]
         found = [value for part in owners for n, value in part.columns if n == name]
         if len(found) != 1:
             known = [n for part in owners for n, _ in part.columns]
@@ -311,14 +321,14 @@ class Stream(Source):
     ) -> Stream:
         """The same body with other columns, as one part."""
         token = object()
-        part = Part((*sources, token), columns)
+        part = JoinPart((*sources, token), columns)
         return replace(self, columns=columns, parts=(part,), row=None, token=token)
 
     def mapped(self, code: Callable[..., Any], names: Sequence[str], *, each: bool) -> Stream:
         row = self.recorder.variable("row")
         call = self._of_rows(code, _several if each else _row)
         made = Comparison("=", row, replace(call, each=each))
-        literals = (*self.literals, made, Comparison("~=", row, Constant(None)))  # type: ignore
+        literals = (*self.literals, made, Comparison("~=", row, NOTHING))
         columns = tuple(
             (name, Function(f"item {i + 1}", (row,), code=operator.itemgetter(i)))
             for i, name in enumerate(names)
@@ -335,11 +345,9 @@ class Stream(Source):
         whole = replace(stream, literals=(*stream.literals, made))
         return whole.alone((*kept, (name, item)))
 
-    def _of_rows(
-        self, code: Callable[..., Any], shape: Callable[[Any], Any]
-    ) -> Function:
+    def _of_rows(self, code: Callable[..., Any], shape: Callable[[Any], Any]) -> Function:
         """A call of a function with a row of each part."""
-        parts = self.parts if len(self.parts) > 1 else (Part((), self.columns),)
+        parts = self.parts if len(self.parts) > 1 else (JoinPart((), self.columns),)
         rows = [_row_type(name for name, _ in part.columns) for part in parts]
         ends: list[tuple[int, int]] = []
         arguments: list[Expression] = []
@@ -376,7 +384,9 @@ class Stream(Source):
 
         def change(node: Expression) -> Expression | None:
             if isinstance(node, Variable) and not node.is_anonymous:
-                return own.setdefault(node.name, self.recorder.variable(node.name.partition("_")[0]))
+                return own.setdefault(
+                    node.name, self.recorder.variable(node.name.partition("_")[0])
+                )
             return None
 
         literals = tuple(_changed(literal, change) for literal in self.literals)
@@ -399,12 +409,12 @@ class Stream(Source):
             (*self.as_parts(), *other.as_parts()),
         )
 
-    def as_parts(self) -> tuple[Part, ...]:
+    def as_parts(self) -> tuple[JoinPart, ...]:
         """The parts of a join; what is none is one, under all its names."""
         if len(self.parts) > 1:
             return self.parts
         known = self.parts[0].sources if self.parts else ()
-        return (Part((*known, self.token), self.columns),)
+        return (JoinPart((*known, self.token), self.columns),)
 
     def matched(self, on: Sequence[object], named: dict[str, str]) -> Stream:
         stream = self
@@ -442,7 +452,7 @@ class Stream(Source):
         literals = tuple(_changed(literal, change) for literal in self.literals)
         columns = tuple((n, replace_in(v, change)) for n, v in self.columns)
         parts = tuple(
-            Part(p.sources, tuple((n, replace_in(v, change)) for n, v in p.columns))
+            JoinPart(p.sources, tuple((n, replace_in(v, change)) for n, v in p.columns))
             for p in self.parts
         )
         return replace(self, columns=columns, literals=literals, parts=parts)
@@ -460,13 +470,13 @@ class Stream(Source):
 
     def outer_joined(self, on: Sequence[object], named: dict[str, str]) -> Stream:
         matched = self.matched(on, named)
-        partners = matched.only(0).kept(Kind.STREAM, "rows with a partner")
+        partners = matched.only(0).kept(CollectionKind.STREAM, "rows with a partner")
         flat = matched.flattened()
         width = len(self.parts[0].columns)
         alone = self.left_alone().without(partners, (), {}, None)
-        padded = (*alone.columns, *((n, Constant(None)) for n, _ in flat.columns[width:]))  # type: ignore
+        padded = (*alone.columns, *((n, NOTHING) for n, _ in flat.columns[width:]))
         names = [name for name, _ in flat.columns]
-        kept = self.recorder.element(Kind.STREAM, names)
+        kept = self.recorder.element(CollectionKind.STREAM, names)
         for stream, columns in ((flat, flat.columns), (alone, padded)):
             self.recorder.rule(Head(kept.name, tuple(v for _, v in columns)), stream.literals)
         return self.recorder.collection(kept)
@@ -484,18 +494,22 @@ class Stream(Source):
         return replace(self, literals=tuple(literals)).alone(columns)
 
     def without(
-        self, other: Source, on: Sequence[str], named: dict[str, str], where: object
+        self, other: FactSource, on: Sequence[str], named: dict[str, str], where: object
     ) -> Stream:
         right = other.stream()
         if right.is_plain is None:
-            right = right.kept(Kind.STREAM, "what is not to be")
+            right = right.kept(CollectionKind.STREAM, "what is not to be")
         pairs = [(each, each) for each in on] + list(named.items())
         if where is not None:
             both = self.joined(right).selected(where)
             for left, name in pairs:
-                both = both.equated(self.named(left), both.parts[-1].columns[
-                    [n for n, _ in right.columns].index(name)][1])
-            partners = replace(both, columns=self.columns).kept(Kind.STREAM, "rows with a partner")
+                both = both.equated(
+                    self.named(left),
+                    both.parts[-1].columns[[n for n, _ in right.columns].index(name)][1],
+                )
+            partners = replace(both, columns=self.columns).kept(
+                CollectionKind.STREAM, "rows with a partner"
+            )
             return self.without(partners, (), {}, None)
         stream = self
         if not pairs:
@@ -505,7 +519,7 @@ class Stream(Source):
                     f"rows of {len(self.columns)} columns are compared with rows of "
                     f"{len(right.columns)}",
                     self.recorder.here(),
-                    help="name the columns to compare: notin(other, \"key\")",
+                    help='name the columns to compare: notin(other, "key")',
                 )
             wanted = {i: value for i, (_, value) in enumerate(self.columns)}
         else:
@@ -539,20 +553,24 @@ class Stream(Source):
 
     # ── All rows ─────────────────────────────────────────────────────────────────────────────────
 
-    def kept(self, kind: Kind, why: str) -> Stream:
+    def kept(self, kind: CollectionKind, why: str) -> Stream:
         """The same facts in an element of their own."""
         kept = self.recorder.element(kind, [n for n, _ in self.flattened().columns])
         self.recorder.rule(Head(kept.name, tuple(v for _, v in self.columns)), self.literals)
         return self.recorder.collection(kept)
 
     def grouped(self, by: Sequence[str], aggregates: Sequence[Aggregation]) -> Stream:
-        source = self if self.is_plain is not None else self.kept(Kind.STREAM, "rows of groups")
+        source = (
+            self
+            if self.is_plain is not None
+            else self.kept(CollectionKind.STREAM, "rows of groups")
+        )
         terms: list[Expression] = [source.named(name) for name in by]
         for each in aggregates:
             values = tuple(source.named(name) for name in each.columns)
-            terms.append(Fold(each.name, values, code=each.code, initial=each.initial))
+            terms.append(Folding(each.name, values, code=each.code, initial=each.initial))
         is_reduced = any(each.name == "reduce" for each in aggregates)
-        kind = Kind.REDUCE if is_reduced else Kind.GROUP
+        kind = CollectionKind.REDUCE if is_reduced else CollectionKind.GROUP
         labels = [*by]
         for each in aggregates:
             labels.append(each.label if each.label not in labels else f"{each.label}_{each.name}")
@@ -561,7 +579,11 @@ class Stream(Source):
         return self.recorder.collection(kept)
 
     def best(self, by: Sequence[str], column: str, name: str) -> Stream:
-        source = self if self.is_plain is not None else self.kept(Kind.STREAM, "rows of groups")
+        source = (
+            self
+            if self.is_plain is not None
+            else self.kept(CollectionKind.STREAM, "rows of groups")
+        )
         best = source.grouped(by, [Aggregation(name, (column,), "best")])
         rows = source.renamed("alias")
         both = rows.joined(best)
@@ -571,10 +593,16 @@ class Stream(Source):
         return both.alone(both.parts[0].columns)
 
     def numbered(self, by: Sequence[str], name: str) -> Stream:
-        source = self if self.is_plain is not None else self.kept(Kind.STREAM, "rows to number")
+        source = (
+            self
+            if self.is_plain is not None
+            else self.kept(CollectionKind.STREAM, "rows to number")
+        )
         order = tuple(source.named(each) for each in by)
-        kept = self.recorder.element(Kind.INDEX, [*source.column_names(), name], len(self.columns))
-        terms = (*(v for _, v in source.columns), Fold("index", order))
+        kept = self.recorder.element(
+            CollectionKind.INDEX, [*source.column_names(), name], len(self.columns)
+        )
+        terms = (*(v for _, v in source.columns), Folding("index", order))
         self.recorder.rule(Head(kept.name, terms), source.literals)
         return self.recorder.collection(kept)
 
@@ -628,9 +656,7 @@ def _variables(literal: Literal) -> Iterable[Variable]:
     return variables(literal)
 
 
-def _changed(
-    literal: Literal, change: Callable[[Expression], Expression | None]
-) -> Literal:
+def _changed(literal: Literal, change: Callable[[Expression], Expression | None]) -> Literal:
     match literal:
         case Atom():
             return replace(
@@ -640,6 +666,3 @@ def _changed(
             return replace_in_comparison(literal, change)
         case _:
             raise AssertionError("streams have no choices")
-
-
-__all__ = ["Aggregation", "Part", "Rule", "Source", "Stream", "Value", "empty"]

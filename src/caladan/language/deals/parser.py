@@ -17,6 +17,7 @@ from caladan.language.deals.expressions import arguments, expression, primary
 from caladan.language.deals.literals import atom, body
 from caladan.language.deals.tokens import END, NAMES, TEXT, VARIABLE
 from caladan.program import (
+    TIMES,
     Atom,
     Column,
     Constant,
@@ -28,6 +29,7 @@ from caladan.program import (
     Parameter,
     Program,
     Rule,
+    Time,
     Type,
 )
 from caladan.program.diagnostics import CaladanError, Diagnostics, SourceText, did_you_mean
@@ -140,15 +142,28 @@ def _end(cursor: Cursor, expected: str) -> None:
 
 def _rule(cursor: Cursor) -> Rule:
     start = cursor.current.start
+    time = _time(cursor)
     head = _head(cursor)
     if not cursor.accept("<-"):
         span = cursor.since(start)
         _end(cursor, "`<-` or `.` after the head of a rule")
-        return Rule(head, span=span)
+        return Rule(head, span=span, time=time)
     literals, cut = body(cursor)
     span = cursor.since(start)
     _end(cursor, "`,` or `.` after a literal")
-    return Rule(head, literals, cut.order, cut.limit, span)
+    return Rule(head, literals, cut.order, cut.limit, span, time=time)
+
+
+def _time(cursor: Cursor) -> Time:
+    """When a rule takes effect: `@next` and the like before its head."""
+    if not cursor.accept("@"):
+        return "now"
+    word = cursor.text(cursor.current)
+    time: Time | None = next((each for each in TIMES[1:] if each == word), None)
+    if time is None:
+        cursor.fail("`next`, `delete`, `upsert` or `async` after `@`")
+    cursor.advance()
+    return time
 
 
 def _head(cursor: Cursor) -> Head:

@@ -73,7 +73,8 @@ def relation(node: Declaration) -> str:
 def rule(node: Rule) -> str:
     """A rule or fact, with its `.`."""
     parts = _commas((*map(literal, node.body), *_goals(node)))
-    return f"{_head(node.head)} <- {parts}." if parts else f"{_head(node.head)}."
+    head = _head(node.head) if node.time == "now" else f"@{node.time} {_head(node.head)}"
+    return f"{head} <- {parts}." if parts else f"{head}."
 
 
 def goal(node: Goal) -> str:

@@ -1,0 +1,178 @@
+"""What `explain` prints of a Bloom program: its stages, from what was written to what ticks do.
+
+relations   collections with their kinds and keys
+rules       the rules, as text that can be written too
+delta       one rule for each atom that can change, as ticks run them
+ticks       elements by stratum, the default sets, and what each collection adds to them
+calm        what is monotone, and what needs coordination
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from caladan.analysis.core import CoreRule
+from caladan.analysis.schedule import Absent, Bind, Lookup, schedule
+from caladan.language.bloom.schema import Schema
+from caladan.language.deals import printer
+from caladan.program import Atom, Comparison, Expression, Program, Rule
+from caladan.program.diagnostics import CaladanError, did_you_mean, error
+from caladan.ticks.calm import report
+from caladan.ticks.engine import TickEngine
+from caladan.ticks.invalidation import Consequences
+from caladan.ticks.wiring import Wired
+
+_HEADINGS: Final = {
+    "relations": "Collections",
+    "rules": "Bloom Rules",
+    "delta": "Delta Rules",
+    "ticks": "Invalidation and Rescan",
+    "calm": "CALM Report",
+}
+
+
+def explain(wired: Wired, engine: TickEngine, stage: str) -> str:
+    """A stage, or all of them, each below its heading."""
+    if stage not in (*_HEADINGS, "all"):
+        names = ("all", *_HEADINGS)
+        raise error(
+            "C050",
+            f"there is no stage `{stage}`",
+            help=did_you_mean(stage, names) or f"the stages are {', '.join(names)}",
+        )
+    shown: dict[str, Callable[[], str]] = {
+        "relations": lambda: relations(wired.schemas.values()),
+        "rules": lambda: rules(wired.program),
+        "delta": lambda: delta(wired),
+        "ticks": lambda: ticks(engine),
+        "calm": lambda: report(wired),
+    }
+    return "\n\n".join(
+        f"== {heading} ==\n\n{shown[name]()}"
+        for name, heading in _HEADINGS.items()
+        if stage in (name, "all")
+    )
+
+
+def relations(schemas: Iterable[Schema]) -> str:
+    """A line for each collection."""
+    lines: list[str] = []
+    for schema in schemas:
+        names = [
+            f"{'@' if i == schema.address else ''}{name}"
+            + (f": {schema.lattices[i].word}" if i in schema.lattices else "")
+            for i, name in enumerate(schema.columns)
+        ]
+        keys, values = names[: schema.width], names[schema.width :]
+        columns = ", ".join(keys) + (f" => {', '.join(values)}" if values else "")
+        lines.append(f"{schema.kind.value} {schema.name}({columns.strip()})")
+    return "\n".join(lines)
+
+
+def rules(program: Program) -> str:
+    """A line for each rule."""
+    return "\n".join(map(_rule, program.rules)) or "(no rules)"
+
+
+def _rule(rule: Rule) -> str:
+    when = "" if rule.time == "now" else f"@{rule.time} "
+    head = _call(rule.head.relation, rule.head.arguments)
+    body = ", ".join(
+        _atom(each) if isinstance(each, Atom) else printer.literal(each) for each in rule.body
+    )
+    return f"{when}{head} <- {body}." if body else f"{when}{head}."
+
+
+def _atom(atom: Atom) -> str:
+    return ("~" if atom.negated else "") + _call(atom.relation, atom.arguments)
+
+
+def _call(name: str, arguments: Iterable[Expression]) -> str:
+    return f"{name}({', '.join(map(_expression, arguments))})"
+
+
+def _expression(node: Expression) -> str:
+    try:
+        return printer.expression(node)
+    except CaladanError:  # a value that text has no way to write
+        return repr(getattr(node, "value", node))
+
+
+def delta(wired: Wired) -> str:
+    """One line for each delta rule: what is new, and what it is joined with, in order."""
+    lines: list[str] = []
+    for rule in wired.rules:
+        head = _call(rule.head, rule.arguments)
+        if not rule.atoms:
+            lines.append(f"{head}: once")
+        for index, atom in enumerate(rule.atoms):
+            lines.append(f"Δ{head} <- {', '.join(_steps(rule, index))}")
+            others = [a.relation for i, a in enumerate(rule.atoms) if i != index and not a.negated]
+            if others:
+                lines[-1] += f"   if {' and '.join(dict.fromkeys(others))} have facts"
+            del atom
+    return "\n".join(lines) or "(no rules)"
+
+
+def _steps(rule: CoreRule, seed: int) -> Iterable[str]:
+    atom = rule.atoms[seed]
+    yield f"δ{'~' if atom.negated else ''}{_call(atom.relation, atom.arguments)}"
+    bound = atom.variables if atom.negated else ()
+    for step in schedule(rule, -1 if atom.negated else seed, bound).steps:
+        match step:
+            case Lookup(index) | Absent(index):
+                if index != seed:
+                    other = rule.atoms[index]
+                    yield ("~" if other.negated else "") + _call(other.relation, other.arguments)
+            case Bind():
+                yield f"{step.variable} = {_expression(step.expression)}"
+            case _:
+                yield _comparison(step.comparison)
+
+
+def _comparison(node: Comparison) -> str:
+    return f"{_expression(node.left)} {node.operator} {_expression(node.right)}"
+
+
+def ticks(engine: TickEngine) -> str:
+    """Elements by stratum, and the sets that a tick looks up."""
+    scheme = engine.scheme
+    lines: list[str] = []
+    for stratum in sorted({element.stratum for element in scheme.elements.values()}):
+        lines.append(f"stratum {stratum}")
+        for element in scheme.elements.values():
+            if element.stratum == stratum:
+                state = "stateful" if element.is_stateful else "stateless"
+                state = "persists" if element.persists else state
+                arrow = f" -> {', '.join(element.targets)}" if element.targets else ""
+                lines.append(f"  {element.name}  [{element.kind}, {state}]{arrow}")
+    lines += ["", "every tick", *_consequences(scheme.default)]
+    for name, more in scheme.scanners.items():
+        if more.invalidate or more.rescan:
+            lines += ["", f"besides, if {name} loses facts", *_consequences(more)]
+    lines.append("")
+    if engine.safe:
+        lines.append("mode: safe; every tick invalidates and rescans everything")
+    elif engine.repair == "never":
+        lines.append("mode: lazy; a tick invalidates and rescans what the sets say")
+    else:
+        lines += [
+            "mode: lazy; what the sets name is rebuilt where that is less work than to repair it:",
+            *(f"  {', '.join(node.names)}: {_taken(node.repairs, node.rebuilds)}"
+              for node in engine.nodes),
+        ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _taken(repairs: int, rebuilds: int) -> str:
+    return f"repaired {repairs} times, rebuilt {rebuilds} times so far"
+
+
+def _consequences(found: Consequences) -> Iterable[str]:
+    for title, members in (("invalidate", found.invalidate), ("rescan", found.rescan)):
+        if not members:
+            yield f"  {title}: nothing"
+            continue
+        yield f"  {title}:"
+        yield from (f"    {name}: {why}" for name, why in members.items())

@@ -1,0 +1,133 @@
+"""What users are told about Bloom programs: the code, the line, what helps."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from caladan import CaladanError, bloom
+
+
+def told(make: Callable[[], object]) -> str:
+    with pytest.raises(CaladanError) as raised:
+        make()
+    return str(raised.value)
+
+
+def rules(
+    body: Callable[[bloom.Bloom], None], **collections: bloom.Collection
+) -> type[bloom.Bloom]:
+    return type("Program", (bloom.Bloom,), {**collections, "group": bloom.rules(body)})
+
+
+def test_two_facts_with_one_key_are_shown_and_the_tick_did_not_happen() -> None:
+    made = rules(lambda self: None, t=bloom.table("k", to="v"))()
+    made.insert("t", [(1, "a")])
+    made.tick()
+    made.insert("t", [(1, "b"), (2, "c")])
+    text = told(made.tick)
+    assert "error[C070]: two facts of `t` have the same key (k): (1, 'a') and (1, 'b')" in text
+    assert "help: `<<=` replaces" in text
+    assert made["t"].rows() == [(1, "a")]
+    made.insert("t", [(3, "d")])
+    assert made.tick()["t"].rows() == [(1, "a"), (3, "d")]
+
+
+def test_a_key_violation_of_rules_leaves_everything_as_it_was() -> None:
+    def group(self: bloom.Bloom) -> None:
+        self.s |= self.t
+
+    made = rules(group, t=bloom.table("a", "b"), s=bloom.scratch("a", to="b"))()
+    made.insert("t", [(1, 1)])
+    made.tick()
+    made.insert("t", [(1, 2)])
+    text = told(made.tick)
+    assert "[C070]" in text
+    assert re.search(r"test_diagnostics.py:\d+:9: error", text), "the rule's own line"
+    made.insert("t", [(2, 2)])
+    assert made.tick()["s"].rows() == [(1, 1), (2, 2)]
+
+
+def test_inputs_are_not_written_and_outputs_not_read() -> None:
+    def writes(self: bloom.Bloom) -> None:
+        self.i |= self.t
+
+    def reads(self: bloom.Bloom) -> None:
+        self.t |= self.o
+
+    collections = {"i": bloom.input(), "o": bloom.output(), "t": bloom.table()}
+    text = told(rules(writes, **collections))
+    assert "error[C071]: `i` is an input, which rules do not write" in text
+    assert "self.i |= self.t" in text
+    assert "error[C072]: `o` is an output, which rules do not read" in told(
+        rules(reads, **collections)
+    )
+    made = rules(lambda self: None, **collections)()
+    assert "[C071]" in told(lambda: made.insert("o", [(1, 2)]))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("input i(a).\ni(1).", "2:1: error[C071]: `i` is an input"),
+        ("output o(a). \nscratch s(a).\ns(X) <- o(X).", "3:9: error[C072]: `o` is an output"),
+        ("scratch s(a).\n@delete s(1).", "facts are deleted from tables alone"),
+        ("table t(a).\n@async t(1).", "to which nothing is sent"),
+        ("table t(a).\ntable u(a).\nt(X) <- u(X), ~t(X).", "error[C014]: `t` depends on itself"),
+        ("table t(a).\nt(X) <- v(X).", "error[C010]: unknown relation `v`"),
+        ("table t(a).\nt(X, X) <- t(X).", "error[C011]"),
+        ("table t(a).\nt(Y) <- t(X).", "error[C013]: variable `Y`"),
+        ("table t(a).\nquery t(X).", "a Bloom program has no goals"),
+        ("table t(a, a).", "error[C017]"),
+        ("table t(a => b: lmxa).", "error[C004]: unknown lattice `lmxa`"),
+    ],
+)
+def test_text(text: str, expected: str) -> None:
+    assert expected in told(lambda: bloom.program(text))
+
+
+def test_negation_through_the_next_tick_is_fine() -> None:
+    made = bloom.program("table t(a).\nscratch s(a).\n@next t(X) <- s(X), ~t(X).")
+    made.insert("s", [(1,)])
+    assert made.tick(2)["t"].rows() == [(1,)]
+
+
+def test_what_a_function_raises_is_shown_with_the_rule() -> None:
+    def group(self: bloom.Bloom) -> None:
+        self.s |= self.t.map(lambda row: (row.key, 1 + row.val))
+
+    made = rules(group, t=bloom.table(), s=bloom.scratch())()
+    made.insert("t", [(1, "one")])
+    text = told(made.tick)
+    assert "error[C073]: a rule for `s` failed: TypeError" in text
+    divides = bloom.program("table t(a).\nscratch s(a).\ns(Y) <- t(X), Y = 1 / X.")
+    divides.insert("t", [(0,)])
+    assert "3:1: error[C040]" in told(divides.tick)
+
+
+def test_columns_that_are_not_there() -> None:
+    def group(self: bloom.Bloom) -> None:
+        self.s |= self.t.project("kee", "val")
+
+    text = told(rules(group, t=bloom.table(), s=bloom.scratch()))
+    assert "error[C063]: there is no column `kee`" in text
+    assert "did you mean `key`?" in text
+
+
+def test_wrong_widths_and_unknown_collections() -> None:
+    made = rules(lambda self: None, t=bloom.table())()
+    assert "[C011]" in told(lambda: made.insert("t", [(1, 2, 3)]))
+    assert "did you mean `t`" in told(lambda: made["tt"])
+    assert "[C050]" in told(lambda: made.explain("nonsense"))
+
+    def group(self: bloom.Bloom) -> None:
+        self.t |= self.t.project("key")
+
+    assert "`t` has 2 columns, but rows of 1" in told(rules(group, t=bloom.table()))
+
+
+def test_an_expression_is_not_true_or_false() -> None:
+    def group(self: bloom.Bloom) -> None:
+        self.t |= self.t.where(self.t.key == 1 and self.t.val == 2)
+
+    assert "write `&`" in told(rules(group, t=bloom.table()))
