@@ -48,12 +48,12 @@ SECTIONS = {
 }
 
 PROSE = {
-    "C070": "Two facts of a collection differ, and have the same key. Columns that may differ belong to "
-    "the key; `<<=` replaces the fact of a key at the next tick; lattices merge.",
+    "C070": "Two facts of a collection differ, and have the same key. Columns that may differ "
+    "belong to the key; `<<=` replaces the fact of a key at the next tick; lattices merge.",
     "C071": "Inputs, channels and timers get their facts from outside, outputs and scratches from "
     "rules; only tables lose facts, and only channels, loopbacks and stdio are sent to.",
     "C072": "An output is for those outside; rules read what it is derived from.",
-    "C073": "A Python function or a comparison of a Bloom rule raised an exception, which is shown.",
+    "C073": "A Python function or a comparison of a Bloom rule raised an exception; it is shown.",
     "C074": "`@next`, `@delete`, `@upsert` and `@async` are for programs that run in ticks, see "
     "[Bloom](bloom.md).",
     "C001": "The text cannot be read. The message says what was expected; where a slip from "
