@@ -7,12 +7,16 @@ import warnings
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.embedded.test_forecast import compare_arrangements, compare_clique
 from tests.programs.corpus import Folder, folders
 
 import caladan
+from caladan.engines.embedded.engine import given_facts
 from caladan.engines.spark import choice
 from caladan.engines.spark.choice import Outlook, outlooks
 from caladan.explain import Setting, text
+from caladan.fixpoint.blueprint import blueprint
+from caladan.fixpoint.forecast import CliqueForecast, Forecast, forecast
 from caladan.language import parse
 from caladan.pipeline import Compiled, compile_program
 from caladan.program.events import Listener
@@ -20,6 +24,7 @@ from caladan.program.objects import Objects
 from caladan.program.options import STRATEGIES, Options
 from caladan.session import inputs
 from caladan.session.session import Session
+from caladan.session.stats import CliqueStats
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,10 +45,16 @@ SIZES = {
 }
 
 
-def foreseen(db: Session, compiled: Compiled, options: Options, tasks: int) -> list[Outlook]:
+def foreseen(
+    db: Session, compiled: Compiled, options: Options, tasks: int
+) -> tuple[list[Outlook], Forecast]:
+    """The strategies of cliques, and what tasks of theirs will do."""
     tables, _ = db._store.load(compiled, options, Listener())
     sizes = {name: table.count() for name, table in tables.items()}
-    return outlooks(compiled.delta, sizes, tasks, options)
+    seen = outlooks(compiled.delta, sizes, tasks, options)
+    meshed = [each.clique for each in seen if each.large.strategy == "meshed"]
+    given = given_facts(compiled.delta, tables)
+    return seen, forecast(blueprint(compiled.delta), given, options, meshed)
 
 
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
@@ -70,7 +81,7 @@ def compare(folder: Folder, spark: SparkSession, strategy: str | None) -> None:
             warnings.simplefilter("ignore", caladan.CaladanWarning)
             stats = db.run(folder.program, params=folder.params, strategy=strategy).stats
         compiled = compile_program(folder.program, {}, inputs.values(folder.params, Objects()))
-        seen = foreseen(db, compiled, Options(strategy=strategy), db._engine.tasks)
+        seen, inside = foreseen(db, compiled, Options(strategy=strategy), db._engine.tasks)
         printed = db.explain(folder.program, "plan", params=folder.params, strategy=strategy)
         handed = db.explain(folder.program, "spark", params=folder.params, strategy=strategy)
     assert [each.clique.relations for each in seen] == [c.relations for c in stats.cliques]
@@ -84,8 +95,43 @@ def compare(folder: Folder, spark: SparkSession, strategy: str | None) -> None:
         if each.is_decided and done.strategy != "frame" and not declined:
             assert f"strategy: {done.strategy} (" in printed
             assert f"strategy {done.strategy}, " in handed
+    for told, done in zip(inside.cliques, stats.cliques, strict=True):
+        compare_inside(told, done)
+    compare_arrangements(inside, stats)
     took_frames = any(done.strategy == "frame" for done in stats.cliques)
     assert took_frames <= ("== Physical Plan ==" in handed)
+
+
+def compare_inside(told: CliqueForecast, done: CliqueStats) -> None:
+    """What was done inside of tasks had been forecast."""
+    if done.strategy == "frame":
+        return
+    assert tuple(done.layouts) == done.relations
+    held = {option.name for option in told.layouts}
+    held |= {f"{name}, transposed" for name in held}
+    assert {name for each in done.layouts.values() for name in each.split(" and ")} <= held
+    assert any(rule.plans for rule in done.rules) == bool(told.rules)
+    if done.strategy == "meshed":
+        compare_clique(told, done)
+
+
+def test_tasks_tell_what_they_hold(spark: SparkSession) -> None:
+    arcs = [(i, i + 1) for i in range(30)] + [(i, i * 7 % 31) for i in range(30)]
+    held: dict[str, list[tuple[str, int, str]]] = {}
+    for strategy in ("single", "pivoted", "meshed"):
+        with caladan.connect(spark) as db:
+            db.add("arc", arcs)
+            stats = db.run(CLOSURE, strategy=strategy).stats
+            assert stats.strategy == strategy
+            held[strategy] = sorted((h.relation, h.facts, h.layout) for h in stats.held)
+            (arc, _) = sorted(stats.held, key=lambda each: each.relation)
+            assert arc.arrangements == [("A", "B")]
+            (done,) = stats.cliques
+            assert done.layouts == {"tc": "packed keys"}
+            assert {(rule.rule, rule.seed) for rule in done.rules} == {(1, None), (2, "tc")}
+            steps = [["scan δtc(A, C)", "look up arc(C, B) by A"]]
+            assert [r.plans for r in done.rules if r.seed == "tc"] == [steps]
+    assert held["single"] == held["pivoted"] == held["meshed"]
 
 
 ARC = "database({arc(A: integer, B: integer)})."

@@ -7,7 +7,7 @@ with data, those that the data alone decides are taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from caladan.analysis.core import CoreAtom, CoreRule
@@ -19,6 +19,7 @@ from caladan.join.access import Access, Check, Compute, keys, views
 from caladan.pipeline import Compiled
 from caladan.program import thresholds
 from caladan.program.options import Options
+from caladan.rules.program import DeltaClique
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,9 +41,17 @@ def _small_rounds() -> str:
     )
 
 
-def embedded(compiled: Compiled, given: Mapping[str, pa.Table] | None, options: Options) -> str:
-    """The plan of a program; with its data, decided as far as the data decides."""
-    found = forecast(blueprint(compiled.delta), given, options)
+def embedded(
+    compiled: Compiled,
+    given: Mapping[str, pa.Table] | None,
+    options: Options,
+    exchanging: Collection[DeltaClique] = (),
+) -> str:
+    """The plan of a program; with its data, decided as far as the data decides.
+
+    Tasks that evaluate one of the `exchanging` cliques exchange what is new.
+    """
+    found = forecast(blueprint(compiled.delta), given, options, exchanging)
     blocks = ["\n".join(_clique(each, found.plan)) for each in found.cliques]
     notes: list[str] = []
     if any(_may_vary(rule) for each in found.cliques for rule in each.everything):

@@ -9,11 +9,14 @@ reference   one line: it evaluates every rule over all facts until nothing is ne
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from caladan.engines.spark.choice import is_one_task, outlooks
 from caladan.explain.frames import frames, one_task
 from caladan.explain.setting import Setting
 from caladan.explain.terms import commas
 from caladan.pipeline import Compiled
+from caladan.rules.program import DeltaClique
 
 
 def plan(compiled: Compiled, setting: Setting, *, by_column: bool = False) -> str:
@@ -27,13 +30,15 @@ def plan(compiled: Compiled, setting: Setting, *, by_column: bool = False) -> st
             return _spark(compiled, setting, by_column)
 
 
-def _embedded(compiled: Compiled, setting: Setting) -> str:
+def _embedded(
+    compiled: Compiled, setting: Setting, exchanging: Collection[DeltaClique] = ()
+) -> str:
     from caladan.engines.embedded.engine import given_facts
     from caladan.explain.embedded import embedded
 
     data = setting.data
     given = None if data is None else given_facts(compiled.delta, data)
-    return embedded(compiled, given, setting.options)
+    return embedded(compiled, given, setting.options, exchanging)
 
 
 def _spark(compiled: Compiled, setting: Setting, by_column: bool) -> str:
@@ -45,15 +50,17 @@ def _spark(compiled: Compiled, setting: Setting, by_column: bool) -> str:
         setting.options,
         has_tasks=setting.engine != "connect",
     )
-    if not is_one_task(seen):
-        return frames(program, wanted, seen, setting.tasks, setting.sizes, by_column=by_column)
-    return "\n\n".join(
-        [
-            one_task(program, wanted, seen),
-            "In the task the embedded engine goes about it like this:",
-            _embedded(compiled, setting),
-        ]
-    )
+    if is_one_task(seen):
+        tree, title = one_task(program, wanted, seen), "In the task the embedded engine goes"
+    else:
+        tree = frames(program, wanted, seen, setting.tasks, setting.sizes, by_column=by_column)
+        title = "In each task the embedded engine goes"
+        taken = {each.large.strategy for each in seen if each.is_decided}
+        if setting.data is None or taken.isdisjoint({"pivoted", "meshed"}):
+            return tree
+    exchanging = [e.clique for e in seen if e.is_decided and e.large.strategy == "meshed"]
+    inside = _embedded(compiled, setting, exchanging)
+    return "\n\n".join([tree, f"{title} about it like this:", inside])
 
 
 def _reference(compiled: Compiled) -> str:

@@ -10,7 +10,7 @@ may be next, whether a shape pays) is decided by the same functions, then with s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -139,8 +139,10 @@ def shape_of(clique: DeltaClique, program: DeltaProgram, classes: Classes) -> st
 # ── In words ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def said(step: Access) -> str:
+def said(step: Access, shown: Callable[[Scan], Scan] = lambda scan: scan) -> str:
     """A step in a few words: what is read, and by which columns. Stats and explain say the same.
+
+    `shown` is what to say for an atom that stands for another.
 
     >>> from caladan.rules.body import ScanKind
     >>> scan = Scan("arc", (Variable("C"), Variable("B")), ("A", "B"), ScanKind.BASE)
@@ -149,15 +151,17 @@ def said(step: Access) -> str:
     """
     match step:
         case Probe() if not step.bound:
-            return f"scan {_by(step)}"
+            return f"scan {_by(step, shown)}"
         case Probe():
-            return f"look up {_by(step)}"
+            return f"look up {_by(step, shown)}"
         case Meet():
-            return f"meet in {step.variable}: {', '.join(map(_by, step.probes))}"
+            probes = ", ".join(_by(probe, shown) for probe in step.probes)
+            return f"meet in {step.variable}: {probes}"
         case Hunt():
-            return f"search {', '.join(map(_atom, step.scans))}, graded by {step.grade}"
+            scans = ", ".join(_atom(shown(scan)) for scan in step.scans)
+            return f"search {scans}, graded by {step.grade}"
         case Exclude():
-            return f"exclude {_by(Probe(step.scan, step.bound, (), ()))}"
+            return f"exclude {_by(Probe(step.scan, step.bound, (), ()), shown)}"
         case Compute():
             return f"compute {step.variable}"
         case Check():
@@ -176,12 +180,12 @@ def _term(term: Term) -> str:
     return repr(term.value) if isinstance(term.value, bool | int | float | str) else "…"
 
 
-def _by(found: Probe) -> str:
+def _by(found: Probe, shown: Callable[[Scan], Scan]) -> str:
     """An atom, with `_` where it does not matter which values there are."""
-    scan = found.scan
+    scan = shown(found.scan)
     if found.view is not None:
-        shown = {*found.view.columns, *(c for _, c in found.view.equal)}
-        terms = (a if c in shown else Variable("_") for c, a in enumerate(scan.arguments))
+        named = {*found.view.columns, *(c for _, c in found.view.equal)}
+        terms = (a if c in named else Variable("_") for c, a in enumerate(scan.arguments))
         scan = replace(scan, arguments=tuple(terms))
     columns = ", ".join(scan.columns[c] for c, _ in found.bound)
     return f"{_atom(scan)} by {columns}" if columns else _atom(scan)

@@ -8,7 +8,7 @@ open, with its alternatives.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -114,13 +114,25 @@ class Forecast:
 
 
 def forecast(
-    plan: Blueprint, given: Mapping[str, pa.Table] | None = None, options: Options | None = None
+    plan: Blueprint,
+    given: Mapping[str, pa.Table] | None = None,
+    options: Options | None = None,
+    exchanging: Collection[DeltaClique] = (),
 ) -> Forecast:
-    """What a run will do; `given` has the facts of every relation from data and program."""
+    """What a run will do; `given` has the facts of every relation from data and program.
+
+    Tasks that evaluate one of the `exchanging` cliques go round together: nothing is left to them
+    but the order of atoms.
+    """
     options = options or Options()
     classes = Classes(plan.program, plan.bodies)
     known = None if given is None else _Known(plan, classes, given, options)
-    cliques = (_clique(each, plan, classes, known, options) for each in plan.program.cliques)
+    cliques = (
+        _exchanging(each, plan, known)
+        if any(each is one for one in exchanging)
+        else _clique(each, plan, classes, known, options)
+        for each in plan.program.cliques
+    )
     return Forecast(plan, tuple(cliques))
 
 
@@ -171,6 +183,19 @@ def _clique(
     links = tuple(_links(clique, plan, classes, known, strategies))
     parts = tuple(_parts(clique, plan, traits))
     return CliqueForecast(clique, strategies, layouts, rules, links, parts)
+
+
+def _exchanging(clique: DeltaClique, plan: Blueprint, known: _Known | None) -> CliqueForecast:
+    strategies = (Option("meshed", "in rounds; after each, tasks exchange what is new"),)
+    traits = Foreseen(plan.program, clique)
+    rules = (
+        RuleForecast(rule, _possible(plan.body(rule), traits))
+        for rule in (*clique.exit_rules, *clique.delta_rules)
+    )
+    grouped = [plan.program.relations[name].has_aggregates for name in clique.relations]
+    layouts = (Option("groups", "those with aggregates"),) if any(grouped) else ()
+    layouts += () if all(grouped) else _stored(clique, known)
+    return CliqueForecast(clique, strategies, layouts, tuple(rules), (), ())
 
 
 # ── Strategies and layouts ───────────────────────────────────────────────────────────────────────

@@ -73,9 +73,9 @@ class DeclinedStats:
 class CliqueStats:
     """Relations evaluated together.
 
-    `layouts` says how each relation was held when the clique was done, on engines that hold them
-    in this process; `declined` which strategies were passed over, and why; `tiny_rounds` how many
-    rounds were so small that they were done one fact at a time.
+    `layouts` says how each relation was held when the clique was done, by this process or by tasks
+    (several names where tasks differ); `declined` which strategies were passed over, and why;
+    `tiny_rounds` how many rounds were so small that they were done one fact at a time.
     `split` is how many values were too frequent for one task, and were shared by all;
     `split_values` shows the first of them, unless tasks encrypt what they send. `resumed` is the
     round at which a checkpoint let them go on, 0 if they started anew; `notes` says what was
@@ -128,7 +128,7 @@ class Stats(Listener):
 
     `facts` counts those derived, `skipped` the scans that guards saved. `peak_memory` is the most
     this process has held, in bytes; `bytes_shuffled` is None where the engine does not tell. `held`
-    has the bytes of each relation on engines that hold them in this process.
+    has the bytes of each relation where they are held by this process or by tasks.
     """
 
     engine: str = ""

@@ -50,7 +50,7 @@ from caladan.program.diagnostics import without_user
 from caladan.program.events import sendable
 from caladan.rules.program import DeltaProgram
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Of what is saved; it also changes where the same facts come to lie elsewhere."""
 
 Relations = Mapping[str, tuple[StoredRelation, Sequence[Domain]]]
@@ -157,7 +157,7 @@ class CheckpointState:
     """What a part has to know besides its shelves: sums of its own, by rule number at the end."""
 
     facts: int
-    solutions: Mapping[int, tuple[int, float]]
+    solutions: Mapping[tuple[int, str | None], tuple[int, float]]
 
 
 class CheckpointFiles:
@@ -225,7 +225,7 @@ class CheckpointFiles:
     ) -> Iterator[Any]:
         told = {
             "facts": state.facts,
-            "solutions": [[rule, *done] for rule, done in state.solutions.items()],
+            "solutions": [[*key, *done] for key, done in state.solutions.items()],
         }
         head = json.dumps(told, default=sendable).encode()
         head += b" " * (-(len(_MAGIC) + _LENGTH.size + len(head)) % 8)  # arrays lie at eights
@@ -253,7 +253,7 @@ class CheckpointFiles:
         at += _LENGTH.size
         try:
             told = json.loads(bytes(content[at : at + length]))
-            solutions = {int(rule): (int(n), float(s)) for rule, n, s in told["solutions"]}
+            solutions = {(int(r), d): (int(n), float(s)) for r, d, n, s in told["solutions"]}
             state = CheckpointState(int(told["facts"]), solutions)
         except (ValueError, KeyError, TypeError):
             raise Damaged("it is no checkpoint of this version") from None

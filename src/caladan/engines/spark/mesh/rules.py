@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -29,14 +29,20 @@ from caladan.engines.spark.mesh.members import Member, Slots
 from caladan.engines.spark.mesh.placement import Copy, Placement, RuleBody, origins, placement
 from caladan.engines.spark.mesh.skew import Fan, HeavyValues
 from caladan.engines.spark.mesh.snapshot import SnapshotSection
+from caladan.fixpoint.blueprint import said
 from caladan.fixpoint.planner import widened_relation
+from caladan.join.access import Access
 from caladan.join.body import mismatched
 from caladan.join.classes import Classes
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
 from caladan.program import Constant
+from caladan.program.events import RulePlanned
 from caladan.rules.body import Body, Scan, Version
 from caladan.rules.program import DeltaRule
+
+RuleKey: TypeAlias = tuple[int, str | None]
+"""The number of a rule, and the relation whose new facts seed it."""
 
 _ENOUGH: Final = 64  # facts for each task that make an atom worth sharing out
 
@@ -92,20 +98,41 @@ def committed(relation: StoredRelation) -> StoredRelation:
     return relation
 
 
-_SHARE: Final = "share@"
-
-
 @dataclass(slots=True)
 class ReadyRule:
-    """A rule that is ready to run, and what it has done."""
+    """A rule that is ready to run, and what it has done.
+
+    `origins` says which relations the copies, parts and shares are of that it reads.
+    """
 
     rule: DeltaRule
     plan: RulePlan
+    origins: Mapping[str, str]
     reads: tuple[StoredRelation, ...]
     seed: StoredRelation | None
     sink: Sink
     idle: bool
     seconds: float = 0.0
+
+    @property
+    def key(self) -> RuleKey:
+        """The rule's number and the relation whose new facts seed it."""
+        seed = self.rule.seed
+        atoms = self.rule.rule.atoms
+        return self.rule.rule.number, None if seed is None else atoms[seed].relation
+
+    def planned(self) -> RulePlanned | None:
+        """The steps that it goes through, if they are others than when this was last asked."""
+        steps = self.plan.news()
+        return None if steps is None else RulePlanned(*self.key, tuple(map(self._said, steps)))
+
+    def _said(self, step: Access) -> str:
+        def shown(scan: Scan) -> Scan:
+            is_share = self.rule.seed is None  # of an exit rule, which reads what is finished
+            version = Version.FULL if is_share else scan.version
+            return replace(scan, relation=self.origins[scan.relation], version=version)
+
+        return said(step, shown)
 
     def may_derive(self) -> bool:
         """Whether there is something new to start from, and something to join it with."""
@@ -165,35 +192,40 @@ class Rules:
         """A delta rule that reads other relations instead of some atoms, seeded by some copy."""
         known = RuleBody(self._origins[id(rule)], rule.rule.head, body)
         relations: dict[str, StoredRelation] = {}
+        came_from: dict[str, str] = {}
         atoms: list[Scan] = []
         seed: StoredRelation | None = None
         for number, scan in enumerate(body.atoms):
             if scan.version is Version.FULL:
                 name, relation = instead.get(number, (scan.relation, self._base[scan.relation]))
-                relations[name] = relation
+                relations[name], came_from[name] = relation, scan.relation
                 atoms.append(replace(scan, relation=name))
                 continue
             copy = seeded or self._placement.read(known, scan)
             relation = self._members[scan.relation].reading(copy)
-            relations[copy.name] = relation
+            relations[copy.name], came_from[copy.name] = relation, scan.relation
             atoms.append(replace(scan, relation=copy.name))
             if scan.version is Version.DELTA:
                 seed = relation
-        return self._ready(rule, body, tuple(atoms), relations, seed)
+        return self._ready(rule, body, tuple(atoms), relations, came_from, seed)
 
     def exit(self, rule: DeltaRule, body: Body) -> ReadyRule:
         """An exit rule, over this task's share of an atom; what is not shared the first does."""
         relations = {scan.relation: self._base[scan.relation] for scan in body.atoms}
+        came_from = {name: name for name in relations}
         shared = shared_atom(body, self._base, self._tasks)
         if shared is None:
-            return self._ready(rule, body, body.atoms, relations, None, idle=self._me > 0)
+            idle = self._me > 0
+            return self._ready(rule, body, body.atoms, relations, came_from, None, idle=idle)
         scan = body.atoms[shared]
         domains = self._classes.columns(scan.relation)
         mine = share(self._base[scan.relation], domains, self._me, self._tasks)
-        name = _SHARE + scan.relation
+        name = f"{scan.relation}@share"
+        came_from[name] = scan.relation
         atoms = list(body.atoms)
         atoms[shared] = replace(scan, relation=name, version=Version.DELTA)
-        return self._ready(rule, body, tuple(atoms), {**relations, name: mine}, mine)
+        relations[name] = mine
+        return self._ready(rule, body, tuple(atoms), relations, came_from, mine)
 
     def _ready(
         self,
@@ -201,6 +233,7 @@ class Rules:
         body: Body,
         atoms: tuple[Scan, ...],
         relations: Mapping[str, StoredRelation],
+        came_from: Mapping[str, str],
         seed: StoredRelation | None,
         *,
         idle: bool = False,
@@ -212,18 +245,14 @@ class Rules:
             relations,
             lambda scan: self._absent(scan, body, domains),
             domains,
-            self._column,
+            lambda relation, column: self._classes.column(came_from[relation], column),
             self._classes.columns(rule.rule.head),
             self._search,
         )
         keys = self._classes.keys(rule, body)
+        named = {**{scan.relation: scan.relation for scan in body.absents}, **came_from}
         sink = self._members[rule.rule.head].sink(rule, plan, keys)
-        return ReadyRule(rule, plan, tuple(relations.values()), seed, sink, idle)
-
-    def _column(self, relation: str, column: int) -> Domain:
-        """The domain of a column of a relation, a copy of one, or a share."""
-        name = relation.removeprefix(_SHARE).partition("@")[0]
-        return self._classes.column(name, column)
+        return ReadyRule(rule, plan, named, tuple(relations.values()), seed, sink, idle)
 
     def _absent(self, scan: Scan, body: Body, domains: Mapping[str, Domain]) -> StoredRelation:
         relation = self._base[scan.relation]

@@ -42,13 +42,21 @@ from caladan.engines.spark.mesh.messages import (
     message,
 )
 from caladan.engines.spark.mesh.placement import Placement
-from caladan.engines.spark.mesh.rules import ReadyRule, ShardRules
+from caladan.engines.spark.mesh.rules import ReadyRule, RuleKey, ShardRules
 from caladan.engines.spark.mesh.shuffle import Batch, Slot, codec
 from caladan.engines.spark.mesh.skew import HeavyValues, Splitting
 from caladan.engines.spark.mesh.snapshot import SnapshotSection
 from caladan.fixpoint.sums import never_settling, values_of
 from caladan.join.arithmetic import blamed
 from caladan.program.diagnostics import Diagnostic
+from caladan.program.events import (
+    CliqueTaken,
+    Event,
+    RelationHeld,
+    RuleDone,
+    RulePlanned,
+    RuleSearched,
+)
 from caladan.rules.program import DeltaProgram, Totals
 
 _STANDING = Standing(0, 0, 0, 0, Verdict.GO_ON)
@@ -81,7 +89,7 @@ def moved(
         beat()
 
 
-Solutions = Mapping[int, tuple[int, float]]
+Solutions = Mapping[RuleKey, tuple[int, float]]
 
 
 class Shard:
@@ -112,7 +120,8 @@ class Shard:
         """How many facts, or values of groups, were new when this task last took in."""
         self._before: Solutions = {}
         self._found_before = 0
-        self._proposed: dict[tuple[int, str], tuple[int, int]] = {}
+        self._proposed: dict[tuple[RuleKey, str], tuple[int, int]] = {}
+        self._planned: dict[RulePlanned, None] = {}
 
     # ── Rounds ───────────────────────────────────────────────────────────────────────────────────
 
@@ -203,22 +212,51 @@ class Shard:
         """How many solutions this task has found since it started or went on."""
         return self._found_before + self.placed.found
 
-    def solutions(self) -> dict[int, tuple[int, float]]:
-        """By rule number, how many solutions were found here, and in how many seconds."""
+    def solutions(self) -> dict[RuleKey, tuple[int, float]]:
+        """By rule and seed, how many solutions were found here, and in how many seconds."""
         done = [
-            (ready.rule.rule.number, int(ready.sink.count), ready.seconds)
+            (ready.key, int(ready.sink.count), ready.seconds)
             for ready in (*self.placed.exits, *self.placed.rules)
         ]
         return _added(self._before, done)
 
-    def proposals(self) -> dict[tuple[int, str], tuple[int, int]]:
-        """By rule number and variable, what the guided search proposed here, and confirmed."""
+    def proposals(self) -> dict[tuple[RuleKey, str], tuple[int, int]]:
+        """By rule and variable, what the guided search proposed here, and confirmed."""
         for ready in (*self.placed.exits, *self.placed.rules):
             for variable, proposed, confirmed in ready.plan.proposals():
-                key = ready.rule.rule.number, variable
+                key = ready.key, variable
                 before, kept = self._proposed.get(key, (0, 0))
                 self._proposed[key] = before + proposed, kept + confirmed
         return self._proposed
+
+    def told(self) -> Iterator[Event]:
+        """What was done here in all, and how relations are held in the end."""
+        yield from self._planned
+        for key, done in self.solutions().items():
+            yield RuleDone(*key, *done)
+        for (key, variable), counts in self.proposals().items():
+            yield RuleSearched(*key, variable, *counts)
+        members = self.placed.members
+        forms = [member.facts.form for member in members.values()]
+        yield CliqueTaken(tuple(members), "meshed", forms)
+        for name, relation in self.given.base.items():
+            yield self._held(name, [relation])
+        for name in members:
+            copies = [copy for copy in self.placement.others if copy.relation == name]
+            others = [members[name].reading(copy) for copy in copies]
+            yield self._held(name, [members[name].facts, *others])
+
+    def _held(self, name: str, copies: Sequence[StoredRelation]) -> RelationHeld:
+        columns = self.given.program.relations[name].columns
+        orders = {order: None for copy in copies for order in copy.arrangements}
+        return RelationHeld(
+            name,
+            copies[0].count(),
+            sum(copy.nbytes for copy in copies),
+            sum(copy.spilled for copy in copies),
+            copies[0].form,
+            [[columns[i].name for i in order] for order in orders],
+        )
 
     def owned(self, name: str) -> DerivedTable:
         """The facts of a relation that this task owns."""
@@ -234,6 +272,8 @@ class Shard:
                     ready.plan.run(ready.sink, self.check)
                     ready.sink.finish()
                 ready.seconds += time.perf_counter() - started
+                if (planned := ready.planned()) is not None:
+                    self._planned[planned] = None
 
     def _leaving(self, activity: int) -> list[list[tuple[Slot, Batch]]]:
         going: list[list[tuple[Slot, Batch]]] = [[] for _ in range(self.tasks)]
@@ -320,8 +360,8 @@ def _heavy_shelves(given: MeshInputs, heavy: dict[int, Words]) -> list[SnapshotS
 
 
 def _added(
-    solutions: Solutions, more: Iterable[tuple[int, int, float]]
-) -> dict[int, tuple[int, float]]:
+    solutions: Solutions, more: Iterable[tuple[RuleKey, int, float]]
+) -> dict[RuleKey, tuple[int, float]]:
     found = dict(solutions)
     for rule, count, seconds in more:
         so_far, before = found.get(rule, (0, 0.0))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from py4j.protocol import Py4JError
@@ -17,9 +16,9 @@ from caladan.engines.spark.sources.table import SparkTable
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks.control import Message
 from caladan.engines.spark.tasks.job import tables, work_on
-from caladan.engines.spark.tasks.relay import heard
+from caladan.engines.spark.tasks.relay import heard, together
 from caladan.program.diagnostics import without_user
-from caladan.program.events import CliqueDone, CliqueStarted, Event, Listener, RoundDone, RuleDone
+from caladan.program.events import CliqueDone, CliqueStarted, Event, Listener, RoundDone
 from caladan.rules.program import DeltaProgram
 
 _SAID: Final = re.compile(r"^(?:caladan\.[\w.]+|\w+Error): .+$", re.MULTILINE)
@@ -109,16 +108,9 @@ class MeshListener:
             self.saved.add(str(message["checkpoint"]))
 
     def tell_totals(self) -> None:
-        """Tell what each rule did in all tasks together, in the time of the slowest."""
+        """Tell what was done in all tasks together."""
         self._start()
-        totals = [event for told in self._totals.values() for event in told]
-        rules: dict[int, RuleDone] = {}
-        for event in (event for event in totals if isinstance(event, RuleDone)):
-            known = rules.get(event.rule, replace(event, facts=0))
-            facts = (known.facts or 0) + (event.facts or 0)
-            slowest = max(known.seconds, event.seconds)
-            rules[event.rule] = replace(event, facts=facts, seconds=slowest)
-        for event in (*rules.values(), *(e for e in totals if not isinstance(e, RuleDone))):
+        for event in together(self._totals.values(), self._relations):
             self._events.tell(event)
 
     def _start(self) -> None:

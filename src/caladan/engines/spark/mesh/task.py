@@ -34,11 +34,8 @@ from caladan.program.diagnostics import CaladanError, Diagnostic
 from caladan.program.events import (
     BytesShuffled,
     CheckpointLost,
-    Event,
     Resumed,
     RoundDone,
-    RuleDone,
-    RuleSearched,
     ValuesSplit,
     to_plain,
 )
@@ -172,17 +169,9 @@ def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> Ta
     ending = rounds(part, links, bounds, tell, local=mesh.local, keeper=keeper, split=tell_split)
     links.farewell()
     relay.close()
-    line.send({"totals": me, "events": [to_plain(event) for event in _totals(part, links)]})
+    totals = [*part.told(), BytesShuffled(links.sent)]
+    line.send({"totals": me, "events": [to_plain(event) for event in totals]})
     return _outcome(ending, part, work, time.perf_counter() - started)
-
-
-def _totals(part: Shard, links: Links) -> Iterator[Event]:
-    """What a task did in all."""
-    for rule, (solutions, seconds) in part.solutions().items():
-        yield RuleDone(rule, None, solutions, seconds)
-    for (rule, variable), counts in part.proposals().items():
-        yield RuleSearched(rule, None, variable, *counts)
-    yield BytesShuffled(links.sent)
 
 
 def _outcome(ending: Ending, part: Shard, work: Work, seconds: float) -> TaskOutcome:

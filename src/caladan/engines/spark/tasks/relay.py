@@ -8,16 +8,19 @@ which both sides have.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from caladan.engines.spark.tasks.control import Line, Message
 from caladan.program.diagnostics import Diagnostic, Place, Related, SourceText, Span
 from caladan.program.events import (
+    CliqueTaken,
     DataRead,
     Event,
     Listener,
     RelationHeld,
+    RuleDone,
     RunDone,
     RunStarted,
     from_plain,
@@ -26,7 +29,7 @@ from caladan.program.events import (
 from caladan.rules.program import DeltaProgram
 
 _APART: Final = 0.05  # seconds between two messages
-_OF_THE_DRIVER: Final = (RunStarted, DataRead, RelationHeld, RunDone)
+_OF_THE_DRIVER: Final = (RunStarted, DataRead, RunDone)
 
 
 class Relay(Listener):
@@ -71,6 +74,48 @@ def heard(message: Message) -> Iterator[Event]:
     for told in message.get("events", ()):
         if (event := from_plain(told)) is not None:
             yield event
+
+
+def together(parts: Iterable[Iterable[Event]], relations: Collection[str]) -> Iterator[Event]:
+    """What all parts did in all, as one: rules in the time of the slowest, copies added up.
+
+    The facts of `relations` are spread over the parts, of others each has all.
+    """
+    rules: dict[tuple[int, str | None], RuleDone] = {}
+    taken: list[CliqueTaken] = []
+    held: dict[str, list[RelationHeld]] = {}
+    for event in (event for told in parts for event in told):
+        match event:
+            case RuleDone():
+                known = rules.get((event.rule, event.seed), replace(event, facts=0))
+                facts = (known.facts or 0) + (event.facts or 0)
+                slowest = max(known.seconds, event.seconds)
+                done = replace(known, facts=facts, seconds=slowest)
+                rules[event.rule, event.seed] = done
+            case CliqueTaken():
+                taken.append(event)
+            case RelationHeld():
+                held.setdefault(event.relation, []).append(event)
+            case _:
+                yield event
+    yield from rules.values()
+    if taken:
+        layouts = [_names(layouts) for layouts in zip(*(e.layouts for e in taken), strict=True)]
+        yield replace(taken[0], layouts=layouts)
+    for name, copies in held.items():
+        facts = [each.facts for each in copies]
+        yield RelationHeld(
+            name,
+            sum(facts) if name in relations else max(facts),
+            sum(each.nbytes for each in copies),
+            sum(each.spilled for each in copies),
+            _names(each.layout for each in copies),
+            tuple({tuple(order): None for each in copies for order in each.arrangements}),
+        )
+
+
+def _names(layouts: Iterable[str]) -> str:
+    return " and ".join(dict.fromkeys(layouts))
 
 
 def packed(diagnostics: Iterable[Diagnostic], program: DeltaProgram) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ of rounds.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias, cast
 
@@ -25,7 +25,7 @@ from caladan.engines.interface import EngineStopped
 from caladan.engines.spark.choice import why_not_pivoted
 from caladan.engines.spark.sources.table import SparkTable
 from caladan.engines.spark.strategy import CannotServe, Context
-from caladan.engines.spark.tasks import job
+from caladan.engines.spark.tasks import job, relay
 from caladan.engines.spark.tasks.work import TaskOutcome, Work
 from caladan.program.diagnostics import Diagnostic
 from caladan.program.events import (
@@ -34,6 +34,7 @@ from caladan.program.events import (
     CliqueTaken,
     Event,
     Listener,
+    RelationHeld,
     RoundDone,
     RuleDone,
     RulePlanned,
@@ -58,7 +59,7 @@ def in_parts(
     tasks = cast("int", work.parts)
     started = time.perf_counter()
     context.events.tell(CliqueStarted(clique.relations, clique.is_recursive, strategy))
-    together = _Together(context, apart=apart)
+    together = _Together(strategy, work.program.relations, context, apart=apart)
     outcomes = job.run(work, tasks, lambda part: _Part(together, part), context)
     try:
         found = finish(outcomes)
@@ -66,6 +67,8 @@ def in_parts(
         if together.has_too_many:  # it was us who stopped the others
             raise EngineStopped(_too_many(clique, context), stopped.store) from None
         raise
+    for event in relay.together(together.totals, clique.relations):
+        context.events.tell(event)
     facts = sum(table.count() for table in found.values())
     seconds = time.perf_counter() - started
     context.events.tell(CliqueDone(clique.relations, together.rounds, facts, seconds))
@@ -80,9 +83,16 @@ def _too_many(clique: DeltaClique, context: Context) -> Diagnostic:
 
 
 class _Together:
-    """The rounds of all parts as those of one clique: each part counts its own."""
+    """What all parts tell, as of one clique: each counts its own rounds.
 
-    def __init__(self, context: Context, *, apart: bool) -> None:
+    What they tell at the end, of `relations` that they and the driver have, is put together then.
+    """
+
+    def __init__(
+        self, strategy: str, relations: Collection[str], context: Context, *, apart: bool
+    ) -> None:
+        self.strategy, self.relations = strategy, relations
+        self.totals: list[list[Event]] = []
         self.events = context.events
         self.rounds = 0
         self.has_too_many = False
@@ -108,6 +118,8 @@ class _Part(Listener):
     def __init__(self, together: _Together, part: int) -> None:
         self._together = together
         self._part = part
+        self._totals: list[Event] = []
+        together.totals.append(self._totals)
 
     def tell(self, event: Event) -> None:
         match event:
@@ -118,6 +130,11 @@ class _Part(Listener):
             case CliqueDone():
                 over = RoundDone(event.rounds, 0, event.facts, 0.0)
                 self._together.round_done(self._part, over)
+            case CliqueTaken():
+                self._totals.append(replace(event, strategy=self._together.strategy))
+            case RelationHeld():
+                if event.relation in self._together.relations:
+                    self._totals.append(event)
             case _:
                 pass
 
