@@ -11,7 +11,7 @@ docs go over it. No data is read, nothing is run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, TypeVar
 
@@ -38,7 +38,7 @@ class Request:
     `catalog` has the columns of data that the program need not declare; `wanted` names relations to
     evaluate whole, besides what the goals ask for; `suggested` are names to offer where the program
     mentions one that is not known; `objects` numbers those among the constants. Goals drive
-    evaluation if there is to be `demand`. Columns are `named_by_goals` where rules are made of SQL.
+    evaluation if there is to be `demand`. Columns are `named` where rules are made of SQL.
     """
 
     program: Program
@@ -48,7 +48,7 @@ class Request:
     wanted: tuple[str, ...] | None = None
     suggested: tuple[str, ...] = ()
     objects: Objects | None = None
-    named_by_goals: bool = False
+    named: Mapping[str, Sequence[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +112,8 @@ def checked(compiled: Compiled) -> Checked:
     """Names, types, safety and strata are right, or all that is wrong is told."""
     asked = compiled.request
     return check(
-        asked.program, asked.catalog, asked.params, asked.suggested, asked.objects,
-        named_by_goals=asked.named_by_goals,
-    )  # fmt: skip
+        asked.program, asked.catalog, asked.params, asked.suggested, asked.objects, asked.named
+    )
 
 
 def demanded(compiled: Compiled) -> Demanded:
@@ -173,13 +172,11 @@ def compile_program(
     wanted: Iterable[str] | None = None,
     suggested: Iterable[str] = (),
     objects: Objects | None = None,
-    named_by_goals: bool = False,
+    named: Mapping[str, Sequence[str]] | None = None,
 ) -> Compiled:
     """All passes; `Request` says what the arguments mean."""
     asked = None if wanted is None else tuple(wanted)
-    request = Request(
-        program, catalog, params, demand, asked, tuple(suggested), objects, named_by_goals
-    )
+    request = Request(program, catalog, params, demand, asked, tuple(suggested), objects, named)
     return compile_until(STAGES[-1], request)
 
 

@@ -39,13 +39,12 @@ def check(
     values: Mapping[str, Value],
     suggested: Iterable[str] = (),
     objects: Objects | None = None,
-    *,
-    named_by_goals: bool = False,
+    named: Mapping[str, Sequence[str]] | None = None,
 ) -> Checked:
     """The program in core form, or a CaladanError with everything that is wrong with it.
 
-    Constants that are objects get their numbers from `objects`. Columns of relations with a goal
-    are `named_by_goals` where rules have no names to give, as in SQL.
+    Constants that are objects get their numbers from `objects`. Columns of relations are
+    `named` where rules have no names to give, as in SQL.
     """
     found = Diagnostics()
     objects = Objects() if objects is None else objects
@@ -54,9 +53,7 @@ def check(
     normal = normalize(bound, found, unsound(bound, known))
     typed = types(normal.rules, known, found, objects, bound.goals)
     safety(typed.rules, found)
-    asked = [goal.atom for goal in bound.goals] if named_by_goals else []
-    given = {a.relation: column_names([a.arguments], len(a.arguments)) for a in asked}
-    relations = _relations(known, normal.internal | best.keys(), typed, given, found)
+    relations = _relations(known, normal.internal | best.keys(), typed, named or {}, found)
     goals = tuple(
         _goal(g, relations, found, objects)
         for g in bound.goals

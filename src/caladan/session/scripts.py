@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from caladan.analysis.check import column_names
+from caladan.analysis.core import RelationInfo
 from caladan.engines.interface import Engine, Table
 from caladan.language.rasql.script import Script, Statement, TableDeclaration
 from caladan.pipeline import Compiled, compile_program
@@ -21,16 +23,22 @@ from caladan.session.result import REJECTED, Relation, Result
 from caladan.session.stats import Stats
 from caladan.session.store import Store
 from caladan.session.wrap import FinishedRun
+from caladan.sql.demand import with_goals
 from caladan.sql.engine import SqlEngine
 from caladan.sql.parameters import bind
 from caladan.sql.problems import no_objects
-from caladan.sql.script import Evaluate, Evaluated, ScriptOutcome, ScriptStopped, run
+from caladan.sql.script import Demands, Evaluate, Evaluated, ScriptOutcome, ScriptStopped, run
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from caladan.data.source import Source
 
+
+_ALL: Final[Demands] = {}
+
+EvaluateCompiled: TypeAlias = "Callable[[Compiled, Store, bool], FinishedRun]"
+"""How to evaluate rules over data, now, or later, when the run is over."""
 
 Derive: TypeAlias = "Callable[[str, Options], Table | None]"
 """How to evaluate a relation that rules of earlier runs define, in full."""
@@ -42,7 +50,7 @@ class Ran:
 
     outcome: ScriptOutcome
     sql: SqlEngine
-    tables: tuple[Table, ...]
+    tables: list[Table]
     stores: Sequence[Store]
     stopped: ScriptStopped | None = None
     rejected: Sequence[pa.Table] = ()
@@ -67,18 +75,30 @@ class Scripts:
         script: Script,
         params: Mapping[str, Value],
         store: Store,
-        evaluate: Callable[[Compiled, Store], FinishedRun],
+        evaluate: EvaluateCompiled,
         options: Options,
     ) -> Ran:
-        """Evaluate a script; a run that was stopped comes with what it had until then."""
+        """Evaluate a script; a run that was stopped comes with what it had until then.
 
-        def rules(program: Program, sources: Mapping[str, Source]) -> Evaluated:
+        What `evaluate` is asked for later, when somebody looks at a whole view, goes there too.
+        """
+
+        def rules(
+            program: Program,
+            sources: Mapping[str, Source],
+            demands: Demands = _ALL,
+            *,
+            is_later: bool = False,
+        ) -> Evaluated:
             stores.append(_overlaid(store, sources))
-            done = evaluate(compile_program(program, {}, {}, named_by_goals=True), stores[-1])
+            done = evaluate(_compiled(program, demands), stores[-1], is_later)
             tables.extend(done.derived.values())
             aside.extend(done.rejected)
-            relations = done.compiled.checked.relations.items()
-            missing = {n: _empty(info.columns) for n, info in relations if n not in done.derived}
+            missing = {
+                name: _empty(info.columns)
+                for name, info in _relations(done.compiled).items()
+                if name not in done.derived
+            }
             return Evaluated(done.compiled, {**missing, **done.derived}, done.stopped)
 
         tables: list[Table] = []
@@ -89,9 +109,9 @@ class Scripts:
         try:
             outcome = run(bound, self._tables(store, aside, options), sql, rules)
         except ScriptStopped as stopped:
-            return Ran(stopped.outcome, sql, tuple(tables), stores, stopped, aside)
+            return Ran(stopped.outcome, sql, tables, stores, stopped, aside)
         self._remember(bound)
-        return Ran(outcome, sql, tuple(tables), stores, rejected=aside)
+        return Ran(outcome, sql, tables, stores, rejected=aside)
 
     def compile(
         self, script: Script, params: Mapping[str, Value], store: Store
@@ -99,10 +119,12 @@ class Scripts:
         """What becomes of a script, without evaluating its rules; data may be absent."""
         stores: list[Store] = []
 
-        def rules(program: Program, sources: Mapping[str, Source]) -> Evaluated:
+        def rules(
+            program: Program, sources: Mapping[str, Source], demands: Demands = _ALL, **_: bool
+        ) -> Evaluated:
             stores.append(_overlaid(store, sources))
-            compiled = compile_program(program, {}, {}, named_by_goals=True)
-            relations = compiled.checked.relations.items()
+            compiled = _compiled(program, demands)
+            relations = _relations(compiled).items()
             return Evaluated(compiled, {name: _empty(info.columns) for name, info in relations})
 
         bound = bind(self._with_earlier(script), params)
@@ -216,6 +238,22 @@ def result(ran: Ran, engine: Engine, stats: Stats) -> Result:
         warnings=outcome.warnings,
         release=release,
     )
+
+
+def _compiled(program: Program, demands: Demands) -> Compiled:
+    """The rules of views, compiled for what is asked of them."""
+    named = {
+        goal.atom.relation: column_names([goal.atom.arguments], len(goal.atom.arguments))
+        for goal in program.goals
+    }
+    whole = compile_program(program, {}, {}, named=named)
+    columns = {name: info.columns for name, info in whole.checked.relations.items()}
+    asked = with_goals(program, demands, columns)
+    return whole if asked == program else compile_program(asked, {}, {}, named=named)
+
+
+def _relations(compiled: Compiled) -> dict[str, RelationInfo]:
+    return {**compiled.checked.relations, **compiled.delta.relations}
 
 
 def _set_aside(rejected: Sequence[pa.Table]) -> Table:

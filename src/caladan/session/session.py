@@ -350,8 +350,10 @@ class Session:
         stats = Stats()
         started = time.perf_counter()
 
-        def evaluate(compiled: Compiled, store: Store) -> FinishedRun:
-            return self._evaluate(compiled, store, options, stats)
+        def evaluate(compiled: Compiled, store: Store, is_later: bool) -> FinishedRun:
+            if not is_later:
+                return self._evaluate(compiled, store, options, stats)
+            return self._in_full(lambda: compiled, store, options)
 
         self._store.sweep()
         with nested():
@@ -447,17 +449,25 @@ class Session:
         program = replace(compiled.program, goals=())
 
         def complete(name: str) -> FinishedRun:
-            self._check_open()
-            with self._course(options):
-                again = compile_program(
+            def again() -> Compiled:
+                return compile_program(
                     program, _catalog(program, store), params, wanted=(name,), objects=store.objects
                 )
-                run = self._evaluate(again, store, options, Stats())
-                if run.stopped is not None:
-                    raise run.stopped
-                return run
+
+            return self._in_full(again, store, options)
 
         return complete
+
+    def _in_full(
+        self, compiled: Callable[[], Compiled], store: Store, options: Options
+    ) -> FinishedRun:
+        """What somebody asks for when its run is over; stats are about the run itself."""
+        self._check_open()
+        with self._course(options):
+            run = self._evaluate(compiled(), store, options, Stats())
+            if run.stopped is not None:
+                raise run.stopped
+            return run
 
     def _check_open(self) -> None:
         if not self._is_open:

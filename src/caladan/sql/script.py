@@ -11,10 +11,10 @@ see them), is up to the caller.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from sqlglot import exp
 
@@ -23,10 +23,11 @@ from caladan.language.rasql.branches import fresh_names
 from caladan.language.rasql.outline import column_names
 from caladan.language.rasql.script import Script, Statement, TableDeclaration
 from caladan.language.rasql.translate import translate
-from caladan.language.rasql.views import Group, View, body, groups, views
+from caladan.language.rasql.views import Group, View, body, groups, tables_of, views
 from caladan.pipeline import Compiled
 from caladan.program import Atom, Column, Declaration, Program
 from caladan.program.diagnostics import CaladanError, Diagnostic
+from caladan.sql.demand import Bindings, asked
 from caladan.sql.engine import Frame, SqlEngine, named
 from caladan.sql.names import Names, SqlInputs, SqlSession
 from caladan.sql.premappable import Finding, premappable
@@ -46,7 +47,23 @@ class Evaluated:
     stopped: EngineStopped | None = None
 
 
-Evaluate: TypeAlias = "Callable[[Program, Mapping[str, Source]], Evaluated]"
+Demands: TypeAlias = "Mapping[str, Sequence[Bindings] | None]"
+"""What is asked of relations: all, what is bound to constants, or nothing (None)."""
+
+
+class Evaluate(Protocol):
+    """Evaluates rules over data, as far as `demands` ask for their relations."""
+
+    def __call__(
+        self,
+        program: Program,
+        sources: Mapping[str, Source],
+        demands: Demands = ...,
+        *,
+        is_later: bool = False,
+    ) -> Evaluated:
+        """Now, or later, when the run is over and somebody asks for more of it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +148,15 @@ class _Runner:
                 clause.set("recursive", None)
             return self._query(what, tree, statement.columns, names)
         local = names.within()
+        query = body(statement)
         for group in found:
             if group.is_recursive:
-                self._recurse(group, statement, local)
+                others = [view for each in found if each is not group for view in each.views]
+                self._recurse(group, statement, local, _demands(group, query, others))
             else:
                 view = group.views[0]
                 local.add(view.name, self._query(view.name, view.query, view.columns, local))
-        return self._query(what, body(statement), statement.columns, local)
+        return self._query(what, query, statement.columns, local)
 
     def show(self, name: str, frame: Frame) -> None:
         """Hand a view out under its name."""
@@ -148,24 +167,40 @@ class _Runner:
         self.outcome.queries.append((what, tree.sql(pretty=True)))
         return self.engine.query(tree, names.frames(tree))
 
-    def _recurse(self, group: Group, statement: Statement, names: Names) -> None:
+    def _recurse(
+        self,
+        group: Group,
+        statement: Statement,
+        names: Names,
+        demands: Demands,
+    ) -> None:
         fresh = fresh_names(self.taken)
         inputs = SqlInputs(names, self.engine, fresh, statement.hint)
         rules = translate(group.views, inputs, fresh)
         for relation, query in inputs.queries.items():
             self.outcome.queries.append((relation, query.sql(pretty=True)))
         program = replace(rules, relations=tuple(_used(inputs, rules)))
-        done = self.evaluate(program, inputs.sources)
+        relations = {
+            goal.atom.relation: v for v, goal in zip(group.views, program.goals, strict=True)
+        }
+        wanted = {name: demands[view.key] for name, view in relations.items()}
+        done = self.evaluate(program, inputs.sources, wanted)
         self.outcome.compiled.append(done.compiled)
-        for view, goal in zip(group.views, program.goals, strict=True):
-            table = _renamed(done.tables[goal.atom.relation], view)
-            self.outcome.views[view.name] = partial(_itself, table)
+
+        @cache
+        def in_full() -> Mapping[str, Table]:
+            return self.evaluate(program, inputs.sources, is_later=True).tables
+
+        evaluated = {goal.name: goal.relation for goal in done.compiled.delta.goals}
+        for name, view in relations.items():
+            table = _renamed(done.tables[evaluated.get(name, name)], view)
+            is_whole = evaluated.get(name) == name or done.stopped is not None
+            self.outcome.views[view.name] = (
+                partial(_itself, table) if is_whole else partial(_later, in_full, name, view)
+            )
             if done.stopped is None:
                 names.add(view.name, self.engine.held(table))
-        columns = {
-            goal.atom.relation: column_names(view)
-            for view, goal in zip(group.views, program.goals, strict=True)
-        }
+        columns = {name: column_names(view) for name, view in relations.items()}
         self.outcome.findings += premappable(done.compiled.checked, columns)
         if done.stopped is not None:
             raise ScriptStopped(done.stopped, self.outcome)
@@ -223,3 +258,21 @@ def _renamed(table: Table, view: View) -> Table:
 
 def _itself(table: Table) -> Table:
     return table
+
+
+def _later(in_full: Callable[[], Mapping[str, Table]], name: str, view: View) -> Table:
+    return _renamed(in_full()[name], view)
+
+
+def _demands(group: Group, query: exp.Query, others: Sequence[View]) -> Demands:
+    """What is asked of the views of a group: all, what is bound to constants, or nothing (None)."""
+    elsewhere = {name for view in others for name in view.reads}
+    read = {view.key for view in group.views if view.key in elsewhere | tables_of(query)}
+    return {
+        view.key: None
+        if read and view.key not in read
+        else ()
+        if view.key in elsewhere
+        else asked(query, view)
+        for view in group.views
+    }

@@ -240,17 +240,17 @@ class Rules:
     ) -> ReadyRule:
         number = self._numbers[id(rule)]
         domains = {name: self._classes.variable(number, name) for name in body.types}
+        named = {**{scan.relation: scan.relation for scan in body.absents}, **came_from}
         plan = RulePlan(
             body.with_atoms(atoms),
             relations,
             lambda scan: self._absent(scan, body, domains),
             domains,
-            lambda relation, column: self._classes.column(came_from[relation], column),
+            lambda relation, column: self._classes.column(named[relation], column),
             self._classes.columns(rule.rule.head),
             self._search,
         )
         keys = self._classes.keys(rule, body)
-        named = {**{scan.relation: scan.relation for scan in body.absents}, **came_from}
         sink = self._members[rule.rule.head].sink(rule, plan, keys)
         return ReadyRule(rule, plan, named, tuple(relations.values()), seed, sink, idle)
 
