@@ -71,7 +71,7 @@ WHOLES = {
     "elsewhere without": "SELECT count(*) FROM tc a, tc b WHERE a.Src = 1 AND b.Dst = a.Dst",
     "of another table": "SELECT count(*) FROM tc, arc x WHERE x.A = 1",
     "in HAVING": "SELECT Src, count(*) FROM tc GROUP BY Src HAVING Src = 1",
-    "of an outer query": "SELECT A FROM arc WHERE A = 1 AND EXISTS (SELECT 1 FROM tc WHERE Dst = B)",
+    "outside": "SELECT A FROM arc WHERE A = 1 AND EXISTS (SELECT 1 FROM tc WHERE Dst = B)",
 }
 
 

@@ -53,6 +53,35 @@ _WITH_UNITS: Final = (
     "dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff",
 )  # fmt: skip
 
+ARGUMENTS: Final[dict[str, tuple[int, int | None]]] = {
+    **dict.fromkeys(
+        ("abs", "avg", "char_length", "character_length", "lcase", "len", "length", "lower", "max",
+         "mean", "min", "negative", "percentile_cont", "percentile_disc", "positive", "string",
+         "sum", "ucase", "upper"), (1, 1)
+    ),
+    **dict.fromkeys(("current_date", "current_timestamp", "curdate", "now"), (0, 0)),
+    **dict.fromkeys(("rand", "random", "uuid"), (0, 1)),
+    **dict.fromkeys(
+        ("ceil", "ceiling", "floor", "from_unixtime", "round", "to_date", "to_timestamp",
+         "to_unix_timestamp"), (1, 2)
+    ),
+    **dict.fromkeys(
+        ("date_format", "date_part", "datepart", "mod", "pmod", "regexp_count", "regexp_like",
+         "regexp_substr", "sha2"), (2, 2)
+    ),
+    **dict.fromkeys(
+        ("date_add", "date_diff", "dateadd", "datediff", "lpad", "regexp_extract", "replace",
+         "rpad"), (2, 3)
+    ),
+    **dict.fromkeys(("timestampadd", "timestampdiff"), (3, 3)),
+    **dict.fromkeys(("coalesce", "concat", "concat_ws", "count"), (1, None)),
+    **dict.fromkeys(("elt", "greatest", "least"), (2, None)),
+    # These may be written with words instead of commas.
+    **dict.fromkeys(("position", "substr", "substring"), (1, 3)),
+    "overlay": (1, 4), "regexp_replace": (3, 4), "unix_timestamp": (0, 2),
+}  # fmt: skip
+"""How many arguments functions take, at least and at most: those that are not left to an engine."""
+
 _AFTER_A_COLUMN: Final = frozenset({
     TokenType.COMMA, TokenType.FROM, TokenType.ALIAS, TokenType.R_PAREN, TokenType.EQ,
     TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.PLUS,
@@ -102,6 +131,37 @@ class RaSQLParser(Spark.Parser):
         at = cast("Any", token or self._curr or self._prev)
         start, end = (at.start, at.end + 1) if at else (0, 0)
         raise PlacedError(_plain(message), start, end)
+
+    def _parse_function_call(self, *arguments: Any, **options: Any) -> exp.Expr | None:
+        """A call of a function that takes so many arguments: sqlglot drops some without a word."""
+        token = self._curr
+        least, most = ARGUMENTS.get(token.text.lower() if token else "", (0, None))
+        if least or most is not None:
+            count = self._count_arguments()
+            if count is not None and not least <= count <= (count if most is None else most):
+                takes = _counted(least, most)
+                self.raise_error(f"`{token.text}` takes {takes}, not {count}", token)
+        return cast("Any", super())._parse_function_call(*arguments, **options)
+
+    def _count_arguments(self) -> int | None:
+        """How many arguments follow in parentheses; None if there are none, or they do not end."""
+        tokens = self._tokens
+        if not self._next or self._next.token_type != TokenType.L_PAREN:
+            return None
+        first, depth, commas = self._index + 2, 1, 0
+        for at in range(first, len(tokens)):
+            match tokens[at].token_type:
+                case TokenType.L_PAREN:
+                    depth += 1
+                case TokenType.R_PAREN:
+                    depth -= 1
+                    if not depth:
+                        return commas + 1 if at > first else 0
+                case TokenType.COMMA:
+                    commas += depth == 1
+                case _:
+                    pass
+        return None
 
     def _parse_cte(self) -> exp.CTE | None:
         comments = self._prev_comments
@@ -202,6 +262,18 @@ class RaSQL(Spark):
 
     Parser = RaSQLParser
     SUPPORTS_USER_DEFINED_TYPES = True  # so that a misspelt type is told as such
+
+
+def _counted(least: int, most: int | None) -> str:
+    """A number of arguments in words.
+
+    >>> _counted(2, 2), _counted(1, 3), _counted(1, None), _counted(0, 0)
+    ('2 arguments', '1 to 3 arguments', 'at least 1 argument', '0 arguments')
+    """
+    count = f"{least}" if least == most else f"{least} to {most}"
+    if most is None:
+        count, most = f"at least {least}", least
+    return f"{count} {'argument' if most == 1 else 'arguments'}"
 
 
 def _plain(message: str) -> str:
