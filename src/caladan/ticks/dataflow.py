@@ -140,16 +140,20 @@ class RuleDeltas:
 
 
 class Node:
-    """What derives relations. `rebuild` says that this tick starts it from scratch."""
+    """What derives relations. A tick asks those that are `is_dirty` to make contents true.
+
+    `rebuild` says that it starts from scratch; `is_lost`, that nothing it keeps can be relied on.
+    """
 
     names: tuple[str, ...]
-    rebuild: bool = True
+    is_dirty = False
+    rebuild = False
+    is_lost = False
     repairs = 0
     rebuilds = 0
 
-    def start(self, base: Mapping[str, Desired], *, rebuild: bool) -> None:
+    def start(self, base: Mapping[str, Desired]) -> None:
         """A tick begins, with changes of base facts."""
-        raise NotImplementedError
 
     def told(self, delta: SeededRule, change: Change) -> None:
         """A relation that a rule reads has changed."""
@@ -158,6 +162,10 @@ class Node:
     def finish(self) -> dict[str, Change]:
         """Make contents true; what has changed by that."""
         raise NotImplementedError
+
+    def reset(self) -> None:
+        """Be ready for the next tick."""
+        self.is_dirty = self.rebuild = self.is_lost = False
 
 
 class PlainNode(Node):
@@ -169,23 +177,19 @@ class PlainNode(Node):
         self.names = (extent.name,)
         self.extent = extent
         self.bodies = [RuleDeltas(rule, extents) for rule in rules]
+        self.deltas = [delta for body in self.bodies for delta in body.deltas]
         self.pending: dict[Fact, int] = {}
         self.keys: dict[Any, None] = {}
         self.work = 0
 
-    @property
-    def deltas(self) -> Iterable[SeededRule]:
-        """The delta rules that tell this node of changes."""
-        return (delta for body in self.bodies for delta in body.deltas)
-
-    def start(self, base: Mapping[str, Desired], *, rebuild: bool) -> None:
-        self.rebuild = rebuild
-        self.pending.clear()
-        self.work = 0
+    def start(self, base: Mapping[str, Desired]) -> None:
         desired = base.get(self.extent.name)
-        self.keys = {} if desired is None else self.extent.based(desired)
+        if desired is not None:
+            self.keys = self.extent.based(desired)
+            self.is_dirty = True
 
     def told(self, delta: SeededRule, change: Change) -> None:
+        self.is_dirty = True
         if self.rebuild:
             return
         self.work += len(change.removed) + len(change.added)
@@ -203,18 +207,18 @@ class PlainNode(Node):
         return len(self.extent.derived) + sum(body.cost() for body in self.bodies)
 
     def finish(self) -> dict[str, Change]:
-        if not self.rebuild and not self.pending and not self.keys:
-            return {}
         extent = self.extent
         if not self.rebuild:
             try:
                 extent.counted(self.pending, self.keys)
                 self.repairs += 1
             except Inconsistent:
-                self.rebuild = True
+                self.rebuild = self.is_lost = True
         if self.rebuild:
             self.rebuilds += 1
             keys = self.keys
+            if self.is_lost:
+                keys.update(dict.fromkeys(extent.contents))
             for fact in extent.derived:
                 keys[extent.key(fact)] = None
             extent.clear_derived()
@@ -224,6 +228,12 @@ class PlainNode(Node):
                     pending[fact] = pending.get(fact, 0) + 1
             extent.counted(pending, keys)
         return {extent.name: Change(*extent.apply(extent.settled(self.keys)))}
+
+    def reset(self) -> None:
+        super().reset()
+        self.work = 0
+        self.pending = {}
+        self.keys = {}
 
 
 class GroupNode(Node):
@@ -253,12 +263,13 @@ class GroupNode(Node):
         self._groups: dict[Fact, tuple[list[int], list[Running]]] = {}
         self._change = Change()
 
-    def start(self, base: Mapping[str, Desired], *, rebuild: bool) -> None:
-        self.rebuild = rebuild
-        self._change = Change()
-
     def told(self, delta: SeededRule, change: Change) -> None:
+        self.is_dirty = True
         self._change = change
+
+    def reset(self) -> None:
+        super().reset()
+        self._change = Change()
 
     def finish(self) -> dict[str, Change]:
         try:
@@ -270,8 +281,6 @@ class GroupNode(Node):
 
     def _finish(self) -> dict[str, Change]:
         change = self._change
-        if not self.rebuild and not change:
-            return {}
         size = len(change.removed) + len(change.added)
         if not self.rebuild and size > 16 and size > len(self.source):
             self.rebuild = True
@@ -279,6 +288,9 @@ class GroupNode(Node):
         if self.rebuild:
             self.rebuilds += 1
             touched = dict.fromkeys(self._groups)
+            if self.is_lost:
+                width = self.extent.width
+                touched.update(dict.fromkeys(f[:width] for f in self.extent.contents.values()))
             self._groups.clear()
             if self._default:
                 touched[()] = None
@@ -371,18 +383,11 @@ class IndexNode(Node):
         number = rule.arguments[-1]
         assert isinstance(number, Folding)
         self._order = [evaluator(term, slots) for term in number.terms]
-        self._is_dirty = True
-
-    def start(self, base: Mapping[str, Desired], *, rebuild: bool) -> None:
-        self.rebuild = rebuild
-        self._is_dirty = rebuild
 
     def told(self, delta: SeededRule, change: Change) -> None:
-        self._is_dirty = self._is_dirty or bool(change)
+        self.is_dirty = True
 
     def finish(self) -> dict[str, Change]:
-        if not self._is_dirty:
-            return {}
         self.rebuilds += 1
         order = self._order
 

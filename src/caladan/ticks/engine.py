@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal as OneOf
+from typing import Any, Literal as OneOf, NamedTuple
 
 from caladan.language.bloom.schema import CLOCK, CollectionKind
 from caladan.program import Time
@@ -37,6 +37,28 @@ class Handed:
         return bool(self.insert or self.delete or self.upsert)
 
 
+class Timed(NamedTuple):
+    """The relations with what rules derive for the next tick of a collection."""
+
+    next: Extent | None
+    delete: Extent | None
+    upsert: Extent | None
+
+    @property
+    def has_facts(self) -> bool:
+        """Whether there is any."""
+        return any(each is not None and each.contents for each in self)
+
+    @property
+    def takes_away(self) -> bool:
+        """Whether facts are to be deleted, or replaced."""
+        return any(each is not None and each.contents for each in (self.delete, self.upsert))
+
+    def all(self) -> Handed:
+        """All of it."""
+        return Handed(*([] if each is None else list(each.contents.values()) for each in self))
+
+
 class TickEngine:
     """Extents and nodes, tick after tick."""
 
@@ -58,17 +80,21 @@ class TickEngine:
         for node in self.nodes:
             for delta in node.deltas:
                 self._consumers[delta.atom.relation].append((node, delta))
-        self._given = [n for n in self.extents if n not in derived]
-        self._handed_to = [
-            (name, schema) for name, schema in wired.schemas.items() if not schema.kind.is_element
-        ]
-        self._due: dict[str, Handed] = {}
-        self._timed = [
-            (schema.name, [(t, d) for t in _DUE if (d := wired.due(schema.name, t)) is not None])
-            for _, schema in self._handed_to
-        ]
-        self._timed = [(name, due) for name, due in self._timed if due]
-        self._full: set[str] = set()
+        self._given = {n for n in self.extents if n not in derived}
+        self._nodes_of = {name: node for node in self.nodes for name in node.names}
+        self._timed: dict[str, Timed] = {}
+        for name, schema in wired.schemas.items():
+            if not schema.kind.is_element:
+                after = [wired.due(name, time) for time in _DUE]
+                if any(after):
+                    held = [None if each is None else self.extents[each] for each in after]
+                    self._timed[name] = Timed(*held)
+        self._clocks = [CLOCK] if self._consumers.get(CLOCK) else []
+        self._emptied: set[str] = set()
+        """Collections of one tick that were handed facts, which are gone in the next."""
+        self.scanned: list[Extent] = []
+        for extent in self.extents.values():
+            extent.scanned = self.scanned
         self._is_broken = True
         self.changes: dict[str, Change] = {}
         self.rebuilt: list[str] = []
@@ -94,87 +120,157 @@ class TickEngine:
     @property
     def has_work(self) -> bool:
         """Whether the last tick left something for the next."""
-        return any(self._due.values())
+        return any(self._left(name, None) is not None for name in self._timed)
 
     # ── A tick ───────────────────────────────────────────────────────────────────────────────────
 
     def tick(self, handed: Mapping[str, Handed], clock: Fact) -> None:
         """One tick; raises, and leaves everything as it was, if a key is violated."""
         undo: list[tuple[Extent, Any, Fact | None]] = []
+        before, emptied = self.changes, set(self._emptied)
         try:
             self._tick(handed, clock, undo)
         except BaseException:
-            for extent, key, fact in reversed(undo):
-                if fact is None:
-                    extent.base.pop(key, None)
-                else:
-                    extent.base[key] = fact
-            for name in self._given:
-                self.extents[name].indexes.clear()
-            self._is_broken = True
-            self.changes = {}
+            self._undo(undo, {} if self.changes is before else self.changes)
+            self.changes, self._emptied = before, emptied
             raise
         self._is_broken = False
-        self._leave()
+
+    def _undo(
+        self, undo: list[tuple[Extent, Any, Fact | None]], changes: Mapping[str, Change]
+    ) -> None:
+        """Put base facts back, and what is due; what was derived is derived anew next time."""
+        for extent, key, fact in reversed(undo):
+            if fact is None:
+                extent.base.pop(key, None)
+            else:
+                extent.base[key] = fact
+        for timed in self._timed.values():
+            for extent in timed:
+                change = None if extent is None else changes.get(extent.name)
+                if extent is not None and change is not None:
+                    back: Desired = {extent.key(fact): None for fact in change.added}
+                    back.update({extent.key(fact): fact for fact in change.removed})
+                    extent.apply(back)
+        for name in self._given:
+            self.extents[name].indexes.clear()
+        for node in self.nodes:
+            node.reset()
+        self._is_broken = True
 
     def _tick(
         self, handed: Mapping[str, Handed], clock: Fact, undo: list[tuple[Extent, Any, Fact | None]]
     ) -> None:
-        base: dict[str, Desired] = {}
-        negated: list[str] = []
-        for name, schema in self._handed_to:
-            if name == CLOCK:
-                given, due = Handed([clock]), None
-            else:
-                given, due = handed.get(name), self._due.get(name)
-            extent = self.extents[name]
-            if schema.kind.persists:
-                if given is None and due is None:
-                    continue
-                desired = _stored(extent, given, due)
-            elif given is None and due is None and name not in self._full:
-                continue
-            else:
-                desired = _fresh(extent, given, due)
-                if desired or name in self._full:
-                    self._full.add(name)
-            if desired:
-                base[name] = desired
-                old = extent.base
-                for key, fact in desired.items():
-                    was = old.get(key)
-                    undo.append((extent, key, was))
-                    if was is not None and was != fact:
-                        negated.append(name)
-        everything = self.safe or self._is_broken
-        # Repairs see for themselves what is lost: only without them the sets say what to erase.
-        erased: frozenset[str] = frozenset()
-        if not everything and self.repair == "never":
-            erased = self.scheme.invalidated(dict.fromkeys(negated))
+        base, negated = self._base(handed, clock, undo)
         changes: dict[str, Change] = {}
         self.changes = changes
-        for node in self.nodes:
-            node.start(base, rebuild=everything or any(name in erased for name in node.names))
-        for name in self._given:
-            if name in base:
-                extent = self.extents[name]
-                self._tell(name, Change(*extent.apply(base[name])))
+        nodes = self.nodes
+        if self.safe or self._is_broken:
+            for node in nodes:
+                node.is_dirty = node.rebuild = True
+                node.is_lost = self._is_broken
+        elif self.repair == "never":
+            # Repairs see for themselves what is lost: only without them the sets say what to erase.
+            for name in self.scheme.invalidated(negated):
+                if name in self._nodes_of:
+                    self._nodes_of[name].is_dirty = self._nodes_of[name].rebuild = True
+        for name in base:
+            if name in self._nodes_of:
+                self._nodes_of[name].start({name: base[name]})
+        for name, desired in base.items():
+            if name in self._given:
+                self._tell(name, Change(*self.extents[name].apply(desired)))
         self.rebuilt, self.repaired = [], []
-        for node in self.nodes:
-            found = node.finish()
-            if found or node.rebuild:
+        for node in nodes:
+            if node.is_dirty:
+                found = node.finish()
                 (self.rebuilt if node.rebuild else self.repaired).extend(node.names)
-            for name, change in found.items():
-                self._tell(name, change)
+                node.reset()
+                for name, change in found.items():
+                    self._tell(name, change)
         for name, change in changes.items():
             extent = self.extents[name]
-            if extent.schema.kind.persists and extent.base is not extent.contents:
-                keys = [extent.key(f) for f in (*change.removed, *change.added)]
-                extent.store(keys)
+            if extent.persists and name not in self._given:
+                extent.store([extent.key(f) for f in (*change.removed, *change.added)])
         for name, desired in base.items():
-            extent = self.extents[name]
-            if extent.schema.kind.persists:
-                extent.store(desired)
+            if self.extents[name].persists:
+                self.extents[name].store(desired)
+
+    def _base(
+        self, handed: Mapping[str, Handed], clock: Fact, undo: list[tuple[Extent, Any, Fact | None]]
+    ) -> tuple[dict[str, Desired], list[str]]:
+        """What becomes of base facts, and which collections lost some."""
+        base: dict[str, Desired] = {}
+        negated: list[str] = []
+        emptied, self._emptied = self._emptied, set()
+        clocked = Handed([clock])
+        for name in dict.fromkeys((*handed, *emptied, *self._timed, *self._clocks)):
+            extent = self.extents.get(name)
+            if extent is None:
+                continue  # a tick was asked for, and nothing handed in
+            given = clocked if name == CLOCK else handed.get(name)
+            left = self._left(name, given)
+            if extent.persists:
+                desired = {} if given is None and left is None else _stored(extent, given, left)
+            elif given is None and name not in emptied and not self._is_broken:
+                desired = {} if left is None else self._changed(extent, name)
+            else:
+                timed = self._timed.get(name)
+                desired = _fresh(extent, given, None if timed is None else timed.all())
+            if given is not None and not extent.persists:
+                self._emptied.add(name)
+            if not desired:
+                continue
+            base[name] = desired
+            lost = False
+            for key, fact in desired.items():
+                was = extent.base.get(key)
+                undo.append((extent, key, was))
+                lost = lost or (was is not None and was != fact)
+            if lost:
+                negated.append(name)
+        return base, negated
+
+    def _left(self, name: str, given: Handed | None) -> Handed | None:
+        """What the last tick left for a collection; None if nothing new follows from it."""
+        timed = self._timed.get(name)
+        if timed is None:
+            return None
+        last, own = self.changes, self.changes.get(name)
+        news = any(each is not None and each.name in last for each in timed)
+        if not self.extents[name].persists:
+            return timed.all() if news or self._is_broken else None
+        if not timed.has_facts:
+            return None
+        if not (news or own or given or self._is_broken):
+            return None
+        whole = (
+            self._is_broken
+            or timed.takes_away
+            or (own is not None and own.removed)
+            or (given is not None and (given.delete or given.upsert))
+        )
+        if whole:  # what is taken away may be what is to be there
+            return timed.all()
+        new = None if timed.next is None else last.get(timed.next.name)
+        return None if new is None or not new.added else Handed(list(new.added))
+
+    def _changed(self, extent: Extent, name: str) -> Desired:
+        """What changes in a collection of one tick that only rules of the last tick fill."""
+        desired: Desired = {}
+        for relation in self._timed[name]:
+            change = None if relation is None else self.changes.get(relation.name)
+            if change is None:
+                continue
+            for fact in change.removed:
+                key = extent.key(fact)
+                if extent.base.get(key) == fact:
+                    desired[key] = None
+            for fact in change.added:
+                key = extent.key(fact)
+                old = desired[key] if key in desired else extent.base.get(key)
+                desired[key] = fact if old is None or old == fact else extent.merged(old, fact)
+        return desired
 
     def _tell(self, name: str, change: Change) -> None:
         if change:
@@ -182,34 +278,12 @@ class TickEngine:
             for node, delta in self._consumers[name]:
                 node.told(delta, change)
 
-    def _leave(self) -> None:
-        """Note what rules derived for the next tick."""
-        left: dict[str, Handed] = {}
-        for name, relations in self._timed:
-            handed = Handed()
-            for time, relation in relations:
-                facts = list(self.extents[relation].contents.values())
-                match time:
-                    case "next":
-                        handed.insert = facts
-                    case "delete":
-                        handed.delete = facts
-                    case _:
-                        handed.upsert = facts
-            if handed:
-                left[name] = handed
-        self._due = left
-
     # ── Looking at it ────────────────────────────────────────────────────────────────────────────
 
     def sent(self, name: str) -> Iterable[Fact]:
         """What the last tick sends to a collection."""
         relation = self.wired.due(name, "async")
         return () if relation is None else self.extents[relation].contents.values()
-
-    def scans(self) -> dict[str, int]:
-        """How often each relation was gone through in full, since the start."""
-        return {name: extent.scans for name, extent in self.extents.items()}
 
 
 _DUE: tuple[Time, ...] = ("next", "delete", "upsert")

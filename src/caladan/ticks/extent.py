@@ -57,7 +57,7 @@ class Extent:
         self.width = schema.width
         self.is_keyed = self.width < self.arity
         self.lattices: Mapping[int, type[Lattice]] = schema.lattices
-        self.has_rules = has_rules
+        self.persists = schema.kind.persists
         self.key = key_of(self.width)
         self.contents: dict[Any, Fact] = {}
         self.base: dict[Any, Fact] = {} if has_rules else self.contents
@@ -65,6 +65,7 @@ class Extent:
         self.claims: dict[Any, dict[Fact, None]] = {}
         self.indexes: dict[tuple[int, ...], Index] = {}
         self.scans = 0
+        self.scanned: list[Extent] = []  # those that a tick went through, of all extents
         self.span: Span | Place | None = None
 
     def __len__(self) -> int:
@@ -254,6 +255,8 @@ class Extent:
 
     def scan(self) -> Iterable[Fact]:
         """All facts, which is counted."""
+        if not self.scans:
+            self.scanned.append(self)
         self.scans += 1
         return self.contents.values()
 

@@ -33,30 +33,35 @@ class RecursiveNode(Node):
                 (self._outer if inner is None else inner).append(delta)
         self._ways = [_Way(body.rule, extents) for body in self.bodies]
         self._merges = any(each.is_keyed for each in self.extents.values())
+
+        self.reset()
+
+    def reset(self) -> None:
+        super().reset()
         self._news: list[tuple[SeededRule, Change]] = []
-        self._gains: dict[str, list[Fact]] = {}
-        self._losses: dict[str, dict[Fact, None]] = {}
+        self._gains: dict[str, list[Fact]] = {name: [] for name in self.names}
+        self._losses: dict[str, dict[Fact, None]] = {name: {} for name in self.names}
 
     @property
-    def deltas(self) -> Iterable[SeededRule]:
+    def deltas(self) -> list[SeededRule]:
         """The delta rules that tell this node of changes outside of it."""
         return self._outer
 
-    def start(self, base: Mapping[str, Desired], *, rebuild: bool) -> None:
-        self.rebuild = rebuild
-        self._news = []
-        self._gains = {name: [] for name in self.names}
-        self._losses = {name: {} for name in self.names}
+    def start(self, base: Mapping[str, Desired]) -> None:
         for name, extent in self.extents.items():
-            for key, fact in base.get(name, {}).items():
+            if name not in base:
+                continue
+            self.is_dirty = True
+            for key, fact in base[name].items():
                 old = extent.base.get(key)
                 if old is not None and old != fact:
                     self._losses[name][old] = None
                 if fact is not None:
                     self._gains[name].append(fact)
-            extent.based(base.get(name, {}))
+            extent.based(base[name])
 
     def told(self, delta: SeededRule, change: Change) -> None:
+        self.is_dirty = True
         if self.rebuild:
             return
         head = delta.rule.head
@@ -67,9 +72,8 @@ class RecursiveNode(Node):
     def finish(self) -> dict[str, Change]:
         lost = self._unsupported() if not self.rebuild else None
         if lost is None:
+            self.rebuild = True
             return self._anew()
-        if not self._news and not any(lost.values()) and not any(self._gains.values()):
-            return {}
         self.repairs += 1
         old: dict[str, dict[Any, Fact | None]] = {name: {} for name in self.names}
         for name, facts in lost.items():

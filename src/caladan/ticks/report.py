@@ -49,38 +49,44 @@ class _ArrowLater:
     def __init__(self, schema: Schema, facts: list[tuple[Any, ...]]) -> None:
         self._schema = schema
         self._rows = facts
-        self._loaded: Any = None
+        self._loaded: list[pa.Array | None] | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        if not self._rows:
-            return tuple(Column(name, Type.STRING) for name in self._schema.columns)
-        return self._load().columns
+        from caladan.data.schema import column_type
 
-    def _load(self) -> Any:
+        found: list[Column] = []
+        for name, data in zip(self._schema.columns, self._arrays(), strict=True):
+            kind = None if data is None else column_type(data.type)
+            found.append(Column(name, kind or (Type.OBJECT if self._rows else Type.STRING)))
+        return tuple(found)
+
+    def _arrays(self) -> list[pa.Array | None]:
+        """A column of Arrow for each column, None where it has none for such values."""
         if self._loaded is None:
-            from caladan.data.infer import infer
-            from caladan.data.load import load
-            from caladan.data.source import source
-            from caladan.data.table import ArrowTable
+            import pyarrow as pa
 
-            columns = self._schema.columns
-            data = {name: [row[i] for row in self._rows] for i, name in enumerate(columns)}
-            given = source(self._schema.name, data)
-            types = infer(self._schema.name, given)
-            table, _ = load(self._schema.name, given, types, permissive=False)
-            self._loaded = ArrowTable(types, table)
+            self._loaded = []
+            for position in range(len(self._schema.columns)):
+                try:
+                    data = pa.array([row[position] for row in self._rows])
+                except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+                    data = None
+                self._loaded.append(data)
         return self._loaded
 
     def count(self) -> int:
         return len(self._rows)
 
     def arrow(self, limit: int | None = None) -> pa.Table:
+        import pyarrow as pa
+
         if not self._rows:
             from caladan.data.schema import empty_table
 
             return empty_table(self.columns)
-        return self._load().arrow(limit)
+        whole = pa.table(dict(zip(self._schema.columns, self._arrays(), strict=True)))
+        return whole if limit is None else whole.slice(0, limit)
 
     def spark(self, session: Any) -> Any:
         return session.createDataFrame(self.arrow())
@@ -107,10 +113,10 @@ class TickStats:
         self.ticks += 1
         self.seconds += seconds
         self.scans = {}
-        for name, extent in engine.extents.items():
-            if extent.scans:
-                self.scans[name] = extent.scans
-                extent.scans = 0
+        for extent in engine.scanned:
+            self.scans[extent.name] = extent.scans
+            extent.scans = 0
+        engine.scanned.clear()
         self.rebuilt, self.repaired = tuple(engine.rebuilt), tuple(engine.repaired)
 
 

@@ -96,7 +96,7 @@ class _Number(_Single):
 
     @classmethod
     def lifted(cls, value: Any) -> Self:
-        if isinstance(value, bool) or not hasattr(value, "__lt__"):
+        if value is None or isinstance(value, bool) or not hasattr(value, "__lt__"):
             raise ValueError(f"{value!r} is no value of {cls.word}")
         return cls(value)
 

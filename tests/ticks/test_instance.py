@@ -1,0 +1,242 @@
+"""Instances: threads, callbacks, timers, channels, failures, and what they show."""
+
+import threading
+import time
+
+import pytest
+
+from caladan import CaladanError, bloom
+
+
+class KVS(bloom.Bloom):
+    put = bloom.input("request", "key", "value")
+    get = bloom.input("request", "key")
+    reply = bloom.output("request", to="value")
+    state = bloom.table("key", to="value")
+
+    @bloom.rules
+    def store(self) -> None:
+        self.state <<= self.put.project("key", "value")
+        self.reply |= (self.get * self.state).pairs("key").project("request", "value")
+
+
+def test_an_instance_in_the_background_answers_threads() -> None:
+    with KVS().run() as kvs:
+        kvs.call("put", [(0, "k", 0)], "state", timeout=30)
+        answers: list[int] = []
+
+        def ask(number: int) -> None:
+            for i in range(5):
+                found = kvs.call("get", [(number * 10 + i, "k")], "reply", timeout=30)
+                answers.extend(1 for request, _ in found if request == number * 10 + i)
+
+        threads = [threading.Thread(target=ask, args=(n,)) for n in range(4)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert len(answers) == 20
+    assert not any(t.name == "bloom" and t.is_alive() for t in threading.enumerate())
+
+
+def test_callbacks_changes_and_sync_do() -> None:
+    kvs = KVS()
+    seen: list[set[tuple[object, ...]]] = []
+    kvs.on("reply", seen.append)
+    kvs.insert("put", [(1, "a", 1)])
+    assert kvs.sync_do(lambda: "done") == "done"
+    kvs.sync_do()
+    assert kvs.changes("state") == ({("a", 1)}, set())
+    kvs.upsert("state", [("a", 2)])
+    kvs.insert("get", [(2, "a")])
+    kvs.tick()
+    assert kvs.changes("state") == ({("a", 2)}, {("a", 1)})
+    assert seen == [{(2, 2)}]
+    with kvs.run():
+        kvs.insert("get", [(3, "a")])
+        kvs.sync_do()
+        assert kvs.sync_do(lambda: seen[-1]) == {(3, 2)}
+
+
+def test_a_failure_in_the_background_reaches_whoever_waits() -> None:
+    kvs = KVS()
+    kvs.insert("state", [("a", 1)])
+    kvs.tick()
+    kvs.run()
+    with pytest.raises(bloom.KeyViolation):
+        kvs.call("state", [("a", 2)], "reply", timeout=30)
+    kvs.stop()
+    assert kvs["state"].rows() == [("a", 1)]
+
+
+def test_what_is_due_survives_a_tick_that_failed() -> None:
+    kvs = KVS()
+    kvs.insert("put", [(1, "a", 1)])
+    kvs.tick()
+    kvs.insert("state", [("a", 5), ("b", 1), ("b", 2)])
+    with pytest.raises(bloom.KeyViolation):
+        kvs.tick()
+    kvs.insert("get", [(7, "a")])
+    assert kvs.tick()["reply"].rows() == [(7, 1)]
+    assert kvs["state"].rows() == [("a", 1)]
+
+
+@pytest.mark.parametrize("repair", ["auto", "never"])
+def test_derived_contents_survive_a_tick_that_failed(repair: bloom.Repair) -> None:
+    program = bloom.program(
+        "table t(a, b).\nscratch p(a, b).\nscratch q(a => b).\nscratch n(c => d).\n"
+        "p(A, B) <- t(A, B).\np(A, C) <- p(A, B), t(B, C).\nq(A, B) <- t(A, B).\n"
+        "n(1, count<_>) <- p(A, B).\n@next t(8, 9) <- t(1, 2).",
+        repair=repair,
+    )
+    program.insert("t", [(1, 2), (2, 3)])
+    program.tick()
+    program.delete("t", [(2, 3)])
+    program.insert("t", [(3, 4), (3, 5)])
+    with pytest.raises(bloom.KeyViolation):
+        program.tick()
+    assert program.tick()["t"].rows() == [(1, 2), (2, 3), (8, 9)]
+    assert program["p"].rows() == [(1, 2), (1, 3), (2, 3), (8, 9)]
+    assert program["n"].rows() == [(1, 4)]
+    program.delete("t", [(1, 2)])
+    assert program.tick()["p"].rows() == [(2, 3), (8, 9)]
+
+
+def test_timers_tell_the_time() -> None:
+    class Timed(bloom.Bloom):
+        beat = bloom.periodic(5)
+        log = bloom.table("number", to="time")
+
+        @bloom.rules
+        def note(self) -> None:
+            self.log |= self.beat
+
+    now = [100.0]
+    program = Timed(clock=lambda: now[0])
+    program.tick()
+    assert program["log"].rows() == []
+    now[0] = 105.0
+    program.tick()
+    now[0] = 117.0
+    program.tick(2)
+    assert program["log"].rows() == [(0, 105.0), (1, 117.0)]
+
+
+def test_a_timer_wakes_the_instance() -> None:
+    class Timed(bloom.Bloom):
+        beat = bloom.periodic(0.01)
+        log = bloom.table("number", to="time")
+
+        @bloom.rules
+        def note(self) -> None:
+            self.log |= self.beat
+
+    with Timed().run() as program:
+        end = time.monotonic() + 30
+        while program["log"].count() < 2 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert program["log"].count() >= 2
+
+
+class Ping(bloom.Bloom):
+    message = bloom.channel("@to", "sender", "count")
+    start = bloom.input("to", "sender")
+    heard = bloom.table("count")
+
+    @bloom.rules
+    def play(self) -> None:
+        self.message @= self.start.project("to", "sender", 0)
+        self.heard |= self.message.project("count")
+        back = self.message.where(self.message["count"] < 4)
+        self.message @= back.project("sender", "to", self.message["count"] + 1)
+
+
+def test_instances_send_to_each_other() -> None:
+    network = bloom.Network()
+    one, two = (Ping(network=network, address=name) for name in ("one", "two"))
+    one.insert("start", [("two", "one")])
+    for _ in range(6):
+        one.tick()
+        two.tick()
+    assert one["heard"].rows() == [(1,), (3,)]
+    assert two["heard"].rows() == [(0,), (2,), (4,)]
+    with pytest.raises(CaladanError, match="address"):
+        Ping(network=network, address="one")
+    one.stop()
+    two.stop()
+
+
+def test_lines_are_written(capsys: pytest.CaptureFixture[str]) -> None:
+    class Hello(bloom.Bloom):
+        terminal = bloom.stdio()
+        name = bloom.input("who")
+
+        @bloom.rules
+        def greet(self) -> None:
+            self.terminal @= self.name.project(bloom.fn(lambda who: f"hello {who}")(self.name.who))
+
+    hello = Hello()
+    hello.insert("name", [("Chani",)])
+    hello.tick(2)
+    assert capsys.readouterr().out == "hello Chani\n"
+
+
+def test_contents_in_every_form() -> None:
+    kvs = KVS()
+    kvs.insert("state", [("b", 2), ("a", None)])
+    kvs.tick()
+    assert kvs["state"].rows() == [("a", None), ("b", 2)]
+    assert kvs["state"].columns == ("key", "value")
+    assert kvs["state"].count() == len(kvs["state"]) == 2
+    kvs.delete("state", [("a", None)])
+    kvs.tick()
+    assert kvs["state"].arrow().to_pydict() == {"key": ["b"], "value": [2]}
+    assert kvs["state"].pandas().shape == (1, 2)
+    assert kvs["reply"].arrow().num_rows == 0
+    assert "state" in kvs
+    assert ("b", 2) in kvs["state"]
+
+
+def test_functions_are_called_once_for_each_distinct_input() -> None:
+    calls: list[int] = []
+
+    def double(value: int) -> int:
+        calls.append(value)
+        return 2 * value
+
+    class Doubled(bloom.Bloom):
+        t = bloom.table("k", "v")
+        out = bloom.scratch("k", "v")
+
+        @bloom.rules
+        def derive(self) -> None:
+            self.out |= self.t.project("k", bloom.fn(double)(self.t.v))
+
+    program = Doubled()
+    program.insert("t", [(k, k % 3) for k in range(30)])
+    program.tick()
+    assert sorted(calls) == [0, 1, 2]
+    assert "double(V_1)" in program.explain("rules")
+
+
+def test_a_steady_program_does_not_grow() -> None:
+    import gc
+    import tracemalloc
+
+    kvs = KVS()
+
+    def ticks(first: int, last: int) -> None:
+        for i in range(first, last):
+            kvs.insert("put", [(i, i % 50, i)])
+            kvs.insert("get", [(i, i % 50)])
+            kvs.tick()
+
+    ticks(0, 300)
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    ticks(300, 1300)
+    gc.collect()
+    after = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert after - before < 50_000

@@ -1,0 +1,169 @@
+"""Lattices: laws, monotone functions and morphisms, user-defined ones, tables with them."""
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from caladan import CaladanError, bloom
+from caladan.bloom import LBag, LBool, LMap, LMax, LMin, LPSet, LSet
+
+small = st.integers(-3, 3)
+VALUES = {
+    LMax: small,
+    LMin: small,
+    LBool: st.booleans(),
+    LSet: st.frozensets(small, max_size=3),
+    LPSet: st.frozensets(st.integers(0, 4), max_size=3),
+    LBag: st.dictionaries(small, st.integers(1, 3), max_size=3),
+    LMap: st.dictionaries(small, small.map(LMax), max_size=3),
+}
+
+
+@pytest.mark.parametrize("lattice", VALUES, ids=lambda each: each.word)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_laws(lattice: type[bloom.Lattice], data: st.DataObject) -> None:
+    bloom.check_lattice(lattice, data.draw(st.lists(VALUES[lattice], max_size=4)))
+
+
+MORPHISMS = {
+    "map": (LSet, lambda s: s.map(abs)),
+    "filter": (LSet, lambda s: s.filter(lambda i: i > 0)),
+    "intersect": (LSet, lambda s: s.intersect({1, 2})),
+    "product": (LSet, lambda s: s.product({1, 2})),
+    "keys": (LMap, lambda m: m.keys()),
+    "at": (LMap, lambda m: m.at(1, LMax())),
+    "+": (LMax, lambda m: m + 3),
+    "bag intersect": (LBag, lambda b: b.intersect(LBag({1: 2}))),
+}
+MONOTONE = {
+    "size": (LSet, lambda s: s.size()),
+    "contains": (LSet, lambda s: s.contains(1)),
+    "pos_sum": (LPSet, lambda s: s.pos_sum()),
+    "threshold": (LMax, lambda m: m > 1),
+    "below": (LMin, lambda m: m <= 1),
+    "min_of": (LMax, lambda m: m.min_of(1)),
+    "max_of": (LMin, lambda m: m.max_of(1)),
+    "bag sum": (LBag, lambda b: b + LBag({1: 1})),
+    "bag size": (LBag, lambda b: b.size()),
+    "multiplicity": (LBag, lambda b: b.multiplicity(1) > 1),
+    "map size": (LMap, lambda m: m.size()),
+    "apply": (LMap, lambda m: m.apply(lambda value: value + 1)),
+    "and": (LBool, lambda b: b & True),
+}
+
+
+@pytest.mark.parametrize("name", MORPHISMS)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_morphisms(name: str, data: st.DataObject) -> None:
+    lattice, function = MORPHISMS[name]
+    values = data.draw(st.lists(VALUES[lattice], max_size=4))
+    bloom.check_morphism(function, [lattice.of(each) for each in values])
+    bloom.check_monotone(function, [lattice.of(each) for each in values])
+
+
+@pytest.mark.parametrize("name", MONOTONE)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_monotone(name: str, data: st.DataObject) -> None:
+    lattice, function = MONOTONE[name]
+    values = data.draw(st.lists(VALUES[lattice], max_size=4))
+    bloom.check_monotone(function, [lattice.of(each) for each in values])
+
+
+class LLast(bloom.Lattice):
+    """Not a lattice: the last value wins."""
+
+    word = "llast"
+
+    def __init__(self, value: object = None) -> None:
+        self.value = value
+
+    @classmethod
+    def bottom(cls) -> "LLast":
+        return cls()
+
+    def merge(self, other: "LLast") -> "LLast":
+        return self if other.value is None else other
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LLast) and other.value == self.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+def test_what_is_no_lattice_is_found_out() -> None:
+    with pytest.raises(AssertionError, match="the order of merging matters"):
+        bloom.check_lattice(LLast, [1, 2])
+    with pytest.raises(AssertionError, match="gives less for more"):
+        bloom.check_monotone(lambda s: LBool(len(s.value) < 2), [LSet([1]), LSet([2])])
+    with pytest.raises(AssertionError, match="is not merging after it"):
+        bloom.check_morphism(lambda s: s.size(), [LSet([1]), LSet([2])])
+
+
+def test_a_table_merges_lattices_of_one_key_across_ticks() -> None:
+    class Best(bloom.Bloom):
+        seen = bloom.input("who", "score")
+        best = bloom.table("who", to={"score": bloom.LMax})
+        high = bloom.scratch("who")
+
+        @bloom.rules
+        def keep(self) -> None:
+            self.best |= self.seen
+            self.high |= self.best.where(self.best.score >= 10).project("who")
+
+    best = Best()
+    for rows in ([("a", 5), ("a", 7)], [("a", 6), ("b", 12)], [("a", 10)]):
+        best.insert("seen", rows)
+        best.tick()
+    assert best["best"].rows() == [("a", 10), ("b", 12)]
+    assert best["high"].rows() == [("a",), ("b",)]
+    with pytest.raises(CaladanError, match="C032"):
+        best.insert("best", [("c", None)])
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_a_scratch_of_lattices_forgets(safe: bool) -> None:
+    class Most(bloom.Bloom):
+        t = bloom.table("k", "v")
+        most = bloom.scratch("k", to="v: lmax")
+
+        @bloom.rules
+        def keep(self) -> None:
+            self.most |= self.t
+
+    most = Most(safe=safe)
+    most.insert("t", [(1, 5), (1, 9), (2, 3)])
+    assert most.tick()["most"].rows() == [(1, 9), (2, 3)]
+    most.delete("t", [(1, 9)])
+    assert most.tick()["most"].rows() == [(1, 5), (2, 3)]
+
+
+def test_shortest_paths_after_a_link_is_gone() -> None:
+    """A recursion through lattices is derived anew where it lost something."""
+
+    class Paths(bloom.Bloom):
+        link = bloom.table("a", "b", "c")
+        path = bloom.scratch("a", "b", to="c: lmin")
+
+        @bloom.rules
+        def go(self) -> None:
+            self.path |= self.link
+            longer = (self.link * self.path).pairs(b="a")
+            self.path |= longer.project(self.link.a, self.path.b, self.link.c + self.path.c)
+
+    paths = Paths()
+    paths.insert("link", [(1, 2, 1), (2, 3, 1), (1, 3, 5), (3, 1, 1)])
+    assert {row[:2]: row[2] for row in paths.tick()["path"].rows()}[1, 3] == 2
+    paths.delete("link", [(2, 3, 1)])
+    assert {row[:2]: row[2] for row in paths.tick()["path"].rows()}[1, 3] == 5
+
+
+def test_a_lattice_only_grows() -> None:
+    def shrink(self: bloom.Bloom) -> None:
+        self.m -= [3]
+
+    made = type("Shrinks", (bloom.Bloom,), {"m": bloom.lmax(), "shrink": bloom.rules(shrink)})
+    with pytest.raises(CaladanError, match="a lattice only grows"):
+        made()
