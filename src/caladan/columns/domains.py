@@ -16,7 +16,7 @@ decimals and binary data by their dictionary.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,16 @@ import pyarrow.compute as pc
 
 from caladan.columns.interner import ABSENT, Interner
 from caladan.columns.layout import Words
-from caladan.columns.ranks import CODED, Kind, Ranks, arrow_of, numpy_of, rank_arrow, rank_of
+from caladan.columns.ranks import (
+    CODED,
+    Kind,
+    Ranks,
+    arrow_of,
+    arrow_ranks,
+    numpy_of,
+    rank_arrow,
+    rank_of,
+)
 from caladan.data.schema import array_of
 from caladan.program import Value, thresholds
 
@@ -169,12 +178,15 @@ class CodedDomain:
 
 
 class TextDomain:
-    """Texts in order of appearance, for those that rules compute. Ranks only tell them apart."""
+    """Texts in order of appearance, for those that rules compute. Ranks only tell them apart.
 
-    kind = Kind.STRING
+    Where a domain stays open, decimals and binary data are kept so too.
+    """
+
     grows = True
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: Sequence[Any], kind: Kind = Kind.STRING) -> None:
+        self.kind = kind
         self._texts = list(texts)
         self._known = {text: word for word, text in enumerate(self._texts)}
 
@@ -182,7 +194,7 @@ class TextDomain:
     def size(self) -> int:
         return max(len(self._texts), 1)
 
-    def take(self, texts: Sequence[str]) -> Words:
+    def take(self, texts: Sequence[Any]) -> Words:
         """The words of texts; those that are new get one."""
         words = np.empty(len(texts), np.uint32)
         for i, text in enumerate(texts):
@@ -198,7 +210,7 @@ class TextDomain:
     def ranks(self, words: Words) -> Ranks:
         return words.astype(np.int64)
 
-    def find(self, text: str) -> int | None:
+    def find(self, text: Any) -> int | None:
         return self._known.get(text)
 
     def order(self, words: Words) -> Ranks:
@@ -226,7 +238,7 @@ def word_of(value: Value, domain: Domain) -> int | None:
     if isinstance(domain, CodedDomain):
         return domain.find(value)
     if isinstance(domain, TextDomain):
-        return domain.find(str(value))
+        return domain.find(str(value) if domain.kind is Kind.STRING else value)
     if domain.kind is Kind.FLOAT and isinstance(value, int):
         value = float(value)
     return domain.find(rank_of(value))
@@ -278,10 +290,20 @@ def coded_domain(kind: Kind, columns: Sequence[pa.ChunkedArray]) -> tuple[CodedD
     return CodedDomain(kind, encoded.dictionary.take(order)), np.split(words, ends[:-1])
 
 
-def text_domain(columns: Sequence[pa.ChunkedArray]) -> tuple[TextDomain, list[Words]]:
+def text_domain(
+    columns: Sequence[pa.ChunkedArray], kind: Kind = Kind.STRING
+) -> tuple[TextDomain, list[Words]]:
     """A domain that takes in texts that rules compute, and the columns in its words."""
-    known, words = coded_domain(Kind.STRING, columns)
-    return TextDomain(known.values.to_pylist()), words
+    known, words = coded_domain(kind, columns)
+    return TextDomain(known.values.to_pylist(), kind), words
+
+
+def encoded(column: pa.ChunkedArray, domain: Domain) -> Words:
+    """The words of some values; a domain that is open takes in those that it does not have."""
+    if isinstance(domain, TextDomain):
+        return domain.take(column.cast(CODED[domain.kind]).to_pylist())
+    assert not isinstance(domain, CodedDomain), "only open domains take in values"
+    return domain.words(arrow_ranks(column, domain.kind))
 
 
 def _clamped(rank: int) -> int:

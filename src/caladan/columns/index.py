@@ -19,6 +19,7 @@ import numpy as np
 from caladan.columns.kernels import probe
 from caladan.columns.layout import Counts, Keys, Mask, Words
 from caladan.columns.runs import Run
+from caladan.program import thresholds
 
 
 class Index(Protocol):
@@ -176,6 +177,10 @@ class RunMatches:
 def present(index: RunIndex, keys: Keys, lead: int) -> Mask:
     """Which keys have a match."""
     found: Mask = np.zeros(len(keys), np.bool_)
+    if not index.is_exact:
+        for rows, _ in RunMatches(index, keys, lead).chunks(thresholds.now.room):
+            found[rows] = True
+        return found
     for run in index.runs:
         sieve = run.filter(index.shift, len(keys))
         probe.mark_present(

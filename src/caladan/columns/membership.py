@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from caladan.columns.kernels import sorted as bitmap_kernels
-from caladan.columns.layout import Counts, Keys
+from caladan.columns.layout import Counts, Keys, Mask
 
 
 class Seen(Protocol):
@@ -79,3 +79,15 @@ class WordSet:
         from caladan.columns.kernels.wordset import unknown_words
 
         return keys[: unknown_words(keys, self._table, keys)]
+
+    def mark(self, keys: Keys, marks: Mask) -> None:
+        """Set the marks of the keys that are in the set."""
+        from caladan.columns.kernels.wordset import mark_words
+
+        mark_words(keys, self._table, marks)
+
+    def drop(self, keys: Keys) -> None:
+        """Take out keys that are in the set."""
+        from caladan.columns.kernels.wordset import drop_words
+
+        drop_words(keys, self._table)

@@ -7,7 +7,8 @@ relation has three versions: old (the runs), delta (found in the last round), ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from threading import Lock
 from types import MappingProxyType
 from typing import TypeAlias
@@ -15,12 +16,13 @@ from typing import TypeAlias
 import numpy as np
 
 from caladan.columns import pool
+from caladan.columns.deletions import NO_KEYS, Deletions, stamps
 from caladan.columns.index import RunMatches, present
 from caladan.columns.invariants import CHECKED, check_run
 from caladan.columns.layout import Keys, Mask, Words, first_rows
 from caladan.columns.membership import Bitmap, Seen, WordSet
 from caladan.columns.packing import Packing
-from caladan.columns.runs import Arrangement, Run, distinct, subtracted
+from caladan.columns.runs import Arrangement, Run, distinct, merged, subtracted
 from caladan.columns.spill import Space
 from caladan.program import thresholds
 from caladan.rules.body import Version
@@ -31,15 +33,22 @@ Orders: TypeAlias = Mapping[frozenset[int], tuple[int, ...]]
 class PackedIndex:
     """A version of a packed relation by its first columns in some order."""
 
-    def __init__(self, packing: Packing, runs: Sequence[Run], bound: int) -> None:
+    def __init__(
+        self,
+        packing: Packing,
+        runs: Sequence[Run],
+        bound: int,
+        hidden: Callable[[Keys], Mask] | None = None,
+    ) -> None:
         self.packing = packing
         self.runs = runs
+        self._hidden = hidden
         self.shift = packing.prefix_shift(bound)
         self._bound = packing.order[:bound]
 
     @property
     def is_exact(self) -> bool:
-        return True
+        return self._hidden is None
 
     def key(self, words: Mapping[int, Words | int], rows: int) -> tuple[Keys, int]:
         return self.packing.prefix_key([words[c] for c in self._bound], rows)
@@ -54,7 +63,7 @@ class PackedIndex:
         return self.packing.column(hits, column)
 
     def alive(self, hits: Keys) -> Mask | None:
-        return None
+        return None if self._hidden is None else ~self._hidden(hits)
 
 
 class PackedRelation:
@@ -80,6 +89,10 @@ class PackedRelation:
         self._may_see = True
         self._tried = 0
         self._adding = Lock()
+        self._deletions: Deletions | None = None
+        self._shown: Keys = NO_KEYS  # of the delta, those that had been deleted
+        self._journal: list[Keys] | None = None
+        self._is_ranked = False
 
     @property
     def arity(self) -> int:
@@ -99,6 +112,7 @@ class PackedRelation:
     def nbytes(self) -> int:
         pending = sum(keys.nbytes for keys in self._pending)
         pending += 0 if self._seen is None else self._seen.nbytes
+        pending += 0 if self._deletions is None else self._deletions.nbytes
         return pending + sum(a.nbytes for a in (self.base, *self._others.values()))
 
     @property
@@ -122,7 +136,8 @@ class PackedRelation:
         return before - self.nbytes
 
     def count(self) -> int:
-        return len(self.base)
+        hidden = 0 if self._deletions is None else len(self._deletions)
+        return len(self.base) - len(self._shown) - hidden
 
     def delta_count(self) -> int:
         """How many facts are new."""
@@ -162,10 +177,17 @@ class PackedRelation:
         """Make the pending facts that are new the delta; returns how many they are."""
         assert self.base.delta is None, "commit the last delta first"
         new = self._take_pending()
-        if CHECKED:
+        if self._deletions is not None and len(new):
+            self._shown = new[self._deletions.hidden(new)]
+            if len(self._shown):
+                back = self._deletions.show(self._shown)
+                if self._journal is not None:
+                    self._journal.append(back)
+        if CHECKED and not len(self._shown):
             check_run(new, [run.keys for run in self.base.runs])
         if len(new):
-            self.base.delta = Run(new, self.base.packing)
+            ranks = np.full(len(new), stamps.take(), np.uint32) if self._is_ranked else None
+            self.base.delta = Run(new, self.base.packing, ranks=ranks)
         return len(new)
 
     def commit(self) -> None:
@@ -173,6 +195,10 @@ class PackedRelation:
         delta = self.base.delta
         if delta is None:
             return
+        if len(self._shown):
+            delta = self._without_shown(delta)
+        if self._journal is not None:
+            self._journal.append(delta.keys)
         for order, arrangement in self._others.items():
             if arrangement.delta is not None:
                 arrangement.commit()
@@ -187,23 +213,165 @@ class PackedRelation:
         self._followed.append(list(self.base.runs))
         return self._followed[-1]
 
-    def absorb(self, old: Keys, delta: Keys) -> None:
-        """Take over what the tiny-delta machine made of the delta: sorted, old and still new."""
+    def unfollow(self) -> None:
+        """Nobody wants to know any more what is committed."""
+        self._followed.clear()
+
+    def absorb(self, old: Keys, delta: Keys, ranks: Words | None = None) -> None:
+        """Take over what the tiny-delta machine made of the delta: sorted, old and still new.
+
+        `ranks` has when the old ones, then the new ones were derived, if facts remember that.
+        """
+        assert not self.is_hiding, "the machine reads runs as they are"
         self.base.delta = None
         for arrangement in self._others.values():
             arrangement.delta = None
+        if self._journal is not None:
+            self._journal.append(old)
         if self._seen is not None:
             for keys in (old, delta):
                 self._seen.unseen(keys.copy())
+        old_ranks = None if ranks is None else ranks[: len(old)]
+        delta_ranks = None if ranks is None else ranks[len(old) :]
         if len(old):
-            run = Run(old, self.base.packing)
+            run = Run(old, self.base.packing, ranks=old_ranks)
             for behind in (*self._behind.values(), *self._followed):
                 behind.append(run)
             self.base.push(run)
         if len(delta):
-            self.base.delta = Run(delta, self.base.packing)
+            self.base.delta = Run(delta, self.base.packing, ranks=delta_ranks)
         if CHECKED:
             check_run(delta, [run.keys for run in self.base.runs])
+
+    # ── Deleting ─────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def is_hiding(self) -> bool:
+        """Whether runs hold keys that are no facts, or a delta that runs hold too."""
+        return len(self._shown) > 0 or (self._deletions is not None and len(self._deletions) > 0)
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether changes are remembered."""
+        return self._journal is not None
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether facts remember when they were derived."""
+        return self._is_ranked
+
+    def record(self) -> None:
+        """From now on remember what changes."""
+        self._journal = []
+
+    def rank(self) -> None:
+        """From now on remember when facts were derived."""
+        self._is_ranked = True
+
+    def restamp(self, stamp: int) -> None:
+        """Take all facts for derived at once."""
+        for run in self.base.runs if self._is_ranked else ():
+            run.ranks = np.full(len(run), stamp, np.uint32)
+
+    def discard(self, columns: Sequence[Words], rows: int) -> int:
+        """Take facts away, as far as they are there; how many were."""
+        keys = distinct(self.base.packing.keys(columns, rows))
+        index = self.index(range(self.arity), Version.NEW)
+        gone = keys[present(index, keys, self.base.packing.leading_shift)]
+        if len(gone):
+            if self._deletions is None:
+                self._deletions = Deletions()
+                self._seen, self._may_see = None, False
+            self._deletions.hide(gone)
+        return len(gone)
+
+    def changes(self) -> tuple[Keys, Keys]:
+        """What was added and what was taken away since the last `settle`."""
+        parts = [keys for keys in self._journal or () if len(keys)]
+        added = parts[0] if len(parts) == 1 else np.concatenate([NO_KEYS, *parts])
+        return added, NO_KEYS if self._deletions is None else self._deletions.leaving
+
+    def settle(self) -> None:
+        """A change is done: what it took away is nobody's business any more."""
+        if self._journal:
+            self._journal = []
+        if self._deletions is not None and len(self._deletions):
+            self._deletions.settle()
+            if len(self._deletions) * thresholds.now.purge > len(self.base):
+                self._purge()
+
+    def forget_pending(self) -> None:
+        """What was added since the last flip was not meant."""
+        self._pending, self._pending_keys = [], 0
+
+    def clear(self) -> None:
+        """No facts at all."""
+        for arrangement in (self.base, *self._others.values()):
+            arrangement.runs, arrangement.delta = [], None
+        self._behind = {order: [] for order in self._others}
+        self._deletions, self._shown, self._pending, self._pending_keys = None, NO_KEYS, [], 0
+        self._seen, self._tried = None, 0
+        if self._journal:
+            self._journal = []
+
+    def ranks(self, keys: Keys) -> Words:
+        """When facts were derived, as keys of the base packing; 0 where nobody knows."""
+        found: Words = np.zeros(len(keys), np.uint32)
+        for run in self.base.all_runs:
+            if run.ranks is not None:
+                at = np.searchsorted(run.keys, keys)
+                at[at == len(run)] = 0
+                same = run.keys[at] == keys
+                found[same] = run.ranks[at[same]]
+        return found
+
+    def _hiding(self, packing: Packing, version: Version) -> Callable[[Keys], Mask] | None:
+        """What tells hidden keys of a packing, if a version may come across some."""
+        deletions = self._deletions
+        if deletions is None or not len(deletions) or version is Version.DELTA:
+            return None
+        either, base = version is Version.EITHER, self.base.packing
+        if packing is base:
+            return partial(deletions.hidden, either=either)
+        return lambda keys: deletions.hidden(packing.moved(keys, base), either=either)
+
+    def _without_shown(self, delta: Run) -> Run:
+        """A delta without what runs hold already; all orders take it over from here."""
+        again: Mask = np.isin(delta.keys, self._shown)
+        for run in self.base.runs:
+            if run.ranks is not None and delta.ranks is not None:
+                at = np.searchsorted(run.keys, self._shown)
+                at[at == len(run)] = 0
+                run.ranks[at[run.keys[at] == self._shown]] = delta.ranks[0]
+        ranks = None if delta.ranks is None else delta.ranks[~again]
+        self.base.delta = Run(delta.keys[~again], delta.packing, ranks=ranks)
+        for arrangement in self._others.values():
+            arrangement.delta = None
+        self._shown = NO_KEYS
+        return self.base.delta
+
+    def _purge(self) -> None:
+        """Rewrite the runs without what earlier changes took away."""
+        if self._deletions is None:
+            return
+        base = self.base.packing
+        for arrangement in (self.base, *self._others.values()):
+            runs: list[Run] = []
+            for run in arrangement.runs:
+                hidden = self._deletions.hidden(run.packing.moved(run.keys, base), either=True)
+                ranks = None if run.ranks is None else run.ranks[~hidden]
+                runs.append(Run(run.keys[~hidden], run.packing, ranks=ranks))
+            arrangement.runs = [run for run in runs if len(run)]
+        for order, behind in self._behind.items():
+            if behind:  # runs of the base as they were
+                self._behind[order] = []
+                del self._others[order]
+        self._behind = {order: self._behind[order] for order in self._others}
+        leaving = self._deletions.leaving
+        self._deletions = None
+        if len(leaving):
+            self._deletions = Deletions()
+            self._deletions.hide(leaving)
 
     def _take_pending(self) -> Keys:
         pending, self._pending, self._pending_keys = self._pending, [], 0
@@ -214,8 +382,14 @@ class PackedRelation:
         if self._seen is not None:
             keys.sort()
             return keys
+        keys = distinct(keys)
+        hidden = NO_KEYS
+        if self._deletions is not None:
+            hidden = keys[self._deletions.hidden(keys)]
         # A round that derives much is taken in several times, while its delta is still apart.
-        new = subtracted(distinct(keys), self.base.all_runs)
+        new = subtracted(keys, self.base.all_runs)
+        if len(hidden):
+            return merged(new, hidden)
         self._consider_seen(new)
         return new
 
@@ -252,11 +426,19 @@ class PackedRelation:
 
     def repacked(self, widths: Sequence[int]) -> PackedRelation:
         """The same facts with wider columns. Lookups in flight go on with the old runs."""
+        self._purge()
         to = PackedRelation(widths, self._orders)
         to.base = self.base.repacked(to.base.packing)
-        to._pending = [self.base.packing.moved(k, to.base.packing) for k in self._pending]
+        moved = partial(self.base.packing.moved, to=to.base.packing)
+        to._shown, to._is_ranked = moved(self._shown), self._is_ranked
+        to._journal = None if self._journal is None else list(map(moved, self._journal))
+        if self._deletions is not None:
+            to._may_see = False
+            to._deletions = Deletions()
+            to._deletions.hide(moved(self._deletions.leaving))
+        to._pending = list(map(moved, self._pending))
         to._pending_keys = self._pending_keys
-        to._may_see = self._may_see
+        to._may_see = self._may_see and self._deletions is None
         return to
 
     # ── Reading ──────────────────────────────────────────────────────────────────────────────────
@@ -268,14 +450,18 @@ class PackedRelation:
             runs = [] if arrangement.delta is None else [arrangement.delta]
         else:
             runs = arrangement.runs if version is Version.OLD else arrangement.all_runs
-        return PackedIndex(arrangement.packing, list(runs), len(bound))
+        hidden = self._hiding(arrangement.packing, version)
+        return PackedIndex(arrangement.packing, list(runs), len(bound), hidden)
 
     def scan(self, version: Version, rows: int | None = None) -> Iterator[Keys]:
         """The keys of a version, in blocks; `index((), version)` takes columns out of them."""
         size = rows or thresholds.now.block
-        for run in self.index((), version).runs:
+        index = self.index((), version)
+        for run in index.runs:
             for start in range(0, len(run), size):
-                yield run.keys[start : start + size]
+                keys = run.keys[start : start + size]
+                alive = index.alive(keys)
+                yield keys if alive is None else keys[alive]
 
     def has_order(self, bound: Sequence[int]) -> bool:
         """Whether an arrangement by these columns is there already."""
@@ -295,7 +481,9 @@ class PackedRelation:
 
     def first(self, rows: int) -> tuple[Words, ...]:
         """The first facts in the order of their words."""
-        keys = [np.empty(0, np.uint64), *(run.keys[:rows] for run in self.base.all_runs)]
+        keys = [NO_KEYS, *(run.keys[:rows] for run in self.base.all_runs)]
+        if self.is_hiding:
+            keys = [NO_KEYS, *self.scan(Version.NEW)]
         return self.columns_of(np.sort(np.concatenate(keys))[:rows])
 
     def _order_for(self, bound: frozenset[int]) -> tuple[int, ...] | None:

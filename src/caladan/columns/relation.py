@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
+import numpy as np
+
+from caladan.columns.deletions import NO_KEYS
 from caladan.columns.folded_relation import FoldedRelation
 from caladan.columns.index import Index
 from caladan.columns.layout import Keys, Layout, Mask, Words
@@ -36,6 +39,8 @@ class Sized(Protocol):
 
 
 Body: TypeAlias = PackedRelation | RowRelation | FoldedRelation
+Batch: TypeAlias = tuple[tuple[Words, ...], int]
+"""Some facts: a column of words for each column of their relation, and how many they are."""
 
 
 class StoredRelation:
@@ -142,6 +147,73 @@ class StoredRelation:
         """Whether an index may bind the column; the values of groups cannot be."""
         return not isinstance(self.body, GroupRelation) or self.body.can_bind(column)
 
+    # ── Living relations ─────────────────────────────────────────────────────────────────────────
+
+    def record(self) -> None:
+        """From now on remember what changes."""
+        self._listed.record()
+
+    def forget_views(self) -> None:
+        """Do without views: whoever reads one again gets it made anew."""
+        self._views.clear()
+        if isinstance(self.body, PackedRelation):
+            self.body.unfollow()
+
+    def rank(self) -> None:
+        """From now on remember when facts were derived."""
+        self._listed.rank()
+
+    def restamp(self, stamp: int) -> None:
+        """Take all facts for derived at once."""
+        self._listed.restamp(stamp)
+
+    def discard(self, columns: Sequence[Words], rows: int) -> int:
+        """Take facts away, as far as they are there; how many were."""
+        self._fit()
+        return self._listed.discard(columns, rows) if rows else 0
+
+    def changes(self) -> tuple[Batch, Batch]:
+        """What was added and what was taken away since the last `settle`."""
+        added, removed = self._listed.changes()
+        return self._batch(added), self._batch(removed)
+
+    def delta(self) -> Batch:
+        """The facts that the last `flip` found to be new."""
+        return self._batch(np.concatenate([NO_KEYS, *self._listed.scan(Version.DELTA)]))
+
+    def settle(self) -> None:
+        """A change is done."""
+        self._listed.settle()
+
+    def clear(self) -> None:
+        """No facts at all."""
+        self._listed.clear()
+
+    def calm(self) -> None:
+        """Nothing is new any more, and what was added since is forgotten."""
+        self._listed.forget_pending()
+        self._listed.commit()
+
+    def ranks(self, columns: Sequence[Words], rows: int) -> Words:
+        """When facts were derived: larger numbers are later, 0 where nobody knows."""
+        self._fit()
+        body = self._listed
+        if isinstance(body, PackedRelation):
+            return body.ranks(body.base.packing.keys(columns, rows))
+        return body.ranks(columns, rows)
+
+    def _batch(self, keys: Keys) -> Batch:
+        index = self._listed.index((), Version.EITHER)
+        return tuple(index.column(keys, c) for c in range(self.arity)), len(keys)
+
+    @property
+    def _listed(self) -> PackedRelation | RowRelation:
+        """The body, of facts that can come and go: a layout that folds them is listed first."""
+        if isinstance(self.body, FoldedRelation):
+            self.body = stored_blocks(self.body, self.domains).body
+        assert not isinstance(self.body, FoldedRelation)
+        return self.body
+
     def scan(
         self,
         version: Version,
@@ -205,6 +277,16 @@ def stored(
         return layout
     if isinstance(layout, FoldedRelation):
         return StoredRelation.of_folded(domains, layout)
+    return stored_blocks(layout, domains, check, orders)
+
+
+def stored_blocks(
+    layout: Layout | FoldedRelation,
+    domains: Sequence[Sized],
+    check: Callable[[], None] | None = None,
+    orders: Orders = MappingProxyType({}),
+) -> StoredRelation:
+    """The facts of a layout, listed; `check` may raise meanwhile."""
     relation = StoredRelation(domains, orders)
     for block in layout.blocks():
         if check is not None:
@@ -234,12 +316,40 @@ def widths_of(domains: Sequence[Sized]) -> tuple[int, ...] | None:
 def _by_rows(packed: PackedRelation) -> RowRelation:
     """The same facts by rows: the old ones old, the delta the delta, the pending ones pending."""
     to = RowRelation(packed.arity)
-    for version in (Version.OLD, Version.DELTA):
-        for keys in packed.scan(version):
-            to.add(packed.columns_of(keys), len(keys))
-        to.flip()
-        if version is Version.OLD:
-            to.commit()
+    if packed.is_recorded:
+        to.record()
+    if packed.is_ranked:
+        to.rank()
+    added, leaving = packed.changes()
+    whole = list(packed.scan(Version.EITHER)) if len(leaving) else list(packed.scan(Version.OLD))
+    delta = list(packed.scan(Version.DELTA))
+    if packed.is_recorded and delta:
+        whole = [keys[~np.isin(keys, np.concatenate(delta))] for keys in whole]
+    if packed.is_recorded:
+        early = [keys[~np.isin(keys, added)] for keys in whole]
+        _moved(packed, to, early)
+        to.settle()
+        whole = [keys[np.isin(keys, added)] for keys in whole]
+    _moved(packed, to, whole)
+    if len(leaving):
+        to.discard(packed.columns_of(leaving), len(leaving))
+    start = to.count() + len(leaving)
+    for keys in delta:
+        to.add(packed.columns_of(keys), len(keys))
+    to.flip()
+    if packed.is_ranked:
+        to.restamp(packed.ranks(np.concatenate([NO_KEYS, *delta])), start)
     for keys in packed.pending:
         to.add(packed.columns_of(keys), len(keys))
     return to
+
+
+def _moved(packed: PackedRelation, to: RowRelation, blocks: Sequence[Keys]) -> None:
+    """Put keys into a relation by rows, as old facts."""
+    start = to.count()
+    for keys in blocks:
+        to.add(packed.columns_of(keys), len(keys))
+    to.flip()
+    to.commit()
+    if packed.is_ranked:
+        to.restamp(packed.ranks(np.concatenate([NO_KEYS, *blocks])), start)

@@ -12,11 +12,13 @@ that changed, and its old version the groups that did not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from caladan.columns.deletions import stamps
 from caladan.columns.index import RunMatches, present
-from caladan.columns.interner import Tuples
+from caladan.columns.interner import ABSENT, Tuples
 from caladan.columns.invariants import CHECKED, check_numbers, check_rows
 from caladan.columns.kernels import packs
 from caladan.columns.layout import Counts, Keys, Mask, Words, first_rows
@@ -26,6 +28,7 @@ from caladan.program import thresholds
 from caladan.rules.body import Version
 
 _PAIR = Packing((32, 32), (0, 1))
+_LEAVING, _GONE = 1, 2  # rows that the change under way has taken away, or one before it
 
 
 class RowIndex:
@@ -48,7 +51,8 @@ class RowIndex:
 
     @property
     def is_exact(self) -> bool:
-        return self._version not in (Version.OLD, Version.DELTA)
+        is_part = self._version in (Version.OLD, Version.DELTA)
+        return not is_part and not self._relation.is_hiding
 
     def key(self, words: Mapping[int, Words | int], rows: int) -> tuple[Keys, int]:
         columns = [_column(words[c], rows) for c in self._bound]
@@ -84,6 +88,16 @@ class RowRelation:
         self._indexes: dict[tuple[int, ...], tuple[Tuples, Arrangement]] = {}
         self._indexed: dict[tuple[int, ...], int] = {}
         self._checked: set[bytes] = set()  # the rows, if somebody looks
+        self._recorded = False
+        self._stamped: Words | None = None  # by row, when it was derived
+        self._began = 0  # rows from here on are of the change under way
+        # From the first deletion on: whether a row is a fact, is leaving, or is gone, and the row
+        # of each tuple. A fact that comes back is a new row, and so part of a delta.
+        self._gone: Any = None
+        self._row_of: Any = None
+        self._hidden = 0
+        self._leaving: list[Counts] = []
+        self._again: list[Counts] = []
 
     @property
     def arrangements(self) -> list[tuple[int, ...]]:
@@ -94,7 +108,9 @@ class RowRelation:
     def nbytes(self) -> int:
         columns = sum(column.nbytes for column in self._columns)
         indexes = sum(t.nbytes + a.nbytes for t, a in self._indexes.values())
-        return columns + self._tuples.nbytes + indexes
+        kept = (self._stamped, self._gone, self._row_of)
+        followed = sum(each.nbytes for each in kept if each is not None)
+        return columns + self._tuples.nbytes + indexes + followed
 
     @property
     def spilled(self) -> int:
@@ -107,7 +123,7 @@ class RowRelation:
         return 4 * self.arity * sum(self._pending_rows)
 
     def count(self) -> int:
-        return self._rows
+        return self._rows - self._hidden
 
     def delta_count(self) -> int:
         return self._rows - self._old
@@ -130,7 +146,10 @@ class RowRelation:
         self._pending, self._pending_rows = [], []
         if rows:
             columns = [np.concatenate([part[c] for part in pending]) for c in range(self.arity)]
-            _, fresh = self._tuples.ids([columns[c] for c in self._key], rows)
+            before = len(self._tuples)
+            ids, fresh = self._tuples.ids([columns[c] for c in self._key], rows)
+            if self._gone is not None:
+                fresh = self._placed(ids, before)
             self._append([column[fresh] for column in columns], len(fresh))
         return self.delta_count()
 
@@ -139,16 +158,127 @@ class RowRelation:
         self._old = self._rows
 
     def _append(self, columns: Sequence[Words], rows: int) -> None:
-        if CHECKED:
+        if CHECKED and self._gone is None:
             check_rows(self._checked, [columns[c] for c in self._key], rows)
+        end = self._rows + rows
         for c, column in enumerate(columns):
-            held = self._columns[c]
-            if self._rows + rows > len(held):
-                held = np.empty(max(self._rows + rows, 2 * len(held)), np.uint32)
-                held[: self._rows] = self._columns[c][: self._rows]
-                self._columns[c] = held
-            held[self._rows : self._rows + rows] = column
-        self._rows += rows
+            held = self._columns[c] = _roomy(self._columns[c], end)
+            held[self._rows : end] = column
+        if self._stamped is not None and rows:
+            stamped = self._stamped = _roomy(self._stamped, end)
+            stamped[self._rows : end] = stamps.take()
+        if self._gone is not None:
+            self._gone = _roomy(self._gone, end)
+            self._gone[self._rows : end] = 0
+        self._rows = end
+
+    # ── Deleting ─────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def is_hiding(self) -> bool:
+        """Whether there are rows that are no facts."""
+        return self._hidden > 0
+
+    def record(self) -> None:
+        """From now on remember what changes."""
+        self._recorded = True
+        self._began = self._rows
+
+    def rank(self) -> None:
+        """From now on remember when facts were derived."""
+        if self._stamped is None:
+            self._stamped = np.zeros(max(self._rows, 16), np.uint32)
+
+    def restamp(self, stamp: int | Words, start: int = 0) -> None:
+        """When facts were derived: all at once, or each by itself."""
+        if self._stamped is not None:
+            self._stamped[start : self._rows] = stamp
+
+    def discard(self, columns: Sequence[Words], rows: int) -> int:
+        """Take facts away, as far as they are there; how many were."""
+        if self._gone is None:
+            self._gone = np.zeros(max(self._rows, 16), np.uint8)
+            self._row_of = np.arange(len(self._tuples), dtype=np.int64)
+        ids = self._tuples.find([columns[c] for c in self._key], rows)
+        found = self._row_of[np.unique(ids[ids != ABSENT])]
+        found = found[self._gone[found] == 0]
+        self._gone[found] = _LEAVING
+        self._leaving.append(found)
+        self._hidden += len(found)
+        return len(found)
+
+    def changes(self) -> tuple[Keys, Keys]:
+        """The rows that were added and taken away since the last `settle`."""
+        added = np.arange(self._began, self._rows)
+        if self._again:
+            added = added[~np.isin(added, np.concatenate(self._again))]
+        removed = np.concatenate([np.empty(0, np.int64), *self._leaving])
+        if self._gone is not None:
+            removed = removed[self._gone[removed] == _LEAVING]
+        return added.astype(np.uint64), removed.astype(np.uint64)
+
+    def settle(self) -> None:
+        """A change is done: what it took away is nobody's business any more."""
+        self._began = self._rows
+        if self._gone is None:
+            return
+        for rows in self._leaving:
+            self._gone[rows] = _GONE
+        self._leaving, self._again = [], []
+        if self._hidden * thresholds.now.purge > self._rows:
+            self._purge()
+
+    def forget_pending(self) -> None:
+        """What was added since the last flip was not meant."""
+        self._pending, self._pending_rows = [], []
+
+    def clear(self) -> None:
+        """No facts at all."""
+        ranked = self._stamped is not None
+        recorded = self._recorded
+        self.__init__(self.arity, self._key)
+        if recorded:
+            self.record()
+        if ranked:
+            self.rank()
+
+    def ranks(self, columns: Sequence[Words], rows: int) -> Words:
+        """When facts were derived; 0 where nobody knows."""
+        ranks: Words = np.zeros(rows, np.uint32)
+        if self._stamped is not None:
+            ids = self._tuples.find([columns[c] for c in self._key], rows)
+            known = ids != ABSENT
+            at = ids[known] if self._row_of is None else self._row_of[ids[known]]
+            ranks[known] = self._stamped[at]
+        return ranks
+
+    def _placed(self, ids: Words, before: int) -> Counts:
+        """Where in a batch the facts are that get a row: new ones, and those that come back."""
+        distinct, first = np.unique(ids, return_index=True)
+        known = distinct[distinct < before]
+        back: Mask = np.ones(len(distinct), np.bool_)
+        back[: len(known)] = self._gone[self._row_of[known]] > 0
+        known = known[back[: len(known)]]
+        old = self._row_of[known]
+        rows = self._rows + np.arange(np.count_nonzero(back))
+        self._again.append(rows[: len(known)][self._gone[old] == _LEAVING])
+        self._gone[old] = _GONE
+        self._row_of = _roomy(self._row_of, len(self._tuples))
+        self._row_of[distinct[back]] = rows
+        return first[back]
+
+    def _purge(self) -> None:
+        """Begin again with the rows that are facts."""
+        alive = np.flatnonzero(self._gone[: self._rows] == 0)
+        columns = [column[alive] for column in self._columns]
+        stamped = self._stamped
+        self.clear()
+        self.add(columns, len(alive))
+        RowRelation.flip(self)
+        self.commit()
+        self._began = self._rows
+        if stamped is not None and self._stamped is not None:
+            self._stamped[: len(alive)] = stamped[alive]
 
     # ── Reading ──────────────────────────────────────────────────────────────────────────────────
 
@@ -160,9 +290,13 @@ class RowRelation:
 
     def alive(self, rows: Words, version: Version) -> Mask | None:
         """Which rows belong to a version; None if all that an index finds do."""
-        if version is Version.OLD:
-            return rows < self._old
-        return rows >= self._old if version is Version.DELTA else None
+        if version is Version.DELTA:
+            return rows >= self._old
+        among = rows < self._old if version is Version.OLD else None
+        if not self._hidden:
+            return among
+        shown: Mask = self._gone[rows] < (_GONE if version is Version.EITHER else _LEAVING)
+        return shown if among is None else among & shown
 
     def index(self, bound: Sequence[int], version: Version) -> RowIndex:
         """The relation by some of its key columns."""
@@ -189,7 +323,9 @@ class RowRelation:
         first = self._old if version is Version.DELTA else 0
         end = self._old if version is Version.OLD else self._rows
         for start in range(first, end, size):
-            yield np.arange(start, min(start + size, end), dtype=np.uint64)
+            keys = np.arange(start, min(start + size, end), dtype=np.uint64)
+            shown = self.alive(keys.astype(np.uint32), version) if self._hidden else None
+            yield keys if shown is None else keys[shown]
 
     def has_order(self, bound: Sequence[int]) -> bool:
         return tuple(sorted(bound)) in self._indexes
@@ -203,7 +339,11 @@ class RowRelation:
         size = rows or thresholds.now.block
         for start in range(0, self._rows, size):
             end = min(start + size, self._rows)
-            yield tuple(column[start:end] for column in self._columns)
+            block = tuple(column[start:end] for column in self._columns)
+            if self._hidden:
+                shown = self._gone[start:end] == 0
+                block = tuple(column[shown] for column in block)
+            yield block
 
     def head(self, rows: int) -> tuple[Words, ...]:
         return first_rows(self.blocks(max(1, min(rows, thresholds.now.block))), self.arity, rows)
@@ -280,6 +420,15 @@ class GroupRelation(RowRelation):
             keys = np.arange(start, min(start + size, self._rows), dtype=np.uint64)
             alive = self.alive(keys.astype(np.uint32), version)
             yield keys if alive is None else keys[alive]
+
+
+def _roomy(held: Any, size: int) -> Any:
+    """An array with room for so many, twice as many if it has to grow."""
+    if size <= len(held):
+        return held
+    grown = np.empty(max(size, 2 * len(held)), held.dtype)
+    grown[: len(held)] = held
+    return grown
 
 
 def _column(words: Words | int, rows: int) -> Words:

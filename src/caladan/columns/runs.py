@@ -17,7 +17,7 @@ import numpy as np
 from caladan.columns import pool
 from caladan.columns.invariants import CHECKED, check_run
 from caladan.columns.kernels import probe, sorted as kernels
-from caladan.columns.layout import Counts, Keys
+from caladan.columns.layout import Counts, Keys, Words
 from caladan.columns.packing import Packing
 from caladan.columns.spill import Space
 from caladan.program import thresholds
@@ -37,12 +37,22 @@ _NO_FILTER = Filter(np.empty(0, np.uint64), 0)
 
 
 class Run:
-    """Sorted distinct keys in a packing, in memory or in some space on disk."""
+    """Sorted distinct keys in a packing, in memory or in some space on disk.
 
-    def __init__(self, keys: Keys, packing: Packing, space: Space | None = None) -> None:
+    `ranks` has for each key when it was derived (columns/deletions.py), where somebody asks.
+    """
+
+    def __init__(
+        self,
+        keys: Keys,
+        packing: Packing,
+        space: Space | None = None,
+        ranks: Words | None = None,
+    ) -> None:
         self.keys = keys
         self.packing = packing
         self.space = space
+        self.ranks = ranks
         self._filters: dict[int, Filter] = {}
 
     def __len__(self) -> int:
@@ -53,7 +63,8 @@ class Run:
         """The bytes in memory: of the keys, and of bounds and filters if there are any."""
         bounds = self.__dict__.get("bounds", _NO_BOUNDS)
         filters = sum(each.bits.nbytes for each in self._filters.values())
-        return bounds.nbytes + filters + (self.keys.nbytes if self.space is None else 0)
+        ranks = 0 if self.ranks is None else self.ranks.nbytes
+        return ranks + bounds.nbytes + filters + (self.keys.nbytes if self.space is None else 0)
 
     @property
     def spilled(self) -> int:
@@ -125,7 +136,7 @@ class Arrangement:
             if run.space is None and len(run) >= thresholds.now.spill_keys:
                 keys = space.empty(len(run))
                 keys[:] = run.keys
-                self.runs[i] = Run(keys, self.packing, space)
+                self.runs[i] = Run(keys, self.packing, space, run.ranks)
         return before - self.nbytes
 
     @property
@@ -146,12 +157,10 @@ class Arrangement:
         if CHECKED:
             check_run(run.keys, [other.keys for other in self.runs])
         self.runs.append(run)
-        ratio = thresholds.now.run_ratio
-        while len(self.runs) > 1 and len(self.runs[-2]) < ratio * len(self.runs[-1]):
+        ratio, tail = thresholds.now.run_ratio, thresholds.now.tail
+        while len(self.runs) > 1 and len(self.runs[-2]) < max(ratio * len(self.runs[-1]), tail):
             small, large = self.runs.pop(), self.runs.pop()
-            space = large.space or small.space
-            keys = merged(large.keys, small.keys, space)
-            self.runs.append(Run(keys, self.packing, space))
+            self.runs.append(_merged(large, small))
 
     def repacked(self, packing: Packing) -> Arrangement:
         """The same facts in another packing; sorted again where the order of columns differs."""
@@ -170,11 +179,23 @@ class Arrangement:
             check_run(each, keys[:number])
 
 
+def _merged(one: Run, other: Run) -> Run:
+    """Two runs as one, with ranks if they have some."""
+    space = one.space or other.space
+    if one.ranks is None or other.ranks is None:
+        return Run(merged(one.keys, other.keys, space), one.packing, space)
+    size = len(one) + len(other)
+    keys: Keys = np.empty(size, np.uint64) if space is None else space.empty(size)
+    ranks: Words = np.empty(size, np.uint32)
+    kernels.merge_ranked(one.keys, one.ranks, other.keys, other.ranks, keys, ranks)
+    return Run(keys, one.packing, space, ranks)
+
+
 def _repacked(run: Run, packing: Packing, resort: bool) -> Run:
     keys = run.packing.moved(run.keys, packing)
     if resort:
         keys.sort()
-    return Run(keys, packing)
+    return Run(keys, packing, ranks=None if resort else run.ranks)
 
 
 def merged(left: Keys, right: Keys, space: Space | None = None) -> Keys:

@@ -76,6 +76,10 @@ class ColumnView:
     def _current(self, with_delta: bool) -> StoredRelation:
         self._of.packed()  # with room for every word known so far
         body = self._of.body
+        if not isinstance(body, FoldedRelation) and body.is_hiding:
+            # Another fact may show the same under these columns: there is nothing to keep up.
+            to = type(self._of)([self._of.domains[c] for c in self._shown.columns])
+            return _FinishedFollower(body, self._shown, to).to
         if self._follower is None or self._follower.body is not body:
             to = type(self._of)([self._of.domains[c] for c in self._shown.columns])
             match body:
@@ -158,14 +162,24 @@ class _RowFollower:
 
 
 class _FinishedFollower:
-    """A view of a relation that is never listed, and does not change."""
+    """A view of a relation that does not change: one that is never listed, or with deletions."""
 
-    def __init__(self, body: FoldedRelation, shown: ViewColumns, to: StoredRelation) -> None:
+    def __init__(
+        self,
+        body: FoldedRelation | PackedRelation | RowRelation,
+        shown: ViewColumns,
+        to: StoredRelation,
+    ) -> None:
         self.body = body
         self.to = to
         needed = frozenset((*shown.columns, *(c for pair in shown.equal for c in pair)))
         index = body.index((), Version.FULL)
-        for hits in body.scan(Version.FULL, None, needed):
+        every = (
+            body.scan(Version.FULL, None, needed)
+            if isinstance(body, FoldedRelation)
+            else body.scan(Version.FULL)
+        )
+        for hits in every:
             words = {c: index.column(hits, c) for c in needed}
             to.add(*_shown(shown, words, len(hits)))
         to.flip()

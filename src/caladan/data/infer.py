@@ -54,6 +54,11 @@ def _columns(relation: str, source: Source) -> tuple[Column, ...]:
         return from_spark(relation, cast("Any", source.data).dtypes)
     if source.kind == "external":
         raise only_spark(relation, source.name)
+    if source.kind == "changed":
+        inserted = [step for is_insert, step in source.steps if is_insert]
+        if all(isinstance(step.data, list) for step in inserted):
+            return _from_rows(relation, [r for s in inserted for r in cast("Any", s.data)])
+        return _columns(relation, inserted[0])
     if isinstance(source.data, pa.Table):
         return _from_arrow(relation, None, cast("Any", source.data).schema)
     if isinstance(source.data, dict):

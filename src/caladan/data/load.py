@@ -9,12 +9,14 @@ taken are noted with their file, line and, where known, position in the line.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 
 from caladan.data import json_rows, memory, text, utf8
+from caladan.data.changed import applied
 from caladan.data.columnar import columnar
 from caladan.data.problems import BadRow, cannot_read, only_spark, reading, rejected_table, report
 from caladan.data.schema import empty_table
@@ -58,6 +60,16 @@ def load(
     elif source.kind == "arrow":
         given = cast("memory.Snapshot", source.data)
         table = memory.read(relation, given, columns, bad, objects=source.objects)
+    elif source.kind == "changed":
+        tables: list[tuple[bool, pa.Table]] = []
+        aside: list[pa.Table] = []
+        for is_insert, step in source.steps:
+            given_step = replace(step, objects=source.objects)
+            found, rejected = load(relation, given_step, columns, permissive=permissive)
+            tables.append((is_insert, found))
+            if rejected is not None:
+                aside.append(rejected)
+        return applied(tables), pa.concat_tables(aside) if aside else None
     elif source.kind == "external":
         raise only_spark(relation, source.name)
     elif source.is_remote:

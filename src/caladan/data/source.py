@@ -6,6 +6,7 @@
     arrow     anything in memory, copied: `load` makes an Arrow table of it, given the columns
     spark     a DataFrame of Spark
     external  a table elsewhere, which Spark makes a DataFrame of
+    changed   any of these, and what was inserted and deleted since (changed.py)
 
 `files(source)` lists the files behind a local path. Its format follows from the file's name.
 """
@@ -25,7 +26,7 @@ from caladan.program.diagnostics import error
 from caladan.program.objects import Objects
 
 Format: TypeAlias = Literal["csv", "json", "parquet", "orc"]
-Kind: TypeAlias = Literal["path", "arrow", "spark", "external"]
+Kind: TypeAlias = Literal["path", "arrow", "spark", "external", "changed"]
 
 FORMATS: Final[dict[str, Format]] = {
     ".csv": "csv",
@@ -60,7 +61,8 @@ class Source:
     if it is not a path: a Spark DataFrame, an Arrow table, a dict of columns, or a list of rows,
     which stay Python values until the columns are known. `place` is the table elsewhere.
     `named` is the format that the user named; where none was, all files must be of one kind.
-    `objects` has the numbers of values in columns of objects.
+    `objects` has the numbers of values in columns of objects. `steps` has, for data that was
+    changed, what it was made of: whether facts were inserted or deleted, and which.
     """
 
     kind: Kind
@@ -73,6 +75,7 @@ class Source:
     place: External | None = None
     named: str | None = None
     objects: Objects = field(default_factory=Objects, repr=False)
+    steps: tuple[tuple[bool, Source], ...] = field(default=(), repr=False)
 
     @property
     def quote(self) -> str | None:

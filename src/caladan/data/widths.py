@@ -39,7 +39,10 @@ def narrowed(table: pa.Table, widths: Widths) -> pa.Table:
 
 def _schemas(relation: str, source: Source) -> Iterator[list[tuple[str, Width]]]:
     """Names and widths: of a frame, of a table, of each file that has a schema."""
-    if source.kind == "spark":
+    if source.kind == "changed":
+        parts = [list(_schemas(relation, step)) for is_insert, step in source.steps if is_insert]
+        yield from (schema for part in parts for schema in part if all(parts))
+    elif source.kind == "spark":
         dtypes = cast("Any", source.data).dtypes
         yield [(name, _of_spark(spelled)) for name, spelled in dtypes]
     elif isinstance(source.data, pa.Table):

@@ -17,6 +17,7 @@ from functools import partial
 
 from caladan.analysis.core import CoreRule
 from caladan.columns.layout import Layout, Words
+from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.blueprint import ROUNDS, Blueprint, said
 from caladan.fixpoint.limits import Limits
 from caladan.fixpoint.planner import Planner
@@ -71,6 +72,18 @@ class Fixpoint:
     def layouts(self) -> dict[str, Layout]:
         """What is known of every relation."""
         return self._state.layouts()
+
+    def rank(self) -> None:
+        """Let facts remember when they were derived; so there are rounds, and no shapes."""
+        self._state.is_ranked = True
+
+    def adopt(self, relations: Mapping[str, StoredRelation]) -> None:
+        """Relations that are finished."""
+        self._state.finished.update(relations)
+
+    def relation(self, name: str) -> StoredRelation:
+        """A relation that can be joined with."""
+        return self._state.relation(name)
 
     def load(self, name: str) -> None:
         """Store the given facts of a relation that no rule derives."""

@@ -59,7 +59,7 @@ class DirectHead:
         if head is None or not lookup.bound or lookup.checked:
             return None
         index = lookup.index()
-        if not isinstance(index, PackedIndex):
+        if not isinstance(index, PackedIndex) or not index.is_exact:
             return None
         found = {name: column for column, name in lookup.new.items()}
         shifts = head.base.packing.shifts

@@ -35,6 +35,7 @@ class State:
         self.limits = limits
         self.finished: dict[str, Layout] = {}
         self.heads: dict[str, RelationHead] = {}
+        self.is_ranked = False  # whether facts remember when they were derived
 
     def layouts(self) -> dict[str, Layout]:
         """What is known of every relation."""
@@ -64,6 +65,8 @@ class State:
                 head: RelationHead = AggregateHead(info, domains, is_sole=is_sole)
             else:
                 head = PlainHead(domains, self.orders.get(name, {}))
+                if self.is_ranked:
+                    head.relation.rank()
             for columns, rows in self.given.get(name, ()):
                 head.give(columns, rows)
             self.heads[name] = head

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from caladan.analysis.core import RelationInfo
 from caladan.columns.domains import (
     Domain,
     closed_domain,
@@ -50,13 +52,24 @@ class Class:
 
 
 class Classes:
-    """The classes of a program; `domain` gives that of a column or a variable."""
+    """The classes of a program; `domain` gives that of a column or a variable.
 
-    def __init__(self, program: DeltaProgram, bodies: Sequence[tuple[DeltaRule, Body]]) -> None:
+    `aliases` are more relations, with (some of) the columns of the one that is their origin. If
+    `is_open`, any class may get more values once the run is over.
+    """
+
+    def __init__(
+        self,
+        program: DeltaProgram,
+        bodies: Sequence[tuple[DeltaRule, Body]],
+        aliases: Mapping[str, RelationInfo] = MappingProxyType({}),
+        *,
+        is_open: bool = False,
+    ) -> None:
         self._parents: dict[Node, Node] = {}
         self._classes: dict[Node, Class] = {}
         self._domains: dict[Node, Domain] = {}
-        self._relations = program.relations
+        self._relations = {**program.relations, **aliases}
         for name, info in program.relations.items():
             for i, column in enumerate(info.columns):
                 self._add((name, i), kind_of(column.type))
@@ -69,8 +82,18 @@ class Classes:
                 kind = kind_of_expression(expression, body.types)
                 if node not in self._parents or kind is Kind.FLOAT:
                     self._add(node, kind)
+        for name, info in aliases.items():
+            for i, column in enumerate(info.columns):
+                self._add((name, i), kind_of(column.type))
         for number, (rule, body) in enumerate(bodies):
             self._rule(number, rule, body)
+        for name, info in aliases.items():
+            own = [each.name for each in program.relations[info.origin].columns]
+            for i, column in enumerate(info.columns):
+                self._unite((info.origin, own.index(column.name)), (name, i))
+        if is_open:
+            for known in self._classes.values():
+                known.computed = True
 
     def column(self, relation: str, column: int) -> Domain:
         """The domain of a column."""
@@ -246,7 +269,7 @@ def _domain(known: Class, columns: Sequence[pa.ChunkedArray]) -> tuple[Domain, l
         type = CODED[known.kind]
         constants = pa.chunked_array([array_of(sorted(known.constants, key=str), type)], type)
         given = [*columns, constants]
-        return text_domain(given) if known.computed else coded_domain(known.kind, given)
+        return text_domain(given, known.kind) if known.computed else coded_domain(known.kind, given)
     constant_ranks: Ranks = np.array([rank_of(value) for value in known.constants], np.int64)
     ranks = [*(arrow_ranks(column, known.kind) for column in columns), constant_ranks]
     make = computed_domain if known.computed else closed_domain

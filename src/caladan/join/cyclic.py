@@ -76,7 +76,7 @@ def solve_atoms(
 
 def relation_of(stored: StoredRelation, version: Version) -> SearchRelation:
     """A version of an engine's relation as the search reads it."""
-    if (packed := stored.packed()) is not None:
+    if (packed := stored.packed()) is not None and not packed.is_hiding:
         runs = packed.index((), version).runs
         return SearchRelation(stored.arity, [_adopted(run) for run in runs])
     index = stored.index((), version)

@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from caladan.columns.domains import CodedDomain, Domain, TextDomain, word_of
 from caladan.columns.layout import Mask, Words
-from caladan.columns.ranks import Kind, kind_of_value, rank_floats, rank_of
+from caladan.columns.ranks import CODED, Kind, kind_of_value, rank_floats, rank_of
 from caladan.join.arithmetic import ValueColumn, arithmetic, negative
 from caladan.join.frontier import Bindings
 from caladan.program import (
@@ -111,9 +110,9 @@ class Evaluator:
     def python(self, expression: Expression, frontier: Bindings) -> list[Any]:
         """The value of an expression in every row, as Python has it: for functions of text."""
         match expression:
-            case Variable() if self._domains[expression.name].kind is Kind.STRING:
-                words = frontier.columns[expression.name]
-                return self._domains[expression.name].arrow(words, pa.string()).to_pylist()
+            case Variable() if self._domains[expression.name].kind.is_coded:
+                words, domain = frontier.columns[expression.name], self._domains[expression.name]
+                return domain.arrow(words, CODED[domain.kind]).to_pylist()
             case Constant():
                 return [expression.value] * frontier.rows
             case Call():

@@ -41,7 +41,11 @@ if TYPE_CHECKING:
 
 
 class RulePlan:
-    """A body over stored relations."""
+    """A body over stored relations.
+
+    A `steady` one is run again and again, over deltas of any size, while the relations change
+    little: its order is measured however few facts it starts from, and does not depend on them.
+    """
 
     def __init__(
         self,
@@ -52,8 +56,11 @@ class RulePlan:
         columns: Callable[[str, int], Domain],
         head_domains: Sequence[Domain] = (),
         search: str | None = None,
+        *,
+        steady: bool = False,
     ) -> None:
         self.body = body
+        self._steady = steady
         self._search = search if search is not None and _is_cyclic(body) else None
         self.head_domains = head_domains
         self.evaluator = Evaluator(domains)
@@ -96,6 +103,11 @@ class RulePlan:
         steps = planned(self.body, self._chosen_order(), self, by_atoms=True)
         return [self.ready(step) for step in steps]
 
+    @property
+    def is_steady(self) -> bool:
+        """Whether the order does not depend on how large a delta is."""
+        return self._steady
+
     def news(self) -> Sequence[Access] | None:
         """What the rule goes through, if that changed since this was last asked."""
         told, self._told = self._told, self.accesses
@@ -121,8 +133,8 @@ class RulePlan:
         return self._relations[relation].can_bind(column)
 
     def is_set(self, relation: str) -> bool:
-        """Whether the facts of a relation stay as they are."""
-        return not isinstance(self._relations[relation].body, GroupRelation)
+        """Whether the facts of a relation stay as they are: views are kept of no others."""
+        return not self._steady and not isinstance(self._relations[relation].body, GroupRelation)
 
     def tried(self, steps: Sequence[Access], frontier: Bindings) -> Bindings:
         """A sample pushed through some steps; arithmetic that fails leaves it as it is."""
@@ -143,6 +155,8 @@ class RulePlan:
 
     def count(self, scan: Scan) -> int:
         """How many facts a version of a relation has."""
+        if self._steady and scan.version is Version.DELTA:
+            return 1
         relation = self._relations[scan.relation]
         return relation.delta_count() if scan.version is Version.DELTA else relation.count()
 
@@ -238,7 +252,7 @@ class _Trial:
         """How many facts go with a solution of the steps so far; None if there are few."""
         first = next(step for step in steps if isinstance(step, Probe | Meet))
         scan = first.scan if isinstance(first, Probe) else first.probes[0].scan
-        if self._plan.count(scan) < thresholds.now.worth_sampling:
+        if not self._plan.is_steady and self._plan.count(scan) < thresholds.now.worth_sampling:
             return None
         frontier = self._frontier
         if frontier.rows:

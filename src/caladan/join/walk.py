@@ -101,7 +101,7 @@ class Walk:
             batch, sink, needed = self._grouped(rest, batch, self._sink, self._needed)
             if is_large:
                 for step in rest:
-                    _prepare(step)
+                    prepare(step)
 
                 def walk(
                     part: Bindings, sink: Taker = sink, needed: frozenset[str] = needed
@@ -188,7 +188,7 @@ def _can_be_shared(steps: Sequence[Step]) -> bool:
     )
 
 
-def _prepare(step: Step) -> None:
+def prepare(step: Step) -> None:
     """Make the indexes that a step reads, before several threads want them at once."""
     match step:
         case LookupStep():

@@ -45,6 +45,10 @@ class Thresholds:
     block: int = _int(1 << 18, least=1, most=1 << 22)  # rows: columns of it stay in cache
     # ── columns: runs ────────────────────────────────────────────────────────────────────────────
     run_ratio: int = _int(2, least=1, most=64)  # a run has so many times the keys of the next one
+    tail: int = _int(256)  # keys of a run that takes in every new one, whatever their sizes
+    recompute: int = _int(4, least=1)  # one fact of so many lost: a clique is evaluated anew
+    recompute_least: int = _int(1 << 12)  # facts that may be lost in any case
+    purge: int = _int(4, least=1)  # a relation is rewritten once one fact of so many is deleted
     gallop: int = _int(8, least=1)  # times as large is a run that is searched, not walked through
     filter_keys: int = _int(256, least=1)  # of a run; fewer are found as quickly without a filter
     filter_lookups: int = _int(4)  # a filter pays from a lookup for so many keys on

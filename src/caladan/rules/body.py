@@ -41,6 +41,7 @@ class Version(Enum):
     OLD = "old"  # x
     DELTA = "delta"  # δx
     NEW = "new"  # x' = x ∪ δx
+    EITHER = "either"  # what is there now, and what a change under way has taken away
 
 
 class ScanKind(Enum):

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from caladan.explain import Setting
     from caladan.join.search import Found, Library
     from caladan.language.rasql import Script
+    from caladan.session.live import Live
     from caladan.session.scripts import Scripts
     from caladan.sql.script import ScriptOutcome
 
@@ -97,6 +98,7 @@ class Session:
         self._definitions = Definitions()
         self._scripts: Scripts | None = None
         self._searched: tuple[Library, dict[str, Source | None]] | None = None
+        self._watchers: dict[int, Live] = {}
         self._is_open = True
 
     # ── What users call ──────────────────────────────────────────────────────────────────────────
@@ -122,15 +124,89 @@ class Session:
         inputs.check_text("the name of a relation", name)
         given = source(name, data, format=format, delimiter=delimiter, header=header)
         given = inputs.opened(name, given, self._engine)
-        if name not in self._store:
-            self._definitions.forget_rules(
-                name
-            )  # data replaces rules that an earlier run had for it
-        self._store.add(name, given)
-        self._store.sweep()
-        if self._searched is not None:
-            self._searched[1].pop(name, None)
-            self._searched = (self._searched[0].without(name), self._searched[1])
+        facts = self._for_watchers(name, given)
+        self._put(name, given)
+        for live, table in facts:
+            live.replace(name, table)
+
+    replace = add
+
+    def insert(
+        self,
+        name: str,
+        data: object,
+        *,
+        format: str | None = None,
+        delimiter: str | None = None,
+        header: bool | None = None,
+    ) -> None:
+        """Add facts to a relation's data, given as for `add`; those it has are not added twice.
+
+        Whatever watches the relation (`watch`) has followed when this returns.
+        """
+        self._alter(name, data, (format, delimiter, header), is_insert=True)
+
+    def delete(
+        self,
+        name: str,
+        data: object,
+        *,
+        format: str | None = None,
+        delimiter: str | None = None,
+        header: bool | None = None,
+    ) -> None:
+        """Take facts away from a relation's data, as far as it has them; as for `insert`."""
+        self._alter(name, data, (format, delimiter, header), is_insert=False)
+
+    def watch(
+        self,
+        program: str | os.PathLike[str] | Program,
+        params: Mapping[str, object] | None = None,
+        *,
+        language: str | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Live:
+        """Run a program and keep its relations true while the session's data changes.
+
+        Given as for `run`. Only the embedded engine watches.
+        """
+        from caladan.session.live import Live
+
+        wanted = checked(options)
+        values = inputs.values(params, self._store.objects)
+        with self._course(wanted):
+            with stoppable("reading the program"):
+                read = attended(lambda: inputs.program(program, language))
+            start = getattr(self._engine, "watch", None)
+            if start is None:
+                raise error(
+                    "C051", f"`watch` is not available on {self._engine.name}",
+                    help='use the embedded engine, `cal.connect("embedded")`; insert, delete and '
+                    "replace are there on every engine",
+                )  # fmt: skip
+            if not isinstance(read, Program):
+                raise error(
+                    "C051", "a script of SQL cannot be watched",
+                    help="write the rules in DeALS, or run the script again when data has changed",
+                )  # fmt: skip
+            compiled = self._compile(read, values, whole=True)
+            for warning in compiled.warnings:
+                warnings.warn(str(warning), CaladanWarning, stacklevel=2)
+            stats = Stats()
+            events = Several(stats, *self._listeners)
+            tables, _ = self._store.load(compiled, wanted, events)
+            started = time.perf_counter()
+            with nested(), stoppable("evaluating the program"):
+                living = start(compiled.delta, tables, wanted, events)
+            stats.seconds = time.perf_counter() - started
+        check = partial(_check_support, compiled)
+
+        def forget(live: Live) -> None:
+            self._watchers.pop(id(live), None)
+
+        live = Live(compiled, living, self._store.objects, stats, check, forget)
+        self._watchers[id(live)] = live
+        return live
 
     def run(
         self,
@@ -297,6 +373,8 @@ class Session:
         """End the session; its engine ends what it started itself, and nothing else."""
         if self._is_open:
             self._is_open = False
+            for live in list(self._watchers.values()):
+                live.close()
             self._store.close()
             self._engine.close()
 
@@ -308,6 +386,60 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<Session on {self._engine.name}: {', '.join(self._store) or 'no data yet'}>"
+
+    # ── How data changes ─────────────────────────────────────────────────────────────────────────
+
+    def _alter(
+        self,
+        name: str,
+        data: object,
+        form: tuple[str | None, str | None, bool | None],
+        *,
+        is_insert: bool,
+    ) -> None:
+        from caladan.data.changed import changed
+        from caladan.data.source import source
+
+        self._check_open()
+        inputs.check_text("the name of a relation", name)
+        format, delimiter, header = form
+        given = source(name, data, format=format, delimiter=delimiter, header=header)
+        given = inputs.opened(name, given, self._engine)
+        before = self._store.source(name)
+        facts = self._for_watchers(name, given)
+        if before is None and not is_insert and not facts:
+            raise error(
+                "C010", f"`{name}` has no data that something could be deleted from",
+                help=did_you_mean(name, self._store),
+            )  # fmt: skip
+        if before is not None:
+            given = changed(before, given, is_insert=is_insert)
+        if before is not None or is_insert:
+            self._put(name, given)
+        for live, table in facts:
+            live.follow(name, table if is_insert else None, None if is_insert else table)
+
+    def _put(self, name: str, given: Source) -> None:
+        if name not in self._store:
+            self._definitions.forget_rules(
+                name
+            )  # data replaces rules that an earlier run had for it
+        self._store.add(name, given)
+        self._store.sweep()
+        if self._searched is not None:
+            self._searched[1].pop(name, None)
+            self._searched = (self._searched[0].without(name), self._searched[1])
+
+    def _for_watchers(self, name: str, given: Source) -> list[tuple[Live, pa.Table]]:
+        """Facts as each that watches a relation takes them; bad rows are told before any change."""
+        watching = [(each, each.columns(name)) for each in self._watchers.values()]
+        watching = [(live, columns) for live, columns in watching if columns is not None]
+        if not watching:
+            return []
+        from caladan.data.load import load
+
+        own = replace(given, objects=self._store.objects)
+        return [(live, load(name, own, columns)[0]) for live, columns in watching]
 
     # ── How a run goes ───────────────────────────────────────────────────────────────────────────
 
@@ -416,14 +548,19 @@ class Session:
             raise run.stopped
         return run.derived[name]
 
-    def _compile(self, program: Program, params: Mapping[str, Value]) -> Compiled:
+    def _compile(
+        self, program: Program, params: Mapping[str, Value], *, whole: bool = False
+    ) -> Compiled:
+        """A program compiled; if `whole`, with all its relations, whatever the goals need."""
         self._check_open()
         with nested():
             linked = self._definitions.link(program, self._store)
             catalog = _catalog(linked, self._store)
+            heads = tuple(dict.fromkeys(rule.head.relation for rule in linked.rules))
             return compile_program(
-                linked, catalog, params, suggested=self._store, objects=self._store.objects
-            )
+                linked, catalog, params, demand=not whole, wanted=heads if whole else None,
+                suggested=self._store, objects=self._store.objects,
+            )  # fmt: skip
 
     def _evaluate(
         self, compiled: Compiled, store: Store, options: Options, stats: Stats

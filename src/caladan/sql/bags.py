@@ -49,6 +49,8 @@ def may_be_null(name: str, source: Source, columns: Sequence[Column]) -> frozens
 
 
 def _with_nulls(name: str, source: Source, columns: Sequence[Column]) -> pa.Table | None:
+    if source.kind == "changed":
+        return None
     data = cast("Any", source.data)
     if source.kind == "spark":
         data = data.toArrow()

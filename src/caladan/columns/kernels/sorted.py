@@ -54,6 +54,31 @@ def merge(left: Array, right: Array, out: Array) -> Scalar:
     return written
 
 
+@kernel("void(u8[::1], u4[::1], u8[::1], u4[::1], u8[::1], u4[::1])")
+def merge_ranked(
+    left: Array, left_ranks: Array, right: Array, right_ranks: Array, out: Array, ranks: Array
+) -> None:
+    """The union of two arrays that have nothing in common, with a number beside each key."""
+    i = j = written = 0
+    while i < left.size and j < right.size:
+        first = left[i] < right[j]
+        out[written] = left[i] if first else right[j]
+        ranks[written] = left_ranks[i] if first else right_ranks[j]
+        i += first
+        j += not first
+        written += 1
+    while i < left.size:
+        out[written] = left[i]
+        ranks[written] = left_ranks[i]
+        i += 1
+        written += 1
+    while j < right.size:
+        out[written] = right[j]
+        ranks[written] = right_ranks[j]
+        j += 1
+        written += 1
+
+
 @helper
 def gallop(keys: Array, low: Scalar, key: Scalar) -> Scalar:
     """The first position from `low` on whose key is not smaller: log of the distance to it."""

@@ -93,6 +93,33 @@ def unknown_words(keys: Array, table: Array, out: Array) -> Scalar:
     return written
 
 
+@kernel("void(u8[::1], u8[::1], b1[::1])")
+def mark_words(keys: Array, table: Array, marks: Array) -> None:
+    """Which keys are in the set; the others keep the mark they have."""
+    mask = u8((table.size >> 1) - 1)
+    for i in range(keys.size):
+        key = keys[i]
+        number = (key >> u8(6)) + u8(1)
+        at = place_of(number, mask)
+        while table[at + at] != number and table[at + at] != u8(0):
+            at = (at + u8(1)) & mask
+        if table[at + at] == number and (table[at + at + u8(1)] >> (key & u8(63))) & u8(1):
+            marks[i] = True
+
+
+@kernel("void(u8[::1], u8[::1])")
+def drop_words(keys: Array, table: Array) -> None:
+    """Take keys out of the set that are in it."""
+    mask = u8((table.size >> 1) - 1)
+    for i in range(keys.size):
+        key = keys[i]
+        number = (key >> u8(6)) + u8(1)
+        at = place_of(number, mask)
+        while table[at + at] != number:
+            at = (at + u8(1)) & mask
+        table[at + at + u8(1)] &= ~(u8(1) << (key & u8(63)))
+
+
 @kernel("void(u8[::1], u8[::1])")
 def refill_words(old: Array, table: Array) -> None:
     """Put the words of a table into a larger, empty one."""

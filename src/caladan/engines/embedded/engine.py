@@ -18,9 +18,11 @@ from caladan.engines.interface import EngineStopped, InProcess, Table
 from caladan.fixpoint.blueprint import blueprint
 from caladan.fixpoint.fixpoint import Fixpoint
 from caladan.fixpoint.limits import Limits
+from caladan.fixpoint.living import Living
 from caladan.join.classes import Classes
 from caladan.program import Column
 from caladan.program.clock import attended
+from caladan.program.diagnostics import CaladanError
 from caladan.program.events import DataRead, Listener, RelationHeld, RunDone, RunStarted
 from caladan.program.options import Options
 from caladan.rules.failures import LimitReached, interrupted
@@ -98,6 +100,25 @@ class EmbeddedEngine(InProcess):
             events.tell(RelationHeld(name, *held, layout.form, orders))
         events.tell(RunDone(time.perf_counter() - started))
         return _tables(program, evaluation, classes)
+
+    def watch(
+        self,
+        program: DeltaProgram,
+        store: Mapping[str, Table],
+        options: Options,
+        events: Listener,
+    ) -> Living:
+        """The relations of a program, to be kept true while facts come and go."""
+        started = time.perf_counter()
+        events.tell(RunStarted(self.name, len(program.cliques)))
+        try:
+            living = Living(program, given_facts(program, store), options, events)
+        except LimitReached as reached:
+            raise CaladanError(*reached.diagnostics) from None
+        except MemoryError:
+            raise CaladanError(*Limits(options).out_of_memory().diagnostics) from None
+        events.tell(RunDone(time.perf_counter() - started))
+        return living
 
     def answer(self, goal: CoreGoal, table: Table) -> Table:
         """The rows that match a goal's constants and its repeated variables."""

@@ -48,6 +48,8 @@ class Shaping:
         limits = self._state.limits
         facts = self.facts_read(clique)
         reason = why_rounds(facts, limits.max_rounds, limits.max_facts)
+        if self._state.is_ranked:
+            reason = "facts remember when they were derived"
         if reason is not None:
             declined("a shape", reason)
             return None

@@ -100,4 +100,4 @@ class TinyRounds:
                 self._suits = False
                 self._declined(str(reason))
                 return False
-        return True
+        return self._worklist.still_fits()  # not while there are deletions to look out for

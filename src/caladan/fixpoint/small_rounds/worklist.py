@@ -13,10 +13,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from caladan.columns.deletions import LAST, stamps
 from caladan.columns.domains import FAR
 from caladan.columns.kernels import worklist as machine
 from caladan.columns.layout import Counts, Keys, Words
 from caladan.columns.packed import PackedRelation
+from caladan.columns.relation import StoredRelation
 from caladan.columns.runs import Run
 from caladan.fixpoint.groups import AggregateHead
 from caladan.fixpoint.heads import RelationHead
@@ -74,7 +76,7 @@ class Worklist:
     def still_fits(self) -> bool:
         """Whether the relations are packed as they were when the tables were made."""
         return (
-            all(r in self._groups or r.packed() is not None for r in self._relations)
+            all(r in self._groups or is_listed(r) for r in self._relations)
             and self._widths == [body.widths for body in self._packed()]
             and all(domain.is_near for domain in self._domains)
             and all(groups.still_fits for groups in self._groups.values())
@@ -259,16 +261,37 @@ class Worklist:
 
     def _leave(self) -> int:
         left = 0
+        # Several relations fill their tails side by side: nobody knows in which order.
+        alone = len(self._members) == 1
+        first = stamps.take(self._held_facts() if alone else 1)
         for number in self._members:
             row = self._relation_rows[number]
             tail = self._facts[row["tail"] :]
-            old = tail[: row["taken"]].copy()
-            delta = tail[row["taken"] : row["count"]].copy()
+            taken = int(row["taken"])
+            old = tail[:taken].copy()
+            delta = tail[taken : row["count"]].copy()
+            ranks = None
+            body = self._packed()[number]
+            if isinstance(body, PackedRelation) and body.is_ranked:
+                ranks = np.full(len(old) + len(delta), first, np.uint32)
+                if alone and first < LAST:
+                    ranks += np.concatenate([np.argsort(old), taken + np.argsort(delta)]).astype(
+                        "u4"
+                    )
             old.sort()
             delta.sort()
-            self._packed()[number].absorb(old, delta)
+            if isinstance(body, PackedRelation):
+                body.absorb(old, delta, ranks)
+            else:
+                body.absorb(old, delta)
             left += len(delta)
         return left
+
+
+def is_listed(relation: StoredRelation) -> bool:
+    """Whether a relation is packed, and its runs hold its facts and no others."""
+    body = relation.packed()
+    return body is not None and not body.is_hiding
 
 
 def _first_tail(given: int) -> int:

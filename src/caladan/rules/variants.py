@@ -1,0 +1,173 @@
+"""Variants of rules for relations that change: each starts from a few facts, the seed.
+
+    gained(rule, i)     heads with a solution that has a seed fact at atom i, by what holds now
+    lost(rule, i)       heads that may have had one before the change, or have one now
+    supporting(rule)    which of the seed's facts, which are facts of the head, the rule derives
+    touched(rule, i)    the groups that such solutions belong to, before the change or now
+    regrouped(rule)     all solutions of the seed's groups
+
+A fact that a negated atom excludes takes solutions away when it comes, and gives some when it goes:
+it stands as a positive atom in the seed's place. What was there before is only approached from
+above: other atoms are read as `Version.EITHER`, and negated ones are left out. Whoever asks looks
+at what holds now before anything is deleted.
+
+An alias is the relation that a seed is: it has (some of) the columns of its origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from caladan.analysis.core import Clique, CoreAtom, CoreRule, RelationInfo, Term
+from caladan.program import Aggregate, Comparison, Constant, Expression, Type, Variable
+from caladan.rules.body import Part, Scan, Version, body_of
+from caladan.rules.contributors import contributors
+from caladan.rules.program import DeltaRule
+
+Relations = Mapping[str, RelationInfo]
+
+
+def seed_of(info: RelationInfo) -> RelationInfo:
+    """The alias for facts of a relation."""
+    return _alias(info, "seed", range(info.arity))
+
+
+def groups_of(info: RelationInfo) -> RelationInfo:
+    """The alias for groups of a relation with aggregates."""
+    return _alias(info, "groups", info.group)
+
+
+def given_of(info: RelationInfo) -> RelationInfo:
+    """The alias for the facts that a derived relation is given."""
+    return _alias(info, "given", range(info.arity))
+
+
+def identity(info: RelationInfo, number: int) -> CoreRule:
+    """The rule by which what is given is derived."""
+    arguments = tuple(Variable(f"{column.name}'") for column in info.columns)
+    types = {v.name: column.type for v, column in zip(arguments, info.columns, strict=True)}
+    atom = CoreAtom(given_of(info).name, arguments)
+    return CoreRule(number, info.name, arguments, (atom,), (), types)
+
+
+def gained(rule: CoreRule, index: int, relations: Relations) -> DeltaRule:
+    """A rule that starts from facts which are new to an atom, or gone from a negated one."""
+    atom = rule.atoms[index]
+    others = [a for i, a in enumerate(rule.atoms) if i != index or atom.negated]
+    rule = _renamed(rule, index, relations)
+    return _seeded(rule, _seed(rule, index), others, relations, Version.NEW)
+
+
+def lost(rule: CoreRule, index: int, relations: Relations) -> DeltaRule:
+    """A rule that starts from facts which are gone from an atom, or new to a negated one."""
+    rule = _renamed(rule, index, relations)
+    others = [a for i, a in enumerate(rule.atoms) if i != index and not a.negated]
+    return _seeded(rule, _seed(rule, index), others, relations, Version.EITHER)
+
+
+def touched(rule: CoreRule, index: int, relations: Relations) -> DeltaRule:
+    """The groups of a rule with aggregates, from facts that are new to an atom or gone from it."""
+    info = relations[rule.head]
+    groups = tuple(rule.arguments[i] for i in info.group)
+    grouping = replace(rule, head=groups_of(info).name, arguments=groups)
+    return lost(grouping, index, relations)
+
+
+def supporting(
+    rule: CoreRule, relations: Relations, members: Sequence[str]
+) -> tuple[DeltaRule, tuple[CoreAtom, ...]]:
+    """A rule with its head bound, and its atoms of the clique, whose variables it hands on."""
+    info = relations[rule.head]
+    atom, equal, types = _bound_head(rule, range(info.arity), seed_of(info))
+    inside = tuple(a for a in rule.positive if a.relation in members)
+    names = dict.fromkeys(name for a in inside for name in a.variables)
+    rule = replace(rule, comparisons=(*rule.comparisons, *equal), types={**rule.types, **types})
+    keys = tuple(map(Variable, names))
+    return _seeded(rule, atom, rule.atoms, relations, Version.NEW, keys), inside
+
+
+def regrouped(rule: CoreRule, relations: Relations) -> DeltaRule:
+    """A rule with aggregates whose groups are bound."""
+    info = relations[rule.head]
+    alone = Clique((rule.head,), False, 0, (rule,))
+    keys, places = contributors(rule, alone, relations)
+    if not info.group:
+        return DeltaRule(rule, None, body_of(rule, relations, keys=keys), (), places)
+    atom, equal, types = _bound_head(rule, info.group, groups_of(info))
+    rule = replace(rule, comparisons=(*rule.comparisons, *equal), types={**rule.types, **types})
+    made = _seeded(rule, atom, rule.atoms, relations, Version.NEW, keys)
+    return replace(made, contributors=places)
+
+
+def _seeded(
+    rule: CoreRule,
+    seed: CoreAtom,
+    others: Sequence[CoreAtom],
+    relations: Relations,
+    version: Version,
+    keys: Sequence[Expression] = (),
+) -> DeltaRule:
+    """A rule that starts from a seed and reads all else in one version."""
+    rule = replace(rule, atoms=(seed, *others))
+
+    def read(part: Part) -> Part:
+        if not isinstance(part, Scan):
+            return part
+        return replace(part, version=Version.DELTA if part.relation == seed.relation else version)
+
+    body = body_of(rule, relations, seed=0, keys=keys).changed(read)
+    return DeltaRule(rule, 0, body, ())
+
+
+def _seed(rule: CoreRule, index: int) -> CoreAtom:
+    atom = rule.atoms[index]
+    return replace(atom, relation=f"{atom.relation} seed")
+
+
+def _alias(info: RelationInfo, kind: str, columns: Sequence[int]) -> RelationInfo:
+    return RelationInfo(
+        f"{info.name} {kind}",  # no name that somebody can write has a blank in it
+        tuple(info.columns[i] for i in columns),
+        takes_data=False,
+        is_derived=False,
+        aggregates=(None,) * len(columns),
+        origin=info.name,
+        is_internal=True,
+    )
+
+
+def _renamed(rule: CoreRule, index: int, relations: Relations) -> CoreRule:
+    """The rule with names in place of `_` in an atom, which binds nothing as long as it has it."""
+    atom = rule.atoms[index]
+    columns = relations[atom.relation].columns
+    arguments: list[Term] = []
+    types = dict(rule.types)
+    for argument, column in zip(atom.arguments, columns, strict=True):
+        if isinstance(argument, Variable) and argument.is_anonymous:
+            argument = Variable(f"{column.name}'{len(arguments)}")
+            types[argument.name] = column.type
+        arguments.append(argument)
+    atoms = list(rule.atoms)
+    atoms[index] = replace(atom, arguments=tuple(arguments), negated=False)
+    return replace(rule, atoms=tuple(atoms), types=types)
+
+
+def _bound_head(
+    rule: CoreRule, columns: Sequence[int], info: RelationInfo
+) -> tuple[CoreAtom, list[Comparison], dict[str, Type]]:
+    """The head as an atom, with equalities for what is computed in it."""
+    arguments: list[Term] = []
+    equal: list[Comparison] = []
+    types: dict[str, Type] = {}
+    for place, i in enumerate(columns):
+        argument = rule.arguments[i]
+        assert not isinstance(argument, Aggregate)
+        if not isinstance(argument, Variable | Constant):
+            column = info.columns[place]
+            bound = Variable(f"{column.name}'{i}")
+            types[bound.name] = column.type
+            equal.append(Comparison("=", bound, argument))
+            argument = bound
+        arguments.append(argument)
+    return CoreAtom(info.name, tuple(arguments)), equal, types

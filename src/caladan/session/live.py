@@ -1,0 +1,316 @@
+"""Live relations: what a program derives, kept true while the session's data changes.
+
+    live = db.watch(program)      evaluates it, and keeps all its relations
+    db.insert("arc", [(1, 2)])    every `Live` follows before this returns
+    live["tc"]                    a Relation, as it is now
+    live.changes("tc")            what was added and removed since this was last asked
+    live.on_change(callback)      called after each change; returns what ends that
+    live.close()
+
+Reading, changing and closing may be done from any thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from caladan.columns.interner import Tuples
+from caladan.columns.layout import Words
+from caladan.columns.relation import Batch
+from caladan.data.table import ArrowTable
+from caladan.engines.embedded.tables import DerivedTable
+from caladan.engines.interface import Table
+from caladan.fixpoint.living import Living
+from caladan.pipeline import Compiled
+from caladan.program.diagnostics import Diagnostic, did_you_mean, error
+from caladan.program.objects import Objects
+from caladan.session.result import Relation, UnknownRelation
+from caladan.session.stats import Stats
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BATCHES = 64  # of changes that nobody has looked at, before they are added up
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What was added to a relation, and what was removed from it."""
+
+    added: Relation
+    removed: Relation
+
+    def __bool__(self) -> bool:
+        return self.added.count() > 0 or self.removed.count() > 0
+
+
+@dataclass(slots=True)
+class CliqueUpkeep:
+    """How relations are kept true, and why not otherwise.
+
+    Of the `changes` they followed, so many were answered by evaluating them anew.
+    """
+
+    relations: tuple[str, ...]
+    upkeep: str
+    reason: str
+    changes: int
+    recomputed: int
+
+
+@dataclass(slots=True)
+class LiveStats:
+    """What keeping relations true took: the first evaluation, and the changes since."""
+
+    evaluation: Stats
+    changes: int = 0
+    seconds: float = 0.0
+    """Of all changes together."""
+    nbytes: int = 0
+    cliques: list[CliqueUpkeep] = field(default_factory=list[CliqueUpkeep])
+
+    def __str__(self) -> str:
+        lines = [f"{self.changes:,} changes in {self.seconds:.3f} s, {self.nbytes:,} bytes held"]
+        for each in self.cliques:
+            why = f": {each.reason}" if each.reason else ""
+            lines.append(
+                f"  {', '.join(each.relations)}: {each.upkeep}{why}, {each.changes:,} changes, "
+                f"{each.recomputed:,} of them evaluated anew"
+            )
+        return "\n".join(lines)
+
+
+class Live(Mapping[str, Relation]):
+    """The relations of a program over a session's data. Made by `Session.watch`."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        living: Living,
+        objects: Objects,
+        stats: Stats,
+        check: Callable[[Mapping[str, DerivedTable]], None],
+        forget: Callable[[Live], None],
+    ) -> None:
+        self._compiled = compiled
+        self._living: Living | None = living
+        self._objects = objects
+        self._check = check
+        self._forget = forget
+        self._lock = RLock()
+        self._stats = LiveStats(stats)
+        self._pending: dict[str, list[tuple[Batch, Batch]]] = {}
+        self._callbacks: dict[object, Callable[[Mapping[str, Change]], object]] = {}
+        checked = compiled.checked.relations
+        goals = [goal.name for goal in compiled.delta.goals]
+        names = dict.fromkeys((*goals, *compiled.delta.relations))
+        self._names = [n for n in names if n in checked and not checked[n].is_internal]
+
+    # ── What users call ──────────────────────────────────────────────────────────────────────────
+
+    def __getitem__(self, name: str) -> Relation:
+        with self._lock:
+            living = self._open()
+            if name not in self._names:
+                near = did_you_mean(name, self._names) or f"there are {', '.join(self._names)}"
+                raise UnknownRelation(
+                    Diagnostic("C010", f"no relation `{name}` is watched", help=near)
+                )
+            return self._relation(name, LiveTable(self._table(living, name), self._lock))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def changes(self, name: str) -> Change:
+        """What was added to a relation and removed from it since this was last asked.
+
+        The first time, since `watch`. What came and went in between is not mentioned.
+        """
+        with self._lock:
+            living = self._open()
+            if name not in self._names:
+                self[name]  # says so
+            added, removed = _net(self._pending.pop(name, []), len(living.domains[name]))
+            return self._change(living, name, added, removed)
+
+    def on_change(self, callback: Callable[[Mapping[str, Change]], object]) -> Callable[[], None]:
+        """Call something after each change, with the relations that changed; returns the end of it.
+
+        It is called by whoever changed the data, before `insert` or `delete` return.
+        """
+        if not callable(callback):
+            raise error(
+                "C050", f"a callback is called, which a {type(callback).__name__} cannot be"
+            )
+        key = object()
+        with self._lock:
+            self._open()
+            self._callbacks[key] = callback
+
+        def unsubscribe() -> None:
+            with self._lock:
+                self._callbacks.pop(key, None)
+
+        return unsubscribe
+
+    @property
+    def stats(self) -> LiveStats:
+        """What keeping the relations true took so far."""
+        with self._lock:
+            living = self._living
+            if living is not None:
+                self._stats.nbytes = living.nbytes
+                self._stats.cliques = [
+                    CliqueUpkeep(relations, upkeep.value, reason, changes, recomputed)
+                    for relations, upkeep, reason, changes, recomputed in living.cliques
+                ]
+            return self._stats
+
+    def close(self) -> None:
+        """Let go of the relations; the session goes on without them."""
+        with self._lock:
+            self._living = None
+            self._pending.clear()
+            self._callbacks.clear()
+            self._forget(self)
+
+    def __enter__(self) -> Live:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Live: {', '.join(self._names)}>"
+
+    # ── What the session calls ───────────────────────────────────────────────────────────────────
+
+    def columns(self, name: str) -> Any:
+        """The columns of a relation that takes data here, None if it is not read."""
+        info = self._compiled.delta.relations.get(name)
+        return None if info is None or info.origin != name else info.columns
+
+    def follow(self, name: str, inserted: pa.Table | None, deleted: pa.Table | None) -> None:
+        """Facts come and go."""
+        with self._lock:
+            living = self._open()
+            more = {} if inserted is None else {name: living.encode(name, inserted)}
+            less = {} if deleted is None else {name: living.encode(name, deleted)}
+            self._changed(living, more, less)
+
+    def replace(self, name: str, table: pa.Table) -> None:
+        """Other facts take the place of all that were given."""
+        with self._lock:
+            living = self._open()
+            kept = living.given(name)
+            blocks = [(block, len(block[0]) if block else 1) for block in kept.blocks()]
+            less = _joined(blocks, kept.arity) if kept.count() else ((), 0)
+            self._changed(living, {name: living.encode(name, table)}, {name: less})
+
+    def _changed(
+        self, living: Living, more: Mapping[str, Batch], less: Mapping[str, Batch]
+    ) -> None:
+        started = time.perf_counter()
+        changes = living.change(more, less)
+        self._stats.changes += 1
+        self._stats.seconds += time.perf_counter() - started
+        self._check({name: self._table(living, name) for name in self._watched()})
+        for name, (added, removed) in changes.by_relation.items():
+            waiting = self._pending.setdefault(name, [])
+            waiting.append((added, removed))
+            if len(waiting) > _BATCHES:
+                self._pending[name] = [_net(waiting, len(living.domains[name]))]
+        callbacks = list(self._callbacks.values())
+        if not callbacks:
+            return
+        told = {
+            name: self._change(living, name, added, removed)
+            for name, (added, removed) in changes.by_relation.items()
+            if name in self._names
+        }
+        for callback in callbacks if told else ():
+            callback(told)
+
+    def _watched(self) -> Iterator[str]:
+        return (each.lost for each in self._compiled.watching.rules)
+
+    def _open(self) -> Living:
+        if self._living is None:
+            raise error("C050", "this Live is closed")
+        return self._living
+
+    def _table(self, living: Living, name: str) -> DerivedTable:
+        info = self._compiled.delta.relations[name]
+        domains = living.domains[name]
+        return DerivedTable(info.columns, living.relations[name], domains, info.order)
+
+    def _change(self, living: Living, name: str, added: Batch, removed: Batch) -> Change:
+        columns = self._compiled.delta.relations[name].columns
+        tables = (living.decode(name, batch) for batch in (added, removed))
+        return Change(*(self._relation(name, ArrowTable(columns, each)) for each in tables))
+
+    def _relation(self, name: str, table: Table) -> Relation:
+        order = self._compiled.delta.relations[name].order
+        return Relation(name, table, order, objects=self._objects)
+
+
+class LiveTable:
+    """A relation as it is when somebody looks."""
+
+    def __init__(self, table: DerivedTable, lock: RLock) -> None:
+        self._table = table
+        self._lock = lock
+        self.columns = table.columns
+
+    def count(self) -> int:
+        with self._lock:
+            return self._table.count()
+
+    def arrow(self, limit: int | None = None) -> pa.Table:
+        with self._lock:
+            return self._table.arrow(limit)
+
+    def spark(self, session: Any) -> Any:
+        return session.createDataFrame(self.arrow())
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+def _net(batches: list[tuple[Batch, Batch]], arity: int) -> tuple[Batch, Batch]:
+    """Changes one after another as one: what came and went again is not in it."""
+    if len(batches) == 1:
+        return batches[0]
+    parts = [(batch, sign) for pair in batches for batch, sign in zip(pair, (1, -1), strict=True)]
+    parts = [(batch, sign) for batch, sign in parts if batch[1]]
+    columns, rows = _joined([batch for batch, _ in parts], arity)
+    signs = np.repeat([sign for _, sign in parts], [batch[1] for batch, _ in parts]).astype(int)
+    tuples = Tuples(arity)
+    ids, fresh = tuples.ids(columns, rows)
+    total = np.bincount(ids, signs, len(tuples)) if rows else np.empty(0)
+
+    def those(sign: int) -> Batch:
+        at = fresh[total == sign]
+        return tuple(column[at] for column in columns), len(at)
+
+    return those(1), those(-1)
+
+
+def _joined(batches: list[Batch], arity: int) -> Batch:
+    none: Words = np.empty(0, np.uint32)
+    columns = tuple(
+        np.concatenate([none, *(batch[0][c] for batch in batches)]) for c in range(arity)
+    )
+    return columns, sum(rows for _, rows in batches)

@@ -1,0 +1,144 @@
+"""`insert`, `delete`, `replace` and `watch`, as users call them."""
+
+from typing import Any
+
+import pytest
+
+import caladan as cal
+
+CLOSURE = "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B)."
+
+
+@pytest.fixture
+def db() -> Any:
+    with cal.connect("embedded") as session:
+        session.add("arc", [(1, 2), (2, 3)])
+        yield session
+
+
+def test_inserts_and_deletes_are_seen_by_runs_on_every_engine() -> None:
+    for engine in ("embedded", "reference"):
+        with cal.connect(engine) as db:
+            db.add("arc", [(1, 2), (2, 3)])
+            early = db.run(CLOSURE)
+            db.insert("arc", [(3, 4), (1, 2)])
+            db.delete("arc", [(1, 2), (9, 9)])
+            assert db.run(CLOSURE)["tc"].rows() == [(2, 3), (2, 4), (3, 4)]
+            assert early["tc"].rows() == [(1, 2), (1, 3), (2, 3)]
+
+
+def test_values_are_the_same_however_they_are_written() -> None:
+    with cal.connect("embedded") as db:
+        db.add("w", {"A": [0.0, float("nan"), 2.5], "T": ["a", "b", "c"]})
+        db.delete("w", [(-0.0, "a"), (float("nan"), "b")])
+        assert db.run("r(A, T) <- w(A, T).")["r"].rows() == [(2.5, "c")]
+
+
+def test_a_relation_that_comes_and_goes_does_not_grow(db: Any) -> None:
+    for _ in range(300):
+        db.insert("arc", [(5, 6)])
+        db.delete("arc", [(5, 6)])
+    assert len(db._store.source("arc").steps) < 70
+    assert db.run(CLOSURE)["tc"].rows() == [(1, 2), (1, 3), (2, 3)]
+
+
+def test_what_is_watched_follows(db: Any) -> None:
+    live = db.watch(CLOSURE)
+    assert live["tc"].rows() == [(1, 2), (1, 3), (2, 3)]
+    db.insert("arc", [(3, 4)])
+    db.delete("arc", [(1, 2)])
+    assert live["tc"].rows() == [(2, 3), (2, 4), (3, 4)]
+    db.replace("arc", [(7, 8)])
+    assert live["tc"].rows() == [(7, 8)]
+    db.add("arc", [(8, 9)])
+    assert live["tc"].count() == 1
+    assert list(live) == ["tc", "arc"]
+    assert (live.stats.changes, live.stats.cliques[0].upkeep) == (4, "repaired")
+
+
+def test_changes_are_those_since_the_last_look(db: Any) -> None:
+    live = db.watch(CLOSURE)
+    for _ in range(100):
+        db.insert("arc", [(3, 4)])
+        db.delete("arc", [(3, 4)])
+    assert not live.changes("tc")
+    db.insert("arc", [(3, 4), (4, 5)])
+    db.delete("arc", [(4, 5)])
+    change = live.changes("tc")
+    assert (change.added.rows(), change.removed.rows()) == ([(1, 4), (2, 4), (3, 4)], [])
+    assert not live.changes("tc")
+
+
+def test_callbacks_are_told_until_they_unsubscribe(db: Any) -> None:
+    live = db.watch(f"{CLOSURE} n(A, count<B>) <- tc(A, B).")
+    told: list[Any] = []
+    stop = live.on_change(lambda changes: told.append(changes))
+    db.insert("arc", [(3, 4)])
+    db.insert("arc", [(3, 4)])
+    stop()
+    db.insert("arc", [(4, 5)])
+    assert len(told) == 1
+    assert set(told[0]) == {"arc", "tc", "n"}
+    assert told[0]["n"].removed.rows() == [(1, 2), (2, 1)]
+
+
+def test_facts_of_the_program_stay_true(db: Any) -> None:
+    live = db.watch("arc(5, 6). tc(A, B) <- arc(A, B). tc(0, 0).")
+    db.delete("arc", [(5, 6), (1, 2)])
+    assert live["tc"].rows() == [(0, 0), (2, 3), (5, 6)]
+    db.replace("arc", [])
+    assert live["tc"].rows() == [(0, 0), (5, 6)]
+
+
+def test_values_that_nobody_has_seen() -> None:
+    with cal.connect("embedded") as db:
+        db.add("p", [("b", 1, 0.5), ("a", 2, 1.5)])
+        live = db.watch("q(T, N + 1, D) <- p(T, N, D), T > 'a'. m(max<T>) <- p(T, _, _).")
+        db.insert("p", [("zz", 1 << 60, -2.5), ("A", -(1 << 60), 7.0)])
+        assert live["q"].rows() == [("b", 2, 0.5), ("zz", (1 << 60) + 1, -2.5)]
+        assert live["m"].rows() == [("zz",)]
+        db.delete("p", [("zz", 1 << 60, -2.5), ("never seen", 0, 0.0)])
+        assert live["m"].rows() == [("b",)]
+
+
+def test_a_change_that_fails_is_made_up_for() -> None:
+    with cal.connect("embedded") as db:
+        db.add("n", [(1,)])
+        live = db.watch("big(X * 4611686018427387904) <- n(X), X > 0. other(X) <- n(X).")
+        with pytest.raises(cal.CaladanError, match="64 bits"):
+            db.insert("n", [(4,)])
+        db.delete("n", [(4,)])
+        db.insert("n", [(0,)])
+        assert live["other"].rows() == [(0,), (1,)]
+        assert live["big"].rows() == [(4611686018427387904,)]
+        assert live.changes("other").added.rows() == [(0,)]
+
+
+def test_bad_rows_change_nothing(db: Any) -> None:
+    live = db.watch(CLOSURE)
+    with pytest.raises(cal.CaladanError):
+        db.insert("arc", [(3, 4), ("x", "y")])
+    assert live["tc"].count() == 3
+    assert db.run(CLOSURE)["tc"].count() == 3
+
+
+def test_mistakes_are_told(db: Any) -> None:
+    live = db.watch(CLOSURE)
+    with pytest.raises(cal.CaladanError, match=r"C010.*`ct`"):
+        live["ct"]
+    with pytest.raises(cal.CaladanError, match="C010"):
+        db.delete("acr", [(1, 2)])
+    with pytest.raises(cal.CaladanError, match="C051"):
+        db.watch("SELECT 1", language="rasql")
+    with pytest.raises(cal.CaladanError, match="C050"):
+        live.on_change("no callback")
+    live.close()
+    live.close()
+    with pytest.raises(cal.CaladanError, match="closed"):
+        live["tc"]
+    db.insert("arc", [(3, 4)])
+
+
+def test_only_the_embedded_engine_watches() -> None:
+    with cal.connect("reference") as db, pytest.raises(cal.CaladanError, match=r"C051.*reference"):
+        db.watch(CLOSURE)
