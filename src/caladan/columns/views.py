@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from caladan.columns.deletions import NO_KEYS
 from caladan.columns.folded_relation import FoldedRelation
 from caladan.columns.index import Index
 from caladan.columns.layout import Keys, Mask, Words
@@ -110,7 +111,7 @@ class _PackedFollower:
                 del self._behind[0]
             else:  # it went through the tiny-delta machine, and comes back with its result
                 assert isinstance(self.to.body, PackedRelation)
-                self.to.body.absorb(*np.empty((2, 0), np.uint64))
+                self.to.body.absorb(NO_KEYS, NO_KEYS)
             self._delta = None
         if self._behind:
             self._add(self._behind)
