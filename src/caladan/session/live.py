@@ -40,7 +40,7 @@ _BATCHES = 64  # of changes that nobody has looked at, before they are added up
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RelationChange:
     """What was added to a relation, and what was removed from it."""
 
     added: Relation
@@ -106,7 +106,7 @@ class Live(Mapping[str, Relation]):
         self._lock = RLock()
         self._stats = LiveStats(stats)
         self._pending: dict[str, list[tuple[Batch, Batch]]] = {}
-        self._callbacks: dict[object, Callable[[Mapping[str, Change]], object]] = {}
+        self._callbacks: dict[object, Callable[[Mapping[str, RelationChange]], object]] = {}
         checked = compiled.checked.relations
         goals = [goal.name for goal in compiled.delta.goals]
         names = dict.fromkeys((*goals, *compiled.delta.relations))
@@ -133,7 +133,7 @@ class Live(Mapping[str, Relation]):
     def __contains__(self, name: object) -> bool:
         return name in self._names
 
-    def changes(self, name: str) -> Change:
+    def changes(self, name: str) -> RelationChange:
         """What was added to a relation and removed from it since this was last asked.
 
         The first time, since `watch`. What came and went in between is not mentioned.
@@ -145,7 +145,9 @@ class Live(Mapping[str, Relation]):
             added, removed = _net(self._pending.pop(name, []), len(living.domains[name]))
             return self._change(living, name, added, removed)
 
-    def on_change(self, callback: Callable[[Mapping[str, Change]], object]) -> Callable[[], None]:
+    def on_change(
+        self, callback: Callable[[Mapping[str, RelationChange]], object]
+    ) -> Callable[[], None]:
         """Call something after each change, with the relations that changed; returns the end of it.
 
         It is called by whoever changed the data, before `insert` or `delete` return.
@@ -256,10 +258,10 @@ class Live(Mapping[str, Relation]):
         domains = living.domains[name]
         return DerivedTable(info.columns, living.relations[name], domains, info.order)
 
-    def _change(self, living: Living, name: str, added: Batch, removed: Batch) -> Change:
+    def _change(self, living: Living, name: str, added: Batch, removed: Batch) -> RelationChange:
         columns = self._compiled.delta.relations[name].columns
         tables = (living.decode(name, batch) for batch in (added, removed))
-        return Change(*(self._relation(name, ArrowTable(columns, each)) for each in tables))
+        return RelationChange(*(self._relation(name, ArrowTable(columns, each)) for each in tables))
 
     def _relation(self, name: str, table: Table) -> Relation:
         order = self._compiled.delta.relations[name].order
