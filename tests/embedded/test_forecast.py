@@ -145,7 +145,7 @@ DECLINES = """
 database({arc(A: integer, B: integer)}).
 tc(A, B) <- arc(A, B).
 tc(A, B) <- tc(A, C), arc(C, B), B > 5.
-tc(A, B) <- arc(A, C), tc(C, B).
+tc(A, B) <- tc(A, C), tc(C, B).
 query tc(A, B).
 """
 

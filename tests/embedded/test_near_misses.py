@@ -104,3 +104,58 @@ def test_rules_on_top_of_a_layout(name: str, e: Pairs, f: Pairs) -> None:
         found, strategies = answers("embedded", ON_TOP[name], data)
     assert strategies[0] in ("carried", "generations")
     assert found == answers("reference", ON_TOP[name], data)[0]
+
+
+EXTRA = {
+    "a condition on the carried column": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X > 4. "
+    "query p(X, Y).",
+    "conditions on both": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X + 0 ~= 2, Z ~= 5, "
+    "~f(Z, _). query p(X, Y).",
+    "different conditions": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X < 6. "
+    "p(X, Z) <- p(X, Y), f(Y, Z), X > 3. query p(X, Y).",
+    "a constant column": "p(X, 1, Y) <- e(X, Y). p(X, 1, Z) <- p(X, 1, Y), e(Y, Z). "
+    "n(X, count<Y>) <- p(X, _, Y). query p(X, K, Y). query n(X, N).",
+    "a constant of text": "p('a', X, Y) <- e(X, Y). p('b', X, Y) <- f(X, Y). "
+    "p('a', X, Z) <- p('a', X, Y), f(Y, Z). query p(S, X, Y). query p('a', 3, Y).",
+    "a carried column": "p(X, K, Y) <- l(X, K, Y). p(X, K, Z) <- p(X, K, Y), e(Y, Z). "
+    "j(X, Y) <- p(X, 1, Y), f(X, Y). n(K, count<Y>) <- p(_, K, Y). k(X) <- ok(X), ~p(X, 2, _). "
+    "query p(X, K, Y). query j(X, Y). query n(K, N). query k(X). query p(3, K, Y).",
+    "texts as sources": "p(S, Y) <- named(S, Y). p(S, Z) <- p(S, Y), e(Y, Z). "
+    "n(S, max<Y>) <- p(S, Y). query p(S, Y). query n(S, Y).",
+    "texts carried at the end": "p(Y, S) <- named(S, Y). p(Z, S) <- e(Z, Y), p(Y, S). "
+    "n(S, count<Y>) <- p(Y, S). query p(Y, S). query n(S, Y).",
+    "a rule with a constant": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), e(Y, Z). "
+    "p(X, 7) <- p(X, 3). query p(X, Y).",
+    "stepping columns that are not read": "p(X, K, Y) <- l(X, K, Y). "
+    "p(X, 9, Z) <- p(X, _, Y), f(Y, Z). query p(X, K, Y).",
+    "two stepping columns": "p(X, Y, K) <- l(X, K, Y). p(X, Z, L) <- p(X, Y, K), l(Y, L, Z). "
+    "query p(X, Y, K).",
+    "both ends": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z). p(X, Z) <- f(X, Y), p(Y, Z). "
+    "query p(X, Y).",
+    "unlike ends": "p(X, Y) <- f(X, Y), X ~= Y. p(X, Z) <- p(X, Y), e(Y, Z). "
+    "n(X, count<Y>) <- p(X, Y). query p(X, Y). query n(X, N).",
+    "both sides compared": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X ~= Z. "
+    "query p(X, Y).",
+    "both sides computed": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), Z - X < 3, X + Y > 2. "
+    "query p(X, Y).",
+    "both sides in facts": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), ~l(X, 1, Z), f(_, X). "
+    "query p(X, Y).",
+    "text against text": "p(S, T) <- named(S, A), named(T, A). "
+    "p(S, T) <- p(S, R), named(R, A), e(A, B), named(T, B), S < T. query p(S, T).",
+    "a division that rounds never make": "p(X, Y) <- f(X, Y), X > 4. "
+    "p(X, Z) <- p(X, Y), e(Y, Z), Z / X < 3. query p(X, Y).",
+    "a join as the step": "p(X, Y) <- f(X, Y). "
+    "p(X, Z) <- p(X, Y), l(Y, K, W), l(W, K, Z), f(_, K). query p(X, Y).",
+}
+
+
+@pytest.mark.parametrize("name", list(EXTRA))
+@settings(max_examples=12)
+@given(e=pairs(), f=pairs())
+def test_one_thing_more_in_the_rules(name: str, e: Pairs, f: Pairs) -> None:
+    data = data_of(e, f)
+    with thresholds.using(shape=0, shape_block=20):
+        found, strategies = answers("embedded", EXTRA[name], data)
+    assert found == answers("reference", EXTRA[name], data)[0]
+    if name != "a division that rounds never make":
+        assert "rounds" not in strategies

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
-from caladan.analysis.core import CoreRule
+from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns.folded import BitRows, RangeRows
-from caladan.columns.layout import Words
+from caladan.columns.layout import Mask, Words
 from caladan.engines.reference.body import Facts, solutions
 from caladan.fixpoint.shapes.closure import Way, carried
 from caladan.fixpoint.shapes.evaluate import evaluate_shape
 from caladan.fixpoint.shapes.generations import generations
-from caladan.fixpoint.shapes.pairs import Interrupted, Pairs, ShapeLimits, distinct
-from caladan.fixpoint.shapes.recognise import Carried, Generations, Reached, recognise
+from caladan.fixpoint.shapes.pairs import Declined, Interrupted, Pairs, ShapeLimits, distinct
+from caladan.fixpoint.shapes.recognise import Carried, Generations, Literal, Reached, recognise
 from caladan.language import parse
 from caladan.pipeline import compile_program
-from caladan.program import Variable, thresholds
+from caladan.program import Comparison, Variable, thresholds
 from caladan.rules.program import DeltaClique, DeltaProgram
 
 Edges = set[tuple[int, int]]
@@ -55,15 +56,47 @@ SHAPES = {
     "sg(X, X) <- ok(X). sg(X, Y) <- e(A, X), f(Q, X), sg(A, B), f(B, Y), ~ok(B).": Generations,
 }
 
+NEAR_MISSES = {
+    "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X > 3.": Carried,
+    "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X + 1 > 3, ~ok(X).": Carried,
+    "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), ok(X). p(X, Z) <- p(X, Y), f(Y, Z).": Carried,
+    "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X > 3. "
+    "p(X, Z) <- p(X, Y), f(Y, Z), X < 9.": Carried,
+    "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, W), f(W, Z), Y < Z.": Carried,
+    "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X ~= Z.": Carried,
+    "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X ~= Y, X + Z ~= 9, ~f(Z, X).": Carried,
+    "p(X, Y) <- f(X, Y). p(Z, X) <- p(Y, X), e(Y, Z), X < Z, ok(X).": Carried,
+    "p(X, Y) <- e(X, Y). p(X, 1) <- p(X, Y), e(Y, _). p(X, Z) <- p(X, Y), f(Y, Z).": Carried,
+    "p(X, Y) <- e(X, Y). p(X, 7) <- p(X, 3). p(X, Z) <- p(X, Y), f(Y, Z).": Carried,
+    "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, 3), ok(Z). p(X, Z) <- p(X, Y), f(Y, Z).": Carried,
+    "p(X, 1, Y) <- e(X, Y). p(X, 1, Z) <- p(X, 1, Y), f(Y, Z).": Carried,
+    "p(X, 1, Y) <- e(X, Y). p(X, 2, Y) <- f(X, Y). p(X, 1, Z) <- p(X, 1, Y), f(Y, Z).": Carried,
+    "p(X, 1, Y) <- e(X, Y). p(X, 2, Z) <- p(X, 1, Y), f(Y, Z). "
+    "p(X, 1, Z) <- p(X, _, Y), e(Y, Z).": Carried,
+    "p(X, K, Y) <- e(X, Y), f(K, X). p(X, K, Z) <- p(X, K, Y), e(Y, Z), K ~= 2.": Carried,
+    "p(K, X, Y, V) <- e(X, Y), f(K, V). p(K, X, Z, W) <- p(K, X, Y, V), e(Y, Z), f(V, W).": Carried,
+    "p(K, X, Y, V) <- e(X, Y), f(K, V). p(K, X, Z, Y) <- p(K, X, Y, V), f(V, Z), e(Y, _).": Carried,
+    "p(X, Y, Y) <- e(X, Y). p(X, Z, Y) <- p(X, Y, Y), e(Y, Z). "
+    "p(X, Z, Z) <- p(X, Z, _), ok(Z).": Carried,
+    "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z). p(X, Z) <- f(X, Y), p(Y, Z).": Carried,
+    "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), ok(Z). p(X, Z) <- e(Y, X), p(Y, Z).": Carried,
+    "p(K, X, Y) <- f(X, Y), ok(K). p(K, X, Z) <- p(K, X, Y), e(Y, Z). "
+    "p(K, X, Z) <- p(K, Y, Z), e(Y, X), e(K, _).": Carried,
+    "p(X, Y) <- e(X, Y). q(X, Z) <- p(X, Y), e(Y, Z), X > 2. p(X, Z) <- q(X, Y), f(Y, Z).": Carried,
+    "reach(X) <- ok(X). reach(Y) <- reach(3), ok(Y). reach(5) <- reach(_).": Reached,
+}
+SHAPES |= NEAR_MISSES
+
+MAY_DECLINE = [
+    "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), p(Y, Z). p(X, Z) <- p(X, Y), e(Y, Z).",
+]
+
 NO_SHAPES = [
-    "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, W), f(W, Z), Y < Z.",
     "sg(X, X) <- ok(X). sg(X, Y) <- e(A, Q), f(Q, X), sg(A, B), f(B, Y).",
-    "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X ~= Z.",
     "p(X, Y) <- e(X, Y). p(Z, X) <- p(X, Y), e(Y, Z).",
     "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), e(X, Z).",
     "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), Z = Y + 1, Z < 40.",
     "p(X, Y) <- e(X, Y). p(X, X) <- p(X, Y), e(Y, X).",
-    "p(X, Y) <- e(X, Y). p(X, 1) <- p(X, Y), e(Y, _).",
     "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), p(Y, Z), ok(Y).",
     "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), p(Y, W), e(W, Z).",
     "p(X, Y) <- e(X, Y). p(X, Y) <- e(A, X), p(A, B), e(B, Y), X < Y.",
@@ -95,15 +128,49 @@ class Given:
         given |= {name: set(rows) for name, rows in program.facts.items()}
         self.facts = Facts(given)
 
-    def exit(self, relation: str) -> tuple[Words, ...]:
-        clique = next(c for c in self.program.cliques if relation in c.relations)
-        rows = set(self.facts[relation])
+    def start(self, clique: DeltaClique) -> None:
+        """Derive the exit facts of a clique."""
         for rule in clique.exit_rules:
-            rows |= self._rows(rule.rule) if rule.rule.head == relation else set()
-        return self._columns(rows, self.program.relations[relation].arity)
+            name = rule.rule.head
+            self.facts[name] = self.facts[name] | self._rows(rule.rule)
 
-    def solve(self, rule: CoreRule) -> tuple[Words, ...]:
-        return self._columns(self._rows(rule), len(rule.arguments))
+    def exit(self, relation: str) -> tuple[Words, ...]:
+        return self._columns(self.facts[relation], self.program.relations[relation].arity)
+
+    def solve(self, rule: CoreRule, most: int | None = None) -> tuple[Words, ...]:
+        found = self._rows(rule)
+        if most is not None and len(found) > most:
+            raise Declined("too many")
+        return self._columns(found, len(rule.arguments))
+
+    def info(self, relation: str) -> RelationInfo:
+        return self.program.relations[relation]
+
+    def word(self, relation: str, column: int, value: int) -> int | None:
+        return value if value >= 0 else None
+
+    def share_words(self, relation: str, *columns: int) -> bool:
+        return True
+
+    def holds(
+        self,
+        rule: CoreRule,
+        literals: Sequence[Literal],
+        columns: Mapping[str, Words],
+        shape: tuple[int, int],
+    ) -> Mask:
+        flat = {n: np.broadcast_to(words, shape).reshape(-1) for n, words in columns.items()}
+        names = sorted(flat)
+        rows = list(zip(*(flat[n].tolist() for n in names), strict=True))
+        tested = tuple(each for each in literals if isinstance(each, CoreAtom))
+        known = {each.relation: set(self.facts[each.relation]) for each in tested}
+        given = Facts({**known, "given": set(rows)})
+        atoms = (CoreAtom("given", tuple(Variable(n) for n in names)), *tested)
+        comparisons = tuple(each for each in literals if isinstance(each, Comparison))
+        arguments = tuple(Variable(n) for n in names)
+        asked = replace(rule, arguments=arguments, atoms=atoms, comparisons=comparisons)
+        found = {tuple(b[n] for n in names) for b in solutions(asked, given)}
+        return np.array([row in found for row in rows], np.bool_).reshape(shape)
 
     def _rows(self, rule: CoreRule) -> set[tuple[int, ...]]:
         return {
@@ -169,17 +236,30 @@ def rows_of(layout: object, arity: int) -> set[tuple[int, ...]]:
     return set(listed)
 
 
-@pytest.mark.parametrize("text", list(SHAPES))
+@pytest.mark.parametrize("text", [text for text in SHAPES if text not in NEAR_MISSES])
 @given(e=edges(), f=edges(), ok=st.sets(st.tuples(st.integers(0, 16))))
 def test_same_facts_as_rounds(text: str, e: Edges, f: Edges, ok: set[tuple[int]]) -> None:
+    compare_with_rounds(text, e, f, ok)
+
+
+@pytest.mark.parametrize("text", NEAR_MISSES)
+@settings(max_examples=15)
+@given(e=edges(), f=edges(), ok=st.sets(st.tuples(st.integers(0, 16))))
+def test_near_misses_have_the_same_facts(
+    text: str, e: Edges, f: Edges, ok: set[tuple[int]]
+) -> None:
+    compare_with_rounds(text, e, f, ok)
+
+
+def compare_with_rounds(text: str, e: Edges, f: Edges, ok: set[tuple[int]]) -> None:
     program = delta(text)
     given_facts = Given(program, {"e": set(e), "f": set(f), "ok": set(ok)})
     clique = recursive(program)
+    given_facts.start(clique)
     answer = evaluate_shape(clique, program, given_facts, limits())
     given_facts.finish(clique.relations)
     if answer is None:
-        # Only rules that need not commute, and conditions met by some, may decline now.
-        assert text.count("<- p(") > 1 or text.count("p(Y, Z)") > 1 or "ok(X)." in text
+        assert text in MAY_DECLINE
         return
     for name in clique.relations:
         arity = program.relations[name].arity
@@ -194,6 +274,7 @@ def test_bound_goals_have_a_shape_too(goal: str, step: str, e: Edges) -> None:
     given_facts = Given(program, {"e": set(e)})
     shaped = 0
     for clique in program.cliques:
+        given_facts.start(clique)
         answer = evaluate_shape(clique, program, given_facts, limits())
         given_facts.finish(clique.relations)
         if answer is not None:
@@ -255,13 +336,17 @@ def test_a_small_budget_declines() -> None:
     assert generations(chain, chain, chain, limits(budget=1000)) is None
 
 
-def test_few_pairs_and_scattered_words_decline() -> None:
+def test_few_pairs_decline_and_scattered_words_do_not() -> None:
     program = delta("tc(X, Y) <- e(X, Y). tc(X, Z) <- tc(X, Y), e(Y, Z).")
     few = Given(program, {"e": {(1, 2), (2, 3)}})
+    few.start(recursive(program))
     with thresholds.using(shape=100):
         assert evaluate_shape(recursive(program), program, few, limits()) is None
     far = Given(program, {"e": {(1, 2), (2, 1 << 31)}})
-    assert evaluate_shape(recursive(program), program, far, limits()) is None
+    far.start(recursive(program))
+    answer = evaluate_shape(recursive(program), program, far, limits())
+    assert answer is not None  # they are numbered instead
+    assert rows_of(answer["tc"], 2) == {(1, 2), (2, 1 << 31), (1, 1 << 31)}
 
 
 def test_a_raised_flag_interrupts() -> None:

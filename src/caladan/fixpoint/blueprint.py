@@ -27,7 +27,6 @@ from caladan.join.access import (
     keys,
 )
 from caladan.join.body import separated
-from caladan.join.classes import Classes
 from caladan.join.route import chosen, planned
 from caladan.program import Variable, thresholds
 from caladan.rules.arrangements import cover
@@ -123,16 +122,13 @@ def why_rounds(facts: int | None, max_rounds: int | None, max_facts: int | None)
     return None
 
 
-def shape_of(clique: DeltaClique, program: DeltaProgram, classes: Classes) -> str | Shape:
+def shape_of(clique: DeltaClique, program: DeltaProgram) -> str | Shape:
     """The shape of a clique, or why it has none."""
     from caladan.fixpoint.shapes.recognise import recognise
 
     found = recognise(clique, program.relations)
     if found is None:
         return "its rules are no closure and no generations"
-    # Words of different domains would be taken for the same node.
-    if not classes.are_one(clique.relations):
-        return "its columns do not all hold the same kind of value"
     return found
 
 

@@ -130,7 +130,7 @@ def forecast(
     cliques = (
         _exchanging(each, plan, known)
         if any(each is one for one in exchanging)
-        else _clique(each, plan, classes, known, options)
+        else _clique(each, plan, known, options)
         for each in plan.program.cliques
     )
     return Forecast(plan, tuple(cliques))
@@ -170,17 +170,16 @@ class _Known:
 def _clique(
     clique: DeltaClique,
     plan: Blueprint,
-    classes: Classes,
     known: _Known | None,
     options: Options,
 ) -> CliqueForecast:
-    strategies, layouts = _choice(clique, plan.program, classes, known, options)
+    strategies, layouts = _choice(clique, plan.program, known, options)
     traits = Foreseen(plan.program, clique)
     rules = tuple(
         RuleForecast(rule, _plans(rule, plan.body(rule), traits, known))
         for rule in (*clique.exit_rules, *clique.delta_rules)
     )
-    links = tuple(_links(clique, plan, classes, known, strategies))
+    links = tuple(_links(clique, plan, known, strategies))
     parts = tuple(_parts(clique, plan, traits))
     return CliqueForecast(clique, strategies, layouts, rules, links, parts)
 
@@ -204,7 +203,6 @@ def _exchanging(clique: DeltaClique, plan: Blueprint, known: _Known | None) -> C
 def _choice(
     clique: DeltaClique,
     program: DeltaProgram,
-    classes: Classes,
     known: _Known | None,
     options: Options,
 ) -> tuple[tuple[Option, ...], tuple[Option, ...]]:
@@ -212,7 +210,7 @@ def _choice(
     stored = _stored(clique, known)
     if not clique.is_recursive:
         return (Option(ROUNDS, "once, for it is not recursive"),), stored
-    shape = shape_of(clique, program, classes)
+    shape = shape_of(clique, program)
     if isinstance(shape, str):
         return (Option(ROUNDS, shape),), stored
     facts, is_all = (0, False) if known is None else _facts(clique, known)
@@ -315,14 +313,13 @@ def _distinct(plans: Iterable[tuple[Access, ...]]) -> tuple[tuple[Access, ...], 
 def _links(
     clique: DeltaClique,
     plan: Blueprint,
-    classes: Classes,
     known: _Known | None,
     strategies: Iterable[Option],
 ) -> Iterable[RuleForecast]:
     """What a shape has solved first, where one may be taken."""
     if all(each.name == ROUNDS for each in strategies):
         return
-    shape = shape_of(clique, plan.program, classes)
+    shape = shape_of(clique, plan.program)
     assert not isinstance(shape, str)
     for rule in shape.rules:
         solved = plain(rule, plan.program.relations)

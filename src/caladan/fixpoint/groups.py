@@ -134,7 +134,8 @@ class Weighing:
 
     def take(self, lookup: LookupStep, frontier: Bindings, check: Callable[[], None]) -> int | None:
         """Take a last lookup; how many solutions it stands for, None if it takes another way."""
-        folded = lookup.relation.folded
+        relation = lookup.relation
+        folded = relation.folded if isinstance(relation, StoredRelation) else None
         if folded is None or lookup.checked:
             return None
         check()

@@ -97,6 +97,9 @@ class Thresholds:
     shape: int = _int(1000)  # facts, below which rounds are done before a shape has started
     shape_spread: int = _int(1 << 20, most=1 << 24)  # words that a shape may leave unused
     shape_part: int = _int(64, least=1)  # rows, or words of them, that are worth a thread
+    shape_join: int = _int(1 << 20)  # pairs more than a step's facts that it may be joined to
+    shape_tests: int = _int(1 << 32, least=1)  # pairs of a source and a node that are tested
+    shape_block: int = _int(1 << 22, least=1)  # of them at a time
     closure_samples: int = _int(64, least=1, most=1 << 12)  # rows that are searched for an estimate
     closure_patience: int = _int(8)  # times its estimate that a way may take
     # Nanoseconds: a word of a bit row; a range merged; a node or edge searched; a byte taken from

@@ -294,3 +294,75 @@ def reach_ranges(
         w = _drain(bits, summary, w, out)
         row_bounds[s - first + 1] = i8(w)
     return last - first
+
+
+@kernel(
+    "i8(i8[::1], u4[::1], i8[::1], u4[::1], i8, i8, u8[:, ::1], u8[:, ::1], i8[::1], u8[::1], "
+    "i8[::1])"
+)
+def reach_tested(
+    bounds: Array,
+    targets: Array,
+    start_bounds: Array,
+    starts: Array,
+    first: int,
+    last: int,
+    arriving: Array,
+    leaving: Array,
+    row_bounds: Array,
+    out: Array,
+    stop: Array,
+) -> int:
+    """What `reach_ranges` does, by steps that a source may take: bits for each source and node.
+
+    It steps into nodes of its row of `arriving`, from nodes of its row of `leaving`; a matrix
+    without rows allows everything. Starts are reached in any case.
+    """
+    columns = bounds.size - 1
+    words = (columns + 63) >> 6
+    most = u8(columns // 2 + 2)
+    bits = np.zeros(words + 1, np.uint64)
+    summary = np.zeros((words >> 6) + 1, np.uint64)
+    queue = np.empty(columns + 1, np.uint32)
+    w = u8(0)
+    work = 0
+    for s in range(first, last):
+        if w + most > u8(out.size):
+            return s - first
+        if work > 1 << 22:
+            work = 0
+            if stop[0] != 0:
+                return s - first
+        head = _ZERO
+        tail = _ZERO
+        for p in range(start_bounds[s], start_bounds[s + 1]):
+            y = u8(starts[p])
+            q = y >> _SIX
+            bit = _ONE << (y & _63)
+            queue[tail] = u4(y)
+            tail += u8((bits[q] & bit) == _ZERO)
+            bits[q] |= bit
+            summary[q >> _SIX] |= _ONE << (q & _63)
+        while head < tail:
+            v = queue[head]
+            head += _ONE
+            work += bounds[v + 1] - bounds[v] + 1
+            allowed = leaving[s - first, v >> u4(6)] if leaving.shape[0] > 0 else _ALL
+            if (allowed >> (u8(v) & _63)) & _ONE == _ZERO:
+                continue
+            for p in range(bounds[v], bounds[v + 1]):
+                y = u8(targets[p])
+                q = y >> _SIX
+                bit = _ONE << (y & _63)
+                old = bits[q]
+                if (old & bit) != _ZERO:
+                    continue
+                if arriving.shape[0] > 0 and (arriving[s - first, q] & bit) == _ZERO:
+                    continue
+                bits[q] = old | bit
+                summary[q >> _SIX] |= _ONE << (q & _63)
+                queue[tail] = u4(y)
+                tail += _ONE
+        w = _drain(bits, summary, w, out)
+        row_bounds[s - first + 1] = i8(w)
+    return last - first

@@ -5,16 +5,16 @@ Nothing here loads the kernels of shapes: evaluate.py does, once there is one to
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from caladan.analysis.core import CoreRule
+from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns import pool
-from caladan.columns.domains import Domain
-from caladan.columns.layout import Counts, Layout, Words, concatenated
+from caladan.columns.domains import Domain, word_of
+from caladan.columns.layout import Counts, Layout, Mask, Words, concatenated
 from caladan.fixpoint.blueprint import facts_read, shape_of, why_rounds
 from caladan.fixpoint.heads import PlainHead
 from caladan.fixpoint.limits import run_stoppable
@@ -22,9 +22,11 @@ from caladan.fixpoint.planner import Planner
 from caladan.fixpoint.state import State
 from caladan.join.arithmetic import blamed
 from caladan.join.body import separated
+from caladan.join.expressions import Evaluator
+from caladan.join.frontier import Bindings
 from caladan.join.plan import RulePlan
-from caladan.program import Expression, Variable
-from caladan.rules.body import Body
+from caladan.program import Comparison, Constant, Expression, Value, Variable
+from caladan.rules.body import Body, Version
 from caladan.rules.delta import plain
 from caladan.rules.program import DeltaClique, DeltaRule
 
@@ -53,7 +55,7 @@ class Shaping:
         if reason is not None:
             declined("a shape", reason)
             return None
-        found = shape_of(clique, self._state.program, self._state.classes)
+        found = shape_of(clique, self._state.program)
         if isinstance(found, str):
             declined("a shape", found)
             return None
@@ -89,14 +91,85 @@ class Shaping:
         arity = self._state.program.relations[relation].arity
         return concatenated(self._state.heads[relation].relation.blocks(), arity)
 
-    def solve(self, rule: CoreRule) -> tuple[Words, ...]:
-        """The distinct head rows of a rule over finished relations."""
+    def info(self, relation: str) -> RelationInfo:
+        """What is known of a relation."""
+        return self._state.program.relations[relation]
+
+    def word(self, relation: str, column: int, value: Value) -> int | None:
+        """The word of a value in a column, None if no fact has it."""
+        return word_of(value, self._state.classes.column(relation, column))
+
+    def share_words(self, relation: str, *columns: int) -> bool:
+        """Whether the same word in some columns is the same value."""
+        domains = self._state.classes.columns(relation)
+        return all(domains[c] is domains[columns[0]] for c in columns)
+
+    def holds(
+        self,
+        rule: CoreRule,
+        literals: Sequence[CoreAtom | Comparison],
+        columns: Mapping[str, Words],
+        shape: tuple[int, int],
+    ) -> Mask:
+        """Where literals of a rule hold; columns are those of a matrix, or of its rows or columns.
+
+        What cannot be computed for some pair may never be asked for it in rounds: then it declines.
+        """
+        from caladan.fixpoint.shapes.pairs import Declined
+
+        found: Mask = np.ones(shape, np.bool_)
+        domains = {name: self._planner.variable(rule.number, name) for name in columns}
+        evaluator = Evaluator({n: d for n, d in domains.items() if d is not None})
+        rows = shape[0] * shape[1]
+        for literal in literals:
+            if isinstance(literal, Comparison) and _tells_words_apart(literal, domains):
+                found &= evaluator.holds(literal, Bindings(rows, columns))
+                continue
+            flat = {n: np.broadcast_to(words, shape).flatten() for n, words in columns.items()}
+            if isinstance(literal, CoreAtom):
+                held = self._is_fact(literal, flat, rows) ^ literal.negated
+            else:
+                try:
+                    held = evaluator.holds(literal, Bindings(rows, flat))
+                except ArithmeticError:
+                    raise Declined("a comparison of it cannot be made for all values") from None
+            found &= held.reshape(shape)
+        return found
+
+    def _is_fact(self, atom: CoreAtom, columns: Mapping[str, Words], rows: int) -> Mask:
+        """For which rows an atom has a fact; whatever is not bound may be anything."""
+        words: dict[int, Words | int] = {}
+        for column, argument in enumerate(atom.arguments):
+            if isinstance(argument, Constant):
+                word = self.word(atom.relation, column, argument.value)
+                if word is None:
+                    return np.zeros(rows, np.bool_)
+                words[column] = word
+            elif not argument.is_anonymous:
+                words[column] = columns[argument.name]
+        index = self._state.relation(atom.relation).index(tuple(words), Version.FULL)
+        return index.present(*index.key(words, rows))
+
+    def solve(self, rule: CoreRule, most: int | None = None) -> tuple[Words, ...]:
+        """The distinct head rows of a rule over finished relations, if there are at most so many.
+
+        Relations of the clique have their exit facts.
+        """
+        from caladan.fixpoint.shapes.pairs import Declined
+
         solved = plain(rule, self._state.program.relations)
         plan = self.plan(solved)
         domains = [self._domain_of(rule, a, plan.body) for a in rule.arguments]
         head = PlainHead(domains)
+        sink = head.sink(solved, plan, ())
+
+        def check() -> None:
+            self._state.limits.seconds()
+            if most is not None and sink.count > most:
+                raise Declined("its steps are a join of many more pairs than it has facts")
+
         with blamed(rule):
-            plan.run(head.sink(solved, plan, ()), self._state.limits.seconds)
+            plan.run(sink, check)
         head.flip()
         return concatenated(head.relation.blocks(), len(domains))
 
@@ -116,3 +189,12 @@ class Shaping:
         domain = self._planner.variable(rule.number, argument.name)
         assert domain is not None, f"{argument.name} of rule {rule.number} has no domain"
         return domain
+
+
+def _tells_words_apart(comparison: Comparison, domains: Mapping[str, Domain | None]) -> bool:
+    """Whether a comparison of two variables looks at nothing but their words."""
+    left, right = comparison.left, comparison.right
+    if not isinstance(left, Variable) or not isinstance(right, Variable):
+        return False
+    same = domains.get(left.name) is domains.get(right.name)
+    return same and comparison.operator in ("=", "~=")

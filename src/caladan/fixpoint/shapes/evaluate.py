@@ -22,26 +22,48 @@ A limit on rounds or facts is about rounds, so the engine does not ask for shape
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 
-from caladan.analysis.core import CoreRule
+from caladan.analysis.core import CoreRule, RelationInfo, Term
 from caladan.columns.folded import Distinct
 from caladan.columns.folded_relation import FoldedRelation, FoldedSide
 from caladan.columns.layout import Layout, Mask, Words
+from caladan.fixpoint.shapes.closure import (
+    LAYOUTS,
+    SourceSearch,
+    Tests,
+    carried,
+    ranked,
+    reached,
+    searched,
+)
 from caladan.fixpoint.shapes.pairs import (
+    NO_PAIRS,
     Declined,
-    NodeNumbers,
+    NodePlace,
     Pairs,
     ShapeLimits,
     contains,
+    numbered,
     turned,
     union,
 )
-from caladan.fixpoint.shapes.recognise import Carried, Generations, Reached, Shape, Step, recognise
+from caladan.fixpoint.shapes.recognise import (
+    Carried,
+    Generations,
+    Literal,
+    Reached,
+    Shape,
+    Sides,
+    recognise,
+)
+from caladan.fixpoint.shapes.steps import Stepped, stepped
+from caladan.program import Constant, Value, Variable, thresholds
 from caladan.rules.program import DeltaClique, DeltaProgram
 
 L = TypeVar("L", bound=Layout)
@@ -54,8 +76,34 @@ class ShapeInputs(Protocol):
         """The distinct facts of a relation before its recursive rules: exit rules, facts, data."""
         ...
 
-    def solve(self, rule: CoreRule) -> tuple[Words, ...]:
-        """The distinct head rows of a rule over finished relations; its head names no relation."""
+    def solve(self, rule: CoreRule, most: int | None = None) -> tuple[Words, ...]:
+        """The distinct head rows of a rule over finished relations; its head names no relation.
+
+        Declines if there are more solutions than `most`. Relations of the clique have their exit
+        facts.
+        """
+        ...
+
+    def info(self, relation: str) -> RelationInfo:
+        """What is known of a relation."""
+        ...
+
+    def word(self, relation: str, column: int, value: Value) -> int | None:
+        """The word of a value in a column, None if no fact has it."""
+        ...
+
+    def share_words(self, relation: str, *columns: int) -> bool:
+        """Whether the same word in some columns is the same value."""
+        ...
+
+    def holds(
+        self,
+        rule: CoreRule,
+        literals: Sequence[Literal],
+        columns: Mapping[str, Words],
+        shape: tuple[int, int],
+    ) -> Mask:
+        """Where literals of a rule hold, in a matrix; columns have its rows or its columns."""
         ...
 
 
@@ -89,53 +137,57 @@ def evaluated(
 
 
 def _reached(shape: Reached, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
-    from caladan.fixpoint.shapes.closure import reached
-
-    starts = {name: inputs.exit(name)[0] for name in shape.relations}
-    links = [_solved(inputs, step) for step in shape.steps]
-    pairs = [each for step in links for each in step]
-    limits.require(*pairs, *((words, words) for words in starts.values()))
-    columns = [*starts.values(), *(column for each in pairs for column in each)]
-    places = NodeNumbers.of(shape.relations, shape.steps, columns)
-    places.require()
+    starts = {name: inputs.exit(name) for name in shape.relations}
+    graph = stepped(shape.relations, (0,), shape.steps, starts, inputs, limits)
     marks = reached(
-        np.concatenate([places.put(name, words) for name, words in starts.items()]),
-        places.edges(shape.steps, links),
-        places.size,
+        np.concatenate([graph.starts[name] for name in shape.relations]),
+        union(graph.edges),
+        graph.size,
     )
-    return {name: Distinct(places.marked(name, marks)) for name in shape.relations}
+    found: dict[str, Layout] = {}
+    for name in shape.relations:
+        place = graph.places[name]
+        numbers = np.flatnonzero(marks[slice(*place.range)]).astype(np.uint32)
+        found[name] = Distinct(np.sort(place.columns(numbers)[0]))
+    return found
 
 
 def _carried(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
-    from caladan.fixpoint.shapes.closure import carried
-
     closure = _closure(shape, inputs, limits)
-    layout = _fitting(
+    matrix = _fitting(
         carried(
             closure.exits,
             closure.steps,
             limits,
             beside=closure.beside,
-            may_share=closure.places is None,
+            may_share=closure.may_share,
         )
+        if closure.searches is None
+        else searched(closure.exits, closure.searches, closure.size, limits)
     )
     found: dict[str, Layout] = {}
-    for name in shape.relations:
-        mine = layout
-        if closure.places is not None:
-            mine = layout.with_columns(layout.columns.part(*closure.places.range(name)))
-        sides = (FoldedSide((0,)), FoldedSide((1,)))
-        found[name] = FoldedRelation(mine, *(sides[::-1] if closure.is_turned else sides))
+    for name, place in closure.places.items():
+        mine = matrix
+        if closure.size > place.size:
+            mine = matrix.with_columns(matrix.columns.part(*place.range))
+            if closure.beside is not None:
+                begin, end = place.range
+                kept = (closure.beside[1] >= begin) & (closure.beside[1] < end)
+                first, second = (each[kept] for each in closure.beside)
+                mine = mine.with_extra(first, second - np.uint32(begin))
+        first = FoldedSide(closure.sides.carried, closure.sources.words)
+        second = FoldedSide(closure.sides.stepping, place.words)
+        found[name] = FoldedRelation(mine, first, second)
     return found
 
 
 def ways(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> list[str]:
     """The layouts of a closure that fit the budget, the one estimated to cost least first."""
-    from caladan.fixpoint.shapes.closure import LAYOUTS, ranked
-
     closure = _closure(shape, inputs, limits)
-    found = ranked(closure.exits, closure.steps, limits, may_share=closure.places is None)
-    turned = ", transposed" if closure.is_turned else ""
+    turned = ", transposed" if min(closure.sides.stepping) == 0 else ""
+    if closure.searches is not None:
+        return [LAYOUTS["search"] + turned]
+    found = ranked(closure.exits, closure.steps, limits, may_share=closure.may_share)
     return list(dict.fromkeys(LAYOUTS[way] + turned for way in found))
 
 
@@ -143,84 +195,202 @@ def ways(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> list[str]:
 class _Closure:
     """Exit pairs B and step pairs E, for B·E*; facts `beside` it are added as they are.
 
-    Where it `is_turned` the columns are exchanged; where relations share it, each has its place.
+    Pairs are numbers: of tuples of the carried columns, and of nodes, among which each relation has
+    its place; `size` is how many nodes there are. Where sources differ in the steps they may take,
+    there are `searches` instead of steps.
     """
 
     exits: Pairs
     steps: Pairs
+    sides: Sides
+    sources: NodePlace
+    places: Mapping[str, NodePlace]
+    size: int
     beside: Pairs | None = None
-    is_turned: bool = False
-    places: NodeNumbers | None = None
+    may_share: bool = False
+    searches: list[SourceSearch] | None = None
 
 
 def _closure(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> _Closure:
     """What a carried shape comes down to; declines if it comes down to nothing of the kind."""
-    exits = {name: _exits(inputs, name) for name in shape.relations}
-    links = [_solved(inputs, step) for step in shape.steps]
-    limits.require(*exits.values(), *(each for step in links for each in step))
-    passing = [
-        None if step.condition is None else _passing(exits[step.source], step, inputs)
+    exits = {name: inputs.exit(name) for name in shape.relations}
+    if shape.doubles or shape.back:
+        return _from_both_ends(shape, exits, inputs, limits)
+    kept, stepping = shape.sides.carried, shape.sides.stepping
+    graph = stepped(shape.relations, stepping, shape.steps, exits, inputs, limits)
+    conditions = [
+        [
+            inputs.solve(step.conditions(name, shape.sides, inputs.info(name)))
+            for name in shape.relations
+        ]
+        if step.condition or any(isinstance(t, Constant) for t in step.carried)
+        else None
         for step in shape.steps
     ]
-    if len(shape.relations) == 1 and all(len(step) == 1 for step in links):
-        (name,) = shape.relations
-        return _alone(shape, exits[name], [step[0] for step in links], passing)
-    # A condition that is not met by all facts is met by some only on their way: leave it to rounds.
-    if any(mask is not None and not mask.all() for mask in passing):
-        raise Declined("a condition on the carried column holds for some facts only")
-    if shape.doubles or len({step.column for step in shape.steps}) > 1:
-        raise Declined("some of its rules carry one column, some another")
-    return _together(shape, exits, links)
-
-
-def _alone(
-    shape: Carried, exits: Pairs, steps: list[Pairs], passing: list[Mask | None]
-) -> _Closure:
-    """One relation, carrying either column or both, or doubling."""
-    beside: Pairs | None = None  # exit facts that no step applies to
-    for mask in passing:
-        if mask is not None and not mask.all():
-            if len(steps) > 1 or shape.doubles:
-                raise Declined("a condition on the carried column holds for some facts only")
-            exits, beside = (
-                (exits[0][mask], exits[1][mask]),
-                (exits[0][~mask], exits[1][~mask]),
-            )
-    # Edges lead from the first column to the second, whichever is carried.
-    forward = [p for s, p in zip(shape.steps, steps, strict=True) if s.column == 0]
-    backward = [turned(p) for s, p in zip(shape.steps, steps, strict=True) if s.column == 1]
-    if shape.doubles or (forward and backward):
-        # p ⊇ its exit pairs B. With steps inside B all rules together give B⁺, provided that one
-        # of them makes every such step: doubling does, and so does stepping by the whole of B.
-        if beside is not None or not all(contains(exits, e) for e in (*forward, *backward)):
-            raise Declined("its rules step by more than the pairs it starts with")
-        if not shape.doubles and not contains(union(forward), exits):
-            raise Declined("its rules step by less than the pairs it starts with")
-        return _Closure(exits, exits)
-    if forward:
-        return _Closure(exits, union(forward), beside)
-    # E*·B is the transpose of Bᵗ·(Eᵗ)*; a closure is the same from both ends.
-    edges = union(backward)
-    if beside is None and contains(exits, edges) and contains(edges, exits):
-        return _Closure(exits, exits)
-    aside = None if beside is None else turned(beside)
-    return _Closure(turned(exits), turned(edges), aside, is_turned=True)
-
-
-def _together(shape: Carried, exits: dict[str, Pairs], links: list[list[Pairs]]) -> _Closure:
-    """Relations that carry the same column: a graph over (relation, word)."""
-    column = shape.steps[0].column
-    given = {n: turned(pairs) if column == 1 else pairs for n, pairs in exits.items()}
-    words = [pairs[1] for pairs in given.values()]
-    columns = [*words, *(column for step in links for pairs in step for column in pairs)]
-    places = NodeNumbers.of(shape.relations, shape.steps, columns)
-    places.require()
-    starts = (
-        np.concatenate([pairs[0] for pairs in given.values()]),
-        np.concatenate([places.put(name, pairs[1]) for name, pairs in given.items()]),
+    given = [tuple(exits[name][c] for c in kept) for name in shape.relations]
+    passing = [part for parts in conditions if parts is not None for part in parts]
+    sources, ids = numbered([*given, *passing], [len(part[0]) for part in (*given, *passing)])
+    firsts = np.concatenate(ids[: len(given)])
+    starts = np.concatenate([graph.starts[name] for name in shape.relations])
+    later = iter(ids[len(given) :])
+    masks = [
+        None if parts is None else _marked(sources.size, [next(later) for _ in parts])
+        for parts in conditions
+    ]
+    known = partial(_Closure, sides=shape.sides, sources=sources, places=graph.places)
+    if any(step.leaving or step.arriving for step in shape.steps):
+        searches = _tested(shape, graph, sources, masks, firsts, inputs)
+        return known((firsts, starts), NO_PAIRS, size=graph.size, searches=searches)
+    groups = _groups(masks, firsts)
+    if len(groups) > 1:
+        moving = [(steps, of) for steps, of in groups if steps]
+        if len(moving) > 1:
+            searches = [
+                SourceSearch(of, union([graph.edges[i] for i in steps])) for steps, of in moving
+            ]
+            rest = [SourceSearch(of, NO_PAIRS) for steps, of in groups if not steps]
+            return known((firsts, starts), NO_PAIRS, size=graph.size, searches=[*searches, *rest])
+        chosen = np.isin(firsts, moving[0][1]) if moving else np.zeros(len(firsts), np.bool_)
+        steps = union([graph.edges[i] for i in moving[0][0]]) if moving else NO_PAIRS
+        beside = (firsts[~chosen], starts[~chosen])
+        return known((firsts[chosen], starts[chosen]), steps, size=graph.size, beside=beside)
+    steps = union([graph.edges[i] for i in groups[0][0]]) if groups else NO_PAIRS
+    (name, *others) = shape.relations
+    place = graph.places[name]
+    may_share = (
+        not others
+        and graph.size == place.size
+        and sources.words is place.words is None
+        and len(kept) == len(stepping) == 1
+        and inputs.share_words(name, kept[0], stepping[0])
     )
-    edges = places.edges(shape.steps, links)
-    return _Closure(starts, edges, is_turned=column == 1, places=places)
+    pairs, sides = (firsts, starts), shape.sides
+    if may_share and kept > stepping and contains(pairs, steps) and contains(steps, pairs):
+        # E*·E is the same from both ends.
+        pairs, steps, sides = turned(pairs), turned(steps), sides.turned
+    return replace(known(pairs, steps, size=graph.size, may_share=may_share), sides=sides)
+
+
+def _marked(size: int, parts: list[Words]) -> Mask:
+    marks = np.zeros(size, np.bool_)
+    for part in parts:
+        marks[part] = True
+    return marks
+
+
+_MANY: Final = 16  # groups of sources that differ in the rules that apply to them
+
+
+def _groups(masks: list[Mask | None], firsts: Words) -> list[tuple[list[int], Words]]:
+    """The sources by the steps that apply to them."""
+    sources = np.unique(firsts)
+    if not len(sources):
+        return []
+    codes = np.zeros(len(sources), np.uint64)
+    for i, mask in enumerate(masks):
+        applies = np.ones(len(sources), np.bool_) if mask is None else mask[sources]
+        codes |= applies.astype(np.uint64) << np.uint64(i)
+    kinds = np.unique(codes)
+    if len(kinds) > _MANY or len(masks) > 63:
+        raise Declined("its rules apply to too many different sets of facts")
+    every = range(len(masks))
+    return [([i for i in every if int(k) >> i & 1], sources[codes == k]) for k in kinds]
+
+
+def _tested(
+    shape: Carried,
+    graph: Stepped,
+    sources: NodePlace,
+    masks: list[Mask | None],
+    firsts: Words,
+    inputs: ShapeInputs,
+) -> list[SourceSearch]:
+    """Searches that test what connects the carried columns with the ends of a step."""
+    step, *others = shape.steps
+    if others:
+        raise Declined("one of its rules connects what it carries with where it steps")
+    moving = np.unique(firsts)
+    staying = moving[:0]
+    if (mask := masks[0]) is not None:
+        moving, staying = moving[mask[moving]], moving[~mask[moving]]
+    rows, nodes = len(moving), graph.size
+    if rows * nodes > thresholds.now.shape_tests:
+        raise Declined(f"it would have to test {rows * nodes:,} pairs of a source and an end")
+
+    def tests(literals: tuple[Literal, ...], terms: tuple[Term, ...], name: str) -> Tests | None:
+        if not literals:
+            return None
+        place = graph.places[name]
+
+        def tested(some: Words, ends: Words) -> Mask:
+            inside = (ends >= place.begin) & (ends < place.begin + place.size)
+            found = np.ones((len(some), len(ends)), np.bool_)  # between links nothing is tested
+            at = (ends[inside] - np.uint32(place.begin)).astype(np.uint32)
+            columns = {
+                **_by_name(step.carried, sources.columns(some), lambda w: w[:, None]),
+                **_by_name(terms, place.columns(at), lambda w: w[None, :]),
+            }
+            found[:, inside] = inputs.holds(step.rule, literals, columns, (len(some), len(at)))
+            return found
+
+        return tested
+
+    arriving = tests(step.arriving, step.head, step.target)
+    leaving = tests(step.leaving, step.pattern, step.source)
+    return [
+        SourceSearch(moving, union(graph.edges), arriving, leaving),
+        SourceSearch(staying, NO_PAIRS),
+    ]
+
+
+def _by_name(
+    terms: tuple[Term, ...], columns: tuple[Words, ...], shaped: Callable[[Words], Words]
+) -> dict[str, Words]:
+    named = zip(terms, columns, strict=True)
+    return {term.name: shaped(words) for term, words in named if isinstance(term, Variable)}
+
+
+def _from_both_ends(
+    shape: Carried, exits: dict[str, tuple[Words, ...]], inputs: ShapeInputs, limits: ShapeLimits
+) -> _Closure:
+    """One relation p, stepping either side: L*·B·R*; or doubling, where it may step by B."""
+    (name,) = shape.relations
+    every = (*shape.steps, *shape.back)
+    if any(step.condition or step.leaving or step.arriving for step in every) or any(
+        isinstance(term, Constant) for step in every for term in step.carried
+    ):
+        raise Declined("its rules step both sides, and some have conditions on what they carry")
+    ahead = stepped((name,), shape.sides.stepping, shape.steps, exits, inputs, limits)
+    back = stepped((name,), shape.sides.carried, shape.back, exits, inputs, limits)
+    right, left = ahead.places[name], back.places[name]
+    known = partial(_Closure, sides=shape.sides, sources=left)
+    if shape.doubles:
+        # p ⊇ its exit pairs B. Steps inside B make no more than B⁺, which doubling gives.
+        pairs = (back.starts[name], ahead.starts[name])
+        edges = [*ahead.edges, *map(turned, back.edges)]
+        alike = inputs.share_words(name, *shape.sides.carried, *shape.sides.stepping)
+        plain = left.words is right.words is None and ahead.size == right.size
+        if not (alike and plain and back.size == left.size):
+            raise Declined("its values are spread too thin to index arrays by them")
+        if not all(contains(pairs, each) for each in edges):
+            raise Declined("its rules step by more than the pairs it starts with")
+        size = max(left.size, right.size)
+        place = {name: NodePlace(None, size)}
+        return known(pairs, pairs, places=place, size=size, may_share=True)
+    # Nodes of the left side lead to those they were stepped from, exit facts lead to the right.
+    # The right side comes first: numbered by itself, what is reached of it is few ranges.
+    if back.size + ahead.size >= 1 << 31:
+        raise Declined("its relations have too many values between them")
+    shift = np.uint32(ahead.size)
+    pairs = (back.starts[name] + shift, ahead.starts[name])
+    edges = [(second + shift, first + shift) for first, second in back.edges]
+    begin, end = left.begin + ahead.size, left.begin + left.size + ahead.size
+    sources = np.unique(np.concatenate([pairs[0], *(first for first, _ in edges)]))
+    sources = sources[(sources >= begin) & (sources < end)]
+    return known(
+        (sources - np.uint32(begin), sources), union([pairs, *edges, *ahead.edges]),
+        places={name: right}, size=back.size + ahead.size,
+    )  # fmt: skip
 
 
 def _generations(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> Layout:
@@ -238,22 +408,6 @@ def _fitting(layout: L | None) -> L:
     if layout is None:
         raise Declined("no layout of it fits the memory budget")
     return layout
-
-
-def _exits(inputs: ShapeInputs, relation: str) -> Pairs:
-    first, second = inputs.exit(relation)
-    return first, second
-
-
-def _passing(exits: Pairs, step: Step, inputs: ShapeInputs) -> Mask | None:
-    """Which exit facts meet the condition of a step."""
-    assert step.condition is not None
-    return np.isin(exits[step.column], inputs.solve(step.condition)[0])
-
-
-def _solved(inputs: ShapeInputs, step: Step) -> list[Pairs]:
-    """The pairs of each link of a step."""
-    return [_pairs(inputs, rule) for rule in step.links]
 
 
 def _pairs(inputs: ShapeInputs, rule: CoreRule) -> Pairs:

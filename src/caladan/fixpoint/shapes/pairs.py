@@ -1,26 +1,23 @@
 """Pairs of words, and the small steps that shapes take with them before a kernel takes over.
 
-Words of several relations side by side: the nodes of a graph that relations recurse in together.
-
-Word w of the i-th place becomes node i × width + w. Behind the relations come the places between
-the links of steps.
+Places: tuples of words as the nodes of a graph that relations recurse in together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
+from caladan.columns.interner import Tuples
 from caladan.columns.kernels.graph import adjacency
-from caladan.columns.layout import Counts, Keys, Mask, Words
-from caladan.fixpoint.shapes.recognise import Step
+from caladan.columns.layout import Counts, Keys, Words
 from caladan.program import thresholds
 
 Pairs: TypeAlias = tuple[Words, Words]
+NO_PAIRS: Final[Pairs] = (np.empty(0, np.uint32), np.empty(0, np.uint32))
 
 
 class Interrupted(Exception):
@@ -47,11 +44,14 @@ class ShapeLimits:
     def require(self, *pairs: Pairs) -> None:
         """Decline unless there are enough pairs, with words close enough to index arrays by."""
         count = sum(len(first) for first, _ in pairs)
-        chosen = thresholds.now
-        if count < chosen.shape:
-            raise Declined(f"it goes over fewer than {chosen.shape:,} pairs")
-        if extent(*(c for p in pairs for c in p)) > 16 * count + chosen.shape_spread:
+        self.require_some(count)
+        if extent(*(c for p in pairs for c in p)) > 16 * count + thresholds.now.shape_spread:
             raise Declined("its values are spread too thin to index arrays by them")
+
+    def require_some(self, count: int) -> None:
+        """Decline unless there are enough pairs."""
+        if count < thresholds.now.shape:
+            raise Declined(f"it goes over fewer than {thresholds.now.shape:,} pairs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ def distinct(first: Words, second: Words) -> Pairs:
 
 def union(parts: Sequence[Pairs]) -> Pairs:
     """The pairs of all parts, each once."""
-    if len(parts) == 1:
-        return parts[0]
+    if len(parts) < 2:
+        return parts[0] if parts else NO_PAIRS
     return distinct(
         np.concatenate([first for first, _ in parts]),
         np.concatenate([second for _, second in parts]),
@@ -127,59 +127,42 @@ def _keys(pairs: Pairs) -> Keys:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeNumbers:
-    """Where each relation's words begin."""
+class NodePlace:
+    """Tuples of words, numbered: `words` has their columns by number, None if a word is its number.
 
-    names: tuple[str, ...]
-    width: int
+    In a graph over several places the numbers of this one begin at `begin`.
+    """
 
-    @classmethod
-    def of(
-        cls,
-        relations: tuple[str, ...],
-        steps: Sequence[Step],
-        columns: Sequence[Words],
-    ) -> NodeNumbers:
-        """Places for relations and steps, wide enough for all words of some columns."""
-        inner = (_inner(i, step) for i, step in enumerate(steps))
-        return cls((*relations, *(name for names in inner for name in names)), extent(*columns))
+    words: tuple[Words, ...] | None
+    size: int
+    begin: int = 0
 
     @property
-    def size(self) -> int:
-        """How many nodes there are."""
-        return len(self.names) * self.width
+    def range(self) -> tuple[int, int]:
+        """The nodes of the place."""
+        return self.begin, self.begin + self.size
 
-    def require(self) -> None:
-        """Decline unless nodes can be numbered like words."""
-        if self.size >= 1 << 31:
-            raise Declined("its relations have too many values between them")
-
-    def range(self, relation: str) -> tuple[int, int]:
-        """The nodes of a relation."""
-        begin = self.names.index(relation) * self.width
-        return begin, begin + self.width
-
-    def put(self, relation: str, words: Words) -> Words:
-        """Words of a relation as nodes."""
-        return words + np.uint32(self.range(relation)[0])
-
-    def edges(self, steps: Sequence[Step], links: Sequence[Sequence[Pairs]]) -> Pairs:
-        """The pairs of all links of some steps as edges between nodes."""
-        parts: list[Pairs] = []
-        for i, (step, pairs) in enumerate(zip(steps, links, strict=True)):
-            stops = pairwise((step.source, *_inner(i, step), step.target))
-            parts += [
-                (self.put(begin, first), self.put(end, second))
-                for (begin, end), (first, second) in zip(stops, pairs, strict=True)
-            ]
-        return union(parts)
-
-    def marked(self, relation: str, marks: Mask) -> Words:
-        """The words of a relation whose nodes are marked."""
-        begin, end = self.range(relation)
-        return np.flatnonzero(marks[begin:end]).astype(np.uint32)
+    def columns(self, numbers: Words) -> tuple[Words, ...]:
+        """The columns of some tuples."""
+        if self.words is None:
+            return (numbers,)
+        return tuple(column[numbers] for column in self.words)
 
 
-def _inner(number: int, step: Step) -> list[str]:
-    """Names for the places between the links of a step; no relation is called so."""
-    return [f"{number}/{k}" for k in range(1, len(step.links))]
+def numbered(
+    parts: Sequence[tuple[Words, ...]], rows: Sequence[int]
+) -> tuple[NodePlace, list[Words]]:
+    """A place for all tuples of some parts, and the numbers of each part's tuples.
+
+    Single words that are close enough to index arrays by them stay what they are.
+    """
+    width = len(parts[0])
+    if not width:
+        return NodePlace((), 1), [np.zeros(count, np.uint32) for count in rows]
+    if width == 1:
+        size = extent(*(part[0] for part in parts))
+        if size <= 16 * sum(rows) + thresholds.now.shape_spread:
+            return NodePlace(None, size), [part[0] for part in parts]
+    tuples = Tuples(width)
+    ids = [tuples.ids(part, count)[0] for part, count in zip(parts, rows, strict=True)]
+    return NodePlace(tuple(tuples.columns()), len(tuples)), ids

@@ -3,19 +3,20 @@
 `recognise` looks at the recursive rules of a clique of plain relations.
 
     Reached      p(Y) <- q(X), step(X, Y)
-    Carried      p(X, Z) <- q(X, Y), step(Y, Z)           carries the first column
-                 p(X, Z) <- step(X, Y), q(Y, Z)           carries the second
+    Carried      p(X, Z) <- q(X, Y), step(Y, Z)           carries X
+                 p(X, Z) <- step(X, Y), q(Y, Z)           carries Z
                  p(X, Z) <- p(X, Y), p(Y, Z)              doubles
     Generations  p(X, Y) <- l(A, X), p(A, B), r(B, Y)     steps both
 
 p and q are relations of the clique, the same one or others: odd and even, or the states of a
-regular path query. `step`, `l` and `r` stand for whatever else the body holds: one atom or several,
+regular path query. X, Y and Z of `Carried` stand for any number of columns, of any types, some of
+them constants. `step`, `l` and `r` stand for whatever else the body holds: one atom or several,
 negations and comparisons, as long as it falls apart along the variables as shown. Each becomes a
-rule of its own (`CoreRule` with two head columns), which the generic evaluator solves before the
-shape starts. It has an atom that holds both columns, so it is no larger than that atom's relation;
-a step along a path of atoms, `a(Y, W), b(W, Z)`, becomes several `links`, which are never joined. A
-condition on the carried column alone, such as the demand of a bound query, becomes a rule too.
-Exit rules may be of any kind.
+rule of its own (`CoreRule`), which the generic evaluator solves before the shape starts: a step
+along a path of atoms, `a(Y, W), b(W, Z)`, becomes several `links`, which are never joined. Literals
+on the carried columns alone, such as the demand of a bound query or `X > 10`, are a condition on
+the facts that a rule applies to; those that connect the carried columns with one end of a step,
+such as `X ~= Z`, are tested as it is taken. Exit rules may be of any kind.
 """
 
 from __future__ import annotations
@@ -24,31 +25,95 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
-from caladan.program import Comparison, Variable, variables
+from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo, Term
+from caladan.columns.ranks import kind_of
+from caladan.program import Comparison, Constant, Variable, variables
 from caladan.rules.program import DeltaClique
 
 Literal: TypeAlias = CoreAtom | Comparison
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A recursive rule that steps one column: by which links, from one relation to another.
+class Link:
+    """Pairs of tuples: a rule whose head has the columns of the left ones, then of the right.
 
-    `column` is the carried one, 0 if there is no other. `condition`, if there is one, selects the
-    words of the carried column that the rule applies to.
+    Where no literal is left to solve there is no rule, and one pair without columns. A link that
+    `multiplies` may have more pairs than an atom of it has facts.
     """
 
+    rule: CoreRule | None
+    left: int
+    multiplies: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A recursive rule that carries some columns and steps the others, by links.
+
+    `pattern` and `head` are what the recursive atom and the head have in the stepping columns; the
+    links lead from the variables `read` of the one to the variables `made` of the other. `carried`
+    is what the atom has in the carried columns. The rule applies where `condition` holds, literals
+    of these alone; `leaving` and `arriving` are literals of these and of one end of the step.
+    """
+
+    rule: CoreRule
     source: str
     target: str
-    links: tuple[CoreRule, ...]
-    column: int = 0
-    condition: CoreRule | None = None
+    pattern: tuple[Term, ...]
+    head: tuple[Term, ...]
+    read: tuple[str, ...]
+    made: tuple[str, ...]
+    links: tuple[Link, ...]
+    carried: tuple[Term, ...] = ()
+    condition: tuple[Literal, ...] = ()
+    leaving: tuple[Literal, ...] = ()
+    arriving: tuple[Literal, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every fact of the source steps, by what it has in its stepping columns."""
+        names = tuple(a.name for a in self.pattern if isinstance(a, Variable))
+        return names == self.read and len(names) == len(self.pattern) == len(set(names))
 
     @property
     def rules(self) -> tuple[CoreRule, ...]:
         """What is solved before the shape starts."""
-        return self.links if self.condition is None else (*self.links, self.condition)
+        return tuple(link.rule for link in self.links if link.rule is not None)
+
+    def conditions(self, relation: str, columns: Sides, info: RelationInfo) -> CoreRule:
+        """The carried tuples among a relation's facts that the rule applies to."""
+        types = dict(self.rule.types)
+        arguments: list[Term] = [Variable(f"{i}'") for i in range(info.arity)]
+        comparisons: list[Comparison] = []
+        for i, term in zip(columns.carried, self.carried, strict=True):
+            if isinstance(term, Variable) and term not in arguments:
+                arguments[i] = term
+            else:
+                comparisons.append(Comparison("=", Variable(f"{i}'"), term))
+        fresh = [(f"{i}'", column.type) for i, column in enumerate(info.columns)]
+        types |= {name: type for name, type in fresh if Variable(name) in arguments}
+        atoms = tuple(each for each in self.condition if isinstance(each, CoreAtom))
+        comparisons += [each for each in self.condition if isinstance(each, Comparison)]
+        return replace(
+            self.rule,
+            arguments=tuple(arguments[i] for i in columns.carried),
+            atoms=(CoreAtom(relation, tuple(arguments)), *atoms),
+            comparisons=tuple(comparisons),
+            types=types,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The columns that are carried, and those that step."""
+
+    carried: tuple[int, ...]
+    stepping: tuple[int, ...]
+
+    @property
+    def turned(self) -> Sides:
+        """The other way round."""
+        return Sides(self.stepping, self.carried)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +134,17 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """Binary relations whose recursive rules each carry one column, or double.
+    """Relations whose recursive rules carry the columns of one side and step those of the other.
 
-    Where there are several relations all rules carry the same column, and none doubles.
+    Rules of `back` do it the other way round, and a rule that `doubles` joins the relation with
+    itself; both only where there is one relation.
     """
 
     relations: tuple[str, ...]
+    sides: Sides
     steps: tuple[Step, ...]
-    doubles: bool
+    back: tuple[Step, ...] = ()
+    doubles: bool = False
 
     name = "carried"
     layouts = ("ranges", "bit rows")
@@ -84,7 +152,7 @@ class Carried:
     @property
     def rules(self) -> tuple[CoreRule, ...]:
         """What is solved before the shape starts."""
-        return tuple(rule for step in self.steps for rule in step.rules)
+        return tuple(rule for step in (*self.steps, *self.back) for rule in step.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,39 +182,86 @@ def recognise(clique: DeltaClique, relations: Mapping[str, RelationInfo]) -> Sha
     if not clique.is_recursive or any(i.has_aggregates or i.arity != arity for i in infos):
         return None
     rules = _distinct(d.rule for d in clique.delta_rules)
-    if any(rule.order or rule.limit is not None or not _is_plain(rule) for rule in rules):
+    if any(rule.order or rule.limit is not None for rule in rules):
+        return None
+    if not all(_is_of_one_kind(rule, relations) for rule in rules):
         return None
     if arity == 1:
         return _reached(clique.relations, rules)
-    if arity == 2:
-        return _generations(clique.relations, rules) or _carried(clique.relations, rules)
-    return None
+    if arity == 2 and (found := _generations(clique.relations, rules)) is not None:
+        return found
+    return _carried(clique.relations, rules, arity)
+
+
+def _is_of_one_kind(rule: CoreRule, relations: Mapping[str, RelationInfo]) -> bool:
+    """Whether variables have the kind of all columns they stand in: words can be compared."""
+    places = [(atom.relation, atom.arguments) for atom in rule.atoms]
+    return all(
+        kind_of(rule.types[argument.name]) is kind_of(column.type)
+        for name, arguments in (*places, (rule.head, rule.arguments))
+        for argument, column in zip(arguments, relations[name].columns, strict=True)
+        if isinstance(argument, Variable) and not argument.is_anonymous
+    )
 
 
 def _reached(relations: tuple[str, ...], rules: list[CoreRule]) -> Reached | None:
-    steps = [_unary(rule, relations) for rule in rules]
+    steps = [_step(rule, relations, Sides((), (0,))) for rule in rules]
     found = tuple(step for step in steps if step is not None)
     return Reached(relations, found) if len(found) == len(rules) else None
 
 
-def _carried(relations: tuple[str, ...], rules: list[CoreRule]) -> Carried | None:
-    steps: list[Step] = []
-    doubles = False
-    for rule in rules:
-        step = _step(rule, relations)
-        if step is not None:
-            steps.append(step)
-        elif len(relations) == 1 and _doubles(rule, relations[0]):
-            doubles = True
-        else:
-            return None
-    if len(relations) > 1 and len({step.column for step in steps}) > 1:
-        return None
-    return Carried(relations, tuple(steps), doubles)
+def _carried(relations: tuple[str, ...], rules: list[CoreRule], arity: int) -> Carried | None:
+    doubling = [r for r in rules if len(relations) == 1 and _doubles(r, relations[0])]
+    linear = [r for r in rules if all(r is not other for other in doubling)]
+    for sides in _possible_sides(relations, linear, arity):
+        steps = [_step(rule, relations, sides) for rule in linear]
+        back = [
+            _step(rule, relations, sides.turned) if step is None else None
+            for rule, step in zip(linear, steps, strict=True)
+        ]
+        if any(s is None and b is None for s, b in zip(steps, back, strict=True)):
+            continue
+        behind = tuple(step for step in back if step is not None)
+        if behind and len(relations) > 1:
+            continue
+        ahead = tuple(step for step in steps if step is not None)
+        return Carried(relations, sides, ahead, behind, bool(doubling))
+    return None
+
+
+def _possible_sides(
+    relations: tuple[str, ...], rules: list[CoreRule], arity: int
+) -> Iterable[Sides]:
+    """The ways to part the columns, those first that all rules agree upon."""
+    carried = [_carried_columns(rule, relations) for rule in rules]
+    if not carried:
+        return [Sides((0,), (1,))] if arity == 2 else []
+    shared = frozenset(range(arity)).intersection(*carried)
+    options = [shared, *carried, *(frozenset(range(arity)) - each for each in carried)]
+    return [
+        Sides(tuple(sorted(each)), tuple(c for c in range(arity) if c not in each))
+        for each in dict.fromkeys(options)
+        if 0 < len(each) < arity
+    ]
+
+
+def _carried_columns(rule: CoreRule, relations: tuple[str, ...]) -> frozenset[int]:
+    """The columns that a rule with one recursive atom hands on as they are."""
+    mine = [a for a in rule.atoms if a.relation in relations]
+    if len(mine) != 1:
+        return frozenset()
+    before, after = mine[0].arguments, rule.arguments
+    return frozenset(
+        i
+        for i, (one, other) in enumerate(zip(before, after, strict=True))
+        if one == other and (isinstance(one, Constant) or before.count(one) == 1)
+    )
 
 
 def _generations(relations: tuple[str, ...], rules: list[CoreRule]) -> Generations | None:
-    return _both(rules[0], relations[0]) if len(relations) == len(rules) == 1 else None
+    if len(relations) == len(rules) == 1 and _is_plain(rules[0]):
+        return _both(rules[0], relations[0])
+    return None
 
 
 def _distinct(rules: Iterable[CoreRule]) -> list[CoreRule]:
@@ -164,29 +279,30 @@ def _is_plain(rule: CoreRule) -> bool:
     return len(names) == len(rule.arguments) == len(set(names))
 
 
-def _names(literal: Literal) -> frozenset[str]:
-    if isinstance(literal, CoreAtom):
-        return frozenset(literal.variables)
-    return frozenset(v.name for v in variables(literal))
+def _names(*literals: Literal) -> frozenset[str]:
+    return frozenset(
+        name
+        for literal in literals
+        for name in (
+            literal.variables
+            if isinstance(literal, CoreAtom)
+            else (v.name for v in variables(literal))
+        )
+    )
 
 
-def _split(
-    rule: CoreRule, relations: tuple[str, ...]
-) -> tuple[str, tuple[str, ...], list[Literal]] | None:
-    """The one recursive atom's relation and variables, and all other literals."""
-    mine = [a for a in rule.atoms if a.relation in relations]
-    if len(mine) != 1:
-        return None
-    arguments = mine[0].arguments
-    names = tuple(a.name for a in arguments if isinstance(a, Variable))
-    if len(names) != len(arguments) or len(set(names)) != len(names):
-        return None
-    others: list[Literal] = [a for a in rule.atoms if a is not mine[0]]
-    return mine[0].relation, names, [*others, *rule.comparisons]
+def _named(terms: Iterable[object]) -> tuple[str, ...]:
+    """The variables among some terms, each once."""
+    return tuple(dict.fromkeys(t.name for t in terms if isinstance(t, Variable)))
+
+
+def _without(literals: Iterable[Literal], some: Iterable[Literal]) -> list[Literal]:
+    gone = list(some)
+    return [each for each in literals if all(each is not other for other in gone)]
 
 
 def _connected(
-    literals: list[Literal], start: set[str], stop: str = ""
+    literals: list[Literal], start: Iterable[str], stop: str = ""
 ) -> tuple[list[Literal], set[str]]:
     """The literals that share variables with `start`, directly or through each other.
 
@@ -207,6 +323,55 @@ def _connected(
     return inside, names
 
 
+# ── Steps ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _step(rule: CoreRule, relations: tuple[str, ...], sides: Sides) -> Step | None:
+    """A rule that carries the one side and steps the other; None if it does something else."""
+    mine = [a for a in rule.atoms if a.relation in relations]
+    if len(mine) != 1 or mine[0].negated:
+        return None
+    (atom,) = mine
+    carried = tuple(atom.arguments[i] for i in sides.carried)
+    if carried != tuple(rule.arguments[i] for i in sides.carried):
+        return None
+    pattern = tuple(atom.arguments[i] for i in sides.stepping)
+    head = tuple(rule.arguments[i] for i in sides.stepping)
+    terms = tuple(t for t in head if isinstance(t, Variable | Constant))
+    kept, before, after = _named(carried), _named(pattern), _named(terms)
+    apart = not {*kept} & {*before, *after} and len(kept) == sum(
+        isinstance(t, Variable) for t in carried
+    )
+    if len(terms) < len(head) or not apart or pattern == head:
+        return None
+    literals: list[Literal] = [a for a in rule.atoms if a is not atom]
+    literals += rule.comparisons
+    leaving = _bridges(literals, kept, before)
+    arriving = _bridges(_without(literals, leaving), kept, after)
+    rest = _without(literals, (*leaving, *arriving))
+    condition, names = _connected(rest, kept)
+    if names & {*before, *after}:
+        return None
+    rest = _without(rest, condition)
+    read = tuple(name for name in before if name in _names(*rest) or name in after)
+    links = _links(rule, rest, read, after)
+    if links is None:
+        return None
+    return Step(
+        rule, atom.relation, rule.head, pattern, terms, read, after, links,
+        carried, tuple(condition), tuple(leaving), tuple(arriving),
+    )  # fmt: skip
+
+
+def _bridges(literals: list[Literal], kept: tuple[str, ...], end: tuple[str, ...]) -> list[Literal]:
+    """The literals that have variables of the carried side and of one end of a step, no others."""
+    return [
+        each
+        for each in literals
+        if _names(each) & {*kept} and _names(each) & {*end} and _names(each) <= {*kept, *end}
+    ]
+
+
 def _solved(rule: CoreRule, literals: list[Literal], head: tuple[str, ...]) -> CoreRule | None:
     """A rule for some literals alone; every head variable must stand in one of its atoms."""
     atoms = tuple(a for a in literals if isinstance(a, CoreAtom))
@@ -221,6 +386,62 @@ def _solved(rule: CoreRule, literals: list[Literal], head: tuple[str, ...]) -> C
     )
 
 
+def _links(
+    rule: CoreRule, literals: list[Literal], source: tuple[str, ...], target: tuple[str, ...]
+) -> tuple[Link, ...] | None:
+    """A path of pairs from source to target, cut wherever one variable alone connects its parts."""
+    if len(source) == len(target) == 1 and source != target:
+        for cut in dict.fromkeys(n for each in literals for n in sorted(_names(each))):
+            near, names = _connected(literals, source, stop=cut)
+            if cut in (*source, *target) or target[0] in names or cut not in names:
+                continue
+            far = _without(literals, near)
+            first = _links(rule, near, source, (cut,))
+            second = _links(rule, far, (cut,), target)
+            if first is not None and second is not None:
+                return first + second
+    near, names = _connected(literals, source)
+    if not names & {*target}:
+        # Nothing connects the two: whatever can leave goes wherever can be arrived at.
+        ends = _link(rule, near, source, ()), _link(rule, _without(literals, near), (), target)
+        return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
+    whole = _link(rule, literals, source, target)
+    return None if whole is None else (whole,)
+
+
+def _link(
+    rule: CoreRule, literals: list[Literal], source: tuple[str, ...], target: tuple[str, ...]
+) -> Link | None:
+    if not source and not target:
+        return None if literals else Link(None, 0)
+    solved = _solved(rule, literals, (*source, *target))
+    if solved is None:
+        return None
+    wanted = {*source, *target}
+    holds = any(isinstance(a, CoreAtom) and wanted <= {*a.variables} for a in literals)
+    return Link(solved, len(source), not holds)
+
+
+# ── Both columns at once ─────────────────────────────────────────────────────────────────────────
+
+
+def _both(rule: CoreRule, relation: str) -> Generations | None:
+    mine = [a for a in rule.atoms if a.relation == relation]
+    if len(mine) != 1 or len(_named(mine[0].arguments)) != 2:
+        return None
+    body, head = _named(mine[0].arguments), _named(rule.arguments)
+    literals: list[Literal] = [a for a in rule.atoms if a is not mine[0]]
+    literals += rule.comparisons
+    if set(head) & set(body):
+        return None
+    on_left, names = _connected(literals, {body[0], head[0]})
+    if names & {body[1], head[1]}:
+        return None
+    left = _linked(rule, on_left, body[0], head[0])
+    right = _linked(rule, _without(literals, on_left), body[1], head[1])
+    return Generations(relation, left, right) if left and right else None
+
+
 def _linked(rule: CoreRule, literals: list[Literal], source: str, target: str) -> CoreRule | None:
     """The pairs of a source and a target that stand in one atom, restricted by all literals."""
     for literal in literals:
@@ -229,79 +450,9 @@ def _linked(rule: CoreRule, literals: list[Literal], source: str, target: str) -
     return None
 
 
-def _links(
-    rule: CoreRule, literals: list[Literal], source: str, target: str
-) -> tuple[CoreRule, ...] | None:
-    """A path of pairs from source to target, cut wherever one variable alone connects its parts."""
-    between = dict.fromkeys(n for each in literals for n in sorted(_names(each)))
-    for cut in between:
-        near, names = _connected(literals, {source}, stop=cut)
-        if cut in (source, target) or target in names or cut not in names:
-            continue
-        far = [each for each in literals if all(each is not other for other in near)]
-        first, second = _links(rule, near, source, cut), _links(rule, far, cut, target)
-        if first is not None and second is not None:
-            return first + second
-    pairs = _linked(rule, literals, source, target)
-    return None if pairs is None else (pairs,)
-
-
-def _head(rule: CoreRule) -> tuple[str, ...]:
-    return tuple(a.name for a in rule.arguments if isinstance(a, Variable))
-
-
-def _unary(rule: CoreRule, relations: tuple[str, ...]) -> Step | None:
-    split = _split(rule, relations)
-    if split is None:
-        return None
-    relation, (source,), literals = split
-    (target,) = _head(rule)
-    links = _links(rule, literals, source, target) if source != target else None
-    return None if links is None else Step(relation, rule.head, links)
-
-
-def _step(rule: CoreRule, relations: tuple[str, ...]) -> Step | None:
-    split = _split(rule, relations)
-    if split is None:
-        return None
-    relation, body, literals = split
-    head = _head(rule)
-    for column in (0, 1):
-        carried, source, target = body[column], body[1 - column], head[1 - column]
-        if head[column] != carried or target in body:
-            continue
-        on_carried, names = _connected(literals, {carried})
-        if names & {source, target}:
-            return None
-        rest = [each for each in literals if all(each is not other for other in on_carried)]
-        links = _links(rule, rest, source, target)
-        condition = _solved(rule, on_carried, (carried,)) if on_carried else None
-        if links is None or (on_carried and condition is None):
-            return None
-        return Step(relation, rule.head, links, column, condition)
-    return None
-
-
-def _both(rule: CoreRule, relation: str) -> Generations | None:
-    split = _split(rule, (relation,))
-    if split is None:
-        return None
-    _, body, literals = split
-    head = _head(rule)
-    if set(head) & set(body):
-        return None
-    on_left, names = _connected(literals, {body[0], head[0]})
-    if names & {body[1], head[1]}:
-        return None
-    rest = [each for each in literals if all(each is not other for other in on_left)]
-    left = _linked(rule, on_left, body[0], head[0])
-    right = _linked(rule, rest, body[1], head[1])
-    return Generations(relation, left, right) if left and right else None
-
-
 def _doubles(rule: CoreRule, relation: str) -> bool:
     """p(X, Z) <- p(X, Y), p(Y, Z), in either order of the atoms, and nothing else."""
-    if rule.comparisons or len(rule.atoms) != 2:
+    if rule.comparisons or len(rule.atoms) != len(rule.arguments) or len(rule.atoms) != 2:
         return False
     if any(a.relation != relation or a.negated for a in rule.atoms):
         return False
@@ -309,7 +460,10 @@ def _doubles(rule: CoreRule, relation: str) -> bool:
     for first, second in (rule.atoms, rule.atoms[::-1]):
         middle = first.arguments[1]
         if (
-            isinstance(middle, Variable)
+            isinstance(x, Variable)
+            and isinstance(z, Variable)
+            and x != z
+            and isinstance(middle, Variable)
             and middle not in (x, z)
             and first.arguments[0] == x
             and second.arguments == (middle, z)

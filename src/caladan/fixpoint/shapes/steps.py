@@ -1,0 +1,197 @@
+"""The graph that relations step in: tuples of their stepping columns, and steps between them.
+
+Every relation has a place for its tuples. A step leads from the place of one relation to that of
+another, by its links, with a place between two links. Where a rule does not read all stepping
+columns of its recursive atom, or wants some of them to have certain values, a step begins with
+edges from the tuples that fit to what is read of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from caladan.analysis.core import Term
+from caladan.columns.layout import Mask, Words
+from caladan.fixpoint.shapes.pairs import Declined, NodePlace, Pairs, ShapeLimits, numbered, union
+from caladan.fixpoint.shapes.recognise import Link, Step
+from caladan.program import Variable, thresholds
+
+if TYPE_CHECKING:
+    from caladan.fixpoint.shapes.evaluate import ShapeInputs
+
+Columns: TypeAlias = tuple[Words, ...]
+Key: TypeAlias = str | tuple[int, int]  # a relation, or a step and which of its places between
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """The places of relations among `size` nodes, edges step by step, nodes of the exit facts."""
+
+    places: Mapping[str, NodePlace]
+    size: int
+    edges: list[Pairs]
+    starts: Mapping[str, Words]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Tuples that belong to a place."""
+
+    place: Key
+    columns: Columns
+    rows: int
+
+
+def stepped(
+    relations: tuple[str, ...],
+    stepping: tuple[int, ...],
+    steps: Sequence[Step],
+    exits: Mapping[str, Columns],
+    inputs: ShapeInputs,
+    limits: ShapeLimits,
+) -> Stepped:
+    """The graph of some steps over the stepping columns of relations."""
+    starts = {
+        name: _Part(name, tuple(exits[name][c] for c in stepping), len(exits[name][0]))
+        for name in relations
+    }
+    most = sum(part.rows for part in starts.values())
+    pairs = [_solved(i, step, stepping, inputs, most) for i, step in enumerate(steps)]
+    limits.require_some(most + sum(left.rows for each in pairs for left, _ in each))
+    parts = [*starts.values(), *(part for each in pairs for pair in each for part in pair)]
+    places: dict[Key, NodePlace] = {}
+    numbers: dict[int, Words] = {}
+    _number([part for part in parts if isinstance(part.place, str)], places, numbers)
+    projections = [
+        None if step.is_plain else _projected(i, step, stepping, places, parts, numbers, inputs)
+        for i, step in enumerate(steps)
+    ]
+    beside = [part for part in parts if not isinstance(part.place, str)]
+    _number([*beside, *(p[1] for p in projections if p is not None)], places, numbers)
+    begin = 0
+    for key, place in places.items():
+        places[key] = replace(place, begin=begin)
+        begin += place.size
+    if begin >= 1 << 31:
+        raise Declined("its relations have too many values between them")
+
+    def nodes(part: _Part) -> Words:
+        return numbers[id(part)] + np.uint32(places[part.place].begin)
+
+    edges: list[Pairs] = []
+    for step, each, projection in zip(steps, pairs, projections, strict=True):
+        found = [(nodes(left), nodes(right)) for left, right in each]
+        if projection is not None:
+            origins, keys = projection
+            found.append((origins + np.uint32(places[step.source].begin), nodes(keys)))
+        edges.append(union(found))
+    return Stepped(
+        {name: places[name] for name in relations},
+        begin,
+        edges,
+        {name: nodes(part) for name, part in starts.items()},
+    )
+
+
+def _number(
+    parts: Sequence[_Part], places: dict[Key, NodePlace], numbers: dict[int, Words]
+) -> None:
+    """Number the tuples of each place."""
+    by_place: dict[Key, list[_Part]] = {}
+    for part in parts:
+        by_place.setdefault(part.place, []).append(part)
+    for key, mine in by_place.items():
+        columns = [tuple(np.ascontiguousarray(c) for c in part.columns) for part in mine]
+        places[key], ids = numbered(columns, [part.rows for part in mine])
+        numbers |= {id(part): each for part, each in zip(mine, ids, strict=True)}
+
+
+def _solved(
+    number: int, step: Step, stepping: tuple[int, ...], inputs: ShapeInputs, most: int
+) -> list[tuple[_Part, _Part]]:
+    """The pairs of each link, with the places that they lead from and to."""
+    found: list[tuple[_Part, _Part]] = []
+    at: Key = step.source if step.is_plain else (number, 0)
+    for i, link in enumerate(step.links):
+        columns, rows = _linked(link, inputs, most)
+        left, right = columns[: link.left], columns[link.left :]
+        to: Key = (number, i + 1)
+        if i == len(step.links) - 1:
+            to = step.target
+            by_name = dict(zip(step.made, right, strict=True))
+            right, exist = _headed(step, stepping, by_name, rows, inputs)
+            if not exist:
+                left, right, rows = _none(left), _none(right), 0
+        found.append((_Part(at, left, rows), _Part(to, right, rows)))
+        at = to
+    return found
+
+
+def _linked(link: Link, inputs: ShapeInputs, most: int) -> tuple[Columns, int]:
+    if link.rule is None:
+        return (), 1
+    room = 4 * most + thresholds.now.shape_join if link.multiplies else None
+    columns = inputs.solve(link.rule, room)
+    return columns, len(columns[0])
+
+
+def _headed(
+    step: Step,
+    stepping: tuple[int, ...],
+    by_name: Mapping[str, Words],
+    rows: int,
+    inputs: ShapeInputs,
+) -> tuple[Columns, bool]:
+    """The stepping columns of the head, with its constants; whether there are such words."""
+    found: list[Words] = []
+    for column, term in zip(stepping, step.head, strict=True):
+        if isinstance(term, Variable):
+            found.append(by_name[term.name])
+            continue
+        word = inputs.word(step.target, column, term.value)
+        if word is None:
+            return tuple(np.empty(0, np.uint32) for _ in stepping), False
+        found.append(np.full(rows, word, np.uint32))
+    return tuple(found), True
+
+
+def _none(columns: Columns) -> Columns:
+    return tuple(column[:0] for column in columns)
+
+
+def _projected(
+    number: int,
+    step: Step,
+    stepping: tuple[int, ...],
+    places: Mapping[Key, NodePlace],
+    parts: Sequence[_Part],
+    numbers: Mapping[int, Words],
+    inputs: ShapeInputs,
+) -> tuple[Words, _Part]:
+    """The tuples that a step begins with, and what it reads of each."""
+    mine = [numbers[id(part)] for part in parts if part.place == step.source]
+    nodes = np.unique(np.concatenate(mine))
+    columns = places[step.source].columns(nodes)
+    keep: Mask = np.ones(len(nodes), np.bool_)
+    first: dict[str, Words] = {}
+    for column, term, words in zip(stepping, step.pattern, columns, strict=True):
+        keep &= _fitting(step, column, term, words, first, inputs)
+    kept = tuple(first[name][keep] for name in step.read)
+    return nodes[keep], _Part((number, 0), kept, int(np.count_nonzero(keep)))
+
+
+def _fitting(
+    step: Step, column: int, term: Term, words: Words, first: dict[str, Words], inputs: ShapeInputs
+) -> Mask:
+    """Which words fit a term of the pattern: a value, or what a variable had before."""
+    if isinstance(term, Variable):
+        known = first.setdefault(term.name, words)
+        return known == words
+    word = inputs.word(step.source, column, term.value)
+    if word is None:
+        return np.zeros(len(words), np.bool_)
+    return words == np.uint32(word)
