@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from caladan.analysis.core import CoreRule
 from caladan.language.bloom.lattices import Lattice
 from caladan.language.bloom.schema import CollectionKind
-from caladan.program import Aggregate, Expression, Function
+from caladan.program import Aggregate, Expression, Function, Variable, variables
 from caladan.ticks.wiring import Wired
 
 
@@ -43,7 +43,7 @@ class Calm:
 
 
 _ARRIVING = (CollectionKind.CHANNEL, CollectionKind.INPUT, CollectionKind.STDIO)
-_TAKES_BACK = {"delete": "deletes facts", "upsert": "replaces facts"}
+_TAKES_BACK = {"delete": "facts are deleted", "upsert": "facts are replaced"}
 
 
 def calm(wired: Wired) -> Calm:
@@ -77,37 +77,54 @@ def _points(wired: Wired) -> Iterable[PointOfOrder]:
         folds = [a.function for a in rule.arguments if isinstance(a, Aggregate)]
         for name in folds:
             yield PointOfOrder(rule.head, rule.atoms[0].relation, f"the aggregate {name}", group)
-        for atom in rule.atoms:
-            schema = wired.schemas[atom.relation]
-            lattices = dict(schema.lattices)
-            for name in _not_monotone(rule, lattices):
-                yield PointOfOrder(rule.head, atom.relation, f"{name} is not monotone", group)
+        for source, name in _not_monotone(rule, wired):
+            why = f"`{name}`, which is not known to be monotone"
+            yield PointOfOrder(rule.head, source, why, group)
         _, _, time = rule.head.rpartition("@")
         if time in _TAKES_BACK and rule.head in wired.schemas and rule.atoms:
             yield PointOfOrder(rule.head, rule.atoms[0].relation, _TAKES_BACK[time], group)
 
 
-def _not_monotone(rule: CoreRule, lattices: Mapping[int, type[Lattice]]) -> Iterable[str]:
-    """Functions on the value of a lattice that are not known to grow with it."""
-    if not lattices:
+_OPPOSITE = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_COMPARED = {"=": "==", "~=": "!="}
+_HARMLESS = frozenset({"dict", "tuple", "each", "bool", "value"})
+"""Functions that rules are made of, which pass values on as they are."""
+
+
+def _not_monotone(rule: CoreRule, wired: Wired) -> Iterable[tuple[str, str]]:
+    """Functions and comparisons on values of lattices that may take back what they said."""
+    held: dict[str, tuple[str, type[Lattice]]] = {}
+    for atom in rule.positive:
+        lattices = wired.schemas[atom.relation].lattices
+        for position, argument in enumerate(atom.arguments):
+            if position in lattices and isinstance(argument, Variable):
+                held[argument.name] = (atom.relation, lattices[position])
+    for comparison in rule.comparisons:
+        name = _COMPARED.get(comparison.operator, comparison.operator)
+        for side, seen in ((comparison.left, name), (comparison.right, _OPPOSITE[name])):
+            if isinstance(side, Variable) and side.name in held:
+                source, lattice = held[side.name]
+                if seen not in lattice.monotone:
+                    yield source, seen
+            yield from _calls(side, held)
+    for argument in rule.arguments:
+        yield from _calls(argument, held)
+
+
+def _calls(
+    node: Expression, held: Mapping[str, tuple[str, type[Lattice]]]
+) -> Iterable[tuple[str, str]]:
+    if not isinstance(node, Function):
         return
-    parts = [*rule.arguments, *(c.left for c in rule.comparisons)]
-    parts += [c.right for c in rule.comparisons]
-    known = frozenset[str]().union(*(each.monotone for each in lattices.values()))
-    for part in parts:
-        for call in _calls(part):
-            if call.function not in known and call.function in _ORDER:
-                yield call.function
-
-
-_ORDER = frozenset({"reveal", "==", "!=", "<", "<=", ">", ">=", "not"})
-
-
-def _calls(node: Expression) -> Iterable[Function]:
-    if isinstance(node, Function):
-        yield node
-        for argument in node.arguments:
-            yield from _calls(argument)
+    for position, argument in enumerate(node.arguments):
+        yield from _calls(argument, held)
+        for variable in variables(argument):
+            if variable.name not in held or node.function in _HARMLESS:
+                continue
+            source, lattice = held[variable.name]
+            name = node.function if position == 0 else _OPPOSITE.get(node.function, node.function)
+            if isinstance(argument, Variable) and name not in lattice.monotone:
+                yield source, node.function
 
 
 def _upstream(rules: Iterable[CoreRule]) -> dict[str, set[str]]:
@@ -138,14 +155,34 @@ def report(wired: Wired) -> str:
     lines.append("points of order:" if found.points else "points of order: none")
     for point in found.points:
         where = f" in {point.group}" if point.group else ""
-        lines.append(f"  {point.relation} <- {point.reads}: {point.why}{where}")
+        head, read = _shown(point.relation, wired), _shown(point.reads, wired)
+        lines.append(f"  {head} <- {read}: {point.why}{where}")
     if not found.coordinate:
         lines.append("coordination: none is needed; whatever the order, the outcome is the same")
         return "\n".join(lines)
     lines.append("coordination is needed:")
     for point, sources in found.coordinate.items():
         lines.append(
-            f"  before {point.relation} is believed, for {point.why} of {point.reads} has to see "
-            f"all of {', '.join(sources)}"
+            f"  {_shown(point.relation, wired)} has to wait for all of {', '.join(sources)}: "
+            f"{point.why}"
         )
     return "\n".join(lines)
+
+
+def _shown(name: str, wired: Wired) -> str:
+    """A relation as users know it: what an operator keeps goes by the collections it is for."""
+    if not wired.schemas[name].kind.is_element or "@" in name:
+        return name
+    found: dict[str, None] = {}
+    work, seen = [name], {name}
+    while work:
+        each = work.pop()
+        for rule in wired.rules:
+            if any(atom.relation == each for atom in rule.atoms) and rule.head not in seen:
+                seen.add(rule.head)
+                schema = wired.schemas[rule.head]
+                if schema.kind.is_element and "@" not in rule.head:
+                    work.append(rule.head)
+                else:
+                    found[rule.head] = None
+    return f"{name} (for {', '.join(found)})" if found else name

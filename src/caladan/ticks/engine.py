@@ -166,6 +166,8 @@ class TickEngine:
         self.changes = changes
         nodes = self.nodes
         if self.safe or self._is_broken:
+            for extent in self.extents.values():
+                extent.indexes.clear()  # what joins keep
             for node in nodes:
                 node.is_dirty = node.rebuild = True
                 node.is_lost = self._is_broken
