@@ -383,6 +383,7 @@ class IndexNode(Node):
         number = rule.arguments[-1]
         assert isinstance(number, Folding)
         self._order = [evaluator(term, slots) for term in number.terms]
+        self._is_reversed = bool(number.initial)
 
     def told(self, delta: SeededRule, change: Change) -> None:
         self.is_dirty = True
@@ -395,7 +396,9 @@ class IndexNode(Node):
             return [ordered(value(fact)) for value in order], ordered(fact)
 
         desired: Desired = dict.fromkeys(self.extent.contents)
-        for number, fact in enumerate(sorted(self.source.scan(), key=place)):
+        for number, fact in enumerate(
+            sorted(self.source.scan(), key=place, reverse=self._is_reversed)
+        ):
             row = (*fact, number)
             desired[self.extent.key(row)] = row
         return {self.extent.name: Change(*self.extent.apply(desired))}

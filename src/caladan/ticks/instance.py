@@ -349,6 +349,12 @@ class Bloom(Module):
         return self._stats
 
     @property
+    def strata(self) -> dict[str, int]:
+        """The stratum of each collection; what negates or aggregates another stands above it."""
+        levels = self._wired.strata()
+        return {name: levels[name] for name in self.collections}
+
+    @property
     def wired(self) -> Wired:
         """Collections, rules and strata, as they were fixed."""
         return self._wired

@@ -17,7 +17,7 @@ from typing import Any, Final, Self, cast
 from caladan.language.bloom.expressions import ColumnOf, Expr, Operation, Read, lift
 from caladan.language.bloom.lattices import Lattice, frozen
 from caladan.language.bloom.schema import CollectionKind, Schema, schema
-from caladan.language.bloom.streams import FactSource, JoinPart, Stream, empty
+from caladan.language.bloom.streams import FactSource, JoinPart, Query, Stream, empty
 from caladan.program import (
     Atom,
     Constant,
@@ -76,9 +76,9 @@ class Recorder:
         self.declare(made)
         return made
 
-    def collection(self, made: Schema) -> Stream:
+    def collection(self, made: Schema) -> Query:
         """The facts of an element."""
-        return Collection(made, self).stream()
+        return Collection(made, self).query()
 
     def rule(self, head: Head, body: tuple[Literal, ...], time: Time = "now") -> None:
         """Write a rule down."""
@@ -153,7 +153,7 @@ class Collection(FactSource):
     def column_names(self) -> tuple[str, ...]:
         return self._schema.columns
 
-    def stream(self) -> Stream:
+    def query(self) -> Query:
         recorder = self._owner()
         if self._schema.kind is CollectionKind.OUTPUT:
             raise error(
@@ -165,7 +165,7 @@ class Collection(FactSource):
         variables = tuple(recorder.variable(name) for name in self._schema.columns)
         columns = tuple(zip(self._schema.columns, variables, strict=True))
         atom = Atom(self._schema.name, variables, span=recorder.here())
-        return Stream(recorder, columns, (atom,), (JoinPart((self,), columns),))
+        return Query(recorder, columns, (atom,), (JoinPart((self,), columns),))
 
     @property
     def payloads(self) -> Stream:
@@ -266,13 +266,13 @@ class Collection(FactSource):
         if (told := self.refused(time)) is not None:
             raise error("C071", told[0], recorder.here(), help=told[1])
 
-    def _streams(self, value: object, recorder: Recorder) -> list[Stream]:
+    def _streams(self, value: object, recorder: Recorder) -> list[Query]:
         """The right side as queries, each with as many columns as there are to fill."""
         is_lattice = self._schema.kind is CollectionKind.LATTICE
         if isinstance(value, Collection) and value._schema.kind is CollectionKind.LATTICE:
             value = value.as_value()
         if isinstance(value, FactSource):
-            return [value.stream()]
+            return [value.query()]
         if isinstance(value, Expr) or (is_lattice and not isinstance(value, list)):
             value = [value]
         if not isinstance(value, list | tuple | set):
@@ -281,13 +281,13 @@ class Collection(FactSource):
                 f"`{self._schema.name}` takes a collection, a stream or a list of facts",
                 recorder.here(),
             )
-        made: list[Stream] = []
+        made: list[Query] = []
         for row in cast("Iterable[Any]", value):
             items = [row] if is_lattice or not isinstance(row, list | tuple) else list(row)
             made.append(empty(recorder).projected([_constant(item) for item in items], {}))
         return made
 
-    def _rule(self, stream: Stream, time: Time, recorder: Recorder) -> None:
+    def _rule(self, stream: Query, time: Time, recorder: Recorder) -> None:
         made = self._schema
         width = len(made.columns)
         row = stream.row
@@ -330,15 +330,21 @@ class LatticeCollection(Collection):
     def as_value(self) -> Expr:
         return Read(self._schema.name)
 
+    def when_true(self, rows: Iterable[tuple[Any, ...]]) -> Stream:
+        """Some facts, once the lattice is true."""
+        facts = list(rows)
+        made = empty(self._owner()).mapped(lambda _: facts, (), each=True)
+        return Stream(made.selected(self.as_value()))
+
     def map(self, code: Callable[..., Any], *columns: str) -> Any:
         """A morphism: a function on every item."""
         return self.as_value().method("map", code)
 
     def each(self, *columns: str) -> Stream:
         """The items of a set lattice as rows; with several columns, items are tuples."""
-        stream = self.stream()
+        query = self.query()
         item = columns[0] if len(columns) == 1 else "item"
-        found = stream.unnested(stream.column_names()[0], [item])
+        found = Stream(query.unnested(query.column_names()[0], [item]))
         if len(columns) < 2:
             return found
         return found.map(lambda row: row[0], *columns)

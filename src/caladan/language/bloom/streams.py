@@ -61,7 +61,7 @@ class Aggregation:
 class FactSource:
     """A collection or a stream."""
 
-    def stream(self) -> Stream:
+    def query(self) -> Query:
         """The facts, with variables of their own."""
         raise NotImplementedError
 
@@ -97,7 +97,7 @@ class FactSource:
         """Columns by name, or expressions; those given by keyword are called so."""
         if len(columns) == 1 and not named and _is_function(columns[0]):
             return self.map(cast("Callable[..., Any]", columns[0]))
-        return self.stream().projected(columns, named)
+        return Stream(self.query().projected(columns, named))
 
     def map(self, code: Callable[..., Any], *columns: str) -> Stream:
         """What a Python function makes of each row: a tuple, or None for no row at all.
@@ -105,7 +105,7 @@ class FactSource:
         After a join the function has a row of each collection as an argument. `columns` names the
         result; without it the collection that takes the rows does.
         """
-        return self.stream().mapped(code, columns, each=False)
+        return Stream(self.query().mapped(code, columns, each=False))
 
     def flat_map(self, code: Callable[..., Any] | str | Expr, *columns: str) -> Stream:
         """The same with several rows for each: the function gives an iterable of tuples.
@@ -113,75 +113,75 @@ class FactSource:
         With a column instead, each item of what it holds, beside the other columns.
         """
         if isinstance(code, str | Expr):
-            return self.stream().unnested(code, columns)
-        return self.stream().mapped(code, columns, each=True)
+            return Stream(self.query().unnested(code, columns))
+        return Stream(self.query().mapped(code, columns, each=True))
 
     def where(self, *conditions: object) -> Stream:
         """The rows for which all conditions hold: expressions, or Python functions of a row."""
-        return folded(Stream.selected, conditions, self.stream())
+        return Stream(folded(Query.selected, conditions, self.query()))
 
     def alias(self, name: str = "alias") -> Stream:
         """The same facts once more, for joins of a collection with itself."""
-        return self.stream().renamed(name)
+        return Stream(self.query().renamed(name))
 
     # ── Joins ────────────────────────────────────────────────────────────────────────────────────
 
     def __mul__(self, other: FactSource) -> Stream:
         """Every pair of rows; `pairs` and the like restrict them."""
-        return self.stream().joined(other.stream())
+        return Stream(self.query().joined(other.query()))
 
     def pairs(self, *on: object, **named: str) -> Stream:
         """Rows that go together: on columns of the same name, `left="right"`, or conditions."""
-        return self.stream().matched(on, named)
+        return Stream(self.query().matched(on, named))
 
     combos = pairs
 
     def matches(self) -> Stream:
         """The natural join: on all columns that have the same name."""
-        stream = self.stream()
-        names = [name for part in stream.parts for name, _ in part.columns]
+        query = self.query()
+        names = [name for part in query.parts for name, _ in part.columns]
         shared = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-        return stream.matched(shared, {})
+        return Stream(query.matched(shared, {}))
 
     def lefts(self, *on: object, **named: str) -> Stream:
         """The rows of the left that have a partner."""
-        return self.stream().matched(on, named).only(0)
+        return Stream(self.query().matched(on, named).only(0))
 
     def rights(self, *on: object, **named: str) -> Stream:
         """The rows of the right that have a partner."""
-        return self.stream().matched(on, named).only(-1)
+        return Stream(self.query().matched(on, named).only(-1))
 
     def flatten(self) -> Stream:
         """All columns one after the other, with names of their own."""
-        return self.stream().flattened()
+        return Stream(self.query().flattened())
 
     def outer(self, *on: object, **named: str) -> Stream:
         """The left outer join: where a row has no partner, None stands for the right columns."""
-        return self.stream().outer_joined(on, named)
+        return Stream(self.query().outer_joined(on, named))
 
     def exists(self, other: FactSource, *on: object, **named: str) -> Stream:
         """The rows that have a partner in another collection."""
-        stream = self.stream()
-        return stream.joined(other.stream()).matched(on, named).only(0)
+        query = self.query()
+        return Stream(query.joined(other.query()).matched(on, named).only(0))
 
     def notin(self, other: FactSource, *on: str, where: object = None, **named: str) -> Stream:
         """The rows without a partner: on whole rows, on columns, or as a function `where` says."""
-        return self.stream().without(other, on, named, where)
+        return Stream(self.query().without(other.query(), on, named, where))
 
     # ── All rows ─────────────────────────────────────────────────────────────────────────────────
 
     def group(self, by: Keys, *aggregates: Aggregation, **named: Aggregation) -> Stream:
         """A row for each group: `emp.group(["dept"], bloom.max("salary"))`."""
         made = [*aggregates, *(replace(each, label=name) for name, each in named.items())]
-        return self.stream().grouped(_keys(by), made)
+        return Stream(self.query().grouped(_keys(by), made))
 
     def argmin(self, by: Keys, column: str) -> Stream:
         """The rows with the smallest value of a column in each group."""
-        return self.stream().best(_keys(by), column, "min")
+        return Stream(self.query().best(_keys(by), column, "min"))
 
     def argmax(self, by: Keys, column: str) -> Stream:
         """The rows with the largest value of a column in each group."""
-        return self.stream().best(_keys(by), column, "max")
+        return Stream(self.query().best(_keys(by), column, "max"))
 
     def reduce(
         self,
@@ -194,17 +194,15 @@ class FactSource:
         """A fold over the rows; over no rows at all, without groups, `initial`."""
         columns = self.column_names()
         one = Aggregation("reduce", columns, name, _row_fold(code, columns), frozen(initial))
-        return self.stream().grouped(_keys(by), [one])
+        return Stream(self.query().grouped(_keys(by), [one]))
 
-    def sort(self, *by: str) -> Stream:
-        """The rows in a buffer of their own, in order."""
-        return self.stream().kept(
-            CollectionKind.SORT, f"sorted by {', '.join(by)}" if by else "sorted"
-        )
+    def sort(self) -> Stream:
+        """The rows in a buffer of their own, as `rows()` shows them: by columns from the left."""
+        return Stream(self.query().kept(CollectionKind.SORT))
 
-    def each_with_index(self, *by: str, name: str = "index") -> Stream:
-        """The rows with their place in the order of some columns, all of them if none is named."""
-        return self.stream().numbered(by, name)
+    def each_with_index(self, *by: str, name: str = "index", reverse: bool = False) -> Stream:
+        """The rows with their place, from 0, by some columns and then by all from the left."""
+        return Stream(self.query().numbered(by, name, reverse=reverse))
 
 
 def _keys(by: Keys) -> list[str]:
@@ -230,8 +228,25 @@ NOTHING: Final = Constant(cast("Value", None))
 _NAMED: Final = "name the columns, or keep them apart with alias()"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Stream(FactSource):
+    """What operators make of collections; its columns are attributes, as those of collections."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+
+    @property
+    def identity(self) -> object:
+        return self._query.token
+
+    def query(self) -> Query:
+        return self._query
+
+    def column_names(self) -> tuple[str, ...]:
+        return self._query.column_names()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Query:
     """A query: a body, and the columns of its solutions."""
 
     recorder: Recorder
@@ -241,13 +256,6 @@ class Stream(FactSource):
     row: Variable | None = None
     """A variable that holds the whole row, where nobody has named its columns yet."""
     token: object = field(default_factory=object)
-
-    @property
-    def identity(self) -> object:
-        return self.token
-
-    def stream(self) -> Stream:
-        return self
 
     def column_names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.columns)
@@ -285,7 +293,7 @@ class Stream(FactSource):
             )
         return found[0]
 
-    def value(self, given: object) -> tuple[Stream, Expression]:
+    def value(self, given: object) -> tuple[Query, Expression]:
         """An expression as a node, and this stream with the lattices that it reads."""
         if isinstance(given, str):
             return self, self.named(given)
@@ -293,7 +301,7 @@ class Stream(FactSource):
         node = lift(given).node(scope)
         return scope.stream, node
 
-    def solved(self, node: Expression) -> tuple[Stream, Variable]:
+    def solved(self, node: Expression) -> tuple[Query, Variable]:
         """A variable that has the value of an expression."""
         if isinstance(node, Variable):
             return self, node
@@ -303,7 +311,7 @@ class Stream(FactSource):
 
     # ── Rows one by one ──────────────────────────────────────────────────────────────────────────
 
-    def projected(self, columns: Sequence[object], named: dict[str, object]) -> Stream:
+    def projected(self, columns: Sequence[object], named: dict[str, object]) -> Query:
         stream = self
         made: list[tuple[str, Expression]] = []
         for i, given in enumerate(columns):
@@ -318,13 +326,13 @@ class Stream(FactSource):
 
     def alone(
         self, columns: tuple[tuple[str, Expression], ...], sources: tuple[object, ...] = ()
-    ) -> Stream:
+    ) -> Query:
         """The same body with other columns, as one part."""
         token = object()
         part = JoinPart((*sources, token), columns)
         return replace(self, columns=columns, parts=(part,), row=None, token=token)
 
-    def mapped(self, code: Callable[..., Any], names: Sequence[str], *, each: bool) -> Stream:
+    def mapped(self, code: Callable[..., Any], names: Sequence[str], *, each: bool) -> Query:
         row = self.recorder.variable("row")
         call = self._of_rows(code, _several if each else _row)
         made = Comparison("=", row, replace(call, each=each))
@@ -333,10 +341,10 @@ class Stream(FactSource):
             (name, Function(f"item {i + 1}", (row,), code=operator.itemgetter(i)))
             for i, name in enumerate(names)
         )
-        result = Stream(self.recorder, columns, literals, ()).alone(columns)
+        result = Query(self.recorder, columns, literals, ()).alone(columns)
         return replace(result, row=None if names else row)
 
-    def unnested(self, given: str | Expr, names: Sequence[str]) -> Stream:
+    def unnested(self, given: str | Expr, names: Sequence[str]) -> Query:
         stream, node = self.value(given)
         item = self.recorder.variable("item")
         made = Comparison("=", item, Function("each", (node,), code=_items, each=True))
@@ -361,13 +369,13 @@ class Stream(FactSource):
 
         return Function(getattr(code, "__name__", "function"), tuple(arguments), code=call)
 
-    def selected(self, condition: object) -> Stream:
+    def selected(self, condition: object) -> Query:
         if _is_function(condition):
             node: Expression = self._of_rows(condition, bool)  # type: ignore[arg-type]
             test = Comparison("=", node, Constant(True))
             return replace(self, literals=(*self.literals, test))
         if isinstance(condition, Operation) and condition.name == "&":
-            return folded(Stream.selected, condition.arguments, self)
+            return folded(Query.selected, condition.arguments, self)
         if isinstance(condition, Operation) and condition.name in COMPARED:
             stream, left = self.value(condition.arguments[0])
             stream, right = stream.value(condition.arguments[1])
@@ -378,7 +386,7 @@ class Stream(FactSource):
             test = Comparison("=", node, Constant(True))
         return replace(stream, literals=(*stream.literals, test))
 
-    def renamed(self, name: str) -> Stream:
+    def renamed(self, name: str) -> Query:
         """The same query with variables of its own."""
         own: dict[str, Variable] = {}
 
@@ -392,17 +400,17 @@ class Stream(FactSource):
         literals = tuple(_changed(literal, change) for literal in self.literals)
         columns = tuple((n, replace_in(value, change)) for n, value in self.columns)
         row = None if self.row is None else replace_in(self.row, change)
-        result = Stream(self.recorder, columns, literals, ()).alone(columns)
+        result = Query(self.recorder, columns, literals, ()).alone(columns)
         return replace(result, row=row)  # type: ignore[arg-type]
 
     # ── Joins ────────────────────────────────────────────────────────────────────────────────────
 
-    def joined(self, other: Stream) -> Stream:
+    def joined(self, other: Query) -> Query:
         if {v for part in self.parts for _, v in part.columns} & {
             v for part in other.parts for _, v in part.columns
         }:
             other = other.renamed("alias")
-        return Stream(
+        return Query(
             self.recorder,
             (*self.columns, *other.columns),
             (*self.literals, *other.literals),
@@ -416,7 +424,7 @@ class Stream(FactSource):
         known = self.parts[0].sources if self.parts else ()
         return (JoinPart((*known, self.token), self.columns),)
 
-    def matched(self, on: Sequence[object], named: dict[str, str]) -> Stream:
+    def matched(self, on: Sequence[object], named: dict[str, str]) -> Query:
         stream = self
         for each in on:
             if not isinstance(each, str):
@@ -433,13 +441,15 @@ class Stream(FactSource):
             for other in values[1:]:
                 stream = stream.equated(values[0], other)
         for left, right in named.items():
-            one = Stream(self.recorder, self.parts[0].columns, (), ()).named(left)
-            rest = [pair for part in self.parts[1:] for pair in part.columns]
-            other = Stream(self.recorder, tuple(rest), (), ()).named(right)
+            names = [[name for name, _ in part.columns] for part in self.parts]
+            first = next((i for i, each in enumerate(names[:-1]) if left in each), 0)
+            one = Query(self.recorder, self.parts[first].columns, (), ()).named(left)
+            rest = [pair for part in self.parts[first + 1 :] for pair in part.columns]
+            other = Query(self.recorder, tuple(rest), (), ()).named(right)
             stream = stream.equated(one, other)
         return stream
 
-    def equated(self, one: Expression, other: Expression) -> Stream:
+    def equated(self, one: Expression, other: Expression) -> Query:
         """The solutions where two columns are equal: with one variable for both, if they are."""
         if one == other:
             return self
@@ -457,20 +467,20 @@ class Stream(FactSource):
         )
         return replace(self, columns=columns, literals=literals, parts=parts)
 
-    def only(self, part: int) -> Stream:
+    def only(self, part: int) -> Query:
         chosen = self.parts[part]
         return replace(self, columns=chosen.columns, parts=(chosen,))
 
-    def flattened(self) -> Stream:
+    def flattened(self) -> Query:
         names: list[str] = []
         for name, _ in self.columns:
             numbers = (f"{name}_{i}" for i in range(2, len(self.columns) + 2))
             names.append(name if name not in names else next(n for n in numbers if n not in names))
         return self.alone(tuple((n, v) for n, (_, v) in zip(names, self.columns, strict=True)))
 
-    def outer_joined(self, on: Sequence[object], named: dict[str, str]) -> Stream:
+    def outer_joined(self, on: Sequence[object], named: dict[str, str]) -> Query:
         matched = self.matched(on, named)
-        partners = matched.only(0).kept(CollectionKind.STREAM, "rows with a partner")
+        partners = matched.only(0).kept(CollectionKind.STREAM)
         flat = matched.flattened()
         width = len(self.parts[0].columns)
         alone = self.left_alone().without(partners, (), {}, None)
@@ -481,7 +491,7 @@ class Stream(FactSource):
             self.recorder.rule(Head(kept.name, tuple(v for _, v in columns)), stream.literals)
         return self.recorder.collection(kept)
 
-    def left_alone(self) -> Stream:
+    def left_alone(self) -> Query:
         """The left part of a join of two, by itself."""
         columns = self.parts[0].columns
         needed = {v.name for _, v in columns if isinstance(v, Variable)}
@@ -494,11 +504,10 @@ class Stream(FactSource):
         return replace(self, literals=tuple(literals)).alone(columns)
 
     def without(
-        self, other: FactSource, on: Sequence[str], named: dict[str, str], where: object
-    ) -> Stream:
-        right = other.stream()
+        self, right: Query, on: Sequence[str], named: dict[str, str], where: object
+    ) -> Query:
         if right.is_plain is None:
-            right = right.kept(CollectionKind.STREAM, "what is not to be")
+            right = right.kept(CollectionKind.STREAM)
         pairs = [(each, each) for each in on] + list(named.items())
         if where is not None:
             both = self.joined(right).selected(where)
@@ -507,9 +516,7 @@ class Stream(FactSource):
                     self.named(left),
                     both.parts[-1].columns[[n for n, _ in right.columns].index(name)][1],
                 )
-            partners = replace(both, columns=self.columns).kept(
-                CollectionKind.STREAM, "rows with a partner"
-            )
+            partners = replace(both, columns=self.columns).kept(CollectionKind.STREAM)
             return self.without(partners, (), {}, None)
         stream = self
         if not pairs:
@@ -553,18 +560,14 @@ class Stream(FactSource):
 
     # ── All rows ─────────────────────────────────────────────────────────────────────────────────
 
-    def kept(self, kind: CollectionKind, why: str) -> Stream:
+    def kept(self, kind: CollectionKind) -> Query:
         """The same facts in an element of their own."""
         kept = self.recorder.element(kind, [n for n, _ in self.flattened().columns])
         self.recorder.rule(Head(kept.name, tuple(v for _, v in self.columns)), self.literals)
         return self.recorder.collection(kept)
 
-    def grouped(self, by: Sequence[str], aggregates: Sequence[Aggregation]) -> Stream:
-        source = (
-            self
-            if self.is_plain is not None
-            else self.kept(CollectionKind.STREAM, "rows of groups")
-        )
+    def grouped(self, by: Sequence[str], aggregates: Sequence[Aggregation]) -> Query:
+        source = self if self.is_plain is not None else self.kept(CollectionKind.STREAM)
         terms: list[Expression] = [source.named(name) for name in by]
         for each in aggregates:
             values = tuple(source.named(name) for name in each.columns)
@@ -578,12 +581,8 @@ class Stream(FactSource):
         self.recorder.rule(Head(kept.name, tuple(terms)), source.literals)
         return self.recorder.collection(kept)
 
-    def best(self, by: Sequence[str], column: str, name: str) -> Stream:
-        source = (
-            self
-            if self.is_plain is not None
-            else self.kept(CollectionKind.STREAM, "rows of groups")
-        )
+    def best(self, by: Sequence[str], column: str, name: str) -> Query:
+        source = self if self.is_plain is not None else self.kept(CollectionKind.STREAM)
         best = source.grouped(by, [Aggregation(name, (column,), "best")])
         rows = source.renamed("alias")
         both = rows.joined(best)
@@ -592,17 +591,13 @@ class Stream(FactSource):
         both = both.equated(rows.named(column), both.parts[-1].columns[-1][1])
         return both.alone(both.parts[0].columns)
 
-    def numbered(self, by: Sequence[str], name: str) -> Stream:
-        source = (
-            self
-            if self.is_plain is not None
-            else self.kept(CollectionKind.STREAM, "rows to number")
-        )
+    def numbered(self, by: Sequence[str], name: str, *, reverse: bool) -> Query:
+        source = self if self.is_plain is not None else self.kept(CollectionKind.STREAM)
         order = tuple(source.named(each) for each in by)
         kept = self.recorder.element(
             CollectionKind.INDEX, [*source.column_names(), name], len(self.columns)
         )
-        terms = (*(v for _, v in source.columns), Folding("index", order))
+        terms = (*(v for _, v in source.columns), Folding("index", order, initial=reverse))
         self.recorder.rule(Head(kept.name, terms), source.literals)
         return self.recorder.collection(kept)
 
@@ -610,7 +605,7 @@ class Stream(FactSource):
 class _Reading:
     """The scope of an expression: a stream, which gets an atom for each lattice that is read."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Query) -> None:
         self.stream = stream
 
     def column(self, source: object, name: str) -> Expression:
@@ -627,9 +622,9 @@ class _Reading:
         return variables[position]
 
 
-def empty(recorder: Recorder) -> Stream:
+def empty(recorder: Recorder) -> Query:
     """One row without columns: where values that depend on no collection start."""
-    return Stream(recorder, (), (), ())
+    return Query(recorder, (), (), ())
 
 
 def _row(made: Any) -> Any:

@@ -1,0 +1,261 @@
+"""Operators of streams, one by one: what they derive, in every mode."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from caladan import CaladanError, bloom
+
+Rows = list[tuple[Any, ...]]
+T: Rows = [(1, "a"), (2, "b"), (3, "b")]
+U: Rows = [("a", 10), ("b", 20), ("z", 30)]
+
+
+def derived(
+    right: Callable[[Any], object], width: int, t: Rows = T, u: Rows = U, **options: Any
+) -> Rows:
+    class Program(bloom.Bloom):
+        t = bloom.table("k", "v")
+        u = bloom.table("v", "value")
+        out = bloom.scratch(*(f"c{i}" for i in range(width)))
+
+        @bloom.rules
+        def derive(self) -> None:
+            self.out |= right(self)
+
+    program = Program(**options)
+    program.insert("t", t)
+    program.insert("u", u)
+    first = program.tick()["out"].rows()
+    program.insert("t", [(0, "q")])
+    program.tick()
+    program.delete("t", [(0, "q")])
+    assert program.tick()["out"].rows() == first, "what came and went leaves no trace"
+    return first
+
+
+CASES: dict[str, tuple[Callable[[Any], object], int, Rows]] = {
+    "project": (lambda m: m.t.project("v", m.t.k * 10), 2, [("a", 10), ("b", 20), ("b", 30)]),
+    "named": (lambda m: m.t.project(x=m.t.k - 1).project("x"), 1, [(0,), (1,), (2,)]),
+    "where": (lambda m: m.t.where((m.t.k > 1) & (m.t.v == "b"), lambda r: r.k != 3), 2, [(2, "b")]),
+    "or": (lambda m: m.t.where((m.t.k == 1) | (m.t.k == 3)), 2, [(1, "a"), (3, "b")]),
+    "not": (lambda m: m.t.where(~(m.t.k == 1)), 2, [(2, "b"), (3, "b")]),
+    "map": (
+        lambda m: m.t.map(lambda r: (r.k, r.v * 2) if r.k < 3 else None),
+        2,
+        [(1, "aa"), (2, "bb")],
+    ),
+    "map of a join": (
+        lambda m: (m.t * m.u).pairs("v").map(lambda t, u: (t.k, u.value)),
+        2,
+        [(1, 10), (2, 20), (3, 20)],
+    ),
+    "flat_map": (
+        lambda m: m.t.flat_map(lambda r: [(r.k, i) for i in range(r.k)], "a", "b"),
+        2,
+        [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)],
+    ),
+    "pairs": (
+        lambda m: (m.t * m.u).pairs("v").project("k", "value"),
+        2,
+        [(1, 10), (2, 20), (3, 20)],
+    ),
+    "pairs by other names": (
+        lambda m: (m.t * m.u.project(w="v", x="value")).pairs(v="w").project("k", "x"),
+        2,
+        [(1, 10), (2, 20), (3, 20)],
+    ),
+    "pairs by an expression": (
+        lambda m: (m.t * m.u).pairs(m.t.k * 10 == m.u.value).project("k", "value"),
+        2,
+        [(1, 10), (2, 20), (3, 30)],
+    ),
+    "matches": (
+        lambda m: (m.t * m.u).matches().project("k", "value"),
+        2,
+        [(1, 10), (2, 20), (3, 20)],
+    ),
+    "cross": (
+        lambda m: (m.t * m.u).where(m.t.k == 1).project("k", "value"),
+        2,
+        [(1, 10), (1, 20), (1, 30)],
+    ),
+    "lefts": (lambda m: (m.t * m.u).lefts("v"), 2, [(1, "a"), (2, "b"), (3, "b")]),
+    "rights": (lambda m: (m.t * m.u).rights("v"), 2, [("a", 10), ("b", 20)]),
+    "flatten": (
+        lambda m: (m.t * m.u).pairs("v").flatten().project("k", "v_2", "value"),
+        3,
+        [(1, "a", 10), (2, "b", 20), (3, "b", 20)],
+    ),
+    "outer": (
+        lambda m: (m.u * m.t).outer("v").project("v", "k"),
+        2,
+        [("a", 1), ("b", 2), ("b", 3), ("z", None)],
+    ),
+    "self-join": (lambda m: self_join(m), 2, [(2, 3)]),
+    "three ways": (
+        lambda m: three(m),
+        3,
+        [(1, 1, 10), (2, 2, 20), (2, 3, 20), (3, 2, 20), (3, 3, 20)],
+    ),
+    "exists": (lambda m: m.u.exists(m.t, "v"), 2, [("a", 10), ("b", 20)]),
+    "notin": (lambda m: m.u.notin(m.t, "v"), 2, [("z", 30)]),
+    "notin of a stream": (
+        lambda m: m.u.notin(m.t.where(m.t.k > 1), "v"),
+        2,
+        [("a", 10), ("z", 30)],
+    ),
+    "notin where": (lambda m: m.t.notin(m.u, where=lambda t, u: t.k * 10 < u.value), 2, [(3, "b")]),
+    "group": (
+        lambda m: m.t.group(["v"], bloom.max("k"), n=bloom.count()),
+        3,
+        [("a", 1, 1), ("b", 3, 2)],
+    ),
+    "group of nothing": (lambda m: m.t.where(m.t.k > 9).group([], bloom.sum("k")), 1, []),
+    "distinct": (lambda m: m.t.group(["v"]), 1, [("a",), ("b",)]),
+    "having": (lambda m: having(m), 2, [("b", 5)]),
+    "booleans": (lambda m: flags(m), 3, [("a", False, False), ("b", True, False)]),
+    "accum": (
+        lambda m: m.t.group([], bloom.accum("v"), bloom.choose("k")),
+        2,
+        [(frozenset("ab"), 1)],
+    ),
+    "accum_pair": (
+        lambda m: m.t.where(m.t.k < 2).group([], bloom.accum_pair("k", "v")),
+        1,
+        [(frozenset({(1, "a")}),)],
+    ),
+    "argmin": (lambda m: m.t.argmin(["v"], "k"), 2, [(1, "a"), (2, "b")]),
+    "argmax": (lambda m: m.t.argmax(["v"], "k"), 2, [(1, "a"), (3, "b")]),
+    "reduce": (lambda m: m.t.reduce(0, lambda total, r: total + r.k), 1, [(6,)]),
+    "reduce by": (lambda m: m.t.reduce(0, lambda n, r: n + r.k, by="v"), 2, [("a", 1), ("b", 5)]),
+    "sort": (lambda m: m.t.sort(), 2, T),
+    "each_with_index": (
+        lambda m: m.t.each_with_index("v", reverse=True).project("k", "index"),
+        2,
+        [(1, 2), (2, 1), (3, 0)],
+    ),
+    "constants": (lambda m: [(1, "x"), (2, "y")], 2, [(1, "x"), (2, "y")]),
+    "function": (
+        lambda m: m.t.project("k", bloom.fn(str.upper)(m.t.v)),
+        2,
+        [(1, "A"), (2, "B"), (3, "B")],
+    ),
+}
+
+
+def self_join(m: Any) -> object:
+    other = m.t.alias()
+    return (m.t * other).pairs("v").where(m.t.k < other.k).project(m.t.k, other.k)
+
+
+def three(m: Any) -> object:
+    other = m.t.alias()
+    return (m.t * m.u * other).combos("v").project(m.t.k, other.k, "value")
+
+
+def having(m: Any) -> object:
+    sums = m.t.group(["v"], value=bloom.sum("k"))
+    return sums.where(sums.value > 1)
+
+
+def flags(m: Any) -> object:
+    odd = m.t.project("v", large=m.t.k > 1, small=m.t.k < 1)
+    return odd.group(["v"], bloom.bool_and("large"), bloom.bool_or("small"))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"repair": "never"}, {"safe": True}], ids=["lazy", "rescan", "safe"]
+)
+@pytest.mark.parametrize("name", CASES)
+def test_operator(name: str, options: dict[str, Any]) -> None:
+    right, width, expected = CASES[name]
+    assert derived(right, width, **options) == expected
+
+
+def test_a_lattice_lets_facts_out_once_it_is_true() -> None:
+    class Gate(bloom.Bloom):
+        count = bloom.lmax()
+        is_open = bloom.lbool()
+        out = bloom.scratch("what")
+        t = bloom.table("k")
+        passed = bloom.scratch("k")
+
+        @bloom.rules
+        def gate(self) -> None:
+            self.is_open |= self.count >= 3
+            self.out |= self.is_open.when_true([("go",)])
+            self.passed |= self.t.where(self.is_open)
+
+    gate = Gate()
+    gate.insert("t", [(1,)])
+    gate.insert("count", [1])
+    gate.tick()
+    assert gate["out"].rows() == gate["passed"].rows() == []
+    gate.insert("count", [3])
+    assert gate.tick()["out"].rows() == [("go",)]
+    assert gate["passed"].rows() == [(1,)]
+    assert gate.strata["out"] == 0
+
+
+def test_names_that_columns_may_have() -> None:
+    """Nothing that streams are made of takes the name of a column."""
+
+    class Named(bloom.Bloom):
+        t = bloom.table("value", "row", "columns", "parts", "count", "from")
+        out = bloom.scratch("a", "b")
+
+        @bloom.rules
+        def derive(self) -> None:
+            kept = self.t.where(self.t.value > 0)
+            self.out |= kept.project(kept.value + kept.row, kept.columns + kept.parts)
+            self.out |= kept.project(kept["count"], "from")
+
+    named = Named()
+    named.insert("t", [(1, 2, 3, 4, 5, 6)])
+    assert named.tick()["out"].rows() == [(3, 7), (5, 6)]
+
+
+def test_a_program_that_imports_includes_and_overrides() -> None:
+    class Counter(bloom.Module):
+        event = bloom.input("name")
+        seen = bloom.table("name")
+
+        @bloom.bootstrap
+        def start(self) -> None:
+            self.seen |= [("start",)]
+
+        @bloom.rules
+        def note(self) -> None:
+            self.seen |= self.event
+
+    class Louder(Counter):
+        @bloom.rules
+        def note(self) -> None:
+            super().note()
+            self.seen |= self.event.project(bloom.fn(str.upper)(self.event.name))
+
+    class Both(bloom.Bloom):
+        quiet = bloom.imports(Counter)
+        loud = bloom.imports(Louder)
+        all_seen = bloom.scratch("name")
+
+        @bloom.rules
+        def collect(self) -> None:
+            self.all_seen |= self.quiet.seen
+            self.all_seen |= self.loud.seen
+
+    both = Both()
+    both.insert("loud.event", [("a",)])
+    both.insert("quiet.event", [("b",)])
+    both.tick()
+    assert both["loud.seen"].rows() == [("A",), ("a",), ("start",)]
+    assert both["quiet.seen"].rows() == [("b",), ("start",)]
+    assert both["all_seen"].count() == 4
+
+
+def test_a_collection_cannot_be_called_like_a_method() -> None:
+    made = type("Wrong", (bloom.Bloom,), {"tick": bloom.table()})
+    with pytest.raises(CaladanError, match="instances have a method"):
+        made()
