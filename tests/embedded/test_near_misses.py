@@ -159,3 +159,45 @@ def test_one_thing_more_in_the_rules(name: str, e: Pairs, f: Pairs) -> None:
     assert found == answers("reference", EXTRA[name], data)[0]
     if name != "a division that rounds never make":
         assert "rounds" not in strategies
+
+
+LIMITED = {
+    "closure": TC + "query tc(X, Y).",
+    "with a condition": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X > 2. query p(X, Y).",
+    "reached": "r(X) <- ok(X). r(Y) <- r(X), e(X, Y). query r(X).",
+    "by links": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), e(Y, W), f(W, Z). query p(X, Y).",
+    "doubling": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), p(Y, Z). query p(X, Y).",
+    "generations": SG + "query sg(X, Y).",
+}
+
+
+@pytest.mark.parametrize("name", list(LIMITED))
+@pytest.mark.parametrize("rounds", [1, 2, 4, 7])
+@settings(max_examples=8)
+@given(e=pairs(), f=pairs())
+def test_a_limit_on_rounds_stops_where_rounds_would(
+    name: str, rounds: int, e: Pairs, f: Pairs
+) -> None:
+    data = data_of(e, f)
+
+    def outcome(shape: int) -> list[set[tuple[object, ...]]] | str:
+        with thresholds.using(shape=shape):
+            try:
+                return answers("embedded", LIMITED[name], data, max_rounds=rounds)[0]
+            except caladan.CaladanError as stopped:
+                return stopped.diagnostics[0].message
+
+    assert outcome(0) == outcome(1 << 40)
+
+
+def test_limits_do_not_turn_a_layout_off() -> None:
+    chain = [(i, i + 1) for i in range(2000)]
+    _, strategies = answers(
+        "embedded", TC + "n(X, count<Y>) <- tc(X, Y). query n(X, N).", {"e": chain},
+        max_rounds=5000, max_facts=1 << 40,
+    )  # fmt: skip
+    assert strategies == ["carried"]
+    with pytest.raises(caladan.CaladanError, match="more than 1000000 facts") as stopped:
+        answers("embedded", TC + "query tc(X, Y).", {"e": chain}, max_facts=1_000_000)
+    assert stopped.value.exit_code == 3
+    assert stopped.value.result["tc"].count() == 2000 * 2001 // 2  # pyright: ignore[reportAttributeAccessIssue]

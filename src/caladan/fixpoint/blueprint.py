@@ -113,10 +113,8 @@ def facts_read(clique: DeltaClique) -> Iterator[str]:
     return iter(dict.fromkeys((*clique.relations, *read)))
 
 
-def why_rounds(facts: int | None, max_rounds: int | None, max_facts: int | None) -> str | None:
+def why_rounds(facts: int | None) -> str | None:
     """Why a clique goes in rounds even if it has a shape; None if nothing speaks for that."""
-    if max_rounds is not None or max_facts is not None:
-        return "limits on rounds and facts are about rounds"
     if facts is not None and facts < thresholds.now.shape:
         return f"its rules read fewer than {thresholds.now.shape:,} facts"
     return None

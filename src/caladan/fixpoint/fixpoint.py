@@ -117,6 +117,8 @@ class Fixpoint:
         facts = self._state.total(clique.relations)
         seconds = time.perf_counter() - started
         self._events.tell(CliqueDone(clique.relations, rounds, facts, seconds))
+        if strategy != ROUNDS and self._limits.max_facts is not None:
+            self._limits.facts(self._state.derived())
 
     def _declined(self, clique: DeltaClique, strategy: str, reason: str) -> None:
         self._events.tell(StrategyDeclined(clique.relations, strategy, reason))

@@ -130,7 +130,7 @@ def forecast(
     cliques = (
         _exchanging(each, plan, known)
         if any(each is one for one in exchanging)
-        else _clique(each, plan, known, options)
+        else _clique(each, plan, known)
         for each in plan.program.cliques
     )
     return Forecast(plan, tuple(cliques))
@@ -171,9 +171,8 @@ def _clique(
     clique: DeltaClique,
     plan: Blueprint,
     known: _Known | None,
-    options: Options,
 ) -> CliqueForecast:
-    strategies, layouts = _choice(clique, plan.program, known, options)
+    strategies, layouts = _choice(clique, plan.program, known)
     traits = Foreseen(plan.program, clique)
     rules = tuple(
         RuleForecast(rule, _plans(rule, plan.body(rule), traits, known))
@@ -204,7 +203,6 @@ def _choice(
     clique: DeltaClique,
     program: DeltaProgram,
     known: _Known | None,
-    options: Options,
 ) -> tuple[tuple[Option, ...], tuple[Option, ...]]:
     """The strategies, and the layouts of what they leave."""
     stored = _stored(clique, known)
@@ -214,12 +212,12 @@ def _choice(
     if isinstance(shape, str):
         return (Option(ROUNDS, shape),), stored
     facts, is_all = (0, False) if known is None else _facts(clique, known)
-    reason = why_rounds(facts if is_all else None, options.max_rounds, options.max_facts)
+    reason = why_rounds(facts if is_all else None)
     if reason is not None:
         return (Option(ROUNDS, reason),), stored
     shaped = tuple(Option(each, f"by shape {shape.name}") for each in shape.layouts)
     otherwise = Option(ROUNDS, "if the shape declines: its facts may not fit it, or the memory")
-    if known is None or why_rounds(facts, None, None) is not None:
+    if known is None or why_rounds(facts) is not None:
         taken = Option(shape.name, f"if its rules read at least {thresholds.now.shape:,} facts")
         return (taken, Option(ROUNDS, f"if they read fewer, or {otherwise.when[3:]}")), (
             *shaped, *stored,
@@ -262,7 +260,9 @@ def _asked(shape: Shape, clique: DeltaClique, known: _Known) -> list[str] | str 
         made.run(heads[rule.rule.head].sink(rule, made, ()), known.limits.seconds)
     for name in clique.relations:
         heads[name].flip()
-    limits = evaluate.ShapeLimits(known.limits.memory.most, pool.threads(), np.zeros(1, np.int64))
+    stop = np.zeros(1, np.int64)
+    memory, rounds = known.limits.memory.most, known.limits.max_rounds
+    limits = evaluate.ShapeLimits(memory, pool.threads(), stop, rounds)
     try:
         return evaluate.ways(shape, known.shaping, limits)
     except evaluate.Declined as reason:

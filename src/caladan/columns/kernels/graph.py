@@ -160,3 +160,62 @@ def reach(bounds: Array, targets: Array, starts: Array, reached: Array) -> int:
                 queue[tail] = t
                 tail += 1
     return tail
+
+
+@kernel("i8(i8[::1], u4[::1], u4[::1])")
+def longest(bounds: Array, targets: Array, order: Array) -> int:
+    """The edges of the longest path of an acyclic graph; `order` has the nodes, sinks first."""
+    lengths = np.zeros(bounds.size, np.int64)
+    most = 0
+    for i in range(order.size):
+        v = order[i]
+        for p in range(bounds[v], bounds[v + 1]):
+            lengths[v] = max(lengths[v], lengths[targets[p]] + 1)
+        most = max(most, lengths[v])
+    return most
+
+
+@kernel("i8(i8[::1], u4[::1], i8[::1], u4[::1], i8, i8[::1])")
+def farthest(
+    bounds: Array, targets: Array, start_bounds: Array, starts: Array, most: int, stop: Array
+) -> int:
+    """The most steps that any source needs to one of the nodes it reaches; its starts need none.
+
+    Source s starts from starts[start_bounds[s]:start_bounds[s + 1]]. One more than `most` if there
+    is a source that needs more, or if `stop` was raised.
+    """
+    seen = np.full(bounds.size, -1, np.int64)
+    queue = np.empty(bounds.size, np.uint32)
+    deepest = 0
+    work = 0
+    for s in range(start_bounds.size - 1):
+        tail = 0
+        for p in range(start_bounds[s], start_bounds[s + 1]):
+            if seen[starts[p]] != s:
+                seen[starts[p]] = s
+                queue[tail] = starts[p]
+                tail += 1
+        head = 0
+        level = 0
+        while True:
+            end = tail
+            while head < end:
+                v = queue[head]
+                head += 1
+                for p in range(bounds[v], bounds[v + 1]):
+                    if seen[targets[p]] != s:
+                        seen[targets[p]] = s
+                        queue[tail] = targets[p]
+                        tail += 1
+            if tail == end:
+                break
+            level += 1
+            if level > most:
+                return most + 1
+        work += tail
+        if work > 1 << 22:
+            work = 0
+            if stop[0] != 0:
+                return most + 1
+        deepest = max(deepest, level)
+    return deepest

@@ -47,9 +47,7 @@ class Shaping:
         """The shape that a clique is to be evaluated by; None if it goes in rounds."""
         if not clique.is_recursive:
             return None
-        limits = self._state.limits
-        facts = self.facts_read(clique)
-        reason = why_rounds(facts, limits.max_rounds, limits.max_facts)
+        reason = why_rounds(self.facts_read(clique))
         if self._state.is_ranked:
             reason = "facts remember when they were derived"
         if reason is not None:
@@ -73,7 +71,8 @@ class Shaping:
         from caladan.fixpoint.shapes.pairs import Interrupted, ShapeLimits
 
         stop: Counts = np.zeros(1, np.int64)
-        limits = ShapeLimits(self._state.limits.memory.most, pool.threads(), stop)
+        known = self._state.limits
+        limits = ShapeLimits(known.memory.most, pool.threads(), stop, known.max_rounds)
 
         def work() -> dict[str, Layout] | None:
             return evaluated(shape, self, limits, partial(declined, shape.name))

@@ -15,7 +15,9 @@ None, and then the rounds go ahead:
 - words are spread too thin to index arrays by them;
 - no way fits the memory budget.
 
-A limit on rounds or facts is about rounds, so the engine does not ask for shapes then.
+A limit on facts stops a run once they are counted. With a limit on rounds a shape counts how many
+there would be (`closure.require_rounds`), and declines if they are too many: rounds then stop where
+they have to.
 
 `Shaping` (choice.py) hands a clique to its shape, with what shapes ask of a run.
 """
@@ -40,6 +42,7 @@ from caladan.fixpoint.shapes.closure import (
     carried,
     ranked,
     reached,
+    require_rounds,
     searched,
 )
 from caladan.fixpoint.shapes.pairs import (
@@ -60,6 +63,7 @@ from caladan.fixpoint.shapes.recognise import (
     Reached,
     Shape,
     Sides,
+    Step,
     recognise,
 )
 from caladan.fixpoint.shapes.steps import Stepped, stepped
@@ -139,11 +143,11 @@ def evaluated(
 def _reached(shape: Reached, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
     starts = {name: inputs.exit(name) for name in shape.relations}
     graph = stepped(shape.relations, (0,), shape.steps, starts, inputs, limits)
-    marks = reached(
-        np.concatenate([graph.starts[name] for name in shape.relations]),
-        union(graph.edges),
-        graph.size,
-    )
+    firsts = np.concatenate([graph.starts[name] for name in shape.relations])
+    edges = union(graph.edges)
+    _require_countable(limits, shape.steps)
+    require_rounds((np.zeros(len(firsts), np.uint32), firsts), edges, graph.size, limits)
+    marks = reached(firsts, edges, graph.size)
     found: dict[str, Layout] = {}
     for name in shape.relations:
         place = graph.places[name]
@@ -154,6 +158,7 @@ def _reached(shape: Reached, inputs: ShapeInputs, limits: ShapeLimits) -> dict[s
 
 def _carried(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
     closure = _closure(shape, inputs, limits)
+    _require_within(shape, closure, limits)
     matrix = _fitting(
         carried(
             closure.exits,
@@ -181,9 +186,25 @@ def _carried(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> dict[s
     return found
 
 
+def _require_within(shape: Carried, closure: _Closure, limits: ShapeLimits) -> None:
+    """Decline if rounds are limited, and would be more."""
+    if limits.max_rounds is not None:
+        other = shape.doubles or shape.back or closure.searches is not None
+        _require_countable(limits, None if other else shape.steps)
+        require_rounds(closure.exits, closure.steps, closure.size, limits)
+
+
+def _require_countable(limits: ShapeLimits, steps: Sequence[Step] | None) -> None:
+    """Decline if rounds are limited, and an edge is not a round."""
+    plain = steps is not None and all(s.is_plain and len(s.links) == 1 for s in steps)
+    if limits.max_rounds is not None and not plain:
+        raise Declined("it cannot tell how many rounds there would be, and they are limited")
+
+
 def ways(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> list[str]:
     """The layouts of a closure that fit the budget, the one estimated to cost least first."""
     closure = _closure(shape, inputs, limits)
+    _require_within(shape, closure, limits)
     turned = ", transposed" if min(closure.sides.stepping) == 0 else ""
     if closure.searches is not None:
         return [LAYOUTS["search"] + turned]
@@ -396,6 +417,7 @@ def _from_both_ends(
 def _generations(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> Layout:
     from caladan.fixpoint.shapes.generations import generations
 
+    _require_countable(limits, None)
     first, second = inputs.exit(shape.relation)
     left, right = _pairs(inputs, shape.left), _pairs(inputs, shape.right)
     limits.require((first, second), left, right)

@@ -30,11 +30,15 @@ class Declined(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ShapeLimits:
-    """What a shape may use: bytes for its result, threads, and the flag that ends it."""
+    """What a shape may use: bytes for its result, threads, and the flag that ends it.
+
+    With `max_rounds` it declines if rounds would be more: they stop where they have to.
+    """
 
     budget: int
     threads: int
     stop: Counts
+    max_rounds: int | None = None
 
     def check(self) -> None:
         """Raise if we were told to stop; kernels look at the flag too and come back early."""
