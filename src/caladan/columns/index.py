@@ -108,6 +108,14 @@ class RunMatches:
             total += counts
         return total
 
+    @property
+    def stretches(self) -> tuple[Keys, Counts, Counts] | None:
+        """The only run that has matches, with the start and the length of each row's."""
+        if len(self._found) != 1 or not self._index.is_exact:
+            return None
+        run, starts, counts = self._found[0]
+        return run.keys, starts, counts
+
     def only(self, rows: Mask) -> RunMatches:
         """The facts that agree with some of the rows; the others have none."""
         some = RunMatches.__new__(RunMatches)

@@ -17,13 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from caladan.columns.domains import Domain
 from caladan.columns.index import Index, Matches, RunMatches
+from caladan.columns.kernels import meet
 from caladan.columns.layout import Counts, Keys, Mask, Words
+from caladan.columns.packed import PackedIndex
 from caladan.columns.relation import StoredRelation
 from caladan.columns.views import ColumnView
 from caladan.join.arithmetic import Overflow
@@ -163,6 +166,11 @@ class ProposeStep:
     def run(self, frontier: Bindings, keep: frozenset[str]) -> Iterator[Bindings]:
         """The longer solutions, with the variables to keep."""
         matches = [each.matches(frontier) if each.bound else None for each in self.lookups]
+        if any(found is not None and not found.total for found in matches):
+            return
+        if (lists := self._lists(matches, frontier.rows)) is not None:
+            yield from self._met(frontier, lists, keep)
+            return
         counts = self._counts(matches, frontier.rows)
         least = np.argmin(counts, axis=0)
         some = counts[least, np.arange(frontier.rows)] > 0
@@ -178,6 +186,64 @@ class ProposeStep:
             )
             others = [self.confirming(each) for each in self.lookups if each is not lookup]
             yield from self._confirmed(proposed, others)
+
+    def _lists(self, matches: Sequence[Matches | None], rows: int) -> list[_List] | None:
+        """What each atom has for each solution, if that is a sorted list of one run for all.
+
+        Atoms with nothing bound have the same for all; those that never have the fewest only test.
+        Where several test, and have a bit for every fact in the cache, that is quicker than lists.
+        """
+        bits = thresholds.now.cached_bits if len(self.lookups) > 2 else 0
+        lists: list[_List] = []
+        for lookup, found in zip(self.lookups, matches, strict=True):
+            index = lookup.index()
+            if not isinstance(index, PackedIndex):
+                return None
+            if found is None:
+                continue
+            stretches = found.stretches if isinstance(found, RunMatches) else None
+            if stretches is None or sum(index.packing.widths) <= bits:
+                return None
+            (column,) = lookup.new
+            assert index.packing.order[-1] == column
+            lists.append((*stretches, index.packing.masks[column]))
+        least = min((int(counts.max()) for _, _, counts, _ in lists), default=0)
+        free = (lookup for lookup in self.lookups if not lookup.bound)
+        is_usual = 2 <= len(lists) <= meet.MOST_LISTS
+        return lists if is_usual and all(each.relation.count() >= least for each in free) else None
+
+    def _met(
+        self, frontier: Bindings, lists: Sequence[_List], keep: frozenset[str]
+    ) -> Iterator[Bindings]:
+        """The longer solutions, by one kernel: the least list proposes, the others confirm."""
+        runs, starts, counts, masks = zip(*lists, strict=True)
+        most = int(reduce(np.minimum, counts).sum())
+        size = max(1, min(most, thresholds.now.room))
+        budget = thresholds.now.search_budget
+        work = (
+            partial(meet.meet_two, *lists[0][:3], *lists[1][:3], *masks)
+            if len(lists) == 2
+            else partial(
+                meet.meet, runs, np.stack(starts), np.stack(counts), np.array(masks, np.uint64)
+            )
+        )
+        state = np.array([0, -1, 0, 0], np.int64)
+        old = [name for name in frontier.columns if name in keep]
+        tests = [self.confirming(each).index() for each in self.lookups if not each.bound]
+        while state[0] < frontier.rows:
+            rows: Words = np.empty(size, np.uint32)
+            words: Words = np.empty(size, np.uint32)
+            work(budget, state, rows, words)
+            made, found = int(state[3]), int(state[2])
+            rows, words = rows[:found], words[:found]
+            for index in tests:
+                keep_them = index.present(*index.key({0: words}, len(words)))
+                rows, words = rows[keep_them], words[keep_them]
+            self.statistics.count(self.variable, made, len(rows))
+            columns = frontier.at(rows, old)
+            if self.variable in keep:
+                columns[self.variable] = words
+            yield Bindings(len(rows), columns)
 
     def least(self, frontier: Bindings) -> Counts:
         """How many values the one with the fewest has, for each solution."""
@@ -292,6 +358,7 @@ class TestStep:
             return self.apply(_computable(self.evaluator, sides, frontier))
 
 
+_List: TypeAlias = "tuple[Keys, Counts, Counts, int]"  # a run, and for each row start and length
 Step: TypeAlias = "LookupStep | ProposeStep | CyclicSearch | AbsentStep | BindStep | TestStep"
 
 

@@ -54,6 +54,7 @@ class Thresholds:
     filter_lookups: int = _int(4)  # a filter pays from a lookup for so many keys on
     filter_bits: int = _int(16, least=1, most=64)  # of a filter for each key
     exact_bits: int = _int(24, most=24)  # of a lookup key for which a filter has a bit for each
+    cached_bits: int = _int(22)  # of a fact: a bit for every possible one stays in cache
     bounds_keys: int = _int(64, least=1)  # of a run; fewer are found as quickly without bounds
     bounds_sparse: int = _int(8, most=64)  # leading words that bounds have for a key
     sort_in_threads: int = _int(1 << 19, least=2)  # keys
