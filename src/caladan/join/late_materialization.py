@@ -8,7 +8,11 @@ goes through those steps once, and at the end its members are crossed with what 
     … subProp, sub, exists           by groups: each step does an eleventh of the work
     sub(E, Y)              what a group found, for each of its E
 
-Grouping costs a hash table over the solutions. `Asides` remembers where it did not pay.
+Solutions that have become the same, for nobody reads any more what told them apart, go on once:
+in `far(A, F) <- e(A, B), e(B, C), e(C, D), e(D, F)` all that counts of the ways from A to D is that
+there is one. Otherwise a chain goes through all ways that there are.
+
+Both cost a hash table over the solutions. `Asides` remembers where it did not pay.
 """
 
 from __future__ import annotations
@@ -46,10 +50,23 @@ class Asides:
 
     def __init__(self) -> None:
         self._idle: set[int] = set()
+        self._distinct: set[int] = set()  # where solutions turned out to differ
 
     def forget(self) -> None:
         """Try everywhere again: the relations have changed much."""
         self._idle.clear()
+        self._distinct.clear()
+
+    def distinct(self, frontier: Bindings, place: int) -> Bindings:
+        """The solutions, each once, if that pays."""
+        if frontier.rows < thresholds.now.grouping or place in self._distinct:
+            return frontier
+        names = list(frontier.columns)
+        tuples = Tuples(len(names))
+        _, fresh = tuples.ids([frontier.columns[name] for name in names], frontier.rows)
+        if len(fresh) * thresholds.now.grouping_pays > frontier.rows:
+            self._distinct.add(place)
+        return Bindings(len(fresh), frontier.at(fresh.astype(np.uint32), names))
 
     def grouped(self, frontier: Bindings, place: int, live: Sequence[str]) -> LateGroups | None:
         """Solutions by the columns that are still read; None if it does not pay."""

@@ -80,7 +80,7 @@ class RulePlan:
 
     def run(self, sink: Sink, check: Callable[[], None]) -> None:
         """Hand all solutions to the sink; `check` is called now and then and may raise."""
-        walk = Walk(sink, check, self.body.needed, self._asides, self._fan_out)
+        walk = Walk(sink, check, self.body.needed, self._asides, self._fan_out, self.body.counting)
         walk.run(self.steps())
         self._fan_out = walk.fan_out()
 

@@ -76,7 +76,9 @@ class Walk:
         needed: frozenset[str],
         asides: Asides,
         fan_out: float,
+        counting: bool,
     ) -> None:
+        self._counting = counting
         self._sink = sink
         self._needed = needed
         self._asides = asides
@@ -98,6 +100,7 @@ class Walk:
             self._check()
             self._scanned += batch.rows
             is_large = self._is_large(batch.rows)
+            batch = self._distinct(first, everything, batch, rest)
             batch, sink, needed = self._grouped(rest, batch, self._sink, self._needed)
             if is_large:
                 for step in rest:
@@ -112,6 +115,16 @@ class Walk:
                 pool.in_parts(walk, batch.parts(size), self._stop)
             elif batch.rows:
                 self.walk(rest, batch, sink, needed)
+
+    def _distinct(
+        self, step: Step, before: Bindings, longer: Bindings, rest: Sequence[Step]
+    ) -> Bindings:
+        """The solutions behind a step, each once, where something was dropped and it pays."""
+        dropped = (before.columns.keys() | step.binds) - longer.columns.keys()
+        joins = any(isinstance(each, LookupStep | ProposeStep) and each.binds for each in rest)
+        if self._counting or not dropped or not joins or not longer.columns:
+            return longer
+        return self._asides.distinct(longer, len(rest))
 
     def _grouped(
         self, steps: Sequence[Step], frontier: Bindings, sink: Taker, needed: frozenset[str]
@@ -164,6 +177,7 @@ class Walk:
                 for longer in step.run(frontier, keep):
                     self._check()
                     if longer.rows:
+                        longer = self._distinct(step, frontier, longer, rest)
                         self.walk(rest, *self._grouped(rest, longer, sink, needed))
                 return
             try:
