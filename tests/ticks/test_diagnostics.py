@@ -126,6 +126,10 @@ def test_wrong_widths_and_unknown_collections() -> None:
     assert "`t` has 2 columns, but rows of 1" in told(rules(group, t=bloom.table()))
 
 
+def test_durable_tables_are_asked_for_by_name() -> None:
+    assert "error[C051]: durable tables (key, value)" in told(lambda: bloom.sync("key", to="value"))
+
+
 def test_an_expression_is_not_true_or_false() -> None:
     def group(self: bloom.Bloom) -> None:
         self.t |= self.t.where(self.t.key == 1 and self.t.val == 2)

@@ -1,5 +1,7 @@
 """Instances: threads, callbacks, timers, channels, failures, and what they show."""
 
+import gc
+import io
 import threading
 import time
 
@@ -27,15 +29,17 @@ def test_an_instance_in_the_background_answers_threads() -> None:
 
         def ask(number: int) -> None:
             for i in range(5):
-                found = kvs.call("get", [(number * 10 + i, "k")], "reply", timeout=30)
-                answers.extend(1 for request, _ in found if request == number * 10 + i)
+                request = number * 10 + i
+                own = lambda fact, number=request: fact[0] == number  # noqa: E731
+                found = kvs.call("get", [(request, "k")], "reply", timeout=30, match=own)
+                answers.extend(request for request, _ in found)
 
         threads = [threading.Thread(target=ask, args=(n,)) for n in range(4)]
         for each in threads:
             each.start()
         for each in threads:
             each.join()
-        assert len(answers) == 20
+        assert sorted(answers) == [number * 10 + i for number in range(4) for i in range(5)]
     assert not any(t.name == "bloom" and t.is_alive() for t in threading.enumerate())
 
 
@@ -179,6 +183,30 @@ def test_lines_are_written(capsys: pytest.CaptureFixture[str]) -> None:
     hello.insert("name", [("Chani",)])
     hello.tick(2)
     assert capsys.readouterr().out == "hello Chani\n"
+
+
+def test_lines_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Echo(bloom.Bloom):
+        terminal = bloom.stdio()
+        heard = bloom.table("line")
+
+        @bloom.rules
+        def note(self) -> None:
+            self.heard |= self.terminal
+
+    monkeypatch.setattr("sys.stdin", io.StringIO("one\ntwo\n"))
+    with Echo().run() as echo:
+        end = time.monotonic() + 30
+        while echo["heard"].count() < 2 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert echo["heard"].rows() == [("one",), ("two",)]
+
+
+def test_a_forgotten_instance_is_gone() -> None:
+    network = bloom.Network()
+    Ping(network=network, address="here")
+    gc.collect()
+    Ping(network=network, address="here").stop()
 
 
 def test_contents_in_every_form() -> None:

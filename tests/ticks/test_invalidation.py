@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.ticks.programs import PROGRAMS
 
 from caladan import bloom
 from caladan.ticks.invalidation import Scheme, consequences, scheme
@@ -199,6 +200,31 @@ def test_explain_prints_elements_sets_and_why() -> None:
     assert "besides, if tx loses facts" in text
     assert "group_1: x rescans" in text
     assert "sort_1: project(6) is rebuilt from it" in text
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_every_program_of_the_suite_explains_all_its_stages(name: str) -> None:
+    if name.startswith("unstratifiable"):
+        return
+    text = PROGRAMS[name]()().explain()
+    headings = [line for line in text.splitlines() if line.startswith("== ")]
+    assert headings == [
+        "== Collections ==",
+        "== Bloom Rules ==",
+        "== PCG Tree ==",
+        "== Operator Program ==",
+        "== Delta Rules ==",
+        "== Invalidation and Rescan ==",
+        "== CALM Report ==",
+    ]
+
+
+def test_stages_of_the_store() -> None:
+    store = PROGRAMS["kvs_last_put_wins"]()()
+    assert "(0.key = 1.key) <JOIN>" in store.explain("operators")
+    assert "PCGAndNode(kvstate@upsert_ff_ff(Key_1, Value_1), rule#: 1" in store.explain("pcg")
+    assert "@upsert kvstate(Key_1, Value_1) <- kvput(" in store.explain("rules")
+    assert "δkvget(Reqid_2, Key_2), kvstate(Key_2, Value_2)   if kvstate" in store.explain("delta")
 
 
 def test_scans_are_none_while_nothing_is_lost() -> None:

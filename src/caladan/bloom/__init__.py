@@ -66,6 +66,7 @@ from caladan.language.bloom.module import (
     rules,
     scratch,
     stdio,
+    sync,
     table,
     temp,
 )
@@ -131,6 +132,7 @@ __all__ = [
     "scratch",
     "stdio",
     "sum",
+    "sync",
     "table",
     "temp",
     "wall_clock",

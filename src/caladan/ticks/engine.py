@@ -282,6 +282,10 @@ class TickEngine:
 
     # ── Looking at it ────────────────────────────────────────────────────────────────────────────
 
+    def is_read(self, name: str) -> bool:
+        """Whether rules read a collection."""
+        return bool(self._consumers[name])
+
     def sent(self, name: str) -> Iterable[Fact]:
         """What the last tick sends to a collection."""
         relation = self.wired.due(name, "async")

@@ -10,13 +10,17 @@ calm        what is monotone, and what needs coordination
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final
 
-from caladan.analysis.core import CoreRule
+from caladan.analysis.core import Checked, CoreRule, RelationInfo
 from caladan.analysis.schedule import Absent, Bind, Lookup, schedule
+from caladan.explain.operators import operators
+from caladan.explain.pcg import pcg
 from caladan.language.bloom.schema import Schema
 from caladan.language.deals import printer
-from caladan.program import Atom, Comparison, Expression, Program, Rule
+from caladan.pipeline import PASSES, Compiled, Request
+from caladan.program import Atom, Column, Comparison, Expression, Program, Rule, Type
 from caladan.program.diagnostics import CaladanError, did_you_mean, error
 from caladan.ticks.calm import report
 from caladan.ticks.engine import TickEngine
@@ -26,6 +30,8 @@ from caladan.ticks.wiring import Wired
 _HEADINGS: Final = {
     "relations": "Collections",
     "rules": "Bloom Rules",
+    "pcg": "PCG Tree",
+    "operators": "Operator Program",
     "delta": "Delta Rules",
     "ticks": "Invalidation and Rescan",
     "calm": "CALM Report",
@@ -44,6 +50,8 @@ def explain(wired: Wired, engine: TickEngine, stage: str) -> str:
     shown: dict[str, Callable[[], str]] = {
         "relations": lambda: relations(wired.schemas.values()),
         "rules": lambda: rules(wired.program),
+        "pcg": lambda: pcg(_compiled(wired)),
+        "operators": lambda: operators(_compiled(wired)),
         "delta": lambda: delta(wired),
         "ticks": lambda: ticks(engine),
         "calm": lambda: report(wired),
@@ -53,6 +61,33 @@ def explain(wired: Wired, engine: TickEngine, stage: str) -> str:
         for name, heading in _HEADINGS.items()
         if stage in (name, "all")
     )
+
+
+def _compiled(wired: Wired) -> Compiled:
+    """What the compiler makes of one tick: the rules as they were wired, of values of any type."""
+    derived = {rule.head for rule in wired.rules}
+    infos = {
+        name: RelationInfo(
+            name,
+            tuple(Column(column, Type.OBJECT) for column in schema.columns),
+            takes_data=not schema.kind.is_element,
+            is_derived=name in derived,
+            aggregates=(None,) * len(schema.columns),
+            origin=name,
+        )
+        for name, schema in wired.schemas.items()
+    }
+    cliques = tuple(replace(c, rules=tuple(map(_typed, c.rules))) for c in wired.cliques)
+    checked = Checked(infos, tuple(map(_typed, wired.rules)), {}, cliques, ())
+    request = Request(wired.program, {}, {}, demand=False, wanted=tuple(sorted(derived)))
+    compiled = Compiled(request, (checked,))
+    for each in PASSES[1:]:
+        compiled = replace(compiled, made=(*compiled.made, each(compiled)))
+    return compiled
+
+
+def _typed(rule: CoreRule) -> CoreRule:
+    return replace(rule, types={v: Type.OBJECT for a in rule.atoms for v in a.variables})
 
 
 def relations(schemas: Iterable[Schema]) -> str:

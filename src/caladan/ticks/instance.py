@@ -152,10 +152,12 @@ class Bloom(Module):
                     sys.stdout.write(f"{fact[0]}\n")
                 else:
                     self._send(name, fact)
-        for name, callbacks in self._callbacks.items():
+        for name, callbacks in list(self._callbacks.items()):
+            if not callbacks:
+                continue
             if contents := engine.extents[name].contents:
                 rows = {revealed(fact) for fact in contents.values()}
-                for each in callbacks:
+                for each in list(callbacks):
                     each(rows)
         with self._news:
             self._news.notify_all()
@@ -211,9 +213,18 @@ class Bloom(Module):
         if self._thread is not None:
             raise error("C050", "the instance runs already")
         self._is_stopping = False
+        for name, schema in self._user_schemas():
+            if schema.kind is CollectionKind.STDIO and self._engine.is_read(name):
+                read = threading.Thread(target=self._read, args=(name,), daemon=True)
+                read.start()
         self._thread = threading.Thread(target=self._loop, name="bloom", daemon=True)
         self._thread.start()
         return self
+
+    def _read(self, name: str) -> None:
+        """Lines of standard input as facts, until it ends."""
+        for line in sys.stdin:
+            self.deliver(name, (line.rstrip("\n"),))
 
     def _loop(self) -> None:
         try:
@@ -270,7 +281,8 @@ class Bloom(Module):
     def on(self, name: str, callback: Callback) -> None:
         """Call a function after each tick in which a collection has facts, with these."""
         self._schema(name)
-        self._callbacks.setdefault(name, []).append(callback)
+        with self._mutex:
+            self._callbacks.setdefault(name, []).append(callback)
 
     def sync_do(self, action: Callable[[], Any] | None = None, timeout: float | None = 60.0) -> Any:
         """Do something between two ticks, and wait for the tick after it."""
@@ -287,14 +299,29 @@ class Bloom(Module):
         return result
 
     def call(
-        self, name: str, rows: Iterable[Any], answer: str, timeout: float | None = 60.0
+        self,
+        name: str,
+        rows: Iterable[Any],
+        answer: str,
+        timeout: float | None = 60.0,
+        *,
+        match: Callable[[tuple[Any, ...]], object] | None = None,
     ) -> set[tuple[Any, ...]]:
-        """Hand facts in and wait for the tick in which a collection has an answer."""
+        """Hand facts in and wait for the tick in which a collection has an answer.
+
+        Others may have asked too: `match` says which facts answer this call, if not all.
+        """
         self._schema(answer)
         found: list[set[tuple[Any, ...]]] = []
-        self._callbacks.setdefault(answer, []).append(found.append)
-        try:
+
+        def answered(facts: set[tuple[Any, ...]]) -> None:
+            if own := facts if match is None else {fact for fact in facts if match(fact)}:
+                found.append(own)
+
+        with self._mutex:  # no tick may end between the two
+            self._callbacks.setdefault(answer, []).append(answered)
             self.insert(name, rows)
+        try:
             if self._thread is None:
                 self.tick()
                 while not found and (self._engine.has_work or self._inbox):
@@ -303,7 +330,8 @@ class Bloom(Module):
                 with self._news:
                     self._wait(lambda: bool(found), timeout, f"facts of `{answer}`")
         finally:
-            self._callbacks[answer].remove(found.append)
+            with self._mutex:
+                self._callbacks[answer].remove(answered)
         return found[0] if found else set()
 
     def _wait(self, is_done: Callable[[], bool], timeout: float | None, what: str) -> None:

@@ -10,6 +10,7 @@ import itertools
 import threading
 from collections.abc import Callable
 from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 from caladan.program.diagnostics import error
 
@@ -24,7 +25,8 @@ class Network:
     """Instances of one process, by address."""
 
     def __init__(self) -> None:
-        self._receivers: dict[str, Receiver] = {}
+        # Whoever forgets an instance need not stop it first.
+        self._receivers: WeakValueDictionary[str, Receiver] = WeakValueDictionary()
         self._numbers = itertools.count(1)
         self._mutex = threading.Lock()
 

@@ -94,6 +94,16 @@ def stdio() -> Collection:
     return Collection(schema("", CollectionKind.STDIO, ("line",)))
 
 
+def sync(*columns: str, to: Columns | None = None) -> Collection:
+    """A table on disk, which is not here yet."""
+    raise error(
+        "C051",
+        f"durable tables ({', '.join((*columns, *([] if to is None else [str(to)])))}) arrive with "
+        "a later version",
+        help="declare a table, and write what changes() says with each tick",
+    )
+
+
 def like(other: Collection, kind: str = "scratch") -> Collection:
     """A collection with the columns, keys and lattices of another."""
     made = other.schema
