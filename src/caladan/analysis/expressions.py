@@ -20,6 +20,7 @@ from caladan.program import (
     Conditional,
     Constant,
     Expression,
+    Function,
     Negative,
     Object,
     Parameter,
@@ -76,6 +77,8 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
             if then is None or otherwise is None:
                 return then or otherwise
             return widened(then, otherwise) or then
+        case Function():
+            return node.returns
         case Call("length"):
             return Type.LONG
         case Call():
@@ -84,8 +87,13 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
             return _aggregate_type(node, types)
 
 
-def argument_type(node: Call, position: int) -> Type:
-    """What a function takes: `substring` text and two whole numbers, all others text."""
+def argument_type(node: Call, position: int) -> Type | None:
+    """What a function takes: `substring` text and two whole numbers, all others text.
+
+    Nobody knows of functions of Python.
+    """
+    if isinstance(node, Function):
+        return None
     return Type.LONG if node.function == "substring" and position > 0 else Type.STRING
 
 

@@ -21,6 +21,7 @@ from caladan.program import (
     Comparison,
     Conditional,
     Expression,
+    Function,
     Negative,
     Value,
     Variable,
@@ -130,7 +131,7 @@ def _is_computed(node: Expression) -> bool:
     match node:
         case Arithmetic("mod", _, right):
             return any(True for _ in variables(right))
-        case Arithmetic() | Negative() | Call("concat" | "replace"):
+        case Arithmetic() | Negative() | Function() | Call("concat" | "replace"):
             return True
         case Conditional():
             return _is_computed(node.then) or _is_computed(node.otherwise)

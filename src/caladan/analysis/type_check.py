@@ -194,9 +194,12 @@ class _Checker:
         )
 
     def _call_argument(self, node: Call, position: int, argument: Expression) -> None:
-        is_whole = argument_type(node, position).is_integral
+        wanting = argument_type(node, position)
         type = self.expression(argument)
-        if type is None or (type.is_integral if is_whole else type is Type.STRING):
+        if type is None or wanting is None:
+            return
+        is_whole = wanting.is_integral
+        if type.is_integral if is_whole else type is Type.STRING:
             return
         wanted = "a whole number" if is_whole else "text"
         self._conflict(

@@ -22,6 +22,7 @@ from caladan.program import (
     Conditional,
     Constant,
     Expression,
+    Function,
     Negative,
     Object,
     Parameter,
@@ -70,6 +71,8 @@ def expression(node: Expression, names: Names = _AS_WRITTEN, weakest: int = 0) -
             condition = comparisons(node.condition, names)
             then, otherwise = expression(node.then, names), expression(node.otherwise, names)
             return f"if({condition} then {then} else {otherwise})"
+        case Function():
+            return f"opaque {node.function}({expressions(node.arguments, names)})"
         case Call():
             return f"{node.function}({expressions(node.arguments, names)})"
         case Aggregate():

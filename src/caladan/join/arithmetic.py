@@ -21,7 +21,8 @@ from caladan.analysis.core import CoreRule
 from caladan.columns.ranks import Kind, Ranks, float_ranks
 from caladan.program import ArithmeticOperator
 from caladan.program.diagnostics import CaladanError
-from caladan.rules.failures import division_by_zero, overflow
+from caladan.program.functions import CallFailed
+from caladan.rules.failures import call_failed, division_by_zero, overflow
 
 LONG_MIN: Final = -(2**63)
 
@@ -155,6 +156,9 @@ def blamed(rule: CoreRule | None) -> Generator[None]:
     except DivisionByZero:
         assert rule is not None
         raise CaladanError(division_by_zero(rule)) from None
+    except CallFailed as failed:
+        assert rule is not None
+        raise CaladanError(call_failed(rule, failed.function, failed.reason)) from failed.__cause__
     except Overflow as problem:
         assert rule is not None
         double = isinstance(problem, Infinite)

@@ -17,6 +17,7 @@ from caladan.program import (
     Conditional,
     Constant,
     Expression,
+    Function,
     Negative,
     Type,
     Variable,
@@ -58,6 +59,8 @@ def kind_of_expression(expression: Expression, types: Mapping[str, Type]) -> Kin
         case Arithmetic(operator=operator, left=left, right=right):
             sides = [kind_of_expression(side, types) for side in (left, right)]
             return Kind.FLOAT if operator == "/" or Kind.FLOAT in sides else Kind.INTEGER
+        case Function(returns=returns):
+            return kind_of(returns)
         case Call(function=function):
             return Kind.INTEGER if function == "length" else Kind.STRING
         case Conditional(then=then, otherwise=otherwise):

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import operator as operators
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
+import pyarrow as pa
 
 from caladan.columns.domains import CodedDomain, Domain, TextDomain, word_of
 from caladan.columns.layout import Mask, Words
-from caladan.columns.ranks import CODED, Kind, kind_of_value, rank_floats, rank_of
+from caladan.columns.ranks import CODED, Kind, kind_of, kind_of_value, rank_floats, rank_of
 from caladan.join.arithmetic import ValueColumn, arithmetic, negative
 from caladan.join.frontier import Bindings
 from caladan.program import (
@@ -25,11 +26,13 @@ from caladan.program import (
     Conditional,
     Constant,
     Expression,
+    Function,
     Negative,
+    Type,
     Value,
     Variable,
 )
-from caladan.program.functions import call
+from caladan.program.functions import call, outcomes
 
 
 class Evaluator:
@@ -77,6 +80,8 @@ class Evaluator:
                 return arithmetic(expression.operator, left, right)
             case Conditional():
                 return self._choose(expression, frontier, text)
+            case Function():
+                return self._outcomes(expression, frontier, text)
             case Call(function="length"):
                 return ValueColumn(
                     Kind.INTEGER, np.array(self.python(expression, frontier), np.int64)
@@ -115,6 +120,8 @@ class Evaluator:
                 return domain.arrow(words, CODED[domain.kind]).to_pylist()
             case Constant():
                 return [expression.value] * frontier.rows
+            case Function():
+                return self._called(expression, frontier)
             case Call():
                 columns = [self.python(each, frontier) for each in expression.arguments]
                 rows = zip(*columns, strict=True)
@@ -129,6 +136,29 @@ class Evaluator:
                 return data.tolist()
             case _:
                 return self.values(expression, frontier, None).data.tolist()
+
+    def _called(self, function: Function, frontier: Bindings) -> list[Value]:
+        """What a Python function gives in every row."""
+        columns = [self._argument(each, frontier) for each in function.arguments]
+        return outcomes(function, columns, frontier.rows)
+
+    def _argument(self, expression: Expression, frontier: Bindings) -> list[Any]:
+        """The values of an expression as a function of Python takes them: as they went in."""
+        if isinstance(expression, Variable):
+            domain = self._domains[expression.name]
+            words = frontier.columns[expression.name]
+            return domain.arrow(words, _ARROW[domain.kind]).to_pylist()
+        return self.python(expression, frontier)
+
+    def _outcomes(self, function: Function, frontier: Bindings, text: Domain | None) -> ValueColumn:
+        made = self._called(function, frontier)
+        kind = kind_of(function.returns)
+        if kind is Kind.STRING:
+            assert isinstance(text, TextDomain), f"{function} has no dictionary"
+            return ValueColumn(kind, text.take(cast("list[str]", made)).astype(np.int64))
+        if kind is Kind.FLOAT:
+            return ValueColumn(kind, np.array(made, np.float64))
+        return ValueColumn(kind, np.array([rank_of(value) for value in made], np.int64))
 
     def _has_no_order(self, comparison: Comparison) -> bool:
         """Whether texts are compared that rules make: their words are in no order."""
@@ -169,6 +199,16 @@ class Evaluator:
         return ValueColumn(kind, data)
 
 
+_ARROW: Final[dict[Kind, pa.DataType]] = {
+    **CODED,
+    Kind.INTEGER: pa.int64(),
+    Kind.FLOAT: pa.float64(),
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.DATETIME: pa.timestamp("us"),
+    Kind.DATE: pa.date32(),
+}
+
+
 def compared(operator: str, left: ValueColumn, right: ValueColumn) -> Mask:
     """In which rows two columns compare as asked; an integer meets a double as a double."""
     if left.kind is not right.kind:
@@ -198,6 +238,8 @@ _PYTHON: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 def _makes_text(expression: Expression) -> bool:
     match expression:
+        case Function(returns=returns):
+            return returns is Type.STRING
         case Call(function=function):
             return function != "length"
         case Conditional(then=then, otherwise=otherwise):

@@ -12,11 +12,14 @@ Each language is a package of its own beside this file. Comments and quoted text
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from caladan.language import deals
 from caladan.program import Goal, Program
 from caladan.program.diagnostics import Place, SourceText, Span, did_you_mean, error
+from caladan.program.functions import Definition
 
 LANGUAGES: Final = ("deals", "souffle", "rasql")
 """The languages that programs are written in as text."""
@@ -67,8 +70,12 @@ def parse(
     name: str = "<program>",
     language: str | None = None,
     seen: set[str] | None = None,
+    functions: Mapping[str, Definition] = MappingProxyType({}),
 ) -> Program:
-    """The Program of a text; `name` is what diagnostics call it, `seen` the files read before."""
+    """The Program of a text; `name` is what diagnostics call it, `seen` the files read before.
+
+    `functions` are those of Python that it may call.
+    """
     chosen = language or detect(text, name=name)
     _require(chosen)
     if chosen == "rasql":
@@ -78,7 +85,7 @@ def parse(
             Place(name),
             help="run it in a session: db.sql(text), or db.run(text)",
         )
-    return deals.parse(SourceText(name, text), seen)
+    return deals.parse(SourceText(name, text), seen, functions)
 
 
 def parse_goal(text: str, *, name: str = "<goal>") -> Goal:

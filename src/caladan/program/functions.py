@@ -1,11 +1,33 @@
-"""The functions of text that rules can call, as Python does them: the meaning of `Call`."""
+"""The functions that rules can call: those of text, and Python's that somebody defined.
+
+call        the value of a function of text
+Definition  a Python function under a name, as `Session.define` was given it
+outcomes    what such a function gives for many inputs
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast
+from weakref import WeakKeyDictionary
 
-from caladan.program.program import CallFunction, Value
+from caladan.program.program import CallFunction, Expression, Function, Type, Value
+from caladan.program.values import Missing, fit
+
+Vectorized = Literal["numpy", "arrow"]
+
+RETURNED: Final = (
+    Type.BYTE, Type.SHORT, Type.INTEGER, Type.LONG, Type.FLOAT, Type.DOUBLE, Type.STRING,
+    Type.BOOLEAN, Type.DATE, Type.DATETIME,
+)  # fmt: skip
+"""What a Python function may give."""
+
+_REMEMBERED: Final = 100_000  # inputs of one function
+_MEMORY: Final[WeakKeyDictionary[Callable[..., object], dict[tuple[Any, ...], Value]]] = (
+    WeakKeyDictionary()
+)
 
 
 def call(function: CallFunction, arguments: list[Value]) -> Value:
@@ -32,3 +54,110 @@ _FUNCTIONS: Final[dict[CallFunction, Callable[..., Any]]] = {
     "replace": lambda text, old, new: text.replace(old, new) if old else text,
     "substring": _substring,
 }
+
+
+# ── Functions of Python ──────────────────────────────────────────────────────────────────────────
+
+
+class CallFailed(Exception):
+    """A Python function raised something, or gave what it was not said to give."""
+
+    def __init__(self, function: str, reason: str) -> None:
+        super().__init__(function, reason)
+        self.function = function
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A Python function under the name by which rules call it."""
+
+    name: str
+    code: Callable[..., object]
+    returns: Type
+    vectorized: Vectorized | None = None
+
+    def takes(self, count: int) -> bool:
+        """Whether it can be called with so many values; of some builtins nobody knows."""
+        try:
+            inspect.signature(self.code).bind(*range(count))
+        except TypeError:
+            return False
+        except ValueError:
+            return True
+        return True
+
+    def called(self, arguments: tuple[Expression, ...]) -> Function:
+        """A call of it."""
+        return Function(
+            self.name, arguments, code=self.code, returns=self.returns, vectorized=self.vectorized
+        )
+
+
+def outcomes(function: Function, columns: Sequence[Sequence[Any]], count: int) -> list[Value]:
+    """What a Python function gives for each of so many rows of arguments.
+
+    One for single values is called once for each distinct input, as long as it remembers.
+    """
+    if function.vectorized is not None:
+        return _whole(function, columns, count)
+    known = _remembered(function.code)
+    made: list[Value] = []
+    for row in zip(*columns, strict=True) if columns else [()] * count:
+        # 1, 1.0 and True are one key of a dictionary, and not one input.
+        key = (function.returns, *map(type, row), *row)
+        if key not in known:
+            known[key] = _one(function, row)
+        made.append(known[key])
+    if len(known) > _REMEMBERED:
+        known.clear()
+    return made
+
+
+def _remembered(code: Callable[..., object]) -> dict[tuple[Any, ...], Value]:
+    try:
+        return _MEMORY.setdefault(code, {})
+    except TypeError:  # a builtin, which cannot be referred to weakly
+        return {}
+
+
+def _one(function: Function, row: tuple[Any, ...]) -> Value:
+    try:
+        value = function.code(*row)
+    except Exception as problem:
+        raise _failed(function, problem) from problem
+    return _fitted(function, value)
+
+
+def _whole(function: Function, columns: Sequence[Sequence[Any]], count: int) -> list[Value]:
+    import numpy as np
+    import pyarrow as pa
+
+    given = [
+        pa.array(column) if function.vectorized == "arrow" else np.array(column)
+        for column in columns
+    ]
+    try:
+        made = function.code(*given)
+        listed = cast("Any", made).tolist()
+    except Exception as problem:
+        raise _failed(function, problem) from problem
+    if not isinstance(listed, list) or len(cast("list[object]", listed)) != count:
+        raise CallFailed(function.function, f"it must give {count} values for {count} rows")
+    return [_fitted(function, value) for value in cast("list[object]", listed)]
+
+
+def _fitted(function: Function, value: object) -> Value:
+    try:
+        return fit(value, function.returns)
+    except Missing:
+        raise CallFailed(
+            function.function, f"it gave None where {function.returns} is wanted"
+        ) from None
+    except ValueError as problem:
+        raise CallFailed(function.function, f"it gave {problem}") from None
+
+
+def _failed(function: Function, problem: Exception) -> CallFailed:
+    said = str(problem).partition("\n")[0]
+    return CallFailed(function.function, f"{type(problem).__name__}: {said}".rstrip(": "))

@@ -203,14 +203,18 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Function(Call):
-    """A Python function, which rules of Bloom may call: opaque, and the same for the same values.
+    """A Python function, which rules may call: opaque, and the same for the same values.
 
-    With `each` it gives several values, and the call stands for any one of them.
+    It gives a value of the type `returns`; in Bloom, where values are Python's, of any. With
+    `vectorized` it takes and gives whole columns. With `each` (Bloom's) it gives several values,
+    and the call stands for any one of them.
     """
 
     function: str  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
     code: Callable[..., object] = field(default=lambda *_: None, repr=False)
     each: bool = False
+    returns: Type = Type.OBJECT
+    vectorized: OneOf["numpy", "arrow"] | None = None
 
 
 AggregateFunction: TypeAlias = OneOf[

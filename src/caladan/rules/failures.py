@@ -60,6 +60,16 @@ def overflow(rule: CoreRule, *, double: bool = False) -> Diagnostic:
     )
 
 
+def call_failed(rule: CoreRule, function: str, reason: str) -> Diagnostic:
+    """C073: a function of Python that a rule calls raised something, or gave something else."""
+    return Diagnostic(
+        "C073",
+        f"`{function}` failed in rule {rule.number}, which derives `{rule.head}`: {reason}",
+        rule.span,
+        help="it is called with the values that the rule finds, and gives what `define` was told",
+    )
+
+
 def limit(name: LimitName, bound: float, relations: Sequence[str]) -> Diagnostic:
     """C042: a limit of the options was reached while the relations were being derived."""
     reached = _REACHED[name].format(

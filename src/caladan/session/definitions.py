@@ -1,5 +1,6 @@
 """Definitions that outlive a program: what earlier runs of a session defined, later ones can use.
 
+`Definitions.define` takes functions of Python, for programs that are read later.
 `Definitions.link(program)` adds to a program the earlier rules and declarations of the relations it
 mentions but does not define, and of those that they mention, and so on. They come after the
 program's own rules, which so keep their numbers. A later definition of a name replaces the earlier.
@@ -9,8 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
+from typing import Final
 
+from caladan.language.deals.expressions import CALLS
+from caladan.language.deals.tokens import RESERVED_WORDS, is_name, is_variable
 from caladan.program import Atom, Choice, Column, Declaration, Literal, Program, Rule
+from caladan.program.diagnostics import did_you_mean, error
+from caladan.program.functions import RETURNED, Definition
+
+RESERVED: Final = frozenset((*CALLS, *RESERVED_WORDS))
 
 
 class Definitions:
@@ -19,6 +27,30 @@ class Definitions:
     def __init__(self) -> None:
         self._rules: dict[str, tuple[Rule, ...]] = {}
         self._relations: dict[str, Declaration] = {}
+        self.functions: dict[str, Definition] = {}
+        """Those of Python that programs may call."""
+
+    def define(self, name: str, code: object, returns: object, vectorized: object) -> None:
+        """Have programs that are read from now on call a function of Python; C050 if none can."""
+        if not is_name(name) or is_variable(name) or name in RESERVED:
+            raise error(
+                "C050",
+                f"a function cannot be called `{name}`",
+                help="its name begins with a small letter, and is no word of the language",
+            )
+        if not callable(code):
+            raise error("C050", f"`{name}` is a {type(code).__name__}, not a function")
+        wanted = next((each for each in RETURNED if str(each) == str(returns)), None)
+        if wanted is None:
+            raise error(
+                "C050",
+                f"`{name}` cannot give values of the type `{returns}`",
+                help=did_you_mean(str(returns), map(str, RETURNED))
+                or f"the types are {', '.join(map(str, RETURNED))}",
+            )
+        if vectorized not in (None, "numpy", "arrow"):
+            raise error("C050", f'vectorized is "numpy", "arrow" or None, not {vectorized!r}')
+        self.functions[name] = Definition(name, code, wanted, vectorized)
 
     def remember(self, program: Program) -> None:
         """Take over what a program defines; what it says about a name replaces what was known."""

@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
 from caladan.language import detect, files, parse, parse_goal
 from caladan.program import Goal, Program, Type, Value
 from caladan.program.depth import nested
 from caladan.program.diagnostics import CaladanError, Diagnostic, Place, SourceText, Span, error
+from caladan.program.functions import Definition
 from caladan.program.objects import Objects
 from caladan.program.values import fit
 
@@ -42,17 +44,19 @@ def program(
     given: str | os.PathLike[str] | Program | Script,
     language: str | None = None,
     seen: set[str] | None = None,
+    functions: Mapping[str, Definition] = MappingProxyType({}),
 ) -> Program | Script:
     """A program from itself, from its text, or from a file: a path, or text that names a file.
 
-    What is written in RaSQL is a Script, all else a Program. `seen` are files read before.
+    What is written in RaSQL is a Script, all else a Program. `seen` are files read before,
+    `functions` those of Python that it may call.
     """
     if not isinstance(given, str | os.PathLike):
         return _ready(given)
     if isinstance(given, os.PathLike) or _is_file(given) or _LOOKS_LIKE_A_PATH.fullmatch(given):
         name = os.fspath(given)
-        return _parsed(files.text_of(name), name, language, seen)
-    return _parsed(given, UNNAMED, language, seen)
+        return _parsed(files.text_of(name), name, language, seen, functions)
+    return _parsed(given, UNNAMED, language, seen, functions)
 
 
 def programs(names: Sequence[str], language: str | None = None) -> Program | Script:
@@ -126,7 +130,11 @@ def script(text: str) -> Script:
 
 
 def _parsed(
-    text: str, name: str, language: str | None, seen: set[str] | None = None
+    text: str,
+    name: str,
+    language: str | None,
+    seen: set[str] | None = None,
+    functions: Mapping[str, Definition] = MappingProxyType({}),
 ) -> Program | Script:
     source = SourceText(name, text)
     with nested(place=Span(source, 0, 0)):
@@ -134,7 +142,7 @@ def _parsed(
             from caladan.language import rasql
 
             return rasql.parse(source)
-        return parse(text, name=name, language=language, seen=seen)
+        return parse(text, name=name, language=language, seen=seen, functions=functions)
 
 
 def title(program: Program | Script) -> str:

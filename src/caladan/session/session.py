@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from caladan.analysis.parameters import parameters
 from caladan.engines import interface
@@ -208,6 +208,23 @@ class Session:
         self._watchers[id(live)] = live
         return live
 
+    def define(
+        self,
+        name: str,
+        function: Callable[..., object],
+        *,
+        returns: str,
+        vectorized: Literal["numpy", "arrow"] | None = None,
+    ) -> None:
+        """Have rules call a Python function: `D = km(A, B)`, or as a test if it gives a boolean.
+
+        It is called once for each distinct input, so it must give the same for the same values;
+        a vectorized one gets and gives whole columns.
+        """
+        self._check_open()
+        inputs.check_text("the name of a function", name)
+        self._definitions.define(name, function, returns, vectorized)
+
     def run(
         self,
         program: str | os.PathLike[str] | Program | Script,
@@ -225,7 +242,7 @@ class Session:
         values = inputs.values(params, self._store.objects)
         with self._course(wanted):
             with stoppable("reading the program"):
-                read = attended(lambda: inputs.program(program, language))
+                read = attended(lambda: self._read(program, language))
             if isinstance(read, Program):
                 return self._run(read, values, wanted)
             return self._run_script(read, values, wanted)
@@ -265,7 +282,7 @@ class Session:
         from caladan.data.output import write_text
 
         wanted = checked(options)
-        read, values = inputs.program(program, language), inputs.values(params, self._store.objects)
+        read, values = self._read(program, language), inputs.values(params, self._store.objects)
         setting = partial(self._setting, stage if html is None else "all", engine, master, wanted)
         if isinstance(read, Program):
             compiled = self._compile(read, values)
@@ -320,7 +337,7 @@ class Session:
         params: Mapping[str, object] | None = None,
     ) -> tuple[Diagnostic, ...]:
         """Compile a program without running it: its warnings, or an error with all mistakes."""
-        read, values = inputs.program(program), inputs.values(params, self._store.objects)
+        read, values = self._read(program), inputs.values(params, self._store.objects)
         if isinstance(read, Program):
             return self._compile(read, values).warnings
         return self._compile_script(read, values)[0].warnings
@@ -453,6 +470,11 @@ class Session:
             except interface.EngineStopped as stopped:  # before there was anything to hand out
                 nothing = Result((), lambda _: None)
                 raise Stopped(stopped.diagnostics, nothing) from None
+
+    def _read(
+        self, program: str | os.PathLike[str] | Program | Script, language: str | None = None
+    ) -> Program | Script:
+        return inputs.program(program, language, functions=self._definitions.functions)
 
     def _run(self, program: Program, params: Mapping[str, Value], options: Options) -> Result:
         with stoppable("compiling the program"):

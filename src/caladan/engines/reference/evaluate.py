@@ -20,12 +20,13 @@ from caladan.program import (
     Conditional,
     Constant,
     Expression,
+    Function,
     Negative,
     Value,
     Variable,
     variables,
 )
-from caladan.program.functions import call
+from caladan.program.functions import call, outcomes
 
 Binding: TypeAlias = Mapping[str, Value]
 
@@ -51,6 +52,9 @@ def evaluate(expression: Expression, binding: Binding) -> Value:
             chosen = all(holds(comparison, binding) for comparison in expression.condition)
             value = evaluate(expression.then if chosen else expression.otherwise, binding)
             return float(_number(value)) if _is_floating(expression, binding) else value
+        case Function():
+            given = [[evaluate(argument, binding)] for argument in expression.arguments]
+            return canonical(outcomes(expression, given, 1)[0])
         case Call():
             arguments = [evaluate(argument, binding) for argument in expression.arguments]
             return call(expression.function, arguments)

@@ -25,7 +25,14 @@ from caladan.engines.reference.values import InfiniteValue, Row, row_key, sort_k
 from caladan.program import Value
 from caladan.program.diagnostics import CaladanError, Diagnostic
 from caladan.program.events import Listener, RoundDone, RuleDone
-from caladan.rules.failures import LimitReached, division_by_zero, growing, overflow
+from caladan.program.functions import CallFailed
+from caladan.rules.failures import (
+    LimitReached,
+    call_failed,
+    division_by_zero,
+    growing,
+    overflow,
+)
 from caladan.rules.growth import Growth
 from caladan.rules.program import DeltaClique
 
@@ -166,6 +173,8 @@ def _blamed(rule: CoreRule) -> Generator[None]:
         yield
     except ZeroDivisionError:
         raise CaladanError(division_by_zero(rule)) from None
+    except CallFailed as failed:
+        raise CaladanError(call_failed(rule, failed.function, failed.reason)) from failed.__cause__
     except OverflowError as problem:
         double = isinstance(problem, InfiniteValue)
         raise CaladanError(overflow(rule, double=double)) from None

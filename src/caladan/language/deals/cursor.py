@@ -9,11 +9,13 @@ and calls `recover`, so that every statement of a text gets its say.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Final, NoReturn
 
 from caladan.language.deals.tokens import BAD, END, NAMES, RESERVED_RELATIONS, Token, tokenize
 from caladan.program.diagnostics import Diagnostics, Related, SourceText, Span
+from caladan.program.functions import Definition
 
 MAX_DEPTH: Final = 64
 """How deep parentheses, signs and `if` may nest; recursion in later passes relies on it."""
@@ -74,10 +76,17 @@ class SyntaxFailure(Exception):
 class Cursor:
     """A position in the tokens of one text."""
 
-    def __init__(self, source: SourceText, found: Diagnostics, whole: str = "program") -> None:
+    def __init__(
+        self,
+        source: SourceText,
+        found: Diagnostics,
+        whole: str = "program",
+        functions: Mapping[str, Definition] = MappingProxyType({}),
+    ) -> None:
         self.source = source
         self.found = found
         self.whole = whole
+        self.functions = functions
         self.tokens = tokenize(source, found)
         self.kinds = self.tokens.kinds
         self.index = 0

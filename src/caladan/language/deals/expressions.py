@@ -14,6 +14,7 @@ Comparisons are no expressions, so the `>` that closes an aggregate is never tak
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Final, cast
 
 from caladan.language.deals.cursor import Cursor
@@ -109,16 +110,24 @@ def arguments(cursor: Cursor) -> tuple[Expression, ...]:
     return tuple(found)
 
 
-def called(
-    cursor: Cursor, function: CallFunction, given: tuple[Expression, ...], token: Token
-) -> Call:
-    """A function of text, whose name has been read, with its arguments."""
-    wanted = CALLS[function]
+def is_function(cursor: Cursor, name: str) -> bool:
+    """Whether a name is that of a function: one of text, or one that was defined."""
+    return name in CALLS or name in cursor.functions
+
+
+def called(cursor: Cursor, function: str, given: tuple[Expression, ...], token: Token) -> Call:
+    """A function whose name has been read, with its arguments."""
     span = cursor.since(token.start)
+    defined = cursor.functions.get(function)
+    if defined is not None:
+        if not defined.takes(len(given)):
+            cursor.fail_at(span, f"`{function}` does not take {len(given)} values")
+        return replace(defined.called(given), span=span)
+    wanted = CALLS[cast("CallFunction", function)]
     if not given or (wanted is not None and len(given) != wanted):
         values = "values" if wanted is None else "1 value" if wanted == 1 else f"{wanted} values"
         cursor.fail_at(span, f"`{function}` takes {values}, found {len(given)}")
-    return Call(function, given, span)
+    return Call(cast("CallFunction", function), given, span)
 
 
 def unary(cursor: Cursor) -> Expression:
@@ -189,7 +198,7 @@ def _word(cursor: Cursor) -> Expression:
     text = cursor.text(token)
     if text in AGGREGATES and cursor.next_kind in ("<", "<-", "<>", "("):
         return _aggregate(cursor, text)
-    if text in CALLS and cursor.next_kind == "(":
+    if is_function(cursor, text) and cursor.next_kind == "(":
         cursor.advance()
         return called(cursor, text, arguments(cursor), token)
     if cursor.next_kind == "(":

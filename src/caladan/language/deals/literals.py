@@ -13,7 +13,7 @@ once each; otherwise C022.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NoReturn, TypeAlias
 
 from caladan.language.deals.cursor import (
@@ -24,7 +24,6 @@ from caladan.language.deals.cursor import (
     SyntaxFailure,
 )
 from caladan.language.deals.expressions import (
-    CALLS,
     COMPARISONS,
     PRECEDENCE,
     arguments,
@@ -33,6 +32,7 @@ from caladan.language.deals.expressions import (
     comparison,
     condition,
     expression,
+    is_function,
 )
 from caladan.language.deals.tokens import (
     END,
@@ -54,6 +54,7 @@ from caladan.program import (
     Expression,
     Literal,
     SortKey,
+    Type,
     Variable,
 )
 from caladan.program.diagnostics import Related, Span
@@ -185,10 +186,27 @@ def _atom_or_call(cursor: Cursor) -> _Item:
     token = cursor.current
     found = atom(cursor, "the name of a relation")
     name = cursor.text(token)
-    if name not in CALLS or cursor.kind in _ENDS:
+    if not is_function(cursor, name):
         return found
+    if cursor.kind in _ENDS:
+        return _predicate(cursor, found)
     value = called(cursor, name, found.arguments, token)
     return _compared(cursor, arithmetic(cursor, value, token.start), token.start)
+
+
+def _predicate(cursor: Cursor, found: Atom) -> Atom | Comparison:
+    """An atom, or the test that a function of Python which stands in its place gives true."""
+    defined = cursor.functions.get(found.relation)
+    if defined is None:
+        return found
+    if defined.returns is not Type.BOOLEAN:
+        cursor.fail_at(
+            found.span or cursor.span(cursor.current),
+            f"`{found.relation}` gives a {defined.returns}, which is neither true nor false",
+            help=f"compare it, as in `V = {found.relation}(…)`",
+        )
+    call = replace(defined.called(found.arguments), span=found.span)
+    return Comparison("=", call, Constant(not found.negated), found.span)
 
 
 def _at_slip(cursor: Cursor) -> bool:
@@ -205,7 +223,7 @@ def _compared(cursor: Cursor, left: Expression, start: int) -> _Item:
     return left
 
 
-def _negated(cursor: Cursor) -> Atom:
+def _negated(cursor: Cursor) -> Atom | Comparison:
     tilde = cursor.advance()
     if at_goal(cursor):
         misplaced_goal(cursor, "it cannot be negated")
@@ -215,7 +233,8 @@ def _negated(cursor: Cursor) -> Atom:
             help="a comparison is negated by its opposite, as in `X ~= Y`",
         )
     positive = atom(cursor, "the name of a relation after `~`", bare=True)
-    return Atom(positive.relation, positive.arguments, True, cursor.since(tilde.start))
+    found = Atom(positive.relation, positive.arguments, True, cursor.since(tilde.start))
+    return _predicate(cursor, found)
 
 
 def _if(cursor: Cursor) -> _Item:

@@ -9,6 +9,8 @@ session: `tc(1, X)`, with or without `query` before and `.` after it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from caladan.language import files
@@ -33,6 +35,7 @@ from caladan.program import (
     Type,
 )
 from caladan.program.diagnostics import CaladanError, Diagnostics, SourceText, did_you_mean
+from caladan.program.functions import Definition
 
 TYPES: Final[dict[str, Type]] = {
     **{kind.value: kind for kind in Type},
@@ -66,16 +69,21 @@ class _Statements:
         self.expectations: list[Expectation] = []
 
 
-def parse(source: SourceText, seen: set[str] | None = None) -> Program:
+def parse(
+    source: SourceText,
+    seen: set[str] | None = None,
+    functions: Mapping[str, Definition] = MappingProxyType({}),
+) -> Program:
     """The Program of a text; raises all that is wrong with it at once.
 
     `seen` has the files that were read before, by their identity, and gets those read now.
+    `functions` are those of Python that it may call.
     """
     found = Diagnostics()
     read = _Statements()
     seen = set() if seen is None else seen
     seen.add(files.identity(source.name))
-    cursors = [Cursor(source, found)]
+    cursors = [Cursor(source, found, functions=functions)]
     while cursors:
         cursor = cursors[-1]
         if cursor.kind == END:
@@ -85,7 +93,7 @@ def parse(source: SourceText, seen: set[str] | None = None) -> Program:
             if _word(cursor) != "include":
                 _statement(cursor, read)
             elif (included := _include(cursor, seen)) is not None:
-                cursors.append(Cursor(included, found))
+                cursors.append(Cursor(included, found, functions=functions))
         except SyntaxFailure as failure:
             cursor.recover(failure)
     found.raise_errors()

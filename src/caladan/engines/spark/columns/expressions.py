@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as sf
 
@@ -18,7 +18,7 @@ from caladan.analysis.core import CoreRule
 from caladan.analysis.expressions import constant_type
 from caladan.engines.spark.columns.physical import evaluated
 from caladan.engines.spark.columns.types import inside, literal, zero_made_positive
-from caladan.engines.spark.session.failures import marked
+from caladan.engines.spark.session.failures import called_in_vain, marked
 from caladan.program import (
     Aggregate,
     Arithmetic,
@@ -29,12 +29,14 @@ from caladan.program import (
     Conditional,
     Constant,
     Expression,
+    Function,
     Negative,
     Parameter,
     Type,
     Value,
     Variable,
 )
+from caladan.program.functions import CallFailed, outcomes
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -87,6 +89,10 @@ class Expressions:
                 return self._arithmetic(expression.operator, left, right)
             case Conditional():
                 return self._conditional(expression, bound)
+            case Function():
+                return self._outcome(
+                    expression, [self.compute(each, bound) for each in expression.arguments]
+                )
             case Call():
                 arguments = [self.compute(argument, bound) for argument in expression.arguments]
                 return _call(expression.function, arguments)
@@ -113,6 +119,19 @@ class Expressions:
             case ">=":
                 column = one >= other
         return ComputedColumn(column, Type.BOOLEAN, left.may_fail or right.may_fail)
+
+    def _outcome(self, function: Function, arguments: list[ComputedColumn]) -> ComputedColumn:
+        """What a Python function gives: a worker of Spark's calls it, value by value."""
+        number, type = self.rule.number, evaluated(function.returns)
+
+        def give(*row: Any) -> Value:
+            try:
+                return outcomes(function, [[value] for value in row], 1)[0]
+            except CallFailed as failed:
+                raise RuntimeError(called_in_vain(number, failed)) from None
+
+        called = sf.udf(give, inside(type), useArrow=True)
+        return ComputedColumn(called(*(each.column for each in arguments)), type, may_fail=True)
 
     def _conditional(
         self, expression: Conditional, bound: Mapping[str, ComputedColumn]

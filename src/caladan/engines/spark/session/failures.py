@@ -21,12 +21,14 @@ from pyspark.logger import PySparkLogger
 from caladan.analysis.core import CoreRule
 from caladan.data.secrets import scrubbed
 from caladan.program.diagnostics import CaladanError, Diagnostic, error
-from caladan.rules.failures import division_by_zero, overflow
+from caladan.program.functions import CallFailed
+from caladan.rules.failures import call_failed, division_by_zero, overflow
 
 BAD_ROW: Final = "caladan:bad row"
 """What reading raises at the first row that needs a closer look."""
 
 _MARK: Final = re.compile(r"caladan:(C04[01])(?:/(double))?:(\d+):")
+_IN_VAIN: Final = re.compile(r"caladan:C073:(\d+):(\w+):(.*)")
 _CLASS: Final = re.compile(r"^(?:[a-z_]+\.)+[A-Z][\w$]*(?:Exception|Error)?:?\s*")
 _TASK: Final = re.compile(r"^Job aborted .*?: Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): ")
 _TRACE: Final = re.compile(r"^(?:\s+at |\s*\.\.\. \d+ more|Driver stacktrace|An error occurred)")
@@ -37,6 +39,11 @@ _HELP: Final = "`--debug` shows what Spark said in full"
 def marked(code: str, rule: CoreRule, *, double: bool = False) -> str:
     """The text by which an error raised inside Spark tells its code and its rule."""
     return f"caladan:{code}{'/double' if double else ''}:{rule.number}:"
+
+
+def called_in_vain(rule: int, failed: CallFailed) -> str:
+    """The same for a function of Python."""
+    return f"caladan:C073:{rule}:{failed.function}:{failed.reason}"
 
 
 def is_bad_row(problem: BaseException) -> bool:
@@ -55,6 +62,11 @@ def diagnosed(problem: BaseException, rules: Iterable[CoreRule] = ()) -> Caladan
             is_division = mark.group(1) == "C040"
             told = division_by_zero(rule) if is_division else overflow(rule, double=double)
             return CaladanError(told)
+    call = _IN_VAIN.search(text)
+    if call is not None:
+        rule = next((r for r in rules if r.number == int(call.group(1))), None)
+        if rule is not None:
+            return CaladanError(call_failed(rule, call.group(2), call.group(3).strip()))
     return CaladanError(Diagnostic("C044", f"Spark failed: {first_line(text)}", help=_HELP))
 
 
