@@ -201,3 +201,40 @@ def test_limits_do_not_turn_a_layout_off() -> None:
         answers("embedded", TC + "query tc(X, Y).", {"e": chain}, max_facts=1_000_000)
     assert stopped.value.exit_code == 3
     assert stopped.value.result["tc"].count() == 2000 * 2001 // 2  # pyright: ignore[reportAttributeAccessIssue]
+
+
+SUMS = {
+    "distances": "d(X, Y, mmin<D>) <- e(X, Y), D = 1. "
+    "d(X, Z, mmin<D>) <- d(X, Y, E), e(Y, Z), D = E + 1. query d(X, Y, D).",
+    "weights": "d(X, Y, mmin<K>) <- l(X, K, Y). d(X, Z, mmin<D>) <- d(X, Y, E), l(Y, K, Z), "
+    "D = K + E. d(X, Z, mmin<E>) <- d(X, Y, E), f(Y, Z). query d(X, Y, D).",
+    "backwards": "d(X, Y, mmax<D>) <- f(X, Y), D = X - Y. d(Z, Y, mmax<E - 2>) <- d(X, Y, E), "
+    "e(X, Z), Z > 1, ~f(Z, X). query d(X, Y, D).",
+    "texts carried": "d(S, Y, mmin<D>) <- named(S, Y), D = 0. d(S, Z, mmin<D>) <- d(S, Y, E), "
+    "l(Y, K, Z), D = E + K. n(S, max<D>) <- d(S, _, D). query d(S, Y, D). query n(S, D).",
+    "two columns step": "d(X, Y, K, mmin<D>) <- l(X, K, Y), D = 0. "
+    "d(X, Z, L, mmin<D>) <- d(X, Y, K, E), l(Y, L, Z), e(K, L), D = E + 3. query d(X, Y, K, D).",
+}
+NO_SUMS = {
+    "improving": "d(X, Y, mmax<D>) <- e(X, Y), X < Y, D = 1. "
+    "d(X, Z, mmax<D>) <- d(X, Y, E), e(Y, Z), Y < Z, D = E + 1. query d(X, Y, D).",
+    "a value that is tested": "d(X, Y, mmin<D>) <- e(X, Y), D = 1. "
+    "d(X, Z, mmin<D>) <- d(X, Y, E), e(Y, Z), D = E + 1, E < 3. query d(X, Y, D).",
+    "nothing carried": "d(Y, mmin<D>) <- ok(Y), D = Y. d(Z, mmin<E>) <- d(Y, E), e(Y, Z). "
+    "query d(X, D).",
+    "products": "d(X, Y, mmin<D>) <- e(X, Y), D = 1. "
+    "d(X, Z, mmin<D>) <- d(X, Y, E), e(Y, Z), D = E * 2. query d(X, Y, D).",
+}
+
+
+@pytest.mark.parametrize("name", [*SUMS, *NO_SUMS])
+@settings(max_examples=15)
+@given(e=pairs(), f=pairs())
+def test_sums_along_steps(name: str, e: Pairs, f: Pairs) -> None:
+    data = data_of(e, f)
+    text = {**SUMS, **NO_SUMS}[name]
+    with thresholds.using(shape=0, block=5):
+        found, strategies = answers("embedded", text, data)
+    assert found == answers("reference", text, data)[0]
+    no_steps = name == "improving" and not any(a < b for a, b in e)
+    assert strategies == (["distances"] if name in SUMS or no_steps else ["rounds"])

@@ -149,6 +149,10 @@ class PackedRelation:
         """Facts that are perhaps new; they become the delta at the next `flip`."""
         self.add_keys(self.base.packing.keys(columns, rows))
 
+    def expect_distinct(self) -> None:
+        """What is added until the next flip is new, each fact once: nothing is saved meanwhile."""
+        self._compact_at = 1 << 62
+
     def add_keys(self, keys: Keys) -> None:
         """Facts as keys of the base packing; any thread may add some. The array is taken over."""
         tried = len(keys)

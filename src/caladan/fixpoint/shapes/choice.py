@@ -5,7 +5,7 @@ Nothing here loads the kernels of shapes: evaluate.py does, once there is one to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,6 +15,7 @@ from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns import pool
 from caladan.columns.domains import Domain, word_of
 from caladan.columns.layout import Counts, Layout, Mask, Words, concatenated
+from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.blueprint import facts_read, shape_of, why_rounds
 from caladan.fixpoint.heads import PlainHead
 from caladan.fixpoint.limits import run_stoppable
@@ -102,6 +103,34 @@ class Shaping:
         """Whether the same word in some columns is the same value."""
         domains = self._state.classes.columns(relation)
         return all(domains[c] is domains[columns[0]] for c in columns)
+
+    def numbers(self, relation: str, column: int, words: Words) -> Counts:
+        """The numbers that words of a column stand for."""
+        return self._state.classes.column(relation, column).ranks(words)
+
+    def words(self, relation: str, column: int, numbers: Counts) -> Words:
+        """The words of numbers in a column, new ones if need be."""
+        return self._state.classes.column(relation, column).words(numbers)
+
+    def values(self, rule: CoreRule, variable: str, words: Words) -> Counts:
+        """The numbers that words of a variable stand for."""
+        solved = plain(rule, self._state.program.relations)
+        body = separated(solved.body, self._state.program.relations)
+        return self._domain_of(rule, Variable(variable), body).ranks(words)
+
+    def stored(self, relation: str, facts: Iterator[tuple[Words, ...]]) -> Layout:
+        """A relation that holds some facts, each of which comes once."""
+        state = self._state
+        domains = state.classes.columns(relation)
+        found = StoredRelation(domains, state.orders.get(relation, {}))
+        for block in facts:
+            if (packed := found.packed()) is not None:
+                packed.expect_distinct()
+            found.add(block, len(block[0]))
+            state.limits.memory.require(2 * found.pending_bytes, state.layouts)
+        found.flip()
+        found.commit()
+        return found
 
     def holds(
         self,

@@ -3,6 +3,7 @@
     recognise.py     which cliques have a shape: from the rules alone
     closure.py       p(X, Z) <- p(X, Y), step(Y, Z): bit rows, ranges or searches, over the acyclic
                      graph of the steps' components
+    distances.py     d(X, Z, mmin<D>) <- d(X, Y, E), step(Y, Z, W), D = E + W: source by source
     generations.py   p(X, Y) <- l(A, X), p(A, B), r(B, Y): a bit matrix over classes
     pairs.py         pairs of words and small graphs; words of several relations side by side
 
@@ -24,7 +25,7 @@ they have to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol, TypeVar
@@ -34,7 +35,7 @@ import numpy as np
 from caladan.analysis.core import CoreRule, RelationInfo, Term
 from caladan.columns.folded import Distinct
 from caladan.columns.folded_relation import FoldedRelation, FoldedSide
-from caladan.columns.layout import Layout, Mask, Words
+from caladan.columns.layout import Counts, Layout, Mask, Words
 from caladan.fixpoint.shapes.closure import (
     LAYOUTS,
     SourceSearch,
@@ -45,6 +46,7 @@ from caladan.fixpoint.shapes.closure import (
     require_rounds,
     searched,
 )
+from caladan.fixpoint.shapes.distances import distances
 from caladan.fixpoint.shapes.pairs import (
     NO_PAIRS,
     Declined,
@@ -58,6 +60,7 @@ from caladan.fixpoint.shapes.pairs import (
 )
 from caladan.fixpoint.shapes.recognise import (
     Carried,
+    Distances,
     Generations,
     Literal,
     Reached,
@@ -100,6 +103,22 @@ class ShapeInputs(Protocol):
         """Whether the same word in some columns is the same value."""
         ...
 
+    def numbers(self, relation: str, column: int, words: Words) -> Counts:
+        """The numbers that words of a column stand for."""
+        ...
+
+    def words(self, relation: str, column: int, numbers: Counts) -> Words:
+        """The words of numbers in a column, new ones if need be."""
+        ...
+
+    def values(self, rule: CoreRule, variable: str, words: Words) -> Counts:
+        """The numbers that words of a variable stand for."""
+        ...
+
+    def stored(self, relation: str, facts: Iterator[tuple[Words, ...]]) -> Layout:
+        """A relation that holds some facts, each of which comes once."""
+        ...
+
     def holds(
         self,
         rule: CoreRule,
@@ -134,6 +153,9 @@ def evaluated(
                 return _carried(shape, inputs, limits)
             case Generations():
                 return {shape.relation: _generations(shape, inputs, limits)}
+            case Distances():
+                _require_countable(limits, None)
+                return {shape.relation: distances(shape, inputs, limits)}
     except Declined as reason:
         if declined is not None:
             declined(str(reason))

@@ -7,6 +7,7 @@
                  p(X, Z) <- step(X, Y), q(Y, Z)           carries Z
                  p(X, Z) <- p(X, Y), p(Y, Z)              doubles
     Generations  p(X, Y) <- l(A, X), p(A, B), r(B, Y)     steps both
+    Distances    p(X, Z, mmin<D>) <- p(X, Y, E), step(Y, Z, W), D = E + W
 
 p and q are relations of the clique, the same one or others: odd and even, or the states of a
 regular path query. X, Y and Z of `Carried` stand for any number of columns, of any types, some of
@@ -26,8 +27,16 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo, Term
-from caladan.columns.ranks import kind_of
-from caladan.program import Comparison, Constant, Variable, variables
+from caladan.columns.ranks import Kind, kind_of
+from caladan.program import (
+    Aggregate,
+    Arithmetic,
+    Comparison,
+    Constant,
+    Expression,
+    Variable,
+    variables,
+)
 from caladan.rules.program import DeltaClique
 
 Literal: TypeAlias = CoreAtom | Comparison
@@ -172,19 +181,52 @@ class Generations:
         return (self.left, self.right)
 
 
-Shape: TypeAlias = Reached | Carried | Generations
+@dataclass(frozen=True, slots=True)
+class WeightedStep:
+    """A rule for the pairs of tuples that a step leads from and to, and what it adds to a value.
+
+    It adds a variable, which is the last column of the rule's head, or always the same weight.
+    """
+
+    rule: CoreRule
+    variable: str | None
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Distances:
+    """A relation that keeps the least or largest sum along steps, for what is carried."""
+
+    relation: str
+    sides: Sides
+    column: int
+    smallest: bool
+    steps: tuple[WeightedStep, ...]
+
+    name = "distances"
+    layouts = ("packed keys", "rows")
+
+    @property
+    def rules(self) -> tuple[CoreRule, ...]:
+        """What is solved before the shape starts."""
+        return tuple(step.rule for step in self.steps)
+
+
+Shape: TypeAlias = Reached | Carried | Generations | Distances
 
 
 def recognise(clique: DeltaClique, relations: Mapping[str, RelationInfo]) -> Shape | None:
     """The shape of a clique, if it has one."""
     infos = [relations[name] for name in clique.relations]
     arity = infos[0].arity
-    if not clique.is_recursive or any(i.has_aggregates or i.arity != arity for i in infos):
-        return None
     rules = _distinct(d.rule for d in clique.delta_rules)
-    if any(rule.order or rule.limit is not None for rule in rules):
+    if not clique.is_recursive or any(rule.order or rule.limit is not None for rule in rules):
         return None
     if not all(_is_of_one_kind(rule, relations) for rule in rules):
+        return None
+    if len(infos) == 1 and infos[0].has_aggregates:
+        return _distances(infos[0], rules)
+    if any(i.has_aggregates or i.arity != arity for i in infos):
         return None
     if arity == 1:
         return _reached(clique.relations, rules)
@@ -447,6 +489,87 @@ def _linked(rule: CoreRule, literals: list[Literal], source: str, target: str) -
     for literal in literals:
         if isinstance(literal, CoreAtom) and {source, target} <= _names(literal):
             return _solved(rule, literals, (source, target))
+    return None
+
+
+# ── Sums along steps ─────────────────────────────────────────────────────────────────────────────
+
+
+def _distances(info: RelationInfo, rules: list[CoreRule]) -> Distances | None:
+    best = [i for i, function in enumerate(info.aggregates) if function is not None]
+    if len(best) != 1 or info.aggregates[best[0]] not in ("mmin", "mmax"):
+        return None
+    (column,) = best
+    if kind_of(info.columns[column].type) is not Kind.INTEGER:
+        return None
+    shared = frozenset(info.group).intersection(
+        *(_carried_columns(rule, (info.name,)) for rule in rules)
+    )
+    sides = Sides(tuple(sorted(shared)), tuple(c for c in info.group if c not in shared))
+    if not sides.carried or not sides.stepping:
+        return None
+    found = [_weighted(rule, info.name, sides, column) for rule in rules]
+    steps = tuple(step for step in found if step is not None)
+    if len(steps) < len(found):
+        return None
+    return Distances(info.name, sides, column, info.aggregates[column] == "mmin", steps)
+
+
+def _weighted(rule: CoreRule, relation: str, sides: Sides, column: int) -> WeightedStep | None:
+    """A rule that adds to a value as it steps, and reads it for nothing else."""
+    mine = [a for a in rule.atoms if a.relation == relation]
+    argument = rule.arguments[column]
+    if len(mine) != 1 or mine[0].negated or not isinstance(argument, Aggregate):
+        return None
+    (atom,) = mine
+    value = atom.arguments[column]
+    if len(argument.terms) != 1 or not isinstance(value, Variable):
+        return None
+    literals = _without([*rule.atoms, *rule.comparisons], [atom])
+    added = argument.terms[0]
+    if isinstance(added, Variable) and added != value:
+        binding = [c for c in rule.comparisons if c.operator == "=" and added in (c.left, c.right)]
+        if len(binding) != 1:
+            return None
+        literals = _without(literals, binding)
+        if added.name in _names(*literals):
+            return None
+        added = binding[0].right if binding[0].left == added else binding[0].left
+    weight = _weight(added, value)
+    ends = (
+        _named(atom.arguments[i] for i in sides.stepping),
+        _named(rule.arguments[i] for i in sides.stepping),
+    )
+    carried = _named(atom.arguments[i] for i in sides.carried)
+    named = len(carried) == len(sides.carried) and all(
+        len(end) == len(sides.stepping) for end in ends
+    )
+    if weight is None or not named or {value.name, *carried} & {*_names(*literals), *ends[1]}:
+        return None
+    variable = weight.name if isinstance(weight, Variable) else None
+    if variable is not None and kind_of(rule.types[variable]) is not Kind.INTEGER:
+        return None
+    solved = _solved(rule, literals, (*ends[0], *ends[1], *([variable] if variable else [])))
+    if solved is None or {value.name, *carried} & {*ends[0]}:
+        return None
+    return WeightedStep(solved, variable, 0 if isinstance(weight, Variable) else weight)
+
+
+def _weight(added: Expression, value: Variable) -> Variable | int | None:
+    """What is added to a value: a variable, or a number."""
+    if added == value:
+        return 0
+    if not isinstance(added, Arithmetic) or added.operator not in ("+", "-"):
+        return None
+    left, right = added.left, added.right
+    if added.operator == "+" and right == value:
+        left, right = right, left
+    if left != value or right == value:
+        return None
+    if isinstance(right, Variable):
+        return right if added.operator == "+" else None
+    if isinstance(right, Constant) and type(right.value) is int:
+        return right.value if added.operator == "+" else -right.value
     return None
 
 
