@@ -119,8 +119,12 @@ class TickEngine:
 
     @property
     def has_work(self) -> bool:
-        """Whether the last tick left something for the next."""
-        return any(self._left(name, None) is not None for name in self._timed)
+        """Whether the last tick left something new for the next."""
+        return any(
+            each is not None and each.name in self.changes
+            for timed in self._timed.values()
+            for each in timed
+        ) or any(timed.has_facts for name, timed in self._timed.items() if name in self.changes)
 
     # ── A tick ───────────────────────────────────────────────────────────────────────────────────
 
@@ -139,19 +143,18 @@ class TickEngine:
     def _undo(
         self, undo: list[tuple[Extent, Any, Fact | None]], changes: Mapping[str, Change]
     ) -> None:
-        """Put base facts back, and what is due; what was derived is derived anew next time."""
+        """Put facts back; how they were derived is found out anew by the next tick."""
         for extent, key, fact in reversed(undo):
             if fact is None:
                 extent.base.pop(key, None)
             else:
                 extent.base[key] = fact
-        for timed in self._timed.values():
-            for extent in timed:
-                change = None if extent is None else changes.get(extent.name)
-                if extent is not None and change is not None:
-                    back: Desired = {extent.key(fact): None for fact in change.added}
-                    back.update({extent.key(fact): fact for fact in change.removed})
-                    extent.apply(back)
+        for name, change in changes.items():
+            if name not in self._given:
+                extent = self.extents[name]
+                back: Desired = {extent.key(fact): None for fact in change.added}
+                back.update({extent.key(fact): fact for fact in change.removed})
+                extent.apply(back)
         for name in self._given:
             self.extents[name].indexes.clear()
         for node in self.nodes:
@@ -244,8 +247,7 @@ class TickEngine:
             return timed.all() if news or self._is_broken else None
         if not timed.has_facts:
             return None
-        if not (news or own or given or self._is_broken):
-            return None
+        # A fact that is to be deleted may have been derived again, and stored by that.
         whole = (
             self._is_broken
             or timed.takes_away

@@ -41,6 +41,8 @@ class RecursiveNode(Node):
 
     def reset(self) -> None:
         super().reset()
+        self._old: dict[str, dict[Any, Fact | None]] = {name: {} for name in self.names}
+        """What each key had before, of those that were touched."""
         self._news: list[tuple[SeededRule, Change]] = []
         self._gains: dict[str, list[Fact]] = {name: [] for name in self.names}
         self._losses: dict[str, dict[Fact, None]] = {name: {} for name in self.names}
@@ -73,12 +75,20 @@ class RecursiveNode(Node):
         self._news.append((delta, change))
 
     def finish(self) -> dict[str, Change]:
+        try:
+            return self._finish()
+        except BaseException:
+            for name, extent in self.extents.items():
+                extent.apply(self._old[name])
+            raise
+
+    def _finish(self) -> dict[str, Change]:
         lost = self._unsupported() if not self.rebuild else None
         if lost is None:
             self.rebuild = True
             return self._anew()
         self.repairs += 1
-        old: dict[str, dict[Any, Fact | None]] = {name: {} for name in self.names}
+        old = self._old
         for name, facts in lost.items():
             extent = self.extents[name]
             for fact in facts:
@@ -126,10 +136,10 @@ class RecursiveNode(Node):
 
     def _anew(self) -> dict[str, Change]:
         self.rebuilds += 1
-        old: dict[str, dict[Any, Fact | None]] = {}
+        old = self._old
         delta: dict[str, list[Fact]] = {name: [] for name in self.names}
         for name, extent in self.extents.items():
-            old[name] = dict(extent.contents)
+            old[name].update(extent.contents)
             extent.contents.clear()
             extent.indexes.clear()
         for name, extent in self.extents.items():
