@@ -5,9 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
+from pyspark.sql.types import StructType
 
 import caladan as cal
 
@@ -54,6 +55,46 @@ def test_ways_out(spark: SparkSession, tmp_path: Path) -> None:
     assert sorted(tuple(r) for r in spark.read.parquet(str(tmp_path / "folder")).collect()) == PAIRS
     db.add("again", tmp_path / "folder")
     assert db.query("again(1, X)").rows() == PAIRS[:2]
+
+
+@pytest.mark.parametrize("strategy", ["single", "frame"])
+def test_columns_leave_as_they_came(spark: SparkSession, strategy: Literal["single"]) -> None:
+    """With their types, widths and whether they may be null; and Spark knows how many bytes."""
+    elsewhere = spark.newSession()
+    elsewhere.conf.set("spark.sql.session.timeZone", "America/New_York")
+    columns = (
+        "a int not null, b int not null, t timestamp, u timestamp_ntz not null, d decimal(10,2), "
+        "e decimal(10,2) not null, s string not null, f boolean, g binary not null, h date not null"
+    )
+    given = elsewhere.sql(
+        "SELECT * FROM VALUES (1, 2, timestamp'2024-11-03 05:30:00Z', timestamp_ntz'2024-03-10 "
+        "02:30:00', 1.25BD, 2.5BD, 'x', true, X'01', date'2020-02-29') AS v(a,b,t,u,d,e,s,f,g,h)"
+    )
+    wanted = StructType.fromDDL(columns)
+    given = elsewhere.createDataFrame(given.rdd, wanted)
+    names, rest = ", ".join("ABTUDESFGH"), ", ".join("TUDESFGH")
+    with cal.connect(elsewhere) as db:
+        db.add("arc", given)
+        out = db.run(
+            f"""way({names}) <- arc({names}).
+            way(A, C, {rest}) <- way(A, B, {rest}), way(B, C, {rest}).
+            most(A, max<T>, N) <- way({names}), N = B + 1.
+            query way({names}). query most(A, T, N).""",
+            strategy=strategy,
+        )
+        frame, most = out.answers[0].spark(), out.answers[1].spark()
+    assert [(f.dataType, f.nullable) for f in frame.schema] == [
+        (f.dataType, f.nullable) for f in wanted
+    ]
+    assert frame.collect() == given.collect()
+    assert [(f.dataType.simpleString(), f.nullable) for f in most.schema] == [
+        ("int", False), ("timestamp", True), ("bigint", False),
+    ]  # fmt: skip
+    assert most.head() == (1, given.head()["t"], 3)
+    for each in (frame, most):
+        size = each._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
+        assert 0 < size < 1000
+        assert each.rdd.getNumPartitions() <= 2
 
 
 def test_a_limit_leaves_what_was_derived(spark: SparkSession) -> None:

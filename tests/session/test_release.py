@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import gc
+import tempfile
 import weakref
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
+from tests.spark.garbage import settles
 
 import caladan as cal
 from caladan.engines.interface import Table
+from caladan.engines.spark.sources import shipment, sources, table
+from caladan.engines.spark.tasks import job
+from caladan.engines.spark.tasks.work import Keeping
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -98,7 +105,25 @@ def held(spark: SparkSession) -> set[Any]:
     return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())  # type: ignore[attr-defined]
 
 
-def test_replaced_data_goes_from_spark(spark: SparkSession) -> None:
+def test_few_rows_of_a_frame_stay_with_nobody(spark: SparkSession) -> None:
+    """They are collected once: Spark holds nothing of them, however often they are replaced."""
+    before = held(spark)
+    jobs = spark.sparkContext.statusTracker()
+    with cal.connect(spark) as db:
+        for i in range(3):
+            db.add("arc", spark.range(i, i + 2).selectExpr("id as A", "id + 1 as B"))
+            spark.sparkContext.setJobGroup(f"few {i}", "")
+            out = db.run(CLOSURE + "query tc(A, B).")
+            assert out.answer.rows() == [(i, i + 1), (i, i + 2), (i + 1, i + 2)]
+            assert held(spark) == before
+            assert len(jobs.getJobIdsForGroup(f"few {i}")) == 2  # to collect them, and the task
+            spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+
+
+def test_replaced_data_goes_from_spark(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_taken", lambda *_: None)  # as if there were very many
     before = held(spark)
     with cal.connect(spark) as db:
 
@@ -125,7 +150,55 @@ def test_replaced_data_goes_from_spark(spark: SparkSession) -> None:
         assert [tuple(row) for row in frame.collect()] == [(2, 3)]  # nobody knows for how long
         assert lent <= held(spark)
         assert len(held(spark) - before - lent) == 1
-    assert not held(spark) - before
+    assert held(spark) - before == lent  # the frame is still there, and can be read
+    assert [tuple(row) for row in frame.collect()] == [(2, 3)]
+    del frame
+    assert settles(spark, lambda: not held(spark) - before)
+
+
+STAYING = {
+    "written by the driver": (table, "_MANY_BYTES", 0, "single"),
+    "written by tasks": (job, "Keeping", partial(Keeping, few_bytes=0, rate=1e99), "pivoted"),
+    "derived again": (job, "Keeping", partial(Keeping, few_bytes=0, rate=0, moment=0), "single"),
+    "held by Spark": (table, "_MANY_BYTES", 0, "frame"),
+}
+
+
+@pytest.mark.parametrize("where", STAYING)
+def test_a_frame_stays_for_as_long_as_somebody_has_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    module, name, value, strategy = STAYING[where]
+    monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(shipment, "_FEW_BYTES", 0)  # inputs are files, too
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = held(spark)
+
+    def staged() -> list[Path]:
+        return list(tmp_path.glob("caladan-*"))
+
+    def closed() -> DataFrame:
+        with cal.connect(spark) as db:
+            db.add("arc", pairs(spark))
+            with db.run(CLOSURE + "query tc(A, B).", strategy=strategy) as out:
+                return out.answer.spark()
+
+    def dropped() -> DataFrame:
+        db = cal.connect(spark)
+        db.add("arc", pairs(spark))
+        return db.run(CLOSURE + "query tc(1, B).", strategy=strategy)["tc"].spark()
+
+    for made in (closed, dropped) if where == "written by tasks" else (closed,):
+        frame = made()
+        gc.collect()
+        assert sorted(map(tuple, frame.collect())) == [(1, 2), (1, 3), (2, 3)]
+        frame.where("A = 1").createOrReplaceTempView("lent")
+        del frame
+        assert not settles(spark, lambda: False, times=1)
+        assert bool(staged()) == (where != "held by Spark")
+        assert spark.table("lent").count() == 2
+        spark.catalog.dropTempView("lent")
+    assert settles(spark, lambda: not staged() and held(spark) <= before)
 
 
 def pairs(spark: SparkSession) -> DataFrame:
@@ -150,7 +223,10 @@ def test_to_close_what_was_added_leaves_it_to_the_session(
     assert not held(spark) - before
 
 
-def test_a_result_lets_go_of_what_it_evaluated_later(spark: SparkSession) -> None:
+def test_a_result_lets_go_of_what_it_evaluated_later(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_taken", lambda *_: None)
     rules = "one(A) <- arc(A, _). two(A, B) <- one(A), one(B)."
     before = held(spark)
     with cal.connect(spark) as db:

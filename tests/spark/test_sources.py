@@ -32,8 +32,9 @@ Rows = list[tuple[Any, ...]]
 
 @pytest.fixture(autouse=True)
 def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are small here; have Spark read them all the same."""
+    """Files and frames are small here; have Spark read and check them all the same."""
     monkeypatch.setattr(files, "FEW_BYTES", 0)
+    monkeypatch.setattr(sources, "_taken", lambda *_: None)
 
 
 def outcome(engine: Any, program: str, data: object, **options: Any) -> Rows | str:
@@ -218,6 +219,7 @@ def test_bad_rows_are_set_aside_if_permissive(spark: SparkSession, tmp_path: Pat
         assert out["_rejected"].rows() == [("p", str(bad), 2, 1, "x", reason)]
 
 
+@pytest.mark.usefixtures("checked")
 def test_frames_of_spark(spark: SparkSession) -> None:
     frame = spark.range(3).select(
         sf.col("id").alias("number"), sf.col("id").cast("string").alias("text")
@@ -226,6 +228,17 @@ def test_frames_of_spark(spark: SparkSession) -> None:
     assert "1 column (id) where p has 2 (A, B)" in outcome(spark, PAIRS, spark.range(1))
 
 
+@pytest.fixture(params=["by Spark", "here"])
+def checked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of frames are checked in either way."""
+    if request.param == "here":
+        monkeypatch.setattr(sources, "_taken", TAKEN)
+
+
+TAKEN = sources._taken
+
+
+@pytest.mark.usefixtures("checked")
 def test_missing_values_of_a_frame(spark: SparkSession) -> None:
     schema = StructType([StructField("A", IntegerType()), StructField("B", IntegerType())])
     frame = spark.createDataFrame([(1, 2), (None, 3)], schema)
@@ -237,6 +250,7 @@ def test_missing_values_of_a_frame(spark: SparkSession) -> None:
     assert "column B of p is string, but the data has integer" in outcome(spark, PAIRS, frame)
 
 
+@pytest.mark.usefixtures("checked")
 def test_instants_of_a_frame_are_read_as_utc(spark: SparkSession) -> None:
     program = "database({p(T: datetime)}). out(T) <- p(T). query out(T)."
     frame = spark.range(1).select(sf.timestamp_seconds(sf.lit(0)).alias("T"))
@@ -289,6 +303,7 @@ def test_types_of_columnar_files_are_kept(spark: SparkSession, tmp_path: Path, f
     assert outcome("reference", undeclared, tmp_path / "p") == [row]
 
 
+@pytest.mark.usefixtures("checked")
 def test_decimals_of_a_frame_that_do_not_fit(spark: SparkSession) -> None:
     program = "database({p(X: decimal)}). out(X) <- p(X). query out(X)."
     for spelled, number, is_right in (
@@ -305,8 +320,13 @@ def test_decimals_of_a_frame_that_do_not_fit(spark: SparkSession) -> None:
 BAD = [(1, "a"), (2**40, "b"), (3, None)]
 
 
-@pytest.mark.parametrize("format", ["json", "parquet", "orc", "frame"])
-def test_bad_rows_of_each_format(spark: SparkSession, tmp_path: Path, format: str) -> None:
+@pytest.mark.parametrize("format", ["json", "parquet", "orc", "frame", "frame, here"])
+def test_bad_rows_of_each_format(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str
+) -> None:
+    if format == "frame, here":
+        monkeypatch.setattr(sources, "_taken", TAKEN)
+        format = "frame"
     frame = spark.createDataFrame(BAD, "A long, B string").coalesce(1)
     if format != "frame":
         frame.write.format(format).option("ignoreNullFields", False).save(str(tmp_path / "p"))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.spark.garbage import settles
 
 import caladan
 from caladan.engines.spark.sources import table
@@ -221,7 +222,11 @@ p(A, Y, S, T) <- p(A, X, S, T), Y = X + 1, Y < 40. query p(A, X, S, T)."""
 @BOTH
 @pytest.mark.parametrize("kept", ["held", "staged", "derived again"])
 def test_facts_are_the_same_however_they_are_kept(
-    db: caladan.Session, strategy: str, kept: str, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    db: caladan.Session,
+    strategy: str,
+    kept: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     few, rate = {"held": (1 << 20, 0.0), "staged": (9, 1e12), "derived again": (9, 0.0)}[kept]
     monkeypatch.setattr(job, "Keeping", partial(Keeping, few_bytes=few, rate=rate))
@@ -238,11 +243,11 @@ def test_facts_are_the_same_however_they_are_kept(
         assert bound.answer.rows() == [row for row in wanted.rows() if row[0] == 3]
     assert len(out["p"].head(3)) == 3
     out.close()
-    assert staging(db) == []
+    assert settles(spark, lambda: staging(db) == [])
 
 
 def test_many_facts_that_are_held_are_a_file_to_spark(
-    db: caladan.Session, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, db: caladan.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table, "_MANY_BYTES", 0)
     with db.run(NAMES, strategy="single") as out, db.run("query p(3, X, S, T).") as bound:
@@ -250,11 +255,11 @@ def test_many_facts_that_are_held_are_a_file_to_spark(
         for answer in (out.answer, out["p"], bound.answer):
             assert sorted(tuple(row) for row in answer.spark().collect()) == answer.rows()
         assert staging(db)
-    assert staging(db) == []
+    assert settles(spark, lambda: staging(db) == [])
 
 
 def test_few_facts_of_a_task_join_the_many_of_another(
-    db: caladan.Session, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, db: caladan.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "Keeping", partial(Keeping, few_bytes=100, rate=1e12))
     arcs = [(0, i) for i in range(1, 100)] + [(-i, -i - 9) for i in range(1, 9)]
@@ -264,7 +269,7 @@ def test_few_facts_of_a_task_join_the_many_of_another(
         assert sorted(tuple(row) for row in out.answer.spark().collect()) == sorted(arcs)
         assert len(staging(db)) == 2
         assert out.answer.rows() == sorted(arcs)
-    assert staging(db) == []
+    assert settles(spark, lambda: staging(db) == [])
 
 
 def test_what_takes_a_moment_to_write_is_written(

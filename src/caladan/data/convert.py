@@ -87,7 +87,7 @@ def _at_once(relation: str, file: str | None, column: Column, values: Values) ->
             chunked = cast("Chunked", values)
             if len(chunked) == 0:
                 return pa.chunked_array([], ARROW[column.type])
-            _check_kind(relation, file, column, chunked.type)
+            check_kind(relation, file, column, chunked.type)
             return _cast(chunked, column.type)
         if set(map(type, values)) <= _EXACT[column.type]:
             if column.type.is_floating:
@@ -99,7 +99,7 @@ def _at_once(relation: str, file: str | None, column: Column, values: Values) ->
     return None
 
 
-def _check_kind(relation: str, file: str | None, column: Column, found: pa.DataType) -> None:
+def check_kind(relation: str, file: str | None, column: Column, found: pa.DataType) -> None:
     """Raise C032 where no value of the data's type could fit."""
     if pa.types.is_null(found):
         return

@@ -1,10 +1,10 @@
-"""How many digits the decimals of some data have, as the data itself says."""
+"""What data says of its columns that types do not: how wide decimals are, how Spark had them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import pyarrow as pa
 
@@ -22,6 +22,23 @@ def widths(relation: str, source: Source, columns: Sequence[Column]) -> Widths:
     found = [_matched(relation, fields, columns) for fields in _schemas(relation, source)]
     full: Widths = (WIDEST,) * len(columns)
     return reduce(_wider, found) if found else full
+
+
+class Look(NamedTuple):
+    """How Spark had a column: datetimes as instants (`timestamp`), values as perhaps missing."""
+
+    is_instant: bool = False
+    is_nullable: bool = False
+
+
+def looks(relation: str, source: Source, columns: Sequence[Column]) -> tuple[Look, ...]:
+    """The look of each column of a DataFrame; other data has none of its own."""
+    if source.kind != "spark":
+        return (Look(),) * len(columns)
+    fields = list(cast("Any", source.data).schema)
+    places = match_columns(relation, None, [field.name for field in fields], columns)
+    found = (fields[place] for place in places)
+    return tuple(Look(f.dataType.simpleString() == "timestamp", f.nullable) for f in found)
 
 
 def narrowed(table: pa.Table, widths: Widths) -> pa.Table:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from caladan.data.source import Source
+    from caladan.data.widths import Look
+    from caladan.program.notation import Widths
 
 
 class Table(Protocol):
@@ -59,6 +61,19 @@ class Leading(Protocol):
 
     def first(self, rows: int) -> pa.Table | None:
         """The first facts by their columns from the left; None if only looking at all tells."""
+        ...
+
+
+@runtime_checkable
+class Lending(Protocol):
+    """A table whose storage is read by frames that users were handed."""
+
+    def framed(self, session: Any, widths: Widths, looks: Sequence[Look]) -> Any:
+        """The facts as a DataFrame with columns as wide as they came in, and of the same looks."""
+        ...
+
+    def lend(self) -> None:
+        """Keep what they read for as long as somebody has one, however this table is let go of."""
         ...
 
 

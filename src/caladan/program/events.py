@@ -140,6 +140,13 @@ class CheckpointLost:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskLost:
+    """A task that told of cliques did not finish; another tells of them again, from the start."""
+
+    cliques: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
 class CliqueDone:
     """A clique is finished."""
 
@@ -193,6 +200,7 @@ Event: TypeAlias = (
     | ValuesSplit
     | Resumed
     | CheckpointLost
+    | TaskLost
     | CliqueDone
     | BytesShuffled
     | RelationHeld

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from caladan.program import Type
 from caladan.program.diagnostics import CaladanError, Diagnostic, did_you_mean, error
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from caladan.data.external import External
+    from caladan.data.widths import Look
     from caladan.engines.interface import Table
     from caladan.program.notation import Widths
 
@@ -40,14 +41,6 @@ class CaladanWarning(UserWarning):
     """A program may not do what its author hopes; the run goes on."""
 
     __module__ = "caladan"
-
-
-class Lender(Protocol):
-    """Who holds the data of a run."""
-
-    def lend(self) -> None:
-        """Keep it for as long as the session is open."""
-        ...
 
 
 class UnknownRelation(CaladanError, KeyError):
@@ -66,15 +59,17 @@ class Relation:
         *,
         is_ordered: bool = False,
         widths: Widths = (),
+        looks: Sequence[Look] = (),
         objects: Objects | None = None,
-        needs: Sequence[Lender] = (),
+        needs: Sequence[object] = (),
         is_lent: bool = False,
     ) -> None:
         self.name = name
         self._is_lent = is_lent  # the table is the session's, which goes on with it
-        self._needs = tuple(needs)  # whose data the table may be, or be read from
+        self._needs = tuple(needs)  # what must stay while this does: its data, what it is read from
         self._objects = objects  # what the numbers in columns of objects stand for
         self._widths = widths  # of decimals, on their way out
+        self._looks = tuple(looks)  # of columns, on their way to Spark
         self._table = table
         self._order = tuple(order)
         self._session = session
@@ -161,14 +156,20 @@ class Relation:
         return frame
 
     def spark(self, session: SparkSession | None = None) -> DataFrame:
-        """The facts as a Spark DataFrame, of the engine's session unless another is given."""
-        if self._session is not None:
-            for lender in self._needs:
-                lender.lend()
-        return self.frame(session)
+        """The facts as a Spark DataFrame, of the engine's session unless another is given.
+
+        It can be read for as long as Spark runs, whatever becomes of this result and its session.
+        """
+        from caladan.engines.interface import Lending
+
+        frame = self.frame(session)
+        for table in (self._table, *self._needs):
+            if isinstance(table, Lending):
+                table.lend()
+        return frame
 
     def frame(self, session: SparkSession | None = None) -> DataFrame:
-        """The same, to be read at once: data that is replaced may go with this relation."""
+        """The same, to be read at once: what it reads may go with this relation."""
         self._check_objects("Spark")
         session = session or self._session
         if session is None:
@@ -179,6 +180,10 @@ class Relation:
             raise error(
                 "C050", "there is no Spark session", help="pass one: relation.spark(session)"
             )
+        from caladan.engines.interface import Lending
+
+        if isinstance(self._table, Lending):
+            return self._table.framed(session, self._widths, self._looks)
         frame = self._table.spark(session)
         if not self._widths:
             return frame

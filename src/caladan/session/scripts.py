@@ -213,15 +213,16 @@ def result(ran: Ran, engine: Engine, stats: Stats) -> Result:
     """The Result of a script: its answers, and its views by name."""
     outcome = ran.outcome
     session = engine.session
+    needs = (*ran.stores, *ran.tables)
 
     def fetch(name: str) -> Relation | None:
         if name == REJECTED and ran.rejected:
             return Relation(name, _set_aside(ran.rejected), session=session)
         found = outcome.views.get(name)
-        return None if found is None else Relation(name, found(), session=session, needs=ran.stores)
+        return None if found is None else Relation(name, found(), session=session, needs=needs)
 
     answers = [
-        Relation("answer", a.table, session=session, is_ordered=a.is_ordered, needs=ran.stores)
+        Relation("answer", a.table, session=session, is_ordered=a.is_ordered, needs=needs)
         for a in outcome.answers
     ]
 

@@ -60,15 +60,17 @@ def connect(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
     listeners: Sequence[Listener] = (),
+    ship: bool | None = None,
 ) -> Session:
     """A session on an engine: "spark" (the default), "embedded", "reference", or a SparkSession.
 
     On spark, the active SparkSession is used, or a new one is started: on `master`, `local[*]` if
-    not given, with the settings in `conf`. Listeners are told how runs go.
+    not given, with the settings in `conf`. Listeners are told how runs go. With `ship` the package
+    is sent to Spark's executors; if not given, where they lack it; with False, never.
     """
     try:
         with stoppable("starting the engine"):
-            return Session(_engine(engine, master, conf), listeners)
+            return Session(_engine(engine, master, conf, ship), listeners)
     except interface.EngineStopped as stopped:
         raise Stopped(stopped.diagnostics, Result((), lambda _: None)) from None
 
@@ -590,16 +592,16 @@ class Session:
         events = Several(stats, *self._listeners)
         base: dict[str, Table] = {}
         rejected: list[pa.Table] = []
+        ended: interface.EngineStopped | None = None
         try:
             base, rejected = store.load(compiled, options, events)
             with nested(), stoppable("evaluating the program"):
                 derived = self._engine.run(compiled.delta, base, options, events)
                 _check_support(compiled, derived)
         except interface.EngineStopped as stopped:
-            return FinishedRun(
-                compiled, base, stopped.store, rejected, stopped, store.widths(compiled)
-            )
-        return FinishedRun(compiled, base, derived, rejected, widths=store.widths(compiled))
+            derived, ended = stopped.store, stopped
+        looks = store.looks(compiled) if self._engine.name == "spark" else {}
+        return FinishedRun(compiled, base, derived, rejected, ended, store.widths(compiled), looks)
 
     def _complete(
         self, compiled: Compiled, params: Mapping[str, Value], store: Store, options: Options
@@ -649,12 +651,17 @@ def _catalog(program: Program, store: Store) -> dict[str, Any]:
 
 
 def _engine(
-    engine: str | SparkSession | None, master: str | None, conf: Mapping[str, str] | None
+    engine: str | SparkSession | None,
+    master: str | None,
+    conf: Mapping[str, str] | None,
+    ship: bool | None = None,
 ) -> Engine:
     _check_connection(engine, master)
+    if cast("object", ship) not in (None, True, False):
+        raise error("C050", f"ship is True or False, not {ship!r}")
     settings = _settings(conf)
-    if isinstance(engine, str) and engine != "spark" and (master or conf):
-        raise error("C050", f"master and conf are for the spark engine, not for {engine}")
+    if isinstance(engine, str) and engine != "spark" and (master or conf or ship):
+        raise error("C050", f"master, conf and ship are for the spark engine, not for {engine}")
     if engine == "reference":
         from caladan.engines.reference import ReferenceEngine
 
@@ -672,7 +679,7 @@ def _engine(
     from caladan.engines.spark.engine import SparkEngine
 
     session = None if isinstance(engine, str) else engine
-    return SparkEngine(session, master=master, conf=settings)
+    return SparkEngine(session, master=master, conf=settings, ship=ship)
 
 
 def _check_connection(engine: object, master: object) -> None:

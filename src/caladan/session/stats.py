@@ -30,6 +30,7 @@ from caladan.program.events import (
     RunDone,
     RunStarted,
     StrategyDeclined,
+    TaskLost,
     ValuesSplit,
 )
 
@@ -209,6 +210,9 @@ class Stats(Listener):
                 started = CliqueStats(relations, event.recursive, event.strategy)
                 started.declined += self._declined.pop(relations, [])
                 self.cliques.append(started)
+            case TaskLost():
+                lost = {tuple(relations) for relations in event.cliques}
+                self.cliques = [each for each in self.cliques if each.relations not in lost]
             case StrategyDeclined():
                 self._strategy_declined(event)
             case RelationHeld():

@@ -25,22 +25,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from caladan.data.source import Source
+    from caladan.data.widths import Look
     from caladan.program.notation import Widths
+    from caladan.rules.origins import Origin
 
 Columns: TypeAlias = tuple[Column, ...]
 
 
 class Shelf:
-    """What was made of sources: their columns, their tables. `stores` are those that have sources.
-
-    `lent` are stores whose tables are read by frames outside, of which nobody knows how long.
-    """
+    """What was made of the sources that `stores` have: their columns, their tables."""
 
     def __init__(self) -> None:
         self.columns: dict[Source, Columns] = {}
         self.tables: dict[tuple[Source, Columns, bool], tuple[Table, pa.Table | None]] = {}
         self.stores: WeakSet[Store] = WeakSet()
-        self.lent: set[Store] = set()
 
     def sweep(self) -> None:
         """Let go of what is of a source that no store has."""
@@ -54,7 +52,6 @@ class Shelf:
         for table, _ in self.tables.values():
             table.close()
         self.tables.clear()
-        self.lent.clear()
 
 
 class Store:
@@ -83,10 +80,6 @@ class Store:
     def sweep(self) -> None:
         """Let go of data that was replaced, if no result can need it."""
         self._shelf.sweep()
-
-    def lend(self) -> None:
-        """Keep what is loaded for as long as the session is open: somebody outside reads it."""
-        self._shelf.lent.add(self)
 
     def source(self, name: str) -> Source | None:
         """What was given for a relation."""
@@ -160,6 +153,27 @@ class Store:
                 if info.takes_data and (source := self._sources.get(info.origin)) is not None
             },
         )
+
+    def looks(self, compiled: Compiled) -> dict[str, tuple[Look, ...]]:
+        """How the columns of each relation look to Spark, if any data came from there."""
+        if not any(source.kind == "spark" for source in self._sources.values()):
+            return {}
+        from caladan.data.widths import Look, looks
+        from caladan.rules.origins import origins
+
+        given: dict[Origin, Look] = {}
+        for info in compiled.delta.relations.values():
+            source = self._sources.get(info.origin)
+            if info.takes_data and source is not None:
+                for i, each in enumerate(looks(info.origin, source, info.columns)):
+                    given[info.origin, i] = each
+
+        def look(found: frozenset[Origin]) -> Look:
+            met = [given.get(each, Look()) for each in found]
+            is_instant = bool(met) and all(each.is_instant for each in met)
+            return Look(is_instant, any(each.is_nullable for each in met))
+
+        return {n: tuple(map(look, found)) for n, found in origins(compiled.delta).items()}
 
     def close(self) -> None:
         """Let go of every table."""

@@ -17,6 +17,7 @@ from caladan.session.store import Store
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from caladan.data.widths import Look
     from caladan.program.notation import Widths
 
 
@@ -31,6 +32,8 @@ class FinishedRun:
     stopped: EngineStopped | None = None
     widths: Mapping[str, Widths] = field(default_factory=dict[str, "Widths"])
     """How many digits the decimals of each relation have, if any has some."""
+    looks: Mapping[str, tuple[Look, ...]] = field(default_factory=dict[str, "tuple[Look, ...]"])
+    """How the columns of each relation look to Spark, if data came from there."""
 
 
 def wrap(
@@ -53,6 +56,7 @@ def wrap(
             _order(run, goal.relation),
             engine.session,
             widths=run.widths.get(goal.relation, ()),
+            looks=run.looks.get(goal.relation, ()),
             objects=store.objects,
             needs=(store,),
         )
@@ -80,6 +84,7 @@ def wrap(
             _order(run, name),
             engine.session,
             widths=found.widths.get(name, ()),
+            looks=found.looks.get(name, ()),
             objects=store.objects,
             needs=(store,),
             is_lent=any(table is each for each in found.base.values()),

@@ -68,8 +68,11 @@ SMALL_INPUTS: Final = 2_000_000
 """Facts in all inputs together up to which one task evaluates a program by itself."""
 
 FEW_TASKS: Final = 8
-ENOUGH_FOR_ONE: Final = 20_000_000
-"""Facts up to which one task is done sooner than a few that have to exchange what they derive."""
+ENOUGH_FOR_ONE: Final = 50_000_000
+"""Facts up to which one task is done sooner than a few that have to exchange what they derive.
+
+It has all cores of its machine, and each of the few would have all inputs, too.
+"""
 
 SHIPPED: Final = 50_000_000
 """Facts up to which every task may have all inputs, to take from them what it needs."""

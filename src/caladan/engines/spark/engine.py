@@ -21,7 +21,7 @@ from caladan.engines.spark.session import connect
 from caladan.engines.spark.session.failures import SparkSaid, diagnosed
 from caladan.engines.spark.session.session import adopt, child
 from caladan.engines.spark.session.shuffled import Shuffled
-from caladan.engines.spark.session.staging import Staging
+from caladan.engines.spark.session.staging import Readers, Staging
 from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources import sources
 from caladan.engines.spark.sources.table import SparkTable
@@ -51,7 +51,9 @@ class SparkEngine:
         *,
         master: str | None = None,
         conf: Mapping[str, str] | None = None,
+        ship: bool | None = None,
     ) -> None:
+        self._ship = ship
         self.session, self._is_ours = adopt(session, master, conf)
         self._is_connect = connect.is_connect(self.session)
         self.variant = "connect" if self._is_connect else self.name
@@ -89,10 +91,12 @@ class SparkEngine:
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program."""
         started = time.perf_counter()
+        self._staging.sweep()
         events.tell(RunStarted(self.name, len(program.cliques)))
         tables = cast("Mapping[str, SparkTable]", store)
         _tell_reading(tables, events)
         workspace = Workspace(self._child, staging=self._staging)
+        workspace.ship = self._ship
         tag = new_tag()
         if not self._is_connect:
             workspace.shuffled = Shuffled(self._child.sparkContext, tag)
@@ -167,7 +171,10 @@ class SparkEngine:
         if self._is_connect:
             connect.released(self._child)
         if self._is_ours:
+            ended = None if self._is_connect else Readers.of(self.session.sparkContext)
             self.session.stop()
+            if ended is not None:
+                ended.end()
 
     def _attended(
         self,

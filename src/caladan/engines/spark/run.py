@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.data.schema import table_of
@@ -19,9 +21,11 @@ from caladan.engines.interface import EngineStopped, Table
 from caladan.engines.spark.choice import NO_TASKS, choices, facts_in, forced, goes_together
 from caladan.engines.spark.frame.fixpoint import FrameFixpoint
 from caladan.engines.spark.session.connect import is_connect
+from caladan.engines.spark.session.workers import obstacle
 from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources.table import SparkTable, distinct, held
 from caladan.engines.spark.strategy import CannotServe, Context, Stopping, Strategy
+from caladan.engines.spark.tasks.job import lost
 from caladan.program.clock import deadline
 from caladan.program.diagnostics import Diagnostic
 from caladan.program.events import Listener, StrategyDeclined
@@ -47,6 +51,7 @@ class Cliques:
         self._events = events
         self._workspace = workspace
         self._deadline = deadline(options.timeout)
+        self._given = options  # what the strategy that is at work was given
         self._known = dict(store)
         self._derived: dict[str, SparkTable] = {}
         self._frame: FrameFixpoint | None = None
@@ -111,14 +116,16 @@ class Cliques:
         program = program_of(self._program, cliques)
         self.current = cliques[0].relations
         store = {n: self._known[n] for n, info in program.relations.items() if info.takes_data}
-        left = self._left()
+        self._given = self._left()
         parts = parts_of(self._workspace)
-        context = Context(self._workspace, left, self._events, parts, self.stopping)
+        context = Context(
+            self._workspace, self._given, self._events, parts, self.stopping, self._limits
+        )
         if name == "meshed" and self._workspace.shuffled is not None:
             self._workspace.shuffled.expected = True
         try:
-            if name != "frame" and is_connect(self._workspace.session):
-                raise CannotServe(NO_TASKS)
+            if name != "frame" and (reason := self._why_no_tasks()) is not None:
+                raise CannotServe(reason)
             found = self._strategies[name]()(program, store, context)
         except CannotServe as cannot:
             for clique in cliques:
@@ -128,9 +135,22 @@ class Cliques:
             self._keep(stopped.store)
             said = stopped.diagnostics[0]
             late = self.stopping.is_late
-            raise EngineStopped(restated(said, left, self._options, cliques, late), {}) from None
+            told = restated(said, self._given, self._options, cliques, late)
+            raise EngineStopped(told, {}) from None
         self._keep(found)
         return True
+
+    def _why_no_tasks(self) -> str | None:
+        workspace = self._workspace
+        if is_connect(workspace.session):
+            return NO_TASKS
+        try:
+            return obstacle(workspace.session.sparkContext, workspace.ship, workspace.check)
+        except (PySparkException, Py4JError) as problem:
+            failure = lost(problem)
+            if isinstance(failure, CannotServe):
+                return failure.reason
+            raise
 
     def _by_frames(
         self, program: DeltaProgram, store: Mapping[str, SparkTable], context: Context
@@ -146,6 +166,11 @@ class Cliques:
         found = self._frame.tables()
         self._frame = None
         return found
+
+    def _limits(self) -> Options:
+        """The limits that hold for tasks that are started now."""
+        self._given = self._left()
+        return self._given
 
     def _left(self) -> Options:
         """The limits that hold from now on."""

@@ -15,7 +15,7 @@ cliques, whose storage is the caller's from then on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from caladan.program.events import Listener
@@ -59,14 +59,16 @@ class Context:
     """What a strategy works with.
 
     `options` has the limits that hold for this call: the seconds and facts that are left. Parts
-    is how many tasks to run, for those strategies that can choose.
+    is how many tasks to run, for those strategies that can choose. `limits` are the options once
+    more, with the seconds that are left when it is called: when tasks start, inputs are there.
     """
 
     workspace: Workspace
     options: Options
     events: Listener
     parts: int
-    stopping: Stopping = field(default_factory=Stopping)
+    stopping: Stopping
+    limits: Callable[[], Options]
 
 
 class Strategy(Protocol):

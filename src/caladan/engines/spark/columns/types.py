@@ -27,6 +27,7 @@ from pyspark.sql.types import (
     StructField,
     StructType,
     TimestampNTZType,
+    TimestampType,
 )
 
 from caladan.engines.spark.columns.physical import evaluated, names, shown
@@ -37,6 +38,7 @@ from caladan.program.values import written
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn, DataFrame
 
+    from caladan.data.widths import Look
     from caladan.program.notation import Widths
 
 OUTSIDE: Final[dict[Type, DataType]] = {
@@ -79,6 +81,49 @@ def literal(value: Value, type: Type) -> SparkColumn:
     if type.is_floating:
         return sf.lit(float(value)).cast(DoubleType())
     return sf.lit(value).cast(inside(type))
+
+
+def outside(
+    columns: Sequence[Column], widths: Widths = (), looks: Sequence[Look] = ()
+) -> tuple[StructField, ...]:
+    """The fields of a relation as users see it: of the widths and looks that its data had."""
+    fields: list[StructField] = []
+    for i, (name, column) in enumerate(zip(names(columns), columns, strict=False)):
+        type = OUTSIDE[column.type]
+        if column.type is Type.DECIMAL and widths:
+            type = DecimalType(*widths[i])
+        if column.type is Type.DATETIME and looks and looks[i].is_instant:
+            type = TimestampType()
+        fields.append(StructField(name, type, nullable=bool(looks) and looks[i].is_nullable))
+    return tuple(fields)
+
+
+def shaped(frame: DataFrame, fields: Sequence[StructField]) -> DataFrame:
+    """A frame of the engine's with these fields; facts have no nulls, whatever Spark believes."""
+    given = {field.name: field for field in frame.schema}
+    if any(given[field.name].dataType != field.dataType for field in fields):
+        frame = frame.select(*(sf.col(f.name).cast(f.dataType).alias(f.name) for f in fields))
+        given = {field.name: field for field in frame.schema}
+    values: list[SparkColumn] = []
+    for field in fields:
+        value = sf.col(field.name)
+        if given[field.name].nullable and not field.nullable:
+            value = sf.coalesce(value, _any(field.dataType))
+        elif field.nullable and not given[field.name].nullable:
+            value = sf.when(value.isNotNull(), value)
+        values.append(value.alias(field.name))
+    return frame.select(*values)
+
+
+def _any(type: DataType) -> SparkColumn:
+    """A value of a type, to stand for one that is never missing."""
+    if isinstance(type, StringType | BinaryType):
+        return sf.lit("").cast(type)
+    if isinstance(type, DecimalType):
+        return sf.lit(Decimal(0).scaleb(-type.scale)).cast(type)
+    if isinstance(type, DateType | TimestampType | TimestampNTZType):
+        return sf.lit(dt.date(1970, 1, 1)).cast(type)
+    return sf.lit(False) if isinstance(type, BooleanType) else sf.lit(0).cast(type)
 
 
 def narrowed(frame: DataFrame, widths: Widths) -> DataFrame:

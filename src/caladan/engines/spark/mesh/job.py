@@ -77,7 +77,7 @@ def run(work: Work, tasks: int, hear: Hear, context: Context) -> list[TaskOutcom
     meeting = Rendezvous(tasks, hear)
     with controlled(context, meeting.heard) as control:
         mesh = Mesh(
-            replace(work, address=control.address),
+            replace(work, address=control.address, options=context.limits()),
             tasks,
             "127.0.0.1" if spark.master.startswith("local") else None,
             _number(conf, PATIENCE, _PATIENCE),

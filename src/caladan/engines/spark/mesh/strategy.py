@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from caladan.data.output import cannot_write
 from caladan.engines.spark.mesh import checkpoint, job
@@ -15,7 +16,7 @@ from caladan.engines.spark.session.failures import first_line
 from caladan.engines.spark.sources.table import SparkTable
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks.control import Message
-from caladan.engines.spark.tasks.job import tables, work_on
+from caladan.engines.spark.tasks.job import lost, tables, work_on
 from caladan.engines.spark.tasks.relay import heard, together
 from caladan.program.diagnostics import without_user
 from caladan.program.events import CliqueDone, CliqueStarted, Event, Listener, RoundDone
@@ -43,7 +44,10 @@ def meshed(
     work = work_on(program, store, context, None)
     try:
         outcomes = job.run(work, tasks, listener.hear, context)
-    except Py4JError as problem:
+    except (PySparkException, Py4JError) as problem:
+        failure = lost(problem)
+        if isinstance(failure, CannotServe):
+            raise failure from None
         if context.stopping.is_set or "cancel" in str(problem).lower():
             raise
         raise CannotServe(f"tasks were lost again and again: {_last_words(str(problem))}") from None

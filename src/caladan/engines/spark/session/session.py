@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -134,15 +135,22 @@ def created(session: SparkSession, data: object, schema: StructType | None = Non
 
 
 def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
-    """A frame of another session as one of this session, whose settings then govern it.
-
-    A union belongs to the session of its first input; that it is empty costs nothing.
-    """
+    """A frame of another session as one of this session, whose settings then govern it."""
     if frame.sparkSession is session:
         return frame
     if connect.is_connect(session):
         return connect.moved(frame, session)
-    return created(session, [], frame.schema).union(frame)
+    of_both: Any = session
+    try:
+        plan = cast("Any", frame)._jdf.queryExecution().analyzed()
+        made = of_both._jvm.org.apache.spark.sql.classic.Dataset.ofRows(
+            of_both._jsparkSession, plan
+        )
+    except (AttributeError, TypeError, Py4JError):
+        # No public interface. A union belongs to the session of its first input; but of an empty
+        # one Spark does not know that it is, and takes the whole to be huge.
+        return created(session, [], frame.schema).union(frame)
+    return DataFrame(made, session)
 
 
 def _active() -> SparkSession | None:

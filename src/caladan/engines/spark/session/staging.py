@@ -5,6 +5,12 @@ cluster it is wherever the setting `spark.caladan.staging` says, a URI that the 
 executors reach; without it nothing is staged. Names are unique to the attempt that writes them, and
 only those that a successful task returned are ever read; whatever else is there goes with the
 folder.
+
+A DataFrame that users were handed reads its files whenever somebody asks it to: long after the
+result that it came from, and the engine. So files have readers: a plan of Spark's, or whatever was
+made of it (a view, a cached frame, another DataFrame), of which the JVM tells when nobody has it
+any more. Files that have readers stay, and are removed once the last is gone, or the SparkContext
+(`Readers`).
 """
 
 from __future__ import annotations
@@ -13,18 +19,20 @@ import shutil
 import tempfile
 import uuid
 import weakref
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 
 from caladan.engines.spark.session.connect import is_connect
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame, SparkSession
 
 SETTING: Final = "spark.caladan.staging"
 
@@ -38,6 +46,7 @@ class Staging:
         master = "" if is_connect(session) else session.sparkContext.master or ""
         self.is_on_every_disk = given is None and master.startswith("local")
         self._base = given
+        self._readers = None if is_connect(session) else Readers.of(session.sparkContext)
         self._folder: str | None = None
         self._remove = None
 
@@ -52,18 +61,151 @@ class Staging:
             else:
                 return None
             # An engine that nobody closes is collected, or the process ends: then too.
-            self._remove = weakref.finalize(self, partial(_remove_folder, self._folder))
+            leave = _remove_folder if self._readers is None else self._readers.leave
+            self._remove = weakref.finalize(self, leave, self._folder)
         return self._folder
 
     def file(self, kind: str, suffix: str) -> str:
         """A name that nobody else has, in the folder."""
         return name_in(cast("str", self.folder), kind, suffix)
 
+    def hold(self, files: Sequence[str], frame: DataFrame) -> None:
+        """Keep files for as long as somebody can read them by way of a frame."""
+        if self._readers is not None:
+            self._readers.hold(files, frame)
+
+    def sweep(self) -> None:
+        """Remove files that nobody can read any more."""
+        if self._readers is not None:
+            self._readers.sweep()
+
     def close(self) -> None:
-        """Remove the folder with everything in it."""
+        """Remove the folder, but for files that frames outside still read."""
+        self.sweep()
         if self._remove is not None:
             self._remove()
         self._folder = self._remove = None
+
+
+_HOLDING: Final[dict[str, Readers]] = {}
+"""By file, who holds it."""
+
+
+class Readers:
+    """Who reads the files of a SparkContext: objects of the JVM that are part of every such plan.
+
+    Spark copies plans as it analyses and optimises them, but not the index of files that a scan
+    has, nor the function that Python workers are handed.
+    """
+
+    _of: Final[WeakKeyDictionary[SparkContext, Readers]] = WeakKeyDictionary()
+
+    @staticmethod
+    def of(context: SparkContext) -> Readers:
+        """The readers of a context's files."""
+        found = Readers._of.get(context)
+        if found is None:
+            found = Readers._of[context] = Readers(context)
+        return found
+
+    def __init__(self, context: SparkContext) -> None:
+        self._jvm = cast("Any", context)._jvm
+        self._gone: Any = None  # the queue in which the JVM puts what nobody has any more
+        self._files: dict[Any, tuple[str, ...]] = {}
+        self._reading: dict[str, set[Any]] = {}
+        self._unwanted: set[str] = set()
+        self._left: set[str] = set()
+        """Folders whose engine has gone, with files that have readers."""
+        self.end = weakref.finalize(context, _end, self._left, self._reading)
+        """Remove what is left: once the context is gone, nobody can read it."""
+
+    def hold(self, files: Sequence[str], frame: DataFrame) -> None:
+        """Keep files while somebody has a plan that reads them, as the frame's does."""
+        try:
+            read = _reading(cast("Any", frame)._jdf.queryExecution().analyzed())
+            if read is None:
+                return
+            if self._gone is None:
+                self._gone = self._jvm.java.lang.ref.ReferenceQueue()
+            reader = self._jvm.java.lang.ref.WeakReference(read, self._gone)
+        except (Py4JError, AttributeError):  # no public interface: then until the context ends
+            reader = object()
+        self._files[reader] = tuple(files)
+        for file in files:
+            self._reading.setdefault(file, set()).add(reader)
+            _HOLDING[file] = self
+
+    def sweep(self) -> None:
+        """Remove what was unwanted and has no readers any more."""
+        while _DROPPED:
+            remove(_DROPPED.pop())
+        while self._gone is not None:
+            try:
+                reader = self._gone.poll()
+            except (Py4JError, OSError):  # the JVM is gone, and everything with it
+                return
+            if reader is None:
+                break
+            for file in self._files.pop(reader, ()):
+                self._reading[file].discard(reader)
+                if not self._reading[file]:
+                    del self._reading[file], _HOLDING[file]
+                    if file in self._unwanted:
+                        self._unwanted.discard(file)
+                        _delete(file)
+        for folder in [each for each in self._left if not self._in(each)]:
+            self._left.discard(folder)
+            _remove_folder(folder)
+
+    def leave(self, folder: str) -> None:
+        """Remove a folder; what has readers stays until they are gone."""
+        kept = self._in(folder)
+        if not kept:
+            _remove_folder(folder)
+            return
+        self._left.add(folder)
+        for file in _listed(folder):
+            if file not in kept:
+                _delete(file)
+
+    def _in(self, folder: str) -> set[str]:
+        return {file for file in self._reading if file.startswith(f"{folder}/")}
+
+    @staticmethod
+    def discard(file: str) -> bool:
+        """Whether a file has readers: it is removed once they are gone."""
+        holder = _HOLDING.get(file)
+        if holder is not None:
+            holder._unwanted.add(file)
+        return holder is not None
+
+
+def _reading(plan: Any) -> Any:
+    """What a plan that reads files has in common with all that Spark makes of it; None if no files.
+
+    That is an index of files, or the function that lists what tasks derive again.
+    """
+    kind = plan.getClass().getSimpleName()
+    if kind == "LogicalRelation":
+        return plan.relation().location()
+    return plan.expressions().head().func() if kind.startswith("MapInArrow") else None
+
+
+def _end(left: set[str], reading: dict[str, set[Any]]) -> None:
+    for folder in {*left, *(file.rpartition("/")[0] for file in reading)}:
+        _remove_folder(folder)
+    for file in reading:
+        _HOLDING.pop(file, None)
+    left.clear()
+    reading.clear()
+
+
+_DROPPED: Final[list[tuple[str, ...]]] = []
+
+
+def drop(files: Sequence[str]) -> None:
+    """Files of somebody who was collected: they are removed by the next to sweep."""
+    _DROPPED.append(tuple(files))
 
 
 def name_in(folder: str, kind: str, suffix: str) -> str:
@@ -112,11 +254,27 @@ def written(batches: Iterable[pa.RecordBatch], fields: pa.Schema, folder: str) -
 
 
 def remove(uris: Iterable[str]) -> None:
-    """Remove files, as far as they are there."""
+    """Remove files, as far as they are there; those that have readers once these are gone."""
     for uri in uris:
-        with suppress(OSError):
-            system, path = opened(uri)
-            system.delete_file(path)
+        if not Readers.discard(uri):
+            _delete(uri)
+
+
+def _delete(uri: str) -> None:
+    with suppress(OSError):
+        system, path = opened(uri)
+        system.delete_file(path)
+
+
+def _listed(folder: str) -> list[str]:
+    """The files of a folder."""
+    from pyarrow import fs
+
+    with suppress(OSError):
+        system, path = opened(folder)
+        found = system.get_file_info(fs.FileSelector(path))
+        return [f"{folder}/{each.base_name}" for each in found]
+    return []
 
 
 def _remove_folder(folder: str) -> None:

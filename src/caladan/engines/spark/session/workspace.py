@@ -79,6 +79,8 @@ class Workspace:
         self.staging = staging or Staging(session)
         self.parallelism = connect.parallelism(session)
         self.check = check
+        self.ship: bool | None = None
+        """Whether this package is sent to executors; None for where they lack it."""
         self.shuffled: Shuffled | None = None
         """Counts what is exchanged, if anybody wants to know."""
         self._alive: set[FrameRun] = set()
@@ -200,6 +202,26 @@ def _estimates(plan: Any) -> list[tuple[Any, Any]]:
                 found.append((field, nothing))
         _FIELDS[gateway] = found
     return _FIELDS[gateway]
+
+
+def sized(run: FrameRun) -> None:
+    """Have Spark know how large a run is, where it lets us: it may broadcast one that is small.
+
+    Inside, sizes are ours to know; users' joins with a frame that they were handed rely on Spark's.
+    """
+    if run.handle is None:
+        return
+    like: Any = run.frame.sparkSession.range(run.count)
+    rows = like.select(*(sf.lit(None).cast(f.dataType).alias(f.name) for f in run.frame.schema))
+    try:
+        plan = cast("Any", run.frame)._jdf.queryExecution().logical()
+        size = rows._jdf.queryExecution().analyzed().stats()
+        option = cast("Any", run.frame.sparkSession)._jvm.scala.Option.apply(size)
+        for field, _ in _estimates(plan)[:1]:
+            field.set(plan, option)
+        plan.invalidateStatsCache()
+    except (AttributeError, Py4JError):
+        return
 
 
 def release(run: FrameRun) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from caladan.data.schema import empty_table
-from caladan.engines.spark.choice import ENOUGH_FOR_ONE, partitions
+from caladan.engines.spark.choice import partitions
 from caladan.engines.spark.columns.expressions import raised
 from caladan.engines.spark.columns.physical import arrow_table
 from caladan.engines.spark.columns.types import schema
@@ -92,13 +92,11 @@ def table(
 
 
 def from_process(found: pa.Table, columns: tuple[Column, ...], workspace: Workspace) -> SparkTable:
-    """A table of rows that were read in this process: they stay here, if one task may want all.
+    """A table of rows that are in this process: they stay here until somebody wants a frame.
 
     To make a frame of them takes Spark far longer than to read them took.
     """
-    if found.num_rows <= ENOUGH_FOR_ONE:
-        return held(columns, distinct(found), workspace)
-    return table(from_arrow(found, columns, workspace), columns, workspace, found.num_rows)
+    return held(columns, distinct(found), workspace)
 
 
 def empty(columns: tuple[Column, ...], workspace: Workspace) -> SparkTable:

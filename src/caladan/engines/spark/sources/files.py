@@ -10,6 +10,7 @@ import os.path
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 from urllib.parse import unquote
@@ -43,6 +44,8 @@ CloserLook: TypeAlias = "Callable[[Sequence[str]], tuple[pa.Table, pa.Table | No
 FEW_BYTES: Final = 16 << 20
 """Local files up to this size are read in this process: sooner than Spark starts to."""
 
+_ALONE: Final = 64  # times that, in local mode
+_PACKED: Final = 8  # how many times more bytes compressed text may have than its file
 _START: Final = 1 << 20  # bytes in which the first row of a file is looked for
 _ROW: Final = 16  # bytes of a row, for guessing how many there are
 _GLOB: Final = re.compile(r"([\\*?{}\[\]])")
@@ -68,7 +71,11 @@ def load(
         return empty(columns, workspace), None
 
     size = sum(path.stat().st_size for path in paths.values())
-    is_here = size <= FEW_BYTES and not _is_sparks_own(source, columns)
+    # Where all is on one machine, Spark would read with its cores what Arrow reads sooner.
+    most = FEW_BYTES * (_ALONE if workspace.staging.is_on_every_disk else 1)
+    is_here = size <= most and not _is_sparks_own(source, columns)
+    if is_here and size > FEW_BYTES:
+        is_here = sum(map(_unpacked, paths.values(), repeat(len(columns)))) <= most
     if is_here or is_connect(workspace.session):  # whose server does not see our files
         found, rejected = in_process.load(relation, source, columns, permissive=permissive)
         return from_process(found, columns, workspace), rejected
@@ -220,6 +227,19 @@ def _start(path: Path) -> bytes:
             return utf8.uncompressed(raw, str(path), _START)
     except (OSError, EOFError):
         return b""
+
+
+def _unpacked(path: Path, columns: int) -> int:
+    """How many bytes a file may have once it is read."""
+    try:
+        if path.suffix in (".parquet", ".pq"):
+            from pyarrow.parquet import read_metadata
+
+            return read_metadata(path).num_rows * columns * 8
+    except (OSError, pa.ArrowInvalid):  # whoever reads it will say what is wrong
+        pass
+    packed = path.suffix == ".orc" or compression(path.name) is not None
+    return path.stat().st_size * (_PACKED if packed else 1)
 
 
 def _is_for_spark(path: Path) -> bool:

@@ -7,14 +7,14 @@ the bytes, once to each executor. A table is shipped once, however many runs rea
 
 from __future__ import annotations
 
-from contextlib import suppress
+import weakref
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import pyarrow as pa
 
 from caladan.data.schema import arrow_schema
+from caladan.engines.spark.session.staging import drop, remove
 from caladan.program import Column
 
 if TYPE_CHECKING:
@@ -31,13 +31,36 @@ class Shipment(Protocol):
         """The facts, in the Arrow types of their columns; for tasks."""
         ...
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that tasks read."""
+        ...
+
+    def lend(self) -> None:
+        """Leave it to Spark to let go of what it holds: somebody outside may read it."""
+        ...
+
     def close(self) -> None:
         """Let go of what the driver holds for it."""
         ...
 
 
+class _Unstored:
+    """Facts that need no room but their own."""
+
+    __slots__ = ()
+
+    files: tuple[str, ...] = ()
+
+    def lend(self) -> None:
+        """There is nothing to leave."""
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
 @dataclass(frozen=True, slots=True)
-class EmptyShipment:
+class EmptyShipment(_Unstored):
     """A table without columns: all there is to know is how many facts it has."""
 
     rows: int
@@ -45,12 +68,9 @@ class EmptyShipment:
     def read(self) -> pa.Table:
         return pa.table({"": pa.nulls(self.rows)}).select([])
 
-    def close(self) -> None:
-        """There is nothing to let go of."""
-
 
 @dataclass(frozen=True, slots=True)
-class InlineShipment:
+class InlineShipment(_Unstored):
     """An Arrow stream."""
 
     stream: bytes
@@ -58,41 +78,57 @@ class InlineShipment:
     def read(self) -> pa.Table:
         return pa.ipc.open_stream(self.stream).read_all()
 
-    def close(self) -> None:
-        """There is nothing to let go of."""
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class MappedShipment:
     """An Arrow file on a disk that the driver and the workers share."""
 
     path: str
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        return (self.path,)
+
     def read(self) -> pa.Table:
         return pa.ipc.open_file(pa.memory_map(self.path)).read_all()
 
+    def lend(self) -> None:
+        """Whoever reads the file is known."""
+
     def close(self) -> None:
-        with suppress(OSError):
-            Path(self.path).unlink()
+        remove(self.files)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BroadcastShipment:
-    """An Arrow stream that Spark broadcasts."""
+    """An Arrow stream that Spark broadcasts, and forgets once no plan has it."""
 
     broadcast: Any
+    is_lent: bool = False
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return ()
 
     def read(self) -> pa.Table:
         return pa.ipc.open_stream(self.broadcast.value).read_all()
 
+    def lend(self) -> None:
+        self.is_lent = True
+
     def close(self) -> None:
-        self.broadcast.destroy()
+        if not self.is_lent:
+            self.broadcast.destroy()
 
 
 def ship(table: SparkTable, workspace: Workspace) -> Shipment:
     """Bring a table to the tasks, unless it is there already."""
     if table.shipped is None:
-        table.shipped = _shipped(table.arrow(), table.columns, workspace)
+        workspace.check()  # all this takes time, which may be over
+        facts = table.arrow()
+        workspace.check()
+        table.shipped = _shipped(facts, table.columns, workspace)
+        workspace.check()
     return table.shipped
 
 
@@ -107,7 +143,9 @@ def _shipped(facts: pa.Table, columns: tuple[Column, ...], workspace: Workspace)
         path = staging.file("input", "arrow")
         with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, facts.schema) as writer:
             writer.write_table(facts)
-        return MappedShipment(path)
+        shipment = MappedShipment(path)
+        weakref.finalize(shipment, drop, shipment.files).atexit = False
+        return shipment
     return BroadcastShipment(workspace.session.sparkContext.broadcast(stream_of(facts)))
 
 

@@ -8,39 +8,54 @@ from what tasks left behind. Counting, and looking at facts that are held, takes
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions as sf
 
 from caladan.analysis.core import CoreGoal
+from caladan.columns.ranks import arrow_of, numpy_of
 from caladan.data.schema import arrow_schema, compute
 from caladan.engines.spark.choice import SMALL
-from caladan.engines.spark.columns.physical import arrow_table, names
-from caladan.engines.spark.columns.types import OUTSIDE, literal, schema
+from caladan.engines.spark.columns.physical import arrow_table
+from caladan.engines.spark.columns.types import literal, outside, schema, shaped
 from caladan.engines.spark.session.failures import diagnosed
 from caladan.engines.spark.session.session import created, moved
-from caladan.engines.spark.session.staging import remove, written
-from caladan.engines.spark.session.workspace import FrameRows, FrameRun, Workspace, release
+from caladan.engines.spark.session.staging import Staging, drop, remove, written
+from caladan.engines.spark.session.workspace import (
+    FrameRows,
+    FrameRun,
+    Workspace,
+    release,
+    sized,
+)
 from caladan.program import Column
 
 if TYPE_CHECKING:
+    from caladan.data.widths import Look
     from caladan.engines.spark.sources.shipment import Shipment
+    from caladan.program.notation import Widths
 
 Frame: TypeAlias = "DataFrame | Callable[[], DataFrame]"
 
 _MANY_BYTES: Final = 1 << 20
+_WORD: Final = 64
 
 
 class SparkTable:
     """A relation. `count` is asked of Spark once, if it is not known.
 
     `frame` may be a function that makes it; `data` has the facts, each once, in the Arrow types of
-    the columns; `let_go` is called when the table is closed.
+    the columns. `files` are those that the frame reads, `reads` what tasks read that list it, `of`
+    the table whose storage this one has a share of. All of it goes when the table is closed or
+    collected, or once nobody can read what was lent of it.
     """
 
     def __init__(
@@ -51,12 +66,21 @@ class SparkTable:
         count: int | None = None,
         *,
         data: pa.Table | None = None,
-        let_go: Callable[[], None] = lambda: None,
+        files: list[str] | None = None,
+        reads: Sequence[Shipment] = (),
+        staging: Staging | None = None,
+        of: SparkTable | None = None,
     ) -> None:
         self._columns = columns
         self._frame = frame
         self._count = count
-        self._let_go = let_go
+        self._files = [] if files is None else files
+        self._reads = tuple(reads)
+        self._staging = staging
+        self._of = of
+        self._is_lent = False
+        if files is not None:
+            weakref.finalize(self, drop, files).atexit = False
         self.runs = tuple(runs)
         self.data = data
         self.shipped: Shipment | None = None
@@ -117,7 +141,15 @@ class SparkTable:
 
     def spark(self, session: SparkSession) -> DataFrame:
         """The facts as a DataFrame of a session, with the names and types that users know."""
-        frame = moved(self._outside(), session)
+        return self.framed(session)
+
+    def framed(
+        self, session: SparkSession, widths: Widths = (), looks: Sequence[Look] = ()
+    ) -> DataFrame:
+        """The same, with columns as wide as they came in, and of the same looks."""
+        for run in self.runs if self._of is None else self._of.runs:
+            sized(run)
+        frame = moved(self._outside(widths, looks), session)
         return frame.toDF(*(c.name for c in self._columns)) if self._columns else frame.select()
 
     def answering(self, goal: CoreGoal) -> SparkTable:
@@ -125,29 +157,43 @@ class SparkTable:
         if self.data is not None:
             data = _matching(self.data, goal)
             renamed = data.rename_columns([c.name for c in goal.columns]) if goal.columns else data
-            frame = self._frame if data is self.data else _lazily(self, goal)
-            return SparkTable(goal.columns, frame, count=data.num_rows, data=renamed)
-        if not _conditions(self, goal):
-            return SparkTable(goal.columns, lambda: self.frame, count=self._count)
-        return SparkTable(goal.columns, _lazily(self, goal))
+            return SparkTable(
+                goal.columns, _lazily(self, goal), count=data.num_rows, data=renamed, of=self
+            )
+        count = None if _conditions(self, goal) else self._count
+        return SparkTable(goal.columns, _lazily(self, goal), count=count, of=self)
+
+    def lend(self) -> None:
+        """Keep what frames of this table read for as long as Spark knows of one.
+
+        Spark itself lets go of what it holds in memory once no plan has it.
+        """
+        if self._of is not None:
+            self._of.lend()
+        self._is_lent = True
+        for shipment in self._reads:
+            shipment.lend()
+        files = [*self._files, *(file for each in self._reads for file in each.files)]
+        if files and self._staging is not None:
+            self._staging.hold(files, self.frame)
 
     def close(self) -> None:
-        """Give back the storage."""
-        for run in self.runs:
-            release(run)
+        """Give back the storage, but for what was lent."""
+        if not self._is_lent:
+            for run in self.runs:
+                release(run)
         if self.shipped is not None:
             self.shipped.close()
             self.shipped = None
-        self._let_go()
+        for held in ("frame", "rows"):  # nobody asks any more; Spark may forget the plans
+            self.__dict__.pop(held, None)
+        remove(self._files)
 
-    def _outside(self) -> DataFrame:
+    def _outside(self, widths: Widths = (), looks: Sequence[Look] = ()) -> DataFrame:
         """Columns of the declared types; names stay positions, for users' may be equal."""
         if not self._columns:
             return self.frame
-        pairs = zip(names(self._columns), self._columns, strict=True)
-        return self.frame.select(
-            *(sf.col(name).cast(OUTSIDE[column.type]).alias(name) for name, column in pairs)
-        )
+        return shaped(self.frame, outside(self._columns, widths, looks))
 
 
 def held(columns: tuple[Column, ...], data: pa.Table, workspace: Workspace) -> SparkTable:
@@ -167,17 +213,57 @@ def held(columns: tuple[Column, ...], data: pa.Table, workspace: Workspace) -> S
         files.append(written(facts.to_batches(), facts.schema, folder))
         return session.read.schema(schema(columns)).parquet(files[-1])
 
-    return SparkTable(columns, make, count=data.num_rows, data=data, let_go=lambda: remove(files))
+    return SparkTable(columns, make, count=data.num_rows, data=data, files=files, staging=staging)
 
 
 def distinct(data: pa.Table) -> pa.Table:
     """The rows of an Arrow table, each once."""
     if not data.num_columns:
         return data.slice(0, 1)
+    packed = _packed(data)
+    if packed is not None:
+        keys, fields = packed
+        keys.sort()
+        is_first = np.append(True, keys[1:] != keys[:-1])  # far quicker than to group rows
+        return data if is_first.all() else _unpacked(keys[is_first], fields, data.schema)
     # Positions for names: users' may be equal, and Arrow wants to tell them apart.
     places = [str(i) for i in range(data.num_columns)]
     rows = cast("Any", data).rename_columns(places).group_by(places, use_threads=False)
     return rows.aggregate([]).select(places).rename_columns(data.column_names)
+
+
+def _packed(data: pa.Table) -> tuple[NDArray[np.uint64], list[tuple[int, int]]] | None:
+    """Each row of whole numbers as one number, and where columns are in it: bits, least value.
+
+    None if 64 bits are too few.
+    """
+    columns: list[Any] = data.columns
+    if not data.num_rows or not all(pa.types.is_signed_integer(each.type) for each in columns):
+        return None
+    keys, fields = np.zeros(data.num_rows, np.uint64), list[tuple[int, int]]()
+    for column in columns:
+        numbers = numpy_of(column)
+        low, high = int(numbers.min()), int(numbers.max())
+        bits = (high - low).bit_length()
+        fields.append((bits, low))
+        if sum(bits for bits, _ in fields) > _WORD:
+            return None
+        if bits:
+            keys <<= np.uint64(bits % _WORD)
+            keys |= numbers.astype(np.int64).view(np.uint64) - np.uint64(low % (1 << _WORD))
+    return keys, fields
+
+
+def _unpacked(
+    keys: NDArray[np.uint64], fields: Sequence[tuple[int, int]], schema: pa.Schema
+) -> pa.Table:
+    """The rows behind such numbers."""
+    columns: list[Any] = []
+    for (bits, low), field in zip(reversed(fields), reversed(list(schema)), strict=True):
+        numbers = (keys & np.uint64((1 << bits) - 1)) + np.uint64(low % (1 << _WORD))
+        keys = keys >> np.uint64(bits) if bits < _WORD else np.zeros_like(keys)
+        columns.append(arrow_of(numbers.view(np.int64)).cast(field.type))
+    return pa.Table.from_arrays(columns[::-1], schema=schema)
 
 
 def _lazily(table: SparkTable, goal: CoreGoal) -> Callable[[], DataFrame]:

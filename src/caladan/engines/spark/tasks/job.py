@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from caladan.analysis.core import RelationInfo
 from caladan.engines.interface import EngineStopped
 from caladan.engines.spark.columns.physical import arrow_table
 from caladan.engines.spark.columns.types import schema
-from caladan.engines.spark.session import staging
+from caladan.engines.spark.session import staging, workers
+from caladan.engines.spark.session.failures import said
 from caladan.engines.spark.sources.shipment import ship
 from caladan.engines.spark.sources.table import SparkTable, held
 from caladan.engines.spark.strategy import CannotServe, Context
@@ -23,7 +26,7 @@ from caladan.engines.spark.tasks.control import Control, Message, Peer
 from caladan.engines.spark.tasks.relay import heard, unpacked
 from caladan.engines.spark.tasks.work import Keeping, Output, TaskOutcome, Work, lister, task
 from caladan.program.diagnostics import CaladanError
-from caladan.program.events import Listener
+from caladan.program.events import CliqueStarted, Event, Listener, TaskLost
 from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram
 from caladan.rules.subprogram import program_of, reads
@@ -31,13 +34,15 @@ from caladan.rules.subprogram import program_of, reads
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
 Listen: TypeAlias = "Callable[[int], Listener]"
 
+_MISSING: Final = re.compile(r"No module named '([\w.]+)'")
+_HOST: Final = re.compile(r"\(TID \d+\) \(([^ )]+)")
 _LOST: Final = {
-    "No module named 'caladan": "caladan is not installed on the executors",
+    "PYTHON_VERSION_MISMATCH": "the executors' Python is of another version than the driver's",
+    "Cannot run program": "the executors have no such Python as the driver's: set PYSPARK_PYTHON",
     "Python worker exited unexpectedly": "the process of a task died, perhaps for want of memory",
     "Python worker failed to connect back": "the executors could not start a Python worker",
 }
@@ -59,37 +64,74 @@ def work_on(
 def run(work: Work, tasks: int, listen: Listen, context: Context) -> list[TaskOutcome]:
     """What comes of each task; the events of a part go to the listener that `listen` makes."""
     spark = context.workspace.session.sparkContext
-    listeners: dict[int, Listener] = {}
-
-    def hear(peer: Peer, message: Message) -> None:
-        # A task that is tried again tells the same story; it has been heard.
-        if peer.hello["attempt"] == 0:
-            part = int(peer.hello["part"])
-            listener = listeners.get(part)
-            if listener is None:
-                listener = listeners[part] = listen(part)
-            for event in heard(message):
-                listener.tell(event)
-
-    with controlled(context, hear) as control:
-        work = replace(work, address=control.address)
+    attempts = _Attempts(listen)
+    with controlled(context, attempts.hear) as control:
+        work = replace(work, address=control.address, options=context.limits())
         try:
             found = _numbers(spark, tasks).mapPartitionsWithIndex(partial(task, work)).collect()
-        except Py4JError as problem:
-            for sign, reason in _LOST.items():
-                if sign in str(problem):
-                    raise CannotServe(reason) from None
-            raise
+        except (PySparkException, Py4JError) as problem:
+            raise lost(problem) from None
         control.drain()
     if control.failure is not None:
         raise control.failure
-    return cast("list[TaskOutcome]", found)
+    outcomes = cast("list[TaskOutcome]", found)
+    attempts.settle(outcomes)
+    return outcomes
 
 
-@lru_cache(maxsize=4)
-def _numbers(spark: SparkContext, count: int) -> Any:
-    """An RDD with so many partitions; what is in it nobody looks at, so it is made once."""
-    return spark.parallelize(range(count), count)
+def lost(problem: Exception) -> Exception:
+    """Why tasks cannot be run here, if that is what an exception of Spark's means."""
+    text = said(problem)
+    for sign, reason in _LOST.items():
+        if sign in text:
+            return CannotServe(reason)
+    if missing := _MISSING.search(text):
+        host = _HOST.search(text)
+        found = {"?" if host is None else host[1]: (missing[1].partition(".")[0],)}
+        return CannotServe(str(workers.said(found)))
+    return problem
+
+
+class _Attempts:
+    """What tasks tell. A task that is tried again tells its story anew, from the start.
+
+    The first attempt is heard as it goes; what a later one tells is kept until it is known to be
+    the one whose results count: it is that one's story that counts, too.
+    """
+
+    def __init__(self, listen: Listen) -> None:
+        self._listen = listen
+        self._listeners: dict[int, Listener] = {}
+        self._later: dict[tuple[int, int], list[Event]] = {}
+
+    def hear(self, peer: Peer, message: Message) -> None:
+        """A message of a task."""
+        part, attempt = int(peer.hello["part"]), int(peer.hello["attempt"])
+        if attempt:
+            self._later.setdefault((part, attempt), []).extend(heard(message))
+            return
+        if part not in self._listeners:
+            self._listeners[part] = self._listen(part)
+        for event in heard(message):
+            self._listeners[part].tell(event)
+
+    def settle(self, outcomes: Sequence[TaskOutcome]) -> None:
+        """Tell the stories of tasks that were lost once more, as those who finished have them."""
+        for part, outcome in enumerate(outcomes):
+            told = self._later.get((part, outcome.attempt), [])
+            if outcome.attempt and told:
+                cliques = [e.relations for e in told if isinstance(e, CliqueStarted)]
+                listener = self._listen(part)
+                for event in (TaskLost(tuple(map(tuple, cliques))), *told):
+                    listener.tell(event)
+
+
+def _numbers(spark: Any, count: int) -> Any:
+    """An RDD with so many partitions; what is in it nobody looks at, so a context has it once."""
+    made: dict[int, Any] = spark.__dict__.setdefault("_caladan_numbers", {})
+    if count not in made:
+        made[count] = spark.parallelize(range(count), count)
+    return made[count]
 
 
 @contextmanager
@@ -149,21 +191,19 @@ def _table(
     if few is not None and kept == count:
         return few
     if all(each.file is not None or each.stream is not None for each in outputs):
-        added: list[str] = []
 
         def read() -> DataFrame:
-            if few is not None and not added:  # one frame of files is read sooner than a union
+            if few is not None:  # one frame of files is read sooner than a union
                 facts = arrow_table(few.arrow(), info.columns)
                 folder = cast("str", work.keeping.folder)
-                added.append(staging.written(facts.to_batches(), facts.schema, folder))
-            return session.read.schema(schema(info.columns)).parquet(*files, *added)
+                files.append(staging.written(facts.to_batches(), facts.schema, folder))
+            return session.read.schema(schema(info.columns)).parquet(*files)
 
-        def let_go() -> None:
-            staging.remove([*files, *added])
-
-        return SparkTable(info.columns, read, count=count, let_go=let_go)
+        return SparkTable(
+            info.columns, read, count=count, files=files, staging=context.workspace.staging
+        )
     staging.remove(files)
-    return SparkTable(info.columns, partial(_again, work, info, context), count=count)
+    return _listed_again(work, info, count, context)
 
 
 def _held(info: RelationInfo, streams: Sequence[pa.Table], context: Context) -> SparkTable:
@@ -173,14 +213,20 @@ def _held(info: RelationInfo, streams: Sequence[pa.Table], context: Context) -> 
     return held(info.columns, data, context.workspace)
 
 
-def _again(work: Work, info: RelationInfo, context: Context) -> DataFrame:
-    """A frame that derives a relation again, each time somebody reads it."""
+def _listed_again(work: Work, info: RelationInfo, count: int, context: Context) -> SparkTable:
+    """A table whose frame derives the relation again, each time somebody reads it."""
     needed = _needed(work.program, info.name)
     inputs = {n: work.inputs[n] for n, i in needed.relations.items() if i.takes_data}
     again = replace(work, program=needed, inputs=inputs, options=Options(), address=None)
-    parts = context.workspace.parallelism if work.parts is None else work.parts
-    numbers: Any = context.workspace.session.range(0, parts, 1, parts)
-    return numbers.mapInArrow(lister(again, info.name, parts), schema(info.columns))
+    workspace = context.workspace
+    parts = workspace.parallelism if work.parts is None else work.parts
+
+    def make() -> DataFrame:
+        numbers: Any = workspace.session.range(0, parts, 1, parts)
+        return numbers.mapInArrow(lister(again, info.name, parts), schema(info.columns))
+
+    read = tuple(inputs.values())
+    return SparkTable(info.columns, make, count=count, reads=read, staging=workspace.staging)
 
 
 def _needed(program: DeltaProgram, name: str) -> DeltaProgram:

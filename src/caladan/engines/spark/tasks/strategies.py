@@ -60,7 +60,8 @@ def in_parts(
     started = time.perf_counter()
     context.events.tell(CliqueStarted(clique.relations, clique.is_recursive, strategy))
     together = _Together(strategy, work.program.relations, context, apart=apart)
-    outcomes = job.run(work, tasks, lambda part: _Part(together, part), context)
+    outcomes = job.run(work, tasks, together.listen, context)
+    together.tell_rules()
     try:
         found = finish(outcomes)
     except EngineStopped as stopped:
@@ -92,13 +93,29 @@ class _Together:
         self, strategy: str, relations: Collection[str], context: Context, *, apart: bool
     ) -> None:
         self.strategy, self.relations = strategy, relations
-        self.totals: list[list[Event]] = []
         self.events = context.events
         self.rounds = 0
         self.has_too_many = False
         self._context = context
         self._most = context.options.max_facts if apart else None
         self._totals: dict[int, int] = {}
+        self._parts: dict[int, _Part] = {}
+
+    def listen(self, part: int) -> _Part:
+        """A listener for a part; one that is evaluated again has another."""
+        self._parts[part] = _Part(self, part)
+        return self._parts[part]
+
+    def tell_rules(self) -> None:
+        """Tell what rules did in those attempts whose results count."""
+        for _, part in sorted(self._parts.items()):
+            for event in part.rules:
+                self.events.tell(event)
+
+    @property
+    def totals(self) -> list[list[Event]]:
+        """What parts told at their end, in those attempts."""
+        return [part.totals for _, part in sorted(self._parts.items())]
 
     def round_done(self, part: int, done: RoundDone) -> None:
         """A round of a part is over."""
@@ -118,23 +135,23 @@ class _Part(Listener):
     def __init__(self, together: _Together, part: int) -> None:
         self._together = together
         self._part = part
-        self._totals: list[Event] = []
-        together.totals.append(self._totals)
+        self.rules: list[Event] = []
+        self.totals: list[Event] = []
 
     def tell(self, event: Event) -> None:
         match event:
             case RulePlanned() | RuleDone() | RuleSearched() | RuleSkipped():
-                self._together.events.tell(event)
+                self.rules.append(event)
             case RoundDone():
                 self._together.round_done(self._part, event)
             case CliqueDone():
                 over = RoundDone(event.rounds, 0, event.facts, 0.0)
                 self._together.round_done(self._part, over)
             case CliqueTaken():
-                self._totals.append(replace(event, strategy=self._together.strategy))
+                self.totals.append(replace(event, strategy=self._together.strategy))
             case RelationHeld():
                 if event.relation in self._together.relations:
-                    self._totals.append(event)
+                    self.totals.append(event)
             case _:
                 pass
 

@@ -101,14 +101,18 @@ def _packed(problem: CaladanError, work: Work) -> tuple[dict[str, Any], ...]:
 def _line(work: Work, part: int) -> Line | None:
     if work.address is None:
         return None
+    try:
+        return Line.connect(work.address, {"part": part, "attempt": attempt()})
+    except OSError:
+        return None
+
+
+def attempt() -> int:
+    """How often Spark has started this task before."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    attempt = 0 if context is None else context.attemptNumber()
-    try:
-        return Line.connect(work.address, {"part": part, "attempt": attempt})
-    except OSError:
-        return None
+    return 0 if context is None else context.attemptNumber()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ driver, which only names them, need not have it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from caladan.engines.spark.sources.shipment import Shipment
@@ -61,19 +61,23 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """What came of it; `stopped` tasks hand out what they have, `cannot` says another should."""
+    """What came of it; `stopped` tasks hand out what they have, `cannot` says another should.
+
+    `attempt` counts how often Spark had started the task before.
+    """
 
     status: Literal["done", "stopped", "failed", "cannot"]
     outputs: tuple[Output, ...] = ()
     diagnostics: tuple[dict[str, Any], ...] = ()
+    attempt: int = 0
 
 
 def task(work: Work, part: int, _: object) -> list[TaskOutcome]:
     """The function that Spark maps over partitions."""
     from caladan.engines.spark.session.daemon import settle
-    from caladan.engines.spark.tasks.task import evaluated
+    from caladan.engines.spark.tasks.task import attempt, evaluated
 
-    outcome = evaluated(work, part)
+    outcome = replace(evaluated(work, part), attempt=attempt())
     settle()
     return [outcome]
 

@@ -1,0 +1,186 @@
+"""What executors have, and lack: tasks that are lost, tried again, and cannot be run at all."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import SparkSession
+
+import caladan
+from caladan.engines.spark.session import workers
+from caladan.engines.spark.sources import shipment
+from caladan.engines.spark.strategy import CannotServe, Context, Stopping
+from caladan.engines.spark.tasks import job, strategies
+from caladan.engines.spark.tasks.control import Line
+from caladan.engines.spark.tasks.relay import Relay
+from caladan.engines.spark.tasks.work import TaskOutcome, Work
+from caladan.program.events import CliqueDone, CliqueStarted, RoundDone, RuleDone
+from caladan.program.options import Options
+from caladan.session.stats import Stats
+
+ARC = "database({arc(A: integer, B: integer)}).\n"
+CLOSURE = ARC + "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B)."
+CHAIN = [(i, i + 1) for i in range(20)]
+
+
+# ── A Python that lacks something ────────────────────────────────────────────────────────────────
+
+
+def test_executors_are_asked_what_they_lack(spark: SparkSession) -> None:
+    (missing,) = workers.asked(spark.sparkContext, ("numpy", "no_such_module")).values()
+    assert missing == ("no_such_module",)
+
+
+@pytest.fixture
+def bare(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
+    """A session whose executors lack this package, and numba, however often they are asked."""
+    monkeypatch.setitem(spark.sparkContext.__dict__, "_caladan_obstacle", {})
+    monkeypatch.delitem(spark.sparkContext.__dict__, "_caladan_obstacle")
+    monkeypatch.setattr(workers, "_lacking", lambda _: {"worker-3": ("numba", "caladan")})
+    return spark
+
+
+def test_without_them_frames_do_the_work_and_say_why(
+    bare: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[Any] = []
+    monkeypatch.setattr(workers, "shipped", sent.append)
+    with caladan.connect(bare) as db:
+        db.add("arc", CHAIN[:3])
+        out = db.run(CLOSURE)
+        assert out.answer.count() == 6
+    assert len(sent) == 1  # it is sent where it is missing, and they still lack the rest
+    assert out.stats.strategy == "frame"
+    reasons = {each.reason for each in out.stats.cliques[0].declined}
+    assert reasons == {
+        "the executors' Python lacks numba, caladan (on worker-3): install them there"
+    }
+    monkeypatch.delitem(bare.sparkContext.__dict__, "_caladan_obstacle")
+    with caladan.connect(bare, ship=False) as db:
+        db.add("arc", CHAIN[:1])
+        assert db.run(CLOSURE).stats.strategy == "frame"
+    assert len(sent) == 1
+
+
+def test_a_task_that_cannot_load_us_says_where() -> None:
+    told = PythonException(
+        "Job aborted due to stage failure: Task 0 failed 1 times, most recent failure: Lost "
+        "task 0.0 in stage 1.0 (TID 3) (worker-7 executor 2): Traceback …\n"
+        "ModuleNotFoundError: No module named 'caladan'"
+    )
+    failure = job.lost(told)
+    assert isinstance(failure, CannotServe)
+    assert "lacks caladan (on worker-7): install it there, or connect with" in failure.reason
+    other = PythonException("ValueError: something else")
+    assert job.lost(other) is other
+
+
+def test_the_package_runs_from_an_archive(tmp_path: Path) -> None:
+    """With its kernels: numba finds a place for what it compiles."""
+    path = workers.archive(tmp_path)
+    script = (
+        f"import sys; sys.path.insert(0, {str(path)!r})\n"
+        "import caladan.engines.spark.tasks.task as task, caladan.engines.spark.mesh.task\n"
+        "from caladan.columns.kernels import sorted\n"
+        f"assert task.__file__.startswith({str(path)!r}), task.__file__\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env={"HOME": str(tmp_path)},
+        capture_output=True, text=True, check=False, timeout=280,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# ── A task that is tried again ───────────────────────────────────────────────────────────────────
+
+STORY = [
+    CliqueStarted(("tc",), True, "plain"),
+    RuleDone(1, None, 20, 0.1),
+    RoundDone(1, 20, 20, 0.1),
+    RuleDone(2, "tc", 190, 0.1),
+    RoundDone(2, 190, 210, 0.1),
+    CliqueDone(("tc",), 2, 210, 0.2),
+]
+
+
+class Retried:
+    """A job whose only task is lost after a round and started again; it tells what it does."""
+
+    def __init__(self, told: list[int]) -> None:
+        self.told = told
+
+    def mapPartitionsWithIndex(self, work: Any) -> "Retried":
+        self.work: Work = work.args[0]
+        return self
+
+    def collect(self) -> list[TaskOutcome]:
+        assert self.work.address is not None
+        for attempt, events in enumerate(self.told):
+            line = Line.connect(self.work.address, {"part": 0, "attempt": attempt})
+            relay = Relay(line)
+            for event in STORY[:events]:
+                relay.tell(event)
+            relay.close()
+            line.close()
+        return [TaskOutcome("done", attempt=len(self.told) - 1)]
+
+
+@pytest.mark.parametrize("told", [[6], [3, 6], [5, 1, 6]])
+@pytest.mark.parametrize("strategy", ["single", "pivoted"])
+def test_the_attempt_that_succeeds_counts(
+    told: list[int], strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark = SimpleNamespace(master="local[2]")
+    monkeypatch.setattr(job, "_numbers", lambda *_: Retried(told))
+    stats = Stats()
+    workspace: Any = SimpleNamespace(session=SimpleNamespace(sparkContext=spark))
+    context = Context(workspace, Options(), stats, 1, Stopping(), Options)
+    work: Any = Work(None, {}, Options(), None)  # type: ignore[arg-type]
+    if strategy == "single":
+        job.run(work, 1, lambda _: strategies._Single(stats), context)
+    else:
+        stats.tell(CliqueStarted(("tc",), True, strategy))
+        together = strategies._Together(strategy, ("tc",), context, apart=True)
+        job.run(work, 1, together.listen, context)
+        together.tell_rules()
+    (clique,) = stats.cliques
+    assert (clique.strategy, clique.rounds, clique.facts) == (strategy, 2, 210)
+    assert [(rule.rule, rule.evaluated, rule.facts) for rule in clique.rules] == [
+        (1, 1, 20), (2, 1, 190),
+    ]  # fmt: skip
+
+
+# ── Time ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("strategy", ["single", "meshed"])
+def test_bringing_inputs_to_tasks_is_part_of_the_time(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    given: list[float | None] = []
+
+    def slow(facts: Any, columns: Any, workspace: Any) -> Any:
+        time.sleep(1.0)
+        return shipment.InlineShipment(shipment.stream_of(facts))
+
+    def limits(of: Any) -> Options:
+        given.append(left(of).timeout)
+        return left(of)
+
+    from caladan.engines.spark.run import Cliques
+
+    left = Cliques._left
+    monkeypatch.setattr(Cliques, "_left", limits)
+    monkeypatch.setattr(shipment, "_shipped", slow)
+    with caladan.connect(spark) as db:
+        db.add("arc", CHAIN)
+        assert db.run(CLOSURE, timeout=300, strategy=strategy).answer.count() == 210
+    first, last = given[0], given[-1]
+    assert first is not None
+    assert last is not None
+    assert last < first - 0.9  # tasks have what is left when they start
