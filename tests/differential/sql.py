@@ -18,6 +18,7 @@ from caladan.program import (
     Comparison,
     Conditional,
     Constant,
+    Disjunction,
     Expression,
     Goal,
     Literal,
@@ -203,6 +204,12 @@ def _condition(literal: Literal, names: Mapping[str, str]) -> str:
             then = " AND ".join(_condition(c, names) for c in literal.then)
             otherwise = " AND ".join(_condition(c, names) for c in literal.otherwise)
             return f"CASE WHEN {test} THEN {then} ELSE {otherwise} END"
+        case Disjunction():
+            branches = (
+                " AND ".join(_condition(part, names) for part in branch)
+                for branch in literal.branches
+            )
+            return f"(({') OR ('.join(branches)}))"
         case Atom():
             matches = [
                 f"x.C{i} = {_value(argument, names)}"

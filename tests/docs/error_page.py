@@ -78,8 +78,8 @@ PROSE = {
     "C021": "A goal asks for a relation that has neither rules nor data.",
     "C022": "`sort` and `limit` cut the solutions of a whole rule, once each.",
     "C023": "A goal holds variables, constants and parameters; computing is for rules.",
-    "C024": "Every way through the `if` literals of a rule that read relations is a rule of its "
-    "own, and this rule has too many of them. An `if` that only compares costs none.",
+    "C024": "Every way through the `if` literals and disjunctions of a rule that read relations is "
+    "a rule of its own, and this rule has too many of them. Those that only compare cost none.",
     "C030": "A file, folder or pattern that matches nothing.",
     "C031": "A row with too few or too many columns; `--permissive` sets such rows aside. Or named "
     "columns that are not those of the relation, or of which two have the name that decides.",

@@ -67,6 +67,8 @@ CASES = (
     Case("limit in a variable", "C022", ARC + "p(A) <- arc(A, B), limit(B)."),
     Case("goal with arithmetic", "C023", ARC + "query arc(A + 1, B)."),
     Case("too many ways", "C024", ARC + "p(A) <- arc(A, B),\n  " + ",\n  ".join(f"if(A > {i} then arc(B, {i}) else ~arc({i}, B))" for i in range(20)) + ".\nquery p(A)."),
+    Case("too many alternatives", "C024", ARC + "p(A) <- arc(A, B),\n  " + ",\n  ".join(f"(arc(B, {i}), arc({i}, A) ; ~arc({i}, B))" for i in range(12)) + ".\nquery p(A)."),
+    Case("a sum over alternatives", "C015", ARC + "s(A, msum<1>) <- arc(A, B).\ns(A, msum<N>) <- s(B, N), (arc(A, B), arc(B, A) ; arc(A, B), A > 1).\nquery s(A, N)."),
     # data
     Case("missing file", "C030", TC, arguments=_DATA, every_engine=True),
     Case("too few columns", "C031", TC, _arc("1,2\n3\n4,5\n"), _DATA, every_engine=True),

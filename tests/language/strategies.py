@@ -18,6 +18,7 @@ from caladan.program import (
     Conditional,
     Constant,
     Declaration,
+    Disjunction,
     Expectation,
     Expression,
     Goal,
@@ -159,4 +160,7 @@ def _larger(parts: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expressio
 
 def _choices(parts: st.SearchStrategy[Literal]) -> st.SearchStrategy[Literal]:
     branch = st.lists(parts, min_size=1, max_size=2).map(tuple)
-    return st.builds(Choice, _conditions(expressions()), branch, branch)
+    several = st.lists(branch, min_size=2, max_size=3).map(tuple)
+    return st.builds(Choice, _conditions(expressions()), branch, branch) | st.builds(
+        Disjunction, several
+    )

@@ -22,6 +22,7 @@ from caladan.program import (
     ComparisonOperator,
     Conditional,
     Constant,
+    Disjunction,
     Expression,
     Goal,
     Head,
@@ -127,7 +128,10 @@ class Rules:
         operator = self.draw(st.sampled_from(OPERATORS))
         known = Variable(self.draw(st.sampled_from(bound["i"])))
         test = Comparison(operator, known, self.value("i", bound))
-        return [Choice((test,), tuple(then), tuple(otherwise))]
+        if self.draw(st.booleans()):
+            return [Choice((test,), tuple(then), tuple(otherwise))]
+        branches = [(test, *then), tuple(otherwise), *([tuple(then)] * self.draw(st.booleans()))]
+        return [Disjunction(tuple(self.draw(st.permutations(branches))))]
 
     def simple(self, kind: str, bound: Bound) -> Expression:
         if bound[kind] and self.draw(st.integers(0, 4)):

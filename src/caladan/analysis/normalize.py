@@ -2,39 +2,32 @@
 
 `normalize(program)` numbers the rules and, for each:
 
-- splits `if` literals: one core rule for each way through them. Two branches that each bind the
-  same variable stay one rule, as a conditional expression. Ways are counted before they are made:
-  where they are more than a few, an `if` that only compares stays one rule too, as a test; where
-  they are too many, that is C024;
+- splits `if` literals and disjunctions into one core rule for each way through them
+  (alternatives.py);
 - names the `_` of positive atoms apart, and moves expressions out of atoms into equalities;
 - takes aggregates out of head expressions (`sum<C> / count<_>`), and away from sort and limit: an
   internal relation aggregates, and a second rule computes, sorts or cuts.
 
-Reports C015 (aggregates), C022 (sort and limit), C024 (`if`), C013 for a `_` that has no meaning.
+Reports C015 (aggregates), C022 (sort and limit), C013 for a `_` that has no meaning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Final
 
+from caladan.analysis.alternatives import Alternatives, Names
 from caladan.analysis.core import CoreAtom, CoreRule, Term
 from caladan.program import (
-    OPPOSITE,
     Aggregate,
-    Arithmetic,
     Atom,
-    Call,
     Choice,
     Comparison,
-    Conditional,
     Constant,
+    Disjunction,
     Expression,
     Folding,
-    Literal,
-    Negative,
     Program,
     Rule,
     SortKey,
@@ -42,15 +35,9 @@ from caladan.program import (
     variables,
 )
 from caladan.program.diagnostics import Diagnostics
-from caladan.program.transform import replace_in
+from caladan.program.transform import parts, replace_in
 
 _WITNESSED = ("msum", "mcount")
-
-_FEW_WAYS: Final = 16
-"""Ways through the `if` literals of a rule that are worth a rule each: plain joins are quickest."""
-
-_MOST_WAYS: Final = 256
-"""More of them would take longer to compile than anyone waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,41 +52,24 @@ def normalize(
     program: Program, found: Diagnostics, skipped: frozenset[int] = frozenset()
 ) -> Normal:
     """Every rule of the program in core form, numbered from 1, except those at `skipped` places."""
-    names = _Names({r.name for r in program.relations} | {r.head.relation for r in program.rules})
+    names = Names({r.name for r in program.relations} | {r.head.relation for r in program.rules})
     rules: list[CoreRule] = []
+    alternatives = Alternatives(program, names)
     for number, rule in enumerate(program.rules, start=1):
         if number - 1 in skipped:
             continue
         if not rule.body and rule.limit is None and not rule.order:
             rules.append(_fact(number, rule, found))
             continue
-        for alternative in _split(rule, found):
+        for alternative in alternatives.split(rule, found):
             core = _core(number, alternative, found)
-            rules.extend(_separate(core, rule, names, found))
+            rules.extend(_separate(core, alternative, names, found))
     return Normal(tuple(rules), frozenset(names.made))
-
-
-class _Names:
-    def __init__(self, used: set[str]) -> None:
-        self._used = used
-        self.made: set[str] = set()
-
-    def fresh(self, stem: str) -> str:
-        name = next(n for n in _candidates(stem) if n not in self._used)
-        self._used.add(name)
-        self.made.add(name)
-        return name
-
-
-def _candidates(stem: str) -> Iterator[str]:
-    yield stem
-    for i in count(2):
-        yield f"{stem}_{i}"
 
 
 def _fact(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
     for argument in rule.head.arguments:
-        if any(isinstance(part, Aggregate) for part in _parts(argument)):
+        if any(isinstance(part, Aggregate) for part in parts(argument)):
             found.add(
                 "C015",
                 "an aggregate needs a body to range over",
@@ -107,114 +77,6 @@ def _fact(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
                 help="a fact has the value itself: `best(1, 0).`",
             )
     return CoreRule(number, rule.head.relation, rule.head.arguments, (), (), {}, span=rule.span)
-
-
-# ── `if` literals ────────────────────────────────────────────────────────────────────────────────
-
-
-def _split(rule: Rule, found: Diagnostics) -> list[Rule]:
-    """One rule for each way through the `if` literals of the body."""
-    body = rule.body
-    if _count(body) > _FEW_WAYS:
-        bound = {
-            v.name
-            for literal in body
-            if isinstance(literal, Atom) and not literal.negated
-            for v in variables(literal)
-        }
-        body = tuple(_as_test(each, bound) for each in body)
-    if (ways := _count(body)) > _MOST_WAYS:
-        first = next(each for each in body if isinstance(each, Choice))
-        amount = f"{ways:,}" if ways < 10**9 else f"some 10^{len(str(ways)) - 1}"
-        found.add(
-            "C024",
-            f"there are {amount} ways through the `if`s of this rule, more than {_MOST_WAYS}",
-            first.span or rule.span,
-            help="give some of them a relation of their own: rules with an `if` each, which this "
-            "rule then joins",
-        )
-        return []
-    return [replace(rule, body=tuple(way)) for way in _ways(body)]
-
-
-def _count(body: Iterable[Literal]) -> int:
-    """How many ways lead through a body, without going any of them."""
-    ways = 1
-    for literal in body:
-        if isinstance(literal, Choice) and _as_equality(literal) is None:
-            ways *= _count(literal.then) + len(literal.condition) * _count(literal.otherwise)
-    return ways
-
-
-def _as_test(literal: Literal, bound: Set[str]) -> Literal:
-    """An `if` that only compares what is known as one comparison: `if(c then t else e) = 1`."""
-    if not isinstance(literal, Choice) or _as_equality(literal) is not None:
-        return literal
-    value = _tested(literal, bound)
-    if value is None:
-        return literal
-    return Comparison("=", value, Constant(1, literal.span), literal.span)
-
-
-def _tested(choice: Choice, bound: Set[str]) -> Expression | None:
-    """1 or 0, as the branch that is taken holds or does not; None if one has more than tests."""
-    if any(v.name not in bound for v in variables(choice)):
-        return None
-    then, otherwise = (_all_hold(each, bound) for each in (choice.then, choice.otherwise))
-    if then is None or otherwise is None:
-        return None
-    return Conditional(choice.condition, then, otherwise, choice.span)
-
-
-def _all_hold(body: Iterable[Literal], bound: Set[str]) -> Expression | None:
-    """1 or 0, as all literals of a branch hold or one does not."""
-    tests: list[Comparison] = []
-    for literal in body:
-        match literal:
-            case Comparison():
-                tests.append(literal)
-            case Choice():
-                value = _tested(literal, bound)
-                if value is None:
-                    return None
-                tests.append(Comparison("=", value, Constant(1), literal.span))
-            case Atom():
-                return None
-    return Conditional(tuple(tests), Constant(1), Constant(0)) if tests else Constant(1)
-
-
-def _ways(body: Iterable[Literal]) -> list[list[Literal]]:
-    ways: list[list[Literal]] = [[]]
-    for literal in body:
-        if isinstance(literal, Choice):
-            choice = _as_equality(literal)
-            options: list[list[Literal]] = [[choice]] if choice is not None else _branches(literal)
-        else:
-            options = [[literal]]
-        ways = [way + option for way in ways for option in options]
-    return ways
-
-
-def _branches(choice: Choice) -> list[list[Literal]]:
-    """The ways through an `if`; no two of them hold together, so nothing is counted twice."""
-    ways = [[*choice.condition, *way] for way in _ways(choice.then)]
-    for i, failing in enumerate(choice.condition):
-        opposite = replace(failing, operator=OPPOSITE[failing.operator])
-        ways += [[*choice.condition[:i], opposite, *way] for way in _ways(choice.otherwise)]
-    return ways
-
-
-def _as_equality(choice: Choice) -> Comparison | None:
-    """`if(c then Y = a else Y = b)` as `Y = if(c then a else b)`."""
-    match (choice.then, choice.otherwise):
-        case (
-            (Comparison("=", Variable(name), then),),
-            (Comparison("=", Variable(other) as variable, otherwise),),
-        ) if name == other and name != "_":
-            value = Conditional(choice.condition, then, otherwise, choice.span)
-            return Comparison("=", variable, value, choice.span)
-        case _:
-            return None
 
 
 # ── Core form ────────────────────────────────────────────────────────────────────────────────────
@@ -237,8 +99,8 @@ def _core(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
                 )
             case Comparison():
                 comparisons.append(literal)
-            case Choice():
-                raise AssertionError("if literals are split before")
+            case Choice() | Disjunction():
+                raise AssertionError("these are split before")
     return CoreRule(
         number,
         rule.head.relation,
@@ -283,7 +145,7 @@ def _limit(rule: Rule, found: Diagnostics) -> int | None:
 
 
 def _head_argument(argument: Expression, found: Diagnostics) -> Expression:
-    for part in _parts(argument):
+    for part in parts(argument):
         if isinstance(part, Aggregate):
             _check_aggregate(part, found)
     return replace_in(argument, _counting_solutions)
@@ -299,7 +161,7 @@ def _counting_solutions(node: Expression) -> Expression | None:
 
 
 def _check_aggregate(node: Aggregate, found: Diagnostics) -> None:
-    if any(isinstance(part, Aggregate) for term in node.terms for part in _parts(term)):
+    if any(isinstance(part, Aggregate) for term in node.terms for part in parts(term)):
         found.add("C015", "an aggregate cannot stand inside another", node.span)
     if isinstance(node, Folding) or node.function in ("countd", "count", *_WITNESSED):
         return
@@ -313,47 +175,23 @@ def _check_aggregate(node: Aggregate, found: Diagnostics) -> None:
         )
 
 
-def _parts(node: Expression) -> Iterator[Expression]:
-    yield node
-    match node:
-        case Arithmetic():
-            yield from _parts(node.left)
-            yield from _parts(node.right)
-        case Negative():
-            yield from _parts(node.operand)
-        case Conditional():
-            for comparison in node.condition:
-                yield from _parts(comparison.left)
-                yield from _parts(comparison.right)
-            yield from _parts(node.then)
-            yield from _parts(node.otherwise)
-        case Call():
-            for part in node.arguments:
-                yield from _parts(part)
-        case Aggregate():
-            for term in node.terms:
-                yield from _parts(term)
-        case _:
-            return
-
-
 def _separate(
-    rule: CoreRule, written: Rule, names: _Names, found: Diagnostics
+    rule: CoreRule, written: Rule, names: Names, found: Diagnostics
 ) -> tuple[CoreRule, ...]:
     """The rule itself, or one that aggregates and one that computes, sorts or cuts."""
     mixed = [
         a
         for a in rule.arguments
-        if not isinstance(a, Aggregate) and any(isinstance(p, Aggregate) for p in _parts(a))
+        if not isinstance(a, Aggregate) and any(isinstance(p, Aggregate) for p in parts(a))
     ]
     cut = bool(rule.order) or rule.limit is not None
     if not mixed and not (cut and rule.has_aggregates):
         return (rule,)
-    group = [a for a in rule.arguments if not any(isinstance(p, Aggregate) for p in _parts(a))]
+    group = [a for a in rule.arguments if not any(isinstance(p, Aggregate) for p in parts(a))]
     _check_mixed(mixed, group, found)
     name = names.fresh(f"{rule.head}_parts")
     aggregates = list(
-        dict.fromkeys(p for a in rule.arguments for p in _parts(a) if isinstance(p, Aggregate))
+        dict.fromkeys(p for a in rule.arguments for p in parts(a) if isinstance(p, Aggregate))
     )
     inner = replace(rule, head=name, arguments=(*group, *aggregates), order=(), limit=None)
     columns = [_column_variable(i, a) for i, a in enumerate((*group, *aggregates))]
@@ -391,7 +229,7 @@ def _check_mixed(
     for argument in mixed:
         inside = {
             id(v)
-            for part in _parts(argument)
+            for part in parts(argument)
             if isinstance(part, Aggregate)
             for v in variables(part)
         }

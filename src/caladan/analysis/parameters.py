@@ -14,6 +14,7 @@ from caladan.program import (
     Choice,
     Comparison,
     Constant,
+    Disjunction,
     Expression,
     Literal,
     Parameter,
@@ -68,6 +69,9 @@ class _Binder:
                     then=tuple(self.literal(part) for part in node.then),
                     otherwise=tuple(self.literal(part) for part in node.otherwise),
                 )
+            case Disjunction():
+                branches = (tuple(map(self.literal, branch)) for branch in node.branches)
+                return replace(node, branches=tuple(branches))
 
     def expression(self, node: Expression) -> Expression:
         return replace_in(node, self._bound)

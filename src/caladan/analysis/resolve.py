@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from caladan.program import Atom, Choice, Column, Declaration, Literal, Program
+from caladan.program import Atom, Column, Declaration, Program, atoms
 from caladan.program.diagnostics import Diagnostics, Related, Span, did_you_mean
 
 
@@ -56,7 +56,7 @@ def resolve(
             )
         _check(head.relation, len(head.arguments), head.span, table, found)
     for rule in program.rules:
-        for atom in _atoms(rule.body):
+        for atom in atoms(rule.body):
             if atom.relation not in table:
                 found.add(
                     "C010",
@@ -92,7 +92,7 @@ def unsound(program: Program, known: Mapping[str, KnownRelation]) -> frozenset[i
             name in known and known[name].arity == arity
             for name, arity in (
                 (rule.head.relation, len(rule.head.arguments)),
-                *((a.relation, len(a.arguments)) for a in _atoms(rule.body)),
+                *((a.relation, len(a.arguments)) for a in atoms(rule.body)),
             )
         )
     )
@@ -148,17 +148,6 @@ def _check(
 
 def _columns(arity: int) -> str:
     return "1 column" if arity == 1 else f"{arity} columns"
-
-
-def _atoms(body: Iterable[Literal]) -> Iterator[Atom]:
-    for literal in body:
-        match literal:
-            case Atom():
-                yield literal
-            case Choice():
-                yield from _atoms((*literal.then, *literal.otherwise))
-            case _:
-                pass
 
 
 def _declaration(atom: Atom) -> str:

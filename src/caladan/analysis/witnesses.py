@@ -27,6 +27,7 @@ from caladan.program import (
     Choice,
     Column,
     Comparison,
+    Disjunction,
     Expression,
     Head,
     Literal,
@@ -238,7 +239,7 @@ class _Apart:
 
 def _made(literal: Literal, body: list[Literal], decided: set[str]) -> str | None:
     """The variable that an equality computes from witnesses, if that is all it does."""
-    if isinstance(literal, Atom | Choice) or literal.operator != "=":
+    if isinstance(literal, Atom | Choice | Disjunction) or literal.operator != "=":
         return None
     bound = {v.name for part in body if isinstance(part, Atom) for v in variables(part)}
     for side, other in (literal.left, literal.right), (literal.right, literal.left):

@@ -18,6 +18,7 @@ from caladan.program.program import (
     Conditional,
     Constant,
     Declaration,
+    Disjunction,
     Expectation,
     Expression,
     Folding,
@@ -35,6 +36,7 @@ from caladan.program.program import (
     Type,
     Value,
     Variable,
+    atoms,
     variables,
 )
 
@@ -56,6 +58,7 @@ __all__ = [
     "Conditional",
     "Constant",
     "Declaration",
+    "Disjunction",
     "Expectation",
     "Expression",
     "Folding",
@@ -73,5 +76,6 @@ __all__ = [
     "Type",
     "Value",
     "Variable",
+    "atoms",
     "variables",
 ]

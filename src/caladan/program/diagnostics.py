@@ -39,7 +39,7 @@ CODES: Final[dict[str, str]] = {
     "C021": "query on an undefined relation",
     "C022": "sort or limit cannot be used here",
     "C023": "goal arguments must be variables or constants",
-    "C024": "too many ways through `if`",
+    "C024": "too many ways through a rule",
     # 03x: data
     "C030": "input not found",
     "C031": "wrong number of columns",

@@ -8,7 +8,7 @@ that `parse(print(program)) == program` can be tested.
             ├─ rules:     Rule(head: Head, body: Literal…, order: SortKey…, limit, time)
             └─ goals:     Goal(atom, export)
 
-    Literal     Atom | Comparison | Choice
+    Literal     Atom | Comparison | Choice | Disjunction
     Expression  Variable | Constant | Parameter | Arithmetic | Negative | Conditional | Call |
                 Aggregate
 """
@@ -16,7 +16,7 @@ that `parse(print(program)) == program` can be tested.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
@@ -296,7 +296,18 @@ class Choice:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-Literal: TypeAlias = Atom | Comparison | Choice
+@dataclass(frozen=True, slots=True)
+class Disjunction:
+    """`(literals ; literals ; …)` as a literal of a body: at least one of the branches holds.
+
+    A variable that occurs in a branch and nowhere else in the rule is that branch's own.
+    """
+
+    branches: tuple[tuple[Literal, ...], ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Literal: TypeAlias = Atom | Comparison | Choice | Disjunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,3 +405,20 @@ def variables(node: Expression | Literal) -> Iterator[Variable]:
         case Choice():
             for part in (*node.condition, *node.then, *node.otherwise):
                 yield from variables(part)
+        case Disjunction():
+            for part in (part for branch in node.branches for part in branch):
+                yield from variables(part)
+
+
+def atoms(body: Iterable[Literal]) -> Iterator[Atom]:
+    """The atoms of a body, also those within `if` literals and disjunctions."""
+    for literal in body:
+        match literal:
+            case Atom():
+                yield literal
+            case Choice():
+                yield from atoms((*literal.then, *literal.otherwise))
+            case Disjunction():
+                yield from atoms(part for branch in literal.branches for part in branch)
+            case Comparison():
+                pass

@@ -1,8 +1,8 @@
-"""Replacing parts of expressions: the one walk that rebuilds a tree."""
+"""The walks over expressions: one that looks at all parts, one that replaces some."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from caladan.program.program import (
@@ -51,3 +51,28 @@ def replace_in_comparison(
 ) -> Comparison:
     """The same for both sides of a comparison."""
     return replace(node, left=replace_in(node.left, change), right=replace_in(node.right, change))
+
+
+def parts(node: Expression) -> Iterator[Expression]:
+    """An expression and all parts of it, from the outside in."""
+    yield node
+    match node:
+        case Arithmetic():
+            yield from parts(node.left)
+            yield from parts(node.right)
+        case Negative():
+            yield from parts(node.operand)
+        case Conditional():
+            for comparison in node.condition:
+                yield from parts(comparison.left)
+                yield from parts(comparison.right)
+            yield from parts(node.then)
+            yield from parts(node.otherwise)
+        case Call():
+            for part in node.arguments:
+                yield from parts(part)
+        case Aggregate():
+            for term in node.terms:
+                yield from parts(term)
+        case _:
+            return

@@ -8,13 +8,13 @@ program's own rules, which so keep their numbers. A later definition of a name r
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from typing import Final
 
 from caladan.language.deals.expressions import CALLS
 from caladan.language.deals.tokens import RESERVED_WORDS, is_name, is_variable
-from caladan.program import Atom, Choice, Column, Declaration, Literal, Program, Rule
+from caladan.program import Column, Declaration, Program, Rule, atoms
 from caladan.program.diagnostics import did_you_mean, error
 from caladan.program.functions import RETURNED, Definition
 
@@ -95,7 +95,7 @@ class Definitions:
                 relations += [r for r in [self._relations.get(name)] if r is not None]
             if name not in derived and name not in declared:
                 rules += self._rules.get(name, ())
-                waiting += [n for rule in self._rules.get(name, ()) for n in _atoms(rule.body)]
+                waiting += [n for rule in self._rules.get(name, ()) for n in _read(rule)]
         return replace(program, relations=tuple(relations), rules=tuple(rules))
 
 
@@ -107,7 +107,7 @@ def defined(program: Program) -> Iterator[str]:
 
 def mentioned(program: Program) -> Iterator[str]:
     """The names a program reads, in bodies and goals, in order and without repetitions."""
-    bodies = (name for rule in program.rules for name in _atoms(rule.body))
+    bodies = (name for rule in program.rules for name in _read(rule))
     goals = (goal.atom.relation for goal in program.goals)
     yield from dict.fromkeys((*bodies, *goals))
 
@@ -120,12 +120,5 @@ def undeclared(program: Program, known: Container[str]) -> Iterator[str]:
             yield name
 
 
-def _atoms(body: Iterable[Literal]) -> Iterator[str]:
-    for literal in body:
-        match literal:
-            case Atom():
-                yield literal.relation
-            case Choice():
-                yield from _atoms((*literal.then, *literal.otherwise))
-            case _:
-                pass
+def _read(rule: Rule) -> list[str]:
+    return [atom.relation for atom in atoms(rule.body)]

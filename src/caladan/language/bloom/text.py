@@ -18,7 +18,7 @@ from caladan.language.bloom.lattices import LATTICES
 from caladan.language.bloom.module import Module, lattice, rules
 from caladan.language.bloom.recorder import Collection, GroupedRule
 from caladan.language.bloom.schema import CollectionKind, schema
-from caladan.program import Atom, Choice, Literal, Program
+from caladan.program import Program, atoms
 from caladan.program.diagnostics import Diagnostics, SourceText
 
 _KINDS: Final = {
@@ -74,7 +74,7 @@ def _check(program: Program, declared: dict[str, Collection], found: Diagnostics
         head = declared.get(rule.head.relation)
         if head is not None and (told := head.refused(rule.time)) is not None:
             found.add("C071", told[0], rule.head.span, help=told[1])
-        for atom in _atoms(rule.body):
+        for atom in atoms(rule.body):
             read = declared.get(atom.relation)
             if read is not None and read.schema.kind is CollectionKind.OUTPUT:
                 found.add(
@@ -90,16 +90,3 @@ def _check(program: Program, declared: dict[str, Collection], found: Diagnostics
             goal.span,
             help="look at what a collection holds: instance[name]",
         )
-
-
-def _atoms(body: tuple[Literal, ...]) -> list[Atom]:
-    atoms: list[Atom] = []
-    for literal in body:
-        match literal:
-            case Atom():
-                atoms.append(literal)
-            case Choice():
-                atoms += _atoms((*literal.then, *literal.otherwise))
-            case _:
-                pass
-    return atoms

@@ -32,7 +32,7 @@ MAX_COMPARISONS: Final = 300
 _NOT_EQUAL: Final = "for not equal write `~=`"
 _NEGATION: Final = "for negation write `~`, as in `~p(X)`"
 _COMMENT: Final = "a comment begins with `%` or `--`, or stands between `/*` and `*/`"
-_OR: Final = "for `or` write one rule for each case"
+_OR: Final = "for `or` write `;` in parentheses, as in `(p(X) ; q(X))`, or one rule for each case"
 _AND: Final = "for `and` write `,`"
 
 SLIPS: Final[dict[str, str]] = {
@@ -44,7 +44,7 @@ SLIPS: Final[dict[str, str]] = {
     "=<": "for at most write `<=`",
     "=>": "for at least write `>=`",
     "!": _NEGATION,
-    ";": _OR,
+    ";": "`;` stands between the branches of a body, `.` at its end",
     "|": _OR,
     "&": _AND,
     "//": _COMMENT,

@@ -14,6 +14,7 @@ once each; otherwise C022.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final, NoReturn, TypeAlias
 
 from caladan.language.deals.cursor import (
@@ -51,6 +52,7 @@ from caladan.program import (
     Comparison,
     Conditional,
     Constant,
+    Disjunction,
     Expression,
     Literal,
     SortKey,
@@ -80,7 +82,7 @@ class _If:
 
 _Item: TypeAlias = "Literal | Expression | _Word | _If"
 
-_ENDS: Final = frozenset({",", ".", ")", "then", "else", END})
+_ENDS: Final = frozenset({",", ";", ".", ")", "then", "else", END})
 """What may follow a literal, and so a lone word that is one."""
 
 _BEGINNINGS: Final = NAMES | {
@@ -97,6 +99,7 @@ def body(cursor: Cursor) -> tuple[tuple[Literal, ...], CutGoals]:
     literals: list[Literal] = []
     cut = CutGoals()
     atoms = others = 0
+    first = cursor.current.start
     while True:
         if at_goal(cursor):
             cut.read(cursor)
@@ -112,8 +115,25 @@ def body(cursor: Cursor) -> tuple[tuple[Literal, ...], CutGoals]:
                     f"this body is too long: more than {most}",
                     help="derive a relation from some of them, by a rule of its own",
                 )
-        if not cursor.accept(","):
-            return tuple(literals), cut
+        if cursor.accept(","):
+            continue
+        if cursor.kind == ";":
+            literals = [_whole_disjunction(cursor, literals, cut, first)]
+        return tuple(literals), cut
+
+
+def _whole_disjunction(
+    cursor: Cursor, first: list[Literal], cut: CutGoals, start: int
+) -> Disjunction:
+    """A body that is a disjunction without parentheses; `,` binds closer than `;`."""
+    if cut.order or cut.limit is not None:
+        cursor.fail(
+            "`.` after the body", help="put alternatives in parentheses: `(p(X) ; q(X)), limit(3)`"
+        )
+    branches = [tuple(first)]
+    while cursor.accept(";"):
+        branches.append(_literals(cursor))
+    return Disjunction(tuple(branches), cursor.since(start))
 
 
 def atom(cursor: Cursor, what: str, *, bare: bool = False) -> Atom:
@@ -134,7 +154,7 @@ def atom(cursor: Cursor, what: str, *, bare: bool = False) -> Atom:
 def as_literal(cursor: Cursor, item: _Item) -> Literal:
     """Take an item as a literal, or fail: it is a value."""
     match item:
-        case Atom() | Comparison() | Choice():
+        case Atom() | Comparison() | Choice() | Disjunction():
             return item
         case _Word():
             return Atom(item.name, (), span=item.span)
@@ -156,7 +176,7 @@ def as_expression(cursor: Cursor, item: _Item) -> Expression:
             return Conditional(
                 item.condition, then, _only(cursor, item.otherwise, item.span), item.span
             )
-        case Atom() | Comparison() | Choice():
+        case Atom() | Comparison() | Choice() | Disjunction():
             _refuse_literal(cursor, item.span)
         case _:
             return item
@@ -168,6 +188,8 @@ def _item(cursor: Cursor) -> _Item:
         return _negated(cursor)
     if cursor.kind == "if":
         return _if(cursor)
+    if cursor.kind == "(" and _has_branches(cursor):
+        return _disjunction(cursor)
     if cursor.kind in NAMES and cursor.next_kind == "(":
         if at_goal(cursor):
             misplaced_goal(cursor, "it belongs to the whole rule, not to a branch of `if`")
@@ -253,6 +275,39 @@ def _if(cursor: Cursor) -> _Item:
         value = arithmetic(cursor, as_expression(cursor, item), token.start)
         return _compared(cursor, value, token.start)
     return item
+
+
+def _has_branches(cursor: Cursor) -> bool:
+    """Whether the parentheses that open here are those of a disjunction, not of a value."""
+    depth = 0
+    for kind in islice(cursor.kinds, cursor.index, None):
+        depth += (kind == "(") - (kind == ")")
+        if not depth or kind in (".", END):
+            return False
+        if kind == ";" and depth == 1:
+            return True
+    return False
+
+
+def _disjunction(cursor: Cursor) -> Disjunction:
+    cursor.enter()
+    opening = cursor.advance()
+    branches = [_literals(cursor)]
+    while cursor.accept(";"):
+        branches.append(_literals(cursor))
+    cursor.close(opening, ")", "`,`, `;` or `)` after a branch of a disjunction")
+    cursor.depth -= 1
+    return Disjunction(tuple(branches), cursor.since(opening.start))
+
+
+def _literals(cursor: Cursor) -> tuple[Literal, ...]:
+    found: list[Literal] = []
+    while True:
+        if at_goal(cursor):
+            misplaced_goal(cursor, "it belongs to the whole rule, not to one of several branches")
+        found.append(as_literal(cursor, _item(cursor)))
+        if not cursor.accept(","):
+            return tuple(found)
 
 
 def _branch(cursor: Cursor) -> tuple[_Item, ...]:

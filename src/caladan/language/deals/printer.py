@@ -33,6 +33,7 @@ from caladan.program import (
     Conditional,
     Constant,
     Declaration,
+    Disjunction,
     Expectation,
     Expression,
     Goal,
@@ -106,6 +107,8 @@ def literal(node: Literal) -> str:
                 _commas(map(literal, node.otherwise)),
             )
             return f"if({_condition(node.condition)} then {then} else {otherwise})"
+        case Disjunction():
+            return f"({' ; '.join(_commas(map(literal, branch)) for branch in node.branches)})"
 
 
 def expression(node: Expression, weakest: int = 0) -> str:

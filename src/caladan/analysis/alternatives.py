@@ -1,0 +1,436 @@
+"""Rules with `if` literals and disjunctions become rules without: one for each way through them.
+
+What alternatives have in common is evaluated once where that pays:
+
+- two branches of an `if` that each bind the same variable are one conditional expression;
+- branches of a disjunction that each look one atom up are a relation of their own, which the rule
+  joins: `(road(Y, Z) ; rail(Y, Z))` is one step of a recursion, not two;
+- alternatives that only test what other atoms join are applied to a relation of what those find;
+- where ways are more than a few, alternatives that only compare stay in one rule, as a test.
+
+An aggregate ranges over the distinct solutions of a body: one that several branches of a
+disjunction lead to is one. So a rule that aggregates, sorts or cuts has its disjunctions in a
+relation of their own, or all of its body. The ways through an `if` exclude each other.
+
+Ways are counted before they are made; too many are C024. A recursive sum over a disjunction that
+cannot be looked up is C015.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from dataclasses import replace
+from functools import cached_property
+from itertools import count
+from typing import Final
+
+from caladan.program import (
+    OPPOSITE,
+    Aggregate,
+    Atom,
+    Choice,
+    Comparison,
+    Conditional,
+    Constant,
+    Disjunction,
+    Expression,
+    Head,
+    Literal,
+    Program,
+    Rule,
+    Variable,
+    atoms,
+    variables,
+)
+from caladan.program.diagnostics import Diagnostics, Span
+from caladan.program.transform import parts
+
+_FEW_WAYS: Final = 16
+"""Ways through a rule that are worth a rule each: plain joins are quickest."""
+
+_MOST_WAYS: Final = 256
+"""More of them would take longer to compile than anyone waits for."""
+
+_ADDING: Final = ("msum", "mcount")
+
+
+class Names:
+    """Names for relations that come about on the way; `made` are those that were given."""
+
+    def __init__(self, used: set[str]) -> None:
+        self._used = used
+        self.made: set[str] = set()
+
+    def fresh(self, stem: str) -> str:
+        """A name that nothing has."""
+        candidates = (stem if i == 1 else f"{stem}_{i}" for i in count(1))
+        name = next(each for each in candidates if each not in self._used)
+        self._used.add(name)
+        self.made.add(name)
+        return name
+
+
+class Alternatives:
+    """Takes rules of a program apart."""
+
+    def __init__(self, program: Program, names: Names) -> None:
+        self._program = program
+        self._names = names
+
+    def split(self, rule: Rule, found: Diagnostics) -> list[Rule]:
+        """Rules without alternatives that mean the same; those of relations of their own too."""
+        if not any(isinstance(each, Choice | Disjunction) for each in rule.body):
+            return [rule]
+        made: list[Rule] = []
+        ranges = _ranges(rule)
+        body = tuple(self._looked_up(each, rule, ranges, made) for each in rule.body)
+        if _count(body) > _FEW_WAYS or (ranges and _disjunctions(body)):
+            bound = _bound(body)
+            body = tuple(_as_test(each, bound) for each in body)
+        if (ways := _count(body)) > _MOST_WAYS:
+            _too_many(ways, body, rule, found)
+            return []
+        rule = replace(rule, body=body)
+        if ranges and _disjunctions(body):
+            if self._adds_up(rule):
+                _cannot_add_up(rule, body, found)
+                return []
+            return [*self._made(made, found), *self._apart(rule, found)]
+        if ways > 1:
+            rule = self._prefixed(rule, made)
+        return [*self._made(made, found), *(replace(rule, body=tuple(w)) for w in _ways(rule.body))]
+
+    def _made(self, made: Sequence[Rule], found: Diagnostics) -> list[Rule]:
+        return [each for rule in made for each in self.split(rule, found)]
+
+    # ── Relations of their own ───────────────────────────────────────────────────────────────────
+
+    def _looked_up(self, literal: Literal, rule: Rule, ranges: bool, made: list[Rule]) -> Literal:
+        """A disjunction of lookups as one, in a relation that holds what any of them would find.
+
+        Where little is joined with it, each lookup in a rule of its own does with less.
+        """
+        if not isinstance(literal, Disjunction):
+            return literal
+        shown = [Variable(name) for name in _shown(literal, rule)]
+        others = [each for each in rule.body if isinstance(each, Atom) and not each.negated]
+        is_worth_it = ranges or len(others) > 1 or any(map(self._is_recursive(rule), others))
+        if not is_worth_it or any(map(self._is_recursive(rule), atoms([literal]))):
+            return literal
+        if not all(
+            _is_lookup(branch, {each.name for each in shown}) for branch in literal.branches
+        ):
+            return literal
+        name = self._names.fresh(f"{rule.head.relation}_either")
+        head = Head(name, tuple(shown), literal.span)
+        made += [Rule(head, branch, span=rule.span) for branch in literal.branches]
+        return Atom(name, tuple(shown), span=literal.span)
+
+    def _apart(self, rule: Rule, found: Diagnostics) -> list[Rule]:
+        """A rule over the distinct solutions of its body, and the rules for these."""
+        body = tuple(_named(rule))
+        outside = [each for each in body if not isinstance(each, Choice | Disjunction)]
+        names = {v.name: None for each in outside for v in variables(each) if not v.is_anonymous}
+        inside = [each for each in body if isinstance(each, Choice | Disjunction)]
+        for each in inside:
+            names |= dict.fromkeys(_shown(each, rule))
+        shown = tuple(map(Variable, names))
+        name = self._names.fresh(f"{rule.head.relation}_body")
+        solutions = Rule(Head(name, shown, rule.head.span), body, span=rule.span)
+        over = replace(rule, body=(Atom(name, shown, span=rule.span),))
+        return [*self.split(solutions, found), over]
+
+    def _prefixed(self, rule: Rule, made: list[Rule]) -> Rule:
+        """A rule whose alternatives only test, with what its atoms join in a relation of its own.
+
+        Else they are joined for each alternative. Alternatives that look something up may be the
+        better place to start from; so may a constant.
+        """
+        positive = [each for each in rule.body if isinstance(each, Atom) and not each.negated]
+        inside = [each for each in rule.body if isinstance(each, Choice | Disjunction)]
+        if len(positive) < 2 or any(map(self._is_recursive(rule), positive)):
+            return rule
+        if not all(map(_only_tests, inside)) or not _is_connected(positive):
+            return rule
+        known = {v.name for each in positive for v in variables(each)}
+        first = [each for each in rule.body if _is_known(each, known)]
+        rest = [each for each in rule.body if not any(each is one for one in first)]
+        later = {v.name for each in (*rest, *rule.head.arguments) for v in variables(each)}
+        later |= {key.variable.name for key in rule.order}
+        shown = tuple(Variable(n) for n in dict.fromkeys(_names(first)) if n in later)
+        if not shown:
+            return rule
+        name = self._names.fresh(f"{rule.head.relation}_joined")
+        made.append(Rule(Head(name, shown, rule.head.span), tuple(first), span=rule.span))
+        return replace(rule, body=(Atom(name, shown, span=rule.span), *rest))
+
+    # ── Recursion ────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def _reads(self) -> dict[str, set[str]]:
+        """For each relation those that its rules mention."""
+        found: dict[str, set[str]] = {}
+        for rule in self._program.rules:
+            found.setdefault(rule.head.relation, set()).update(a.relation for a in atoms(rule.body))
+        return found
+
+    def _is_recursive(self, rule: Rule) -> _Leads:
+        return _Leads(self._reads, rule.head.relation)
+
+    def _adds_up(self, rule: Rule) -> bool:
+        """Whether a rule adds up within its own recursion."""
+        adds = any(
+            isinstance(each, Aggregate) and each.function in _ADDING for each in rule.head.arguments
+        )
+        return adds and any(map(self._is_recursive(rule), atoms(rule.body)))
+
+
+class _Leads:
+    """Whether an atom's relation depends on another one."""
+
+    def __init__(self, reads: dict[str, set[str]], to: str) -> None:
+        self._reads, self._to = reads, to
+
+    def __call__(self, atom: Atom) -> bool:
+        seen, waiting = {atom.relation}, [atom.relation]
+        while waiting:
+            name = waiting.pop()
+            if name == self._to:
+                return True
+            new = self._reads.get(name, set()) - seen
+            seen |= new
+            waiting += new
+        return False
+
+
+# ── What a body is made of ───────────────────────────────────────────────────────────────────────
+
+
+def _ranges(rule: Rule) -> bool:
+    """Whether it matters how often a rule's solutions come: it aggregates, sorts or cuts."""
+    terms = [part for argument in rule.head.arguments for part in parts(argument)]
+    aggregates = any(isinstance(each, Aggregate) for each in terms)
+    return aggregates or bool(rule.order) or rule.limit is not None
+
+
+def _disjunctions(body: Iterable[Literal]) -> bool:
+    """Whether there is a disjunction in a body, at any depth."""
+    return any(
+        isinstance(each, Disjunction)
+        or (isinstance(each, Choice) and _disjunctions((*each.then, *each.otherwise)))
+        for each in body
+    )
+
+
+def _names(body: Iterable[Literal | Expression]) -> Iterator[str]:
+    return (v.name for each in body for v in variables(each) if not v.is_anonymous)
+
+
+def _bound(body: Iterable[Literal]) -> set[str]:
+    return set(_names(each for each in body if isinstance(each, Atom) and not each.negated))
+
+
+def _shown(literal: Literal, rule: Rule) -> list[str]:
+    """The variables of a literal that the rest of its rule mentions, each once."""
+    rest = [each for each in rule.body if each is not literal]
+    elsewhere = {*_names([*rest, *rule.head.arguments]), *(k.variable.name for k in rule.order)}
+    return [name for name in dict.fromkeys(_names([literal])) if name in elsewhere]
+
+
+def _is_lookup(branch: Sequence[Literal], shown: Collection[str]) -> bool:
+    """Whether a branch is one atom that binds all there is, and tests of it."""
+    found = [each for each in branch if isinstance(each, Atom) and not each.negated]
+    if len(found) != 1 or any(isinstance(each, Choice | Disjunction) for each in branch):
+        return False
+    bound = {each.name for each in found[0].arguments if isinstance(each, Variable)}
+    return set(shown) | set(_names(branch)) <= bound
+
+
+def _only_tests(literal: Choice | Disjunction) -> bool:
+    """Whether alternatives look nothing up, and none of them asks for one value."""
+    if isinstance(literal, Disjunction):
+        branches = literal.branches
+    else:
+        branches = ((*literal.condition, *literal.then), literal.otherwise)
+    for each in (each for branch in branches for each in branch):
+        match each:
+            case Atom() if not each.negated:
+                return False
+            case Comparison() if each.operator == "=":
+                return False
+            case Choice() | Disjunction() if not _only_tests(each):
+                return False
+            case _:
+                pass
+    return True
+
+
+def _is_known(literal: Literal, known: Set[str]) -> bool:
+    """Whether a literal can be decided where these variables are bound."""
+    if isinstance(literal, Choice | Disjunction):
+        return False
+    return set(_names([literal])) <= known
+
+
+def _is_connected(found: Sequence[Atom]) -> bool:
+    """Whether atoms hang together by variables: what does not would be multiplied out."""
+    first, *rest = found
+    reached = set(_names([first]))
+    while rest:
+        near = next((each for each in rest if reached & set(_names([each]))), None)
+        if near is None:
+            return False
+        reached |= set(_names([near]))
+        rest.remove(near)
+    return True
+
+
+def _named(rule: Rule) -> Iterator[Literal]:
+    """The body, with names for the `_` of its atoms: they tell its solutions apart."""
+    used = {*_names(rule.body), *_names(rule.head.arguments)}
+    fresh = (name for name in (f"_{i}" for i in count(1)) if name not in used)
+    for literal in rule.body:
+        if not isinstance(literal, Atom) or literal.negated:
+            yield literal
+            continue
+        terms = (
+            Variable(next(fresh), each.span)
+            if isinstance(each, Variable) and each.is_anonymous
+            else each
+            for each in literal.arguments
+        )
+        yield replace(literal, arguments=tuple(terms))
+
+
+# ── Diagnostics ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _too_many(ways: int, body: Iterable[Literal], rule: Rule, found: Diagnostics) -> None:
+    first = next(each for each in body if isinstance(each, Choice | Disjunction))
+    kinds = "`if`s" if not _disjunctions(body) else "alternatives"
+    amount = f"{ways:,}" if ways < 10**9 else f"some 10^{len(str(ways)) - 1}"
+    found.add(
+        "C024",
+        f"there are {amount} ways through the {kinds} of this rule, more than {_MOST_WAYS}",
+        first.span or rule.span,
+        help="give some of them a relation of their own: rules with an `if` each, which this "
+        "rule then joins"
+        if kinds == "`if`s"
+        else "give some of them a relation of their own, which this rule then joins",
+    )
+
+
+def _cannot_add_up(rule: Rule, body: Iterable[Literal], found: Diagnostics) -> None:
+    first = next(each for each in body if isinstance(each, Disjunction | Choice))
+    found.add(
+        "C015",
+        f"`{rule.head.relation}` adds up in its recursion, and a solution of this rule may be "
+        "found by several alternatives",
+        first.span or rule.span,
+        help="write alternatives that exclude each other, with `if`, or give them a relation of "
+        "their own that does not depend on the recursion",
+    )
+
+
+# ── Ways ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _count(body: Iterable[Literal]) -> int:
+    """How many ways lead through a body, without going any of them."""
+    ways = 1
+    for literal in body:
+        if isinstance(literal, Disjunction):
+            ways *= sum(map(_count, literal.branches))
+        elif isinstance(literal, Choice) and _as_equality(literal) is None:
+            ways *= _count(literal.then) + len(literal.condition) * _count(literal.otherwise)
+    return ways
+
+
+def _as_test(literal: Literal, bound: Set[str]) -> Literal:
+    """Alternatives that only compare what is known as one comparison: `if(c then t else e) = 1`."""
+    if not isinstance(literal, Choice | Disjunction) or (
+        isinstance(literal, Choice) and _as_equality(literal) is not None
+    ):
+        return literal
+    value = _tested(literal, bound)
+    if value is None:
+        return literal
+    return Comparison("=", value, Constant(1, literal.span), literal.span)
+
+
+def _tested(choice: Choice | Disjunction, bound: Set[str]) -> Expression | None:
+    """1 or 0, as a branch that may be taken holds or none does; None if one has more than tests."""
+    if any(v.name not in bound for v in variables(choice)):
+        return None
+    if isinstance(choice, Disjunction):
+        holds = [_all_hold(branch, bound) for branch in choice.branches]
+        known = [each for each in holds if each is not None]
+        return _either(known, choice.span) if len(known) == len(holds) else None
+    then, otherwise = (_all_hold(each, bound) for each in (choice.then, choice.otherwise))
+    if then is None or otherwise is None:
+        return None
+    return Conditional(choice.condition, then, otherwise, choice.span)
+
+
+def _either(values: Sequence[Expression], span: Span | None) -> Expression:
+    """1 or 0, as one of some values is 1 or none is; no deeper than it has to be."""
+    if len(values) == 1:
+        return values[0]
+    half = len(values) // 2
+    first, second = _either(values[:half], span), _either(values[half:], span)
+    test = Comparison("=", first, Constant(1), span)
+    return Conditional((test,), Constant(1), second, span)
+
+
+def _all_hold(body: Iterable[Literal], bound: Set[str]) -> Expression | None:
+    """1 or 0, as all literals of a branch hold or one does not."""
+    tests: list[Comparison] = []
+    for literal in body:
+        match literal:
+            case Comparison():
+                tests.append(literal)
+            case Choice() | Disjunction():
+                value = _tested(literal, bound)
+                if value is None:
+                    return None
+                tests.append(Comparison("=", value, Constant(1), literal.span))
+            case Atom():
+                return None
+    return Conditional(tuple(tests), Constant(1), Constant(0)) if tests else Constant(1)
+
+
+def _ways(body: Iterable[Literal]) -> list[list[Literal]]:
+    ways: list[list[Literal]] = [[]]
+    for literal in body:
+        match literal:
+            case Choice():
+                choice = _as_equality(literal)
+                options = [[choice]] if choice is not None else _branches(literal)
+            case Disjunction():
+                options = [way for branch in literal.branches for way in _ways(branch)]
+            case _:
+                options = [[literal]]
+        ways = [way + option for way in ways for option in options]
+    return ways
+
+
+def _branches(choice: Choice) -> list[list[Literal]]:
+    """The ways through an `if`; no two of them hold together, so nothing is counted twice."""
+    ways = [[*choice.condition, *way] for way in _ways(choice.then)]
+    for i, failing in enumerate(choice.condition):
+        opposite = replace(failing, operator=OPPOSITE[failing.operator])
+        ways += [[*choice.condition[:i], opposite, *way] for way in _ways(choice.otherwise)]
+    return ways
+
+
+def _as_equality(choice: Choice) -> Comparison | None:
+    """`if(c then Y = a else Y = b)` as `Y = if(c then a else b)`."""
+    match (choice.then, choice.otherwise):
+        case (
+            (Comparison("=", Variable(name), then),),
+            (Comparison("=", Variable(other) as variable, otherwise),),
+        ) if name == other and name != "_":
+            value = Conditional(choice.condition, then, otherwise, choice.span)
+            return Comparison("=", variable, value, choice.span)
+        case _:
+            return None
