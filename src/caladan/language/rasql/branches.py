@@ -1,8 +1,9 @@
 """A SELECT of a recursive view → rules.
 
-`Translation.branch` makes a rule for each alternative of a SELECT's condition. A subquery of EXISTS
-or IN becomes a relation of its own, which holds the values for which it has rows; so it never
-changes how often a row is derived. A list of values becomes a relation too.
+`Translation.branch` makes rules of a SELECT: one for all alternatives of its condition that join
+the same tables, where nothing is aggregated, else one for each. A subquery of EXISTS or IN becomes
+a relation of its own, which holds the values for which it has rows; so it never changes how often a
+row is derived. A list of values becomes a relation too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,18 @@ from caladan.language.rasql.body import Impossible, SelectBody
 from caladan.language.rasql.conditions import Leaf, alternatives
 from caladan.language.rasql.scope import BOUND, Item, ItemColumn, Scope, TableLookup, unsupported
 from caladan.language.rasql.script import span_of
-from caladan.program import Atom, Comparison, Constant, Expression, Head, Rule, Type
+from caladan.program import (
+    Aggregate,
+    Atom,
+    Comparison,
+    Constant,
+    Disjunction,
+    Expression,
+    Head,
+    Literal,
+    Rule,
+    Type,
+)
 from caladan.program.diagnostics import SourceText, error
 
 # What a SELECT of a recursive view cannot have, by its name in sqlglot: the words for it, and what
@@ -88,7 +100,8 @@ class Translation:
         *,
         sums: bool,
     ) -> Iterator[Rule]:
-        """A rule for each alternative of a condition."""
+        """A rule for each alternative of a condition, or one for those that join the same."""
+        found: dict[tuple[Head, tuple[Atom, ...]], list[list[Literal]]] = {}
         for way in self._ways(scope, condition, disjoint=sums):
             body = SelectBody(scope, self._tables, sums=sums)
             try:
@@ -96,8 +109,14 @@ class Translation:
                 values = [body.carried(node) for node in selected]
             except Impossible:
                 continue
-            atoms = [body.atom(item) for item in scope.items]
-            yield Rule(head(selected, values, scope), (*atoms, *body.literals))
+            atoms = tuple(body.atom(item) for item in scope.items)
+            found.setdefault((head(selected, values, scope), atoms), []).append(body.literals)
+        for (made, atoms), ways in found.items():
+            if any(isinstance(each, Aggregate) for each in made.arguments):
+                # Alternatives exclude each other where it counts, and say what is compared.
+                yield from (Rule(made, (*atoms, *way)) for way in ways)
+            else:
+                yield Rule(made, (*atoms, *_either(ways)))
 
     # ── FROM and SELECT ──────────────────────────────────────────────────────────────────────────
 
@@ -337,6 +356,15 @@ def _bound(name: exp.Expr, place: ItemColumn) -> exp.Column:
     column = exp.Column(this=name.copy())
     column.meta[BOUND] = place
     return column
+
+
+def _either(ways: Sequence[Sequence[Literal]]) -> Iterator[Literal]:
+    """The literals of all ways, then what is left of each as alternatives."""
+    common = [each for each in ways[0] if all(each in way for way in ways)]
+    rest = [tuple(each for each in way if each not in common) for way in ways]
+    yield from common
+    if all(rest):
+        yield Disjunction(tuple(rest))
 
 
 def _stars(item: Item) -> list[exp.Expr]:
