@@ -4,7 +4,9 @@
     engine       what a SQL engine is: frames, queries over frames
     duck         DuckDB, over Arrow: for the engines of this process
     spark        Spark SQL: for the spark engine
-    functions    Spark's SQL said for DuckDB: `said`; calls, meaning, macros, patterns, widths help
+    functions    Spark's SQL said for DuckDB: `said`; aggregates, calls, meaning, patterns help,
+                 macros (casts, texts) and widths (digits)
+    demand       what a query asks of a recursive view
     bags         data with duplicates and NULL, as SQL sees it
     names        which table a name stands for
     parameters   values for {name} and :name

@@ -14,11 +14,13 @@ from typing import Final
 from sqlglot import exp
 
 from caladan.program.diagnostics import SourceText
-from caladan.sql.calls import ALIASES, LENGTHS, Calls
+from caladan.sql.aggregates import AGGREGATES, DOUBLES, INSTEAD, PLACES, RANKS, Aggregates
+from caladan.sql.calls import ALIASES, LENGTHS
+from caladan.sql.digits import Width, words
 from caladan.sql.engine import Frame
 from caladan.sql.macros import MACROS, needs
-from caladan.sql.meaning import as_type, call, decimal_type, is_nonzero, is_number, placed, times
-from caladan.sql.widths import MOST_DIGITS, Width, Widths, arguments_of, called, words
+from caladan.sql.meaning import as_type, call, decimal_type, is_nonzero, is_number, times
+from caladan.sql.widths import Widths, arguments_of, called
 
 # What agrees as it is.
 _AGREES: Final = (
@@ -49,53 +51,10 @@ _HIDDEN: Final = frozenset(
     )
 )
 
-# Aggregates by the name that DuckDB has; those in _DOUBLES see doubles.
-_AGGREGATES: Final = {
-    "count": "count", "sum": "sum", "avg": "avg", "min": "min", "max": "max",
-    "count_if": "count_if",
-    "bool_and": "bool_and", "bool_or": "bool_or", "bit_and": "bit_and", "bit_or": "bit_or",
-    "bit_xor": "bit_xor", "max_by": "arg_max_null", "min_by": "arg_min_null",
-}  # fmt: skip
-_DOUBLES: Final = frozenset(
-    words(
-        "stddev_samp stddev_pop var_samp var_pop covar_pop covar_samp corr regr_slope "
-        "regr_intercept regr_r2 regr_avgx regr_avgy regr_sxx regr_sxy regr_syy regr_count"
-    )
-)
-_RANKS: Final = frozenset(["row_number", "rank", "dense_rank", "ntile"])
-_PLACES: Final = frozenset(
-    words("percent_rank cume_dist lag lead first_value last_value nth_value")
-)
-
 _NUMBERS: Final = ("byte", "short", "integer", "long", "float", "double", "decimal")
 
 _MOST_PLACES: Final = 28  # of an exact product, so that DuckDB has ten digits before the point
 _DATED: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY")
-
-_INSTEAD: Final = {
-    **dict.fromkeys(
-        ("first_value", "last_value", "any_value"),
-        "which row is meant depends on the order of rows: use min, max, min_by or max_by",
-    ),
-    **dict.fromkeys(
-        ("listagg", "string_agg", "collect_list", "collect_set", "array_agg"),
-        "a list depends on the order of rows",
-    ),
-    **dict.fromkeys(
-        ("approx_percentile", "percentile_approx"), "use percentile, which is exact"
-    ),
-    "approx_count_distinct": "use count(DISTINCT …), which is exact",
-    "mode": "group by the value, and take the one with the greatest count",
-    "bround": "use round, which rounds half up",
-    "decode": "use CASE",
-    "hash": "use md5 or sha2",
-    "xxhash64": "use md5 or sha2",
-    "crc32": "use md5 or sha2",
-    "months_between": "use timestampdiff(MONTH, a, b) or datediff(a, b)",
-    "unix_seconds": "use unix_timestamp",
-    "timestamp_seconds": "use to_timestamp(from_unixtime(n))",
-    "any": "use bool_or",
-}  # fmt: skip
 
 
 def said(
@@ -114,7 +73,7 @@ def said(
     return copy, tuple(dict.fromkeys(m for name in translation.used for m in needs(name)))
 
 
-class _Translation(Calls):
+class _Translation(Aggregates):
     """Translates node by node, what is inside first."""
 
     def node(self, node: exp.Expr, new: exp.Expr) -> exp.Expr:
@@ -216,15 +175,6 @@ class _Translation(Calls):
         plain = type(node)(this=exp.Paren(this=left), expression=exp.Paren(this=right))
         return as_type(exp.Paren(this=plain), decimal_type(result))
 
-    def _quotient(
-        self, left: exp.Expr, right: exp.Expr, above: int, below: int, result: Width
-    ) -> exp.Expr:
-        """A quotient of decimals, exact until it is rounded half up."""
-        more = result.scale + below - above
-        one, other = self._macro("unscaled", left), self._macro("unscaled", right)
-        whole = self._macro("quotient", times(one, max(more, 0)), times(other, max(-more, 0)))
-        return placed(whole, result)
-
     def _later(self, node: exp.Expr, new: exp.Expr, interval: exp.Interval) -> exp.Expr:
         if isinstance(node.this, exp.Interval) and isinstance(node.expression, exp.Interval):
             self._refuse(node, "arithmetic of intervals", "add them one after the other")
@@ -313,9 +263,9 @@ class _Translation(Calls):
     def _function(self, node: exp.Func, new: exp.Expr) -> exp.Expr:
         name = ALIASES.get(called(node), called(node))
         given = list(zip(arguments_of(node), arguments_of(new), strict=True))
-        if name in _AGGREGATES or name in _DOUBLES or name in ("percentile", "median"):
+        if name in AGGREGATES or name in DOUBLES or name in ("percentile", "median"):
             return self._aggregate(node, new, name)
-        if name in _RANKS or name in _PLACES:
+        if name in RANKS or name in PLACES:
             return self._ranking(node, new, name)
         if isinstance(node, exp.Trim):
             return self._trim(node, new)
@@ -328,100 +278,8 @@ class _Translation(Calls):
         if isinstance(node, exp.Extract):
             return self._part(node, node.this.name, node.expression, new.expression)
         if name not in MACROS or name in _HIDDEN:
-            self._refuse(node, f"`{called(node)}`", _INSTEAD.get(name))
+            self._refuse(node, f"`{called(node)}`", INSTEAD.get(name))
         return self._macro(name, *self._coerced(name, given))
-
-    def _aggregate(self, node: exp.Expr, new: exp.Expr, name: str) -> exp.Expr:
-        """An aggregate under DuckDB's name; what stands around it is dealt with by `_outer`."""
-        arguments = list(arguments_of(new))
-        distinct = any(isinstance(each, exp.Distinct) for each in (new.this, *new.expressions))
-        if name == "count" and len(arguments) > 1:
-            self._refuse(node, "count of several columns", "count a subquery with SELECT DISTINCT")
-        if name in ("percentile", "median"):
-            places = [exp.Literal.number("0.5")] if name == "median" else arguments[1:]
-            if len(places) != 1 or not isinstance(places[0], exp.Literal | exp.Cast):
-                self._refuse(
-                    node, "percentile of anything but a number", "write percentile(x, 0.5)"
-                )
-            arguments, name = [arguments[0], *places], "quantile_cont"
-            arguments[0] = self._macro("double", arguments[0])
-        elif name in _DOUBLES:
-            arguments = [self._macro("double", each) for each in arguments]
-        function = _AGGREGATES.get(name, name)
-        inner = [exp.Distinct(expressions=arguments)] if distinct else arguments
-        found = exp.AnonymousAggFunc(this=function, expressions=inner)
-        if isinstance(node.parent, exp.Filter | exp.Window | exp.WithinGroup | exp.IgnoreNulls):
-            return found
-        return self._finished(node, found)
-
-    def _outer(self, node: exp.Expr, new: exp.Expr) -> exp.Expr:
-        """A FILTER or OVER: what its aggregate gives gets Spark's type."""
-        if isinstance(node.parent, exp.Window):
-            return new
-        inner = node.this
-        while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
-            inner = inner.this
-        return self._finished(inner, new)
-
-    def _finished(self, node: exp.Expr, found: exp.Expr) -> exp.Expr:
-        name = ALIASES.get(called(node), called(node))
-        width = self._widths.type(node) if self._is_typed else None
-        if self._is_typed and name in ("sum", "avg"):
-            if width is None:
-                self._refuse(node, f"`{name}` of an unknown type", "CAST what it is about")
-            if width.is_decimal:
-                return self._decimal_aggregate(node, found, name, width)
-        if name in _RANKS:
-            return as_type(found, "INTEGER")
-        if name == "sum":
-            summed = self._widths.type(node)
-            return as_type(found, "BIGINT") if summed is not None and summed.is_whole else found
-        if name in ("count_if", "regr_count"):
-            return as_type(found, "BIGINT")
-        if name in ("corr", "regr_slope"):
-            return exp.func("nullif", found, as_type(exp.Literal.string("NaN"), "DOUBLE"))
-        return found
-
-    def _decimal_aggregate(
-        self, node: exp.Expr, found: exp.Expr, name: str, width: Width
-    ) -> exp.Expr:
-        if name == "sum":
-            return as_type(found, decimal_type(width))
-        summed = self._widths.type(next(arguments_of(node)))
-        assert summed is not None
-        parts: list[exp.Expr] = []
-        for function in ("sum", "count"):
-            part = found.copy()
-            aggregate = (
-                part if isinstance(part, exp.AnonymousAggFunc) else part.find(exp.AnonymousAggFunc)
-            )
-            assert aggregate is not None
-            aggregate.set("this", function)
-            parts.append(part)
-        total = as_type(parts[0], f"DECIMAL({MOST_DIGITS}, {summed.scale})")
-        rows = exp.func("nullif", parts[1], exp.Literal.number(0))
-        return self._quotient(total, rows, summed.scale, 0, width)
-
-    def _ranking(self, node: exp.Expr, new: exp.Expr, name: str) -> exp.Expr:
-        around = node.parent
-        while isinstance(around, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
-            around = around.parent
-        arguments = list(arguments_of(new))
-        if not isinstance(around, exp.Window) or (
-            name in ("first_value", "last_value") and len(arguments) > 1
-        ):
-            self._refuse(node, f"`{called(node)}` without OVER", _INSTEAD.get(name))
-        return exp.AnonymousAggFunc(this=name, expressions=arguments)
-
-    def _within_group(self, node: exp.WithinGroup, new: exp.Expr) -> exp.Expr:
-        name = called(node.this)
-        order = node.expression.expressions
-        if name not in ("percentile_cont", "percentile_disc") or order[0].args.get("desc"):
-            self._refuse(node, f"`{name}` within this group")
-        values = new.expression.expressions[0].this
-        function = "quantile_cont" if name == "percentile_cont" else "quantile_disc"
-        arguments = [self._macro("double", values), *arguments_of(new.this)]
-        return exp.AnonymousAggFunc(this=function, expressions=arguments)
 
 
 _ORDER: Final[dict[type[exp.Expr], tuple[str, tuple[str, ...]]]] = {

@@ -13,8 +13,9 @@ from sqlglot import exp
 
 from caladan.language.rasql.script import span_of
 from caladan.program.diagnostics import SourceText, error
+from caladan.sql.digits import KINDS, MOST_DIGITS, Width
 from caladan.sql.macros import overloads, repeated, spelled
-from caladan.sql.widths import KINDS, MOST_DIGITS, Width, Widths, given_by, kind_of
+from caladan.sql.widths import Widths, given_by, kind_of
 
 _WAY_OUT: Final = "Spark answers it: --engine spark"
 

@@ -10,59 +10,24 @@ query mentions such columns at all: most do not, and are spared the question.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlglot import exp
 
+from caladan.sql.digits import (
+    DOUBLE,
+    LONG,
+    MOST_DIGITS,
+    Width,
+    adjusted,
+    calculated,
+    common,
+    literal,
+    rounded,
+    spelled,
+    words,
+)
 from caladan.sql.engine import Frame, key_of
-
-MOST_DIGITS: Final = 38
-_LEAST_SCALE: Final = 6  # digits after the point that Spark keeps where digits run out
-
-
-@dataclass(frozen=True, slots=True)
-class Width:
-    """A type: its kind, and the digits of a decimal."""
-
-    kind: str
-    digits: int = 0
-    scale: int = 0
-
-    @property
-    def is_decimal(self) -> bool:
-        """Whether it is a decimal."""
-        return self.kind == "decimal"
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is a whole number."""
-        return self.kind in _DIGITS
-
-
-def words(text: str) -> tuple[str, ...]:
-    """The words of a text."""
-    return tuple(text.split())
-
-
-_DIGITS: Final = {"byte": 3, "short": 5, "integer": 10, "long": 20}
-_KINDS: Final = {
-    "TINYINT": "byte", "SMALLINT": "short", "INT": "integer", "BIGINT": "long",
-    "INTEGER": "integer",
-    "HUGEINT": "long", "FLOAT": "float", "DOUBLE": "double", "VARCHAR": "string", "TEXT": "string",
-    "BOOLEAN": "boolean", "DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMPNTZ": "timestamp",
-    "BINARY": "binary", "BLOB": "binary", "CHAR": "string", '"NULL"': "null",
-}  # fmt: skip
-
-KINDS: Final = {
-    "byte": "TINYINT", "short": "SMALLINT", "integer": "INTEGER", "long": "BIGINT",
-    "float": "FLOAT", "double": "DOUBLE", "string": "VARCHAR", "boolean": "BOOLEAN", "date": "DATE",
-    "timestamp": "TIMESTAMP", "binary": "BLOB",
-}  # fmt: skip
-"""The kinds of values, and what DuckDB calls them."""
-
-_DOUBLE: Final = Width("double")
-_LONG: Final = Width("long")
 
 # What functions give that do not give what they are given.
 _GIVEN: Final[dict[str, str]] = {
@@ -148,7 +113,7 @@ class Widths:
             column.name.lower()
             for frame in self._frames.values()
             for column in frame.columns
-            if (found := _spelled(column.spelled)) and found.kind in ("decimal", "float")
+            if (found := spelled(column.spelled)) and found.kind in ("decimal", "float")
         }
         return any(_is_about(node, names) for node in tree.walk())
 
@@ -168,11 +133,11 @@ class Widths:
             case exp.WithinGroup() | exp.IgnoreNulls() | exp.RespectNulls():
                 return self.type(node.this)
             case exp.Literal():
-                return _literal(node)
+                return literal(node)
             case exp.Null():
                 return Width("null")
             case exp.Cast():
-                return _spelled(node.to.sql(dialect="spark"))
+                return spelled(node.to.sql(dialect="spark"))
             case exp.Column():
                 return self._column(node)
             case exp.Subquery() | exp.Select():
@@ -182,7 +147,7 @@ class Widths:
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod() | exp.IntDiv():
                 return self._arithmetic(node)
             case exp.Case() | exp.If():
-                return _common([self.type(each) for each in _results(node)])
+                return common([self.type(each) for each in _results(node)])
             case exp.Extract():
                 is_second = node.this.name.upper() in ("SECOND", "SECONDS", "SEC", "S")
                 return Width("decimal", 8, 6) if is_second else Width("integer")
@@ -201,7 +166,7 @@ class Widths:
                 unit = step.args.get("unit")
                 is_timed = unit is not None and unit.name.upper().rstrip("S") in _TIMED
                 return Width("timestamp") if is_timed else self.type(side)
-        return _calculated(node, self.type(node.this), self.type(node.expression))
+        return calculated(node, self.type(node.this), self.type(node.expression))
 
     def _function(self, node: exp.Func) -> Width | None:
         name = called(node)
@@ -215,25 +180,25 @@ class Widths:
             return first
         if name in _COMMON:
             values = arguments[1:] if name == "nvl2" else arguments
-            return _common([self.type(each) for each in values])
+            return common([self.type(each) for each in values])
         if first is None:
             return None
         if name == "sum":
             if first.is_decimal:
                 return Width("decimal", min(MOST_DIGITS, first.digits + 10), first.scale)
-            return _LONG if first.is_whole else _DOUBLE
+            return LONG if first.is_whole else DOUBLE
         if name in ("avg", "mean"):
             if not first.is_decimal:
-                return _DOUBLE
+                return DOUBLE
             digits, scale = first.digits + 4, first.scale + 4
             return Width("decimal", min(MOST_DIGITS, digits), min(MOST_DIGITS, scale))
         if name in ("floor", "ceil", "ceiling"):
             whole = Width("decimal", first.digits - first.scale + 1, 0)
-            return adjusted(whole) if first.is_decimal else _LONG
+            return adjusted(whole) if first.is_decimal else LONG
         if name == "round":
             return rounded(first, arguments[1] if len(arguments) > 1 else None)
         if name in ("pmod", "mod") and len(arguments) == 2:
-            return _calculated(exp.Mod(), first, self.type(arguments[1]))
+            return calculated(exp.Mod(), first, self.type(arguments[1]))
         return None
 
     def _column(self, column: exp.Column) -> Width | None:
@@ -254,7 +219,7 @@ class Widths:
             if query is None:
                 frame = self._frames.get(key_of(source))
                 columns = frame.columns if frame else ()
-                return next((_spelled(c.spelled) for c in columns if c.name.lower() == name), None)
+                return next((spelled(c.spelled) for c in columns if c.name.lower() == name), None)
             columns = query.args["alias"].columns
             return self._selected(query.this, name, [c.name.lower() for c in columns])
         alias = source.args.get("alias")
@@ -268,7 +233,7 @@ class Widths:
             one = self._selected(query.this, name, columns)
             names = columns or [s.alias_or_name.lower() for s in query.selects]
             other = self._selected(query.expression, name, names)
-            return _common([one, other])
+            return common([one, other])
         if not isinstance(query, exp.Select):
             return None
         selected = query.selects
@@ -284,9 +249,9 @@ class Widths:
         return None
 
 
-def kind_of(spelled: str) -> str | None:
+def kind_of(text: str) -> str | None:
     """The kind of values of a type, None where it is not known."""
-    found = _spelled(spelled)
+    found = spelled(text)
     return None if found is None else found.kind
 
 
@@ -312,123 +277,12 @@ def arguments_of(node: exp.Expr) -> Iterator[exp.Expr]:
             yield each
 
 
-def _calculated(node: exp.Expr, one: Width | None, other: Width | None) -> Width | None:
-    """What arithmetic on two numbers gives."""
-    if one is None or other is None:
-        return None
-    if isinstance(node, exp.IntDiv):
-        return _LONG
-    if "float" in (one.kind, other.kind):
-        return Width("float") if one.kind == other.kind and not _is_div(node) else _DOUBLE
-    if "double" in (one.kind, other.kind):
-        return _DOUBLE
-    if one.is_decimal or other.is_decimal:
-        return combined(node, _as_decimal(one), _as_decimal(other))
-    if one.is_whole and other.is_whole:
-        return _DOUBLE if _is_div(node) else max(one, other, key=lambda w: _DIGITS[w.kind])
-    return one if other.is_whole else None
-
-
-def combined(node: exp.Expr, one: Width, other: Width) -> Width:
-    """What arithmetic on two decimals gives.
-
-    >>> combined(exp.Div(), Width("decimal", 10, 2), Width("decimal", 5, 1))
-    Width(kind='decimal', digits=17, scale=8)
-    """
-    before = max(one.digits - one.scale, other.digits - other.scale)
-    scale = max(one.scale, other.scale)
-    match node:
-        case exp.Mul():
-            found = Width("decimal", one.digits + other.digits + 1, one.scale + other.scale)
-        case exp.Div():
-            scale = max(_LEAST_SCALE, one.scale + other.digits + 1)
-            found = Width("decimal", one.digits - one.scale + other.scale + scale, scale)
-        case exp.Mod():
-            before = min(one.digits - one.scale, other.digits - other.scale)
-            found = Width("decimal", before + scale, scale)
-        case _:
-            found = Width("decimal", before + scale + 1, scale)
-    return adjusted(found)
-
-
-def adjusted(width: Width) -> Width:
-    """A decimal within 38 digits: those after the point give way, down to six."""
-    if width.digits <= MOST_DIGITS:
-        return width
-    before = width.digits - width.scale
-    scale = max(MOST_DIGITS - before, min(width.scale, _LEAST_SCALE))
-    return Width("decimal", MOST_DIGITS, scale)
-
-
-def rounded(width: Width, places: exp.Expr | None) -> Width | None:
-    """What `round` gives."""
-    if not width.is_decimal:
-        return width
-    if places is None:
-        scale = 0
-    elif isinstance(places, exp.Literal) and str(places.this).isdigit():
-        scale = min(width.scale, int(places.this))
-    else:
-        return None
-    return Width("decimal", min(MOST_DIGITS, width.digits - width.scale + 1 + scale), scale)
-
-
-def _as_decimal(width: Width) -> Width:
-    if width.is_decimal:
-        return width
-    return Width("decimal", width.digits or _DIGITS.get(width.kind, MOST_DIGITS), 0)
-
-
-def _literal(node: exp.Literal) -> Width:
-    if node.is_string:
-        return Width("string")
-    text = str(node.this)
-    if not text.isdigit():
-        return _DOUBLE
-    return Width("integer" if int(text) < 2**31 else "long", len(str(int(text))))
-
-
-def _common(found: list[Width | None]) -> Width | None:
-    """The type that values of several types have in common."""
-    if any(each is None for each in found):
-        return None
-    widths = [replace(each, digits=0) if each.is_whole else each for each in found if each]
-    widths = list(dict.fromkeys(each for each in widths if each.kind != "null"))
-    if len(widths) <= 1:
-        return widths[0] if widths else Width("null")
-    kinds = {each.kind for each in widths}
-    if kinds <= {"float"} or kinds & {"double", "float"}:
-        return _DOUBLE if kinds != {"float"} else Width("float")
-    if "decimal" in kinds and all(each.is_decimal or each.is_whole for each in widths):
-        decimals = [_as_decimal(each) for each in widths]
-        scale = max(each.scale for each in decimals)
-        before = max(each.digits - each.scale for each in decimals)
-        return Width("decimal", min(MOST_DIGITS, before + scale), scale)
-    if all(each.is_whole for each in widths):
-        return max(widths, key=lambda each: _DIGITS[each.kind])
-    return None
-
-
-def _spelled(spelled: str) -> Width | None:
-    word, _, rest = spelled.partition("(")
-    if word.strip().upper() in ("DECIMAL", "NUMERIC"):
-        digits, _, scale = rest.rstrip(")").partition(",")
-        return Width("decimal", int(digits or 10), int(scale or 0))
-    words = {"STRING": "string", "TIMESTAMP_NTZ": "timestamp", "REAL": "float"}
-    kind = _KINDS.get(word.strip().upper()) or words.get(word.strip().upper())
-    return Width(kind) if kind else None
-
-
 def _is_about(node: exp.Expr, names: set[str]) -> bool:
     if isinstance(node, exp.Column):
         return node.name.lower() in names
     if isinstance(node, exp.DataType):
         return node.is_type("decimal", "float")
     return isinstance(node, exp.Extract) or called(node) in ("date_part", "datepart", "float")
-
-
-def _is_div(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Div)
 
 
 def _results(node: exp.Expr) -> Iterator[exp.Expr]:
