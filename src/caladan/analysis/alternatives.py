@@ -54,7 +54,7 @@ _MOST_WAYS: Final = 256
 _ADDING: Final = ("msum", "mcount")
 
 
-class Names:
+class FreshNames:
     """Names for relations that come about on the way; `made` are those that were given."""
 
     def __init__(self, used: set[str]) -> None:
@@ -70,10 +70,10 @@ class Names:
         return name
 
 
-class Alternatives:
+class Ways:
     """Takes rules of a program apart."""
 
-    def __init__(self, program: Program, names: Names) -> None:
+    def __init__(self, program: Program, names: FreshNames) -> None:
         self._program = program
         self._names = names
 
@@ -143,7 +143,7 @@ class Alternatives:
     def _prefixed(self, rule: Rule, made: list[Rule]) -> Rule:
         """A rule whose alternatives only test, with what its atoms join in a relation of its own.
 
-        Else they are joined for each alternative. Alternatives that look something up may be the
+        Else they are joined for each alternative. Ways that look something up may be the
         better place to start from; so may a constant.
         """
         positive = [each for each in rule.body if isinstance(each, Atom) and not each.negated]
@@ -347,7 +347,7 @@ def _count(body: Iterable[Literal]) -> int:
 
 
 def _as_test(literal: Literal, bound: Set[str]) -> Literal:
-    """Alternatives that only compare what is known as one comparison: `if(c then t else e) = 1`."""
+    """Ways that only compare what is known as one comparison: `if(c then t else e) = 1`."""
     if not isinstance(literal, Choice | Disjunction) or (
         isinstance(literal, Choice) and _as_equality(literal) is not None
     ):

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 
-from caladan.analysis.alternatives import Alternatives, Names
+from caladan.analysis.alternatives import FreshNames, Ways
 from caladan.analysis.core import CoreAtom, CoreRule, Term
 from caladan.program import (
     Aggregate,
@@ -52,9 +52,11 @@ def normalize(
     program: Program, found: Diagnostics, skipped: frozenset[int] = frozenset()
 ) -> Normal:
     """Every rule of the program in core form, numbered from 1, except those at `skipped` places."""
-    names = Names({r.name for r in program.relations} | {r.head.relation for r in program.rules})
+    names = FreshNames(
+        {r.name for r in program.relations} | {r.head.relation for r in program.rules}
+    )
     rules: list[CoreRule] = []
-    alternatives = Alternatives(program, names)
+    alternatives = Ways(program, names)
     for number, rule in enumerate(program.rules, start=1):
         if number - 1 in skipped:
             continue
@@ -176,7 +178,7 @@ def _check_aggregate(node: Aggregate, found: Diagnostics) -> None:
 
 
 def _separate(
-    rule: CoreRule, written: Rule, names: Names, found: Diagnostics
+    rule: CoreRule, written: Rule, names: FreshNames, found: Diagnostics
 ) -> tuple[CoreRule, ...]:
     """The rule itself, or one that aggregates and one that computes, sorts or cuts."""
     mixed = [
