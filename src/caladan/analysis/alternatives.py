@@ -143,7 +143,7 @@ class Ways:
     def _prefixed(self, rule: Rule, made: list[Rule]) -> Rule:
         """A rule whose alternatives only test, with what its atoms join in a relation of its own.
 
-        Else they are joined for each alternative. Ways that look something up may be the
+        Else they are joined for each alternative. Alternatives that look something up may be the
         better place to start from; so may a constant.
         """
         positive = [each for each in rule.body if isinstance(each, Atom) and not each.negated]
@@ -347,7 +347,7 @@ def _count(body: Iterable[Literal]) -> int:
 
 
 def _as_test(literal: Literal, bound: Set[str]) -> Literal:
-    """Ways that only compare what is known as one comparison: `if(c then t else e) = 1`."""
+    """Alternatives that only compare what is known as one comparison: `if(c then t else e) = 1`."""
     if not isinstance(literal, Choice | Disjunction) or (
         isinstance(literal, Choice) and _as_equality(literal) is not None
     ):
