@@ -85,10 +85,14 @@ def _guessed(body: Body, traits: Foreseen) -> list[Access]:
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """What is known of relations while a clique is evaluated, before there are facts."""
+    """What is known of relations while a clique is evaluated, before there are facts.
+
+    `search` is the grade of the guided search, if a run asks for one.
+    """
 
     program: DeltaProgram
     clique: DeltaClique
+    search: str | None = None
 
     def can_bind(self, relation: str, column: int) -> bool:
         """Whether an index may bind a column: values that the clique still improves cannot be."""
@@ -153,7 +157,8 @@ def said(step: Access, shown: Callable[[Scan], Scan] = lambda scan: scan) -> str
             return f"meet in {step.variable}: {probes}"
         case Hunt():
             scans = ", ".join(_atom(shown(scan)) for scan in step.scans)
-            return f"search {scans}, graded by {step.grade}"
+            cuts = "".join(f", {said(each, shown)}" for each in step.cuts)
+            return f"search {scans}{cuts}, graded by {step.grade}"
         case Exclude():
             return f"exclude {_by(Probe(step.scan, step.bound, (), ()), shown)}"
         case Compute():

@@ -33,7 +33,7 @@ from caladan.fixpoint.state import State
 from caladan.join.access import Access
 from caladan.join.body import separated
 from caladan.join.classes import Classes
-from caladan.join.route import orders, planned
+from caladan.join.route import orders, planned, searched
 from caladan.program import thresholds
 from caladan.program.options import Options
 from caladan.rules.body import Body
@@ -130,7 +130,7 @@ def forecast(
     cliques = (
         _exchanging(each, plan, known)
         if any(each is one for one in exchanging)
-        else _clique(each, plan, known)
+        else _clique(each, plan, known, options.search)
         for each in plan.program.cliques
     )
     return Forecast(plan, tuple(cliques))
@@ -171,14 +171,15 @@ def _clique(
     clique: DeltaClique,
     plan: Blueprint,
     known: _Known | None,
+    search: str | None,
 ) -> CliqueForecast:
     strategies, layouts = _choice(clique, plan.program, known)
-    traits = Foreseen(plan.program, clique)
+    traits = Foreseen(plan.program, clique, search)
     rules = tuple(
         RuleForecast(rule, _plans(rule, plan.body(rule), traits, known))
         for rule in (*clique.exit_rules, *clique.delta_rules)
     )
-    links = tuple(_links(clique, plan, known, strategies))
+    links = tuple(_links(clique, plan, known, strategies, traits))
     parts = tuple(_parts(clique, plan, traits))
     return CliqueForecast(clique, strategies, layouts, rules, links, parts)
 
@@ -302,6 +303,9 @@ def _plans(
 
 def _possible(body: Body, traits: Foreseen) -> tuple[tuple[Access, ...], ...] | None:
     found = orders(body, traits)
+    hunt = None if traits.search is None else searched(body, traits, traits.search)
+    if hunt is not None and found is not None:  # unless a relation turns out not to be listed
+        return _distinct([tuple(hunt), *(tuple(planned(body, o, traits)) for o in found)])
     return None if found is None else _distinct(tuple(planned(body, o, traits)) for o in found)
 
 
@@ -315,6 +319,7 @@ def _links(
     plan: Blueprint,
     known: _Known | None,
     strategies: Iterable[Option],
+    traits: Foreseen,
 ) -> Iterable[RuleForecast]:
     """What a shape has solved first, where one may be taken."""
     if all(each.name == ROUNDS for each in strategies):
@@ -330,7 +335,7 @@ def _links(
             made.steps()
             found = (tuple(made.accesses or ()),)
         else:
-            found = _possible(body, Foreseen(plan.program, clique))
+            found = _possible(body, traits)
         yield RuleForecast(solved, found)
 
 

@@ -102,9 +102,13 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Hunt:
-    """All atoms that are left, by the guided search, of a grade that the run asked for."""
+    """All atoms that are left, by the guided search, of a grade that the run asked for.
+
+    `cuts` are tests and negated atoms that take part, where their variables are bound.
+    """
 
     scans: tuple[Scan, ...]
+    cuts: tuple[Check | Exclude, ...]
     grade: str
 
     @property

@@ -8,8 +8,8 @@ from. `is_cyclic` (hypergraph.py) tells which bodies are worth it.
 Packed runs are read where they are. The tries made of a run live as long as the run does, so a
 relation that does not change is sorted once for each order, however often it is searched.
 
-`CyclicSearch` is that as a step of a body, where a run asks for a grade of it. Without `search=`
-such bodies go through `ProposeStep`, which measured faster (docs/decisions/0009).
+`CyclicSearch` is that as a step of a body, where a run asks for a grade of it; tests and negated
+atoms of the body take part.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from caladan.columns import runs as columnar
-from caladan.columns.layout import Counts, Words as EngineWords
+from caladan.columns.layout import Counts, Mask, Words as EngineWords
 from caladan.columns.relation import StoredRelation
 from caladan.join.frontier import Bindings
+from caladan.join.search.constraint import Constraint, completes
 from caladan.join.search.constraints.relation import atom
 from caladan.join.search.constraints.terms import Term
-from caladan.join.search.frontier import Frontier, Var, as_words
+from caladan.join.search.frontier import Candidates, Frontier, Var, as_words
 from caladan.join.search.relation import SearchRelation, TrieRun
 from caladan.join.search.solve import solve
 from caladan.join.statistics import Statistics
+from caladan.join.steps import AbsentStep, Step, TestStep
 from caladan.program import thresholds
 from caladan.rules.body import Version
 
@@ -51,6 +53,7 @@ def solve_atoms(
     seed: Mapping[Var, EngineWords],
     rows: int = 1,
     *,
+    cuts: Sequence[Step] = (),
     grade: str = "paul",
     width: int | None = None,
     statistics: Statistics | None = None,
@@ -62,7 +65,10 @@ def solve_atoms(
     Variables that are not wanted and that one atom alone has are not bound at all, so a result
     comes once however many values they could have.
     """
-    constraints = [atom(relation_of(a.relation, a.version), a.arguments) for a in atoms]
+    constraints: list[Constraint] = [
+        atom(relation_of(a.relation, a.version), a.arguments) for a in atoms
+    ]
+    constraints += map(StepConstraint, cuts)
     columns = {v: as_words(words) for v, words in seed.items()}
     start = Frontier(columns, np.arange(rows, dtype=np.int64))
     width = width or thresholds.now.search_width
@@ -102,33 +108,70 @@ class CyclicSearch:
     """All atoms that are left, at once; each row decides which variable is bound next."""
 
     atoms: tuple[StoredAtom, ...]
-    bound: frozenset[str]
+    cuts: Sequence[Step]
     grade: str
+    counting: bool
     statistics: Statistics
 
     @property
     def reads(self) -> frozenset[str]:
-        """The variables that are bound already."""
-        return self._variables & self.bound
+        """The variables that may be bound already."""
+        return self.binds.union(*(step.reads for step in self.cuts))
 
     @property
     def binds(self) -> frozenset[str]:
-        """The others."""
-        return self._variables - self.bound
-
-    @property
-    def _variables(self) -> frozenset[str]:
+        """The variables of the atoms."""
         return frozenset(a for atom in self.atoms for a in atom.arguments if isinstance(a, str))
 
     def run(self, frontier: Bindings, keep: frozenset[str]) -> Iterator[Bindings]:
         """The longer solutions, with the variables to keep."""
-        seed = {name: frontier.columns[name] for name in self.reads}
-        wanted = sorted(self.binds)  # all, for every solution may count
+        seed = {name: words for name, words in frontier.columns.items() if name in self.reads}
+        new = self.binds - seed.keys()
+        wanted = sorted(new if self.counting else new & keep)
         found = solve_atoms(
-            self.atoms, wanted, seed, frontier.rows, grade=self.grade, statistics=self.statistics
-        )
+            self.atoms, wanted, seed, frontier.rows, cuts=self.cuts, grade=self.grade,
+            statistics=self.statistics,
+        )  # fmt: skip
         old = [name for name in frontier.columns if name in keep]
         for rows, columns in found:
             longer = frontier.at(rows.astype(np.uint32), old)
             longer.update((name, words) for name, words in columns.items() if name in keep)
             yield Bindings(len(rows), longer)
+
+
+class StepConstraint:
+    """A test or a negated atom of a body: it kills candidates once all its variables are bound."""
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+        self.variables = step.reads
+
+    def estimate(self, frontier: Frontier, var: Var) -> Counts | None:
+        """Nothing: it has no values to propose."""
+        del frontier, var
+
+    def propose(self, frontier: Frontier, var: Var) -> Candidates:
+        """Never asked, for it estimates nothing."""
+        raise AssertionError(f"a test proposes no {var} for {len(frontier)} rows")
+
+    def confirm(self, candidates: Candidates) -> None:
+        """Kill what the step would throw out; arithmetic that fails is left to the step itself."""
+        if not completes(self.variables, candidates):
+            return
+        rows = np.flatnonzero(candidates.alive)
+        columns = {v: candidates.column(v)[rows].astype(np.uint32) for v in self.variables}
+        columns["#"] = rows.astype(np.uint32)
+        assert isinstance(self._step, AbsentStep | TestStep)
+        try:
+            left = self._step.apply(Bindings(len(rows), columns))
+        except ArithmeticError:
+            return
+        holds: Mask = np.zeros(len(candidates), np.bool_)
+        if left.rows:
+            holds[left.columns["#"]] = True
+        candidates.keep(holds)
+
+    def influence(self, var: Var) -> frozenset[Var]:
+        """Nobody's estimates change."""
+        del var
+        return frozenset()

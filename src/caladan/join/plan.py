@@ -22,12 +22,11 @@ from caladan.join.access import (
     Hunt,
     Meet,
     Probe,
-    probe,
 )
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.join.late_materialization import Asides
-from caladan.join.route import Settling, bound_by, chosen, planned
+from caladan.join.route import chosen, planned, searched
 from caladan.join.statistics import Statistics
 from caladan.join.steps import AbsentStep, BindStep, LookupStep, ProposeStep, Step, TestStep
 from caladan.join.walk import Sink, Walk
@@ -61,13 +60,14 @@ class RulePlan:
     ) -> None:
         self.body = body
         self._steady = steady
-        self._search = search if search is not None and _is_cyclic(body) else None
         self.head_domains = head_domains
         self.evaluator = Evaluator(domains)
         self._domains = domains
         self._columns = columns
         self._relations = relations
         self._absents = {scan: absent(scan) for scan in body.absents}
+        listed = not any(each.folded for each in relations.values())
+        self._hunt = searched(body, self, search) if search is not None and listed else None
         self._order: tuple[int, ...] | None = None
         self._order_sizes: tuple[int, ...] = ()
         self._made: dict[tuple[int, ...], tuple[Sequence[Access], Sequence[Step]]] = {}
@@ -86,19 +86,16 @@ class RulePlan:
 
     def steps(self) -> Sequence[Step]:
         """The steps in the order that suits the relations as they are."""
-        order = () if self._search is not None else self._chosen_order()
+        order = () if self._hunt is not None else self._chosen_order()
         if order not in self._made:
-            if self._search is not None:
-                self._made[order] = self._searching()
-            else:
-                steps = planned(self.body, order, self)
-                self._made[order] = (steps, [self.ready(step) for step in steps])
+            steps = self._hunt or planned(self.body, order, self)
+            self._made[order] = (steps, [self.ready(step) for step in steps])
         self.accesses, steps = self._made[order]
         return steps
 
     def atom_steps(self) -> Sequence[Step]:
         """The steps atom by atom: for those who go through one fact at a time."""
-        if self._search is not None:
+        if self._hunt is not None:
             return self.steps()
         steps = planned(self.body, self._chosen_order(), self, by_atoms=True)
         return [self.ready(step) for step in steps]
@@ -162,27 +159,6 @@ class RulePlan:
 
     # ── Steps ────────────────────────────────────────────────────────────────────────────────────
 
-    def _searching(self) -> tuple[list[Access], list[Step]]:
-        """The delta, if there is one, and a search through all other atoms."""
-        from caladan.join.cyclic import CyclicSearch
-
-        assert self._search is not None
-        settling = Settling(self.body)
-        before = settling.ready(frozenset())
-        left = list(self.body.atoms)
-        first = next((scan for scan in left if scan.version is Version.DELTA), None)
-        if first is not None:
-            left.remove(first)
-            before.append(probe(first, bound_by(before), self))
-            before += settling.ready(bound_by(before))
-        bound = bound_by(before)
-        search = CyclicSearch(
-            tuple(map(self._searched, left)), bound, self._search, self._statistics
-        )
-        after = settling.ready(bound | search.binds)
-        steps: list[Step] = [*map(self.ready, before), search, *map(self.ready, after)]
-        return [*before, Hunt(tuple(left), self._search), *after], steps
-
     def _searched(self, scan: Scan) -> StoredAtom:
         from caladan.join.cyclic import StoredAtom
 
@@ -209,7 +185,15 @@ class RulePlan:
             case Check():
                 return TestStep(self.evaluator, step.comparison)
             case Hunt():
-                raise AssertionError("a search is made where it is planned")
+                from caladan.join.cyclic import CyclicSearch
+
+                return CyclicSearch(
+                    tuple(map(self._searched, step.scans)),
+                    [self.ready(each) for each in step.cuts],
+                    step.grade,
+                    self.body.counting,
+                    statistics,
+                )
 
     def lookup(self, found: Probe) -> LookupStep:
         """An atom over its relation."""
@@ -265,12 +249,6 @@ class _Trial:
             return int(step.least(frontier).sum()) / frontier.rows
         assert isinstance(step, LookupStep)
         return step.matches(frontier).total / frontier.rows
-
-
-def _is_cyclic(body: Body) -> bool:
-    from caladan.join.hypergraph import is_cyclic
-
-    return is_cyclic([scan.variables for scan in body.atoms])
 
 
 def _grown(before: Sequence[int], now: Sequence[int]) -> bool:

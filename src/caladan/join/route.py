@@ -30,6 +30,7 @@ from caladan.join.access import (
     Check,
     Compute,
     Exclude,
+    Hunt,
     Meet,
     Probe,
     Sample,
@@ -64,6 +65,36 @@ def planned(
 def bound_by(steps: Sequence[Access]) -> frozenset[str]:
     """What some steps bind."""
     return frozenset[str]().union(*(step.binds for step in steps))
+
+
+def searched(body: Body, traits: Traits, grade: str) -> list[Access] | None:
+    """The steps of a body that is searched whole, behind its delta; None if it is not.
+
+    What is left must be several atoms, and no arithmetic may give one of their variables its value:
+    that is computed more quickly than searched for. Tests that compute something are made once more
+    at the end, for within the search those that fail are put off.
+    """
+    settling = Settling(body)
+    before = settling.ready(frozenset())
+    left = list(body.atoms)
+    first = next((scan for scan in left if scan.version is Version.DELTA), None)
+    if first is not None:
+        left.remove(first)
+        before.append(probe(first, bound_by(before), traits))
+        before += settling.ready(bound_by(before))
+    bound = bound_by(before)
+    atoms = frozenset(name for scan in left for name in scan.variables)
+    if len(left) < 2 or any(b.variable in atoms - bound for b in body.bindings):
+        return None
+    after = settling.ready(bound | atoms)
+    cuts = [
+        step
+        for step in after
+        if (isinstance(step, Check) and names(step.comparison) <= bound | atoms)
+        or (isinstance(step, Exclude) and step.bound and {*step.scan.variables} <= bound | atoms)
+    ]
+    again = (s for s in after if s not in cuts or (isinstance(s, Check) and _can_fail(s)))
+    return [*before, Hunt(tuple(left), tuple(cuts), grade), *again]
 
 
 class BodyRoute:
@@ -359,6 +390,10 @@ class Settling:
                 self._tests.remove(test)
                 return Check(test)
         return None
+
+
+def _can_fail(check: Check) -> bool:
+    return _computes(check.comparison.left) or _computes(check.comparison.right)
 
 
 def _excluded(scan: Scan) -> Iterator[tuple[int, Term]]:

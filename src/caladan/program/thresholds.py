@@ -68,6 +68,8 @@ class Thresholds:
     search_width: int = _int(1 << 17, least=1)  # bindings of a batch once the ramp is done
     search_ramp: int = _int(8, least=2)  # times as wide is the next batch
     search_budget: int = _int(1 << 22, least=1)  # proposals between two looks around
+    search_sample: int = _int(1 << 16)  # values that a grade may look at before it must pay
+    search_price: int = _int(4)  # values looked at for estimates, for each that is proposed
     search_counted: int = _int(1 << 20)  # longer lists are not walked to be counted
     search_counting: int = _int(1 << 16, least=1)  # bindings of a batch that is counted
     trie_bits: int = _int(64, most=64)  # of a fact; wider ones are sorted column by column

@@ -138,6 +138,10 @@ class Grade(Protocol):
         """What decides which variable is next; None if this one cannot be."""
         ...
 
+    def next_best(self, proposed: int) -> Grade | None:
+        """A cheaper grade to go on with, if estimates cost more than all that was proposed."""
+        ...
+
 
 class Paul:
     """The smallest proposal for one variable. The default."""
@@ -170,6 +174,10 @@ class Paul:
         del frontier, var, body
         return weights.least
 
+    def next_best(self, proposed: int) -> Grade | None:
+        """None: its estimates are lengths of lists."""
+        del proposed
+
 
 class Jessica(Paul):
     """The facts left in the whole constraint."""
@@ -192,12 +200,22 @@ class Ghanima(Paul):
 
     name = "ghanima"
 
+    def __init__(self) -> None:
+        self._spent = 0
+
+    def next_best(self, proposed: int) -> Grade | None:
+        """Paul, if far more was looked at for estimates than for proposals, on the first rows."""
+        chosen = thresholds.now
+        saves = self._spent <= max(chosen.search_sample, chosen.search_price * proposed)
+        return None if saves else Paul()
+
     def measure(
         self, frontier: Frontier, var: Var, weights: Weights, body: SearchBody
     ) -> Counts | None:
         """Propose, confirm, and count what is left."""
         if weights.least is None:
             return None
+        self._spent += int(weights.least.sum())
         counts = weights.least.copy()
         if len(weights.lists) == len(body.of[var]) <= kernels.MOST_LISTS:
             kernels.count_common(*stacked(list(weights.lists.values())), counts)
@@ -220,6 +238,7 @@ class Leto(Ghanima):
     always_fresh = True
 
     def __init__(self) -> None:
+        super().__init__()
         self.exact = False
 
     def prepare(self, body: SearchBody, seed: Frontier) -> tuple[SearchBody, Frontier]:

@@ -153,6 +153,9 @@ class Search:
                 counts = self.grade.measure(frontier, var, made[var], self.body)
                 if counts is not None:
                     estimates[var] = counts
+        if (cheaper := self.grade.next_best(self.statistics.proposed.total())) is not None:
+            self.grade = cheaper
+            self.statistics.grade += f", then {cheaper.name}"
         ready = [var for var in self.body.ranked if var in estimates]
         if not ready:
             raise unbounded(sorted(unbound))
