@@ -194,6 +194,42 @@ def test_groups_and_argmax_over_a_table_that_lost_a_fact(repair: bloom.Repair) -
     assert program["some"].rows() == [("a", 1, 1, 1.0, frozenset({1}), 1)]
 
 
+@pytest.mark.parametrize("repair", ["auto", "never"])
+def test_a_table_that_several_strata_read(repair: bloom.Repair) -> None:
+    program = bloom.program(
+        "table t(a, b).\nscratch p(a, b).\nscratch n(a => c).\nscratch q(a, c).\n"
+        "p(A, B) <- t(A, B).\np(A, C) <- p(A, B), t(B, C).\nn(A, count<_>) <- p(A, B).\n"
+        "q(A, C) <- n(A, C), t(A, _), ~t(_, A).",
+        repair=repair,
+    )
+    assert program.strata == {"clock": 0, "t": 0, "p": 0, "n": 1, "q": 1}
+    program.insert("t", [(1, 2), (2, 3), (3, 4)])
+    assert program.tick()["q"].rows() == [(1, 3)]
+    program.delete("t", [(1, 2)])
+    assert program.tick()["q"].rows() == [(2, 2)]
+    program.insert("t", [(0, 2)])
+    assert program.tick()["q"].rows() == [(0, 3)]
+
+
+@pytest.mark.parametrize("repair", ["auto", "never"])
+def test_a_join_of_which_one_side_lost_a_fact(repair: bloom.Repair) -> None:
+    program = bloom.program(
+        "table l(k, v).\ntable r(k, w).\ninput i(k).\nscratch j(v, w).\nscratch ji(v, w).\n"
+        "j(V, W) <- l(K, V), r(K, W).\nji(V, W) <- i(K), l(K, V), r(K, W).",
+        repair=repair,
+    )
+    program.insert("l", [(1, "a"), (2, "b")])
+    program.insert("r", [(1, "x"), (1, "y"), (2, "z")])
+    program.insert("i", [(1,)])
+    assert program.tick()["j"].rows() == [("a", "x"), ("a", "y"), ("b", "z")]
+    assert program["ji"].rows() == [("a", "x"), ("a", "y")]
+    program.delete("r", [(1, "x")])
+    assert program.tick()["j"].rows() == [("a", "y"), ("b", "z")]
+    assert program["ji"].rows() == []
+    program.insert("i", [(1,), (2,)])
+    assert program.tick()["ji"].rows() == [("a", "y"), ("b", "z")]
+
+
 def test_explain_prints_elements_sets_and_why() -> None:
     text = example("tables")().explain("ticks")
     assert "sort_1  [sort, stateful] -> project(6)" in text

@@ -49,10 +49,10 @@ _TAKES_BACK = {"delete": "facts are deleted", "upsert": "facts are replaced"}
 def calm(wired: Wired) -> Calm:
     """The report of a program."""
     points = tuple(dict.fromkeys(_points(wired)))
-    upstream = _upstream(wired.rules)
+    upstream = _upstream(wired)
     arriving = [n for n, s in wired.schemas.items() if s.kind in _ARRIVING]
     tainted = {point.relation for point in points}
-    owners = {point.relation.partition("@")[0] for point in points}
+    owners = {_owner(point.relation, wired) for point in points}
     monotone = tuple(
         name
         for name, schema in wired.schemas.items()
@@ -80,9 +80,9 @@ def _points(wired: Wired) -> Iterable[PointOfOrder]:
         for source, name in _not_monotone(rule, wired):
             why = f"`{name}`, which is not known to be monotone"
             yield PointOfOrder(rule.head, source, why, group)
-        _, _, time = rule.head.rpartition("@")
-        if time in _TAKES_BACK and rule.head in wired.schemas and rule.atoms:
-            yield PointOfOrder(rule.head, rule.atoms[0].relation, _TAKES_BACK[time], group)
+        later = wired.schemas[rule.head].later
+        if later is not None and later[1] in _TAKES_BACK and rule.atoms:
+            yield PointOfOrder(rule.head, rule.atoms[0].relation, _TAKES_BACK[later[1]], group)
 
 
 _OPPOSITE = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
@@ -127,14 +127,20 @@ def _calls(
                 yield source, node.function
 
 
-def _upstream(rules: Iterable[CoreRule]) -> dict[str, set[str]]:
+def _owner(name: str, wired: Wired) -> str:
+    """The collection that a relation brings facts to, itself if to no other."""
+    later = wired.schemas[name].later
+    return name if later is None else later[0]
+
+
+def _upstream(wired: Wired) -> dict[str, set[str]]:
     """What each relation depends on, through this tick and later ones."""
     direct: dict[str, set[str]] = {}
-    for rule in rules:
+    for rule in wired.rules:
         direct.setdefault(rule.head, set()).update(atom.relation for atom in rule.atoms)
-    for name in list(direct):
-        if "@" in name:  # what a later tick brings belongs to the collection
-            direct.setdefault(name.partition("@")[0], set()).add(name)
+    for name in list(direct):  # what a later tick brings belongs to the collection
+        if (owner := _owner(name, wired)) != name:
+            direct.setdefault(owner, set()).add(name)
     found: dict[str, set[str]] = {}
     for name in direct:
         seen: set[str] = set()
@@ -171,7 +177,7 @@ def report(wired: Wired) -> str:
 
 def _shown(name: str, wired: Wired) -> str:
     """A relation as users know it: what an operator keeps goes by the collections it is for."""
-    if not wired.schemas[name].kind.is_element or "@" in name:
+    if not wired.schemas[name].kind.is_element or _owner(name, wired) != name:
         return name
     found: dict[str, None] = {}
     work, seen = [name], {name}
@@ -181,7 +187,7 @@ def _shown(name: str, wired: Wired) -> str:
             if any(atom.relation == each for atom in rule.atoms) and rule.head not in seen:
                 seen.add(rule.head)
                 schema = wired.schemas[rule.head]
-                if schema.kind.is_element and "@" not in rule.head:
+                if schema.kind.is_element and schema.later is None:
                     work.append(rule.head)
                 else:
                     found[rule.head] = None

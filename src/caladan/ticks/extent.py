@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from caladan.language.bloom.lattices import Lattice, frozen, revealed
-from caladan.language.bloom.schema import Schema
+from caladan.language.bloom.schema import CollectionKind, Schema
 from caladan.program.diagnostics import CaladanError, Diagnostic, Place, Span, error
 
 Fact: TypeAlias = tuple[Any, ...]
@@ -75,7 +75,7 @@ class Extent:
 
     def fact(self, row: object) -> Fact:
         """A row as a fact: of the right width, hashable, with lattices where they belong."""
-        if self.schema.kind.value == "lattice":
+        if self.schema.kind is CollectionKind.LATTICE:
             row = (row,)
         if not isinstance(row, tuple | list):
             raise error("C011", f"a fact of `{self.name}` is a tuple of {self.arity}, not {row!r}")

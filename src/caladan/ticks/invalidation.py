@@ -35,6 +35,7 @@ class Element:
     stratum: int
     is_stateful: bool
     persists: bool = False
+    is_join: bool = False
     sources: list[str] = field(default_factory=list[str])
     targets: list[str] = field(default_factory=list[str])
 
@@ -140,7 +141,7 @@ def negotiate(graph: Mapping[str, Element], found: Consequences) -> Consequences
                     found.invalidate[target.name] = f"{name} rescans"
                     work.append(target.name)
         asks = name in found.invalidate or (name in found.rescan and not element.is_stateful)
-        if asks and element.kind != "join":
+        if asks and not element.is_join:
             for source in element.sources:
                 if source not in found.rescan:
                     found.rescan[source] = f"{name} is rebuilt from it"
@@ -178,7 +179,7 @@ def elements(wired: Wired) -> dict[str, Element]:
 def _between(place: int, rule: CoreRule, wired: Wired) -> Element | None:
     """The element of a rule, unless its head keeps what the rule does."""
     if len(rule.atoms) > 1:
-        return Element(f"join({place})", "join", 0, True)
+        return Element(f"join({place})", "join", 0, True, is_join=True)
     if (
         rule.has_aggregates
         or wired.schemas[rule.head].kind is CollectionKind.SORT

@@ -102,7 +102,10 @@ def _declare_time(schemas: dict[str, Schema], rule: Rule) -> None:
     lattices = own.lattices
     keys = own.columns if not lattices else own.keys
     values = () if not lattices else own.values
-    schemas.setdefault(name, Schema(name, CollectionKind.STREAM, keys, values, lattices))
+    later = (own.name, rule.time)
+    schemas.setdefault(
+        name, Schema(name, CollectionKind.STREAM, keys, values, lattices, later=later)
+    )
 
 
 def _own_head(rule: Rule) -> Rule:

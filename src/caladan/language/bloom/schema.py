@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from caladan.language.bloom.lattices import LATTICES, Lattice
+from caladan.program import Time
 from caladan.program.diagnostics import did_you_mean, error
 
 
@@ -87,6 +88,8 @@ class Schema:
     lattices: Mapping[int, type[Lattice]] = field(default_factory=dict[int, type[Lattice]])
     address: int | None = None
     period: float | None = None
+    later: tuple[str, Time] | None = None
+    """The collection that this brings facts to at a later time, and which."""
 
     @property
     def columns(self) -> tuple[str, ...]:
