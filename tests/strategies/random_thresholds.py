@@ -14,8 +14,8 @@ from caladan.program.thresholds import Thresholds
 NEVER: Final = 1 << 40
 """More than anything a test counts: the path beyond a threshold so high is not taken."""
 
-LOADING: Final = frozenset({"worth_numba", "worth_loading", "small_rounds_cold"})
-"""These are about loading numba, which happens once in a process."""
+LOADING: Final = frozenset({"worth_native", "worth_numba", "worth_loading", "small_rounds_cold"})
+"""These are about loading kernels, which happens once in a process."""
 
 
 def values(name: str) -> st.SearchStrategy[Any]:

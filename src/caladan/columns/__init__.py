@@ -7,8 +7,8 @@
     folded.py        relations never listed: bit rows and ranges over classes of words
     spill.py         space on disk for runs; pool.py, threads for kernels
     layout.py        what every layout of a relation offers its readers
-    kernels/         the numba kernels, one theme a file
-    warmup.py        compiles them all
+    kernels/         the kernels, one theme a file
+    native.py        kernels as object files; object_code.py makes them, warmup.py of all kernels
 
 A *word* is an unsigned 32-bit number that stands for a value within its class.
 """

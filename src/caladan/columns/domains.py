@@ -20,7 +20,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from caladan.columns.interner import ABSENT, Interner
 from caladan.columns.layout import Words
@@ -34,7 +33,7 @@ from caladan.columns.ranks import (
     rank_arrow,
     rank_of,
 )
-from caladan.data.schema import array_of
+from caladan.data.schema import array_of, compute as pc
 from caladan.program import Value, thresholds
 
 FAR: Final = 1 << 31  # words from here on are the numbers of interned values

@@ -19,9 +19,9 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from caladan.data.schema import compute as pc
 from caladan.program import Object, Type, Value
 from caladan.program.notation import DECIMAL_DIGITS, DECIMAL_SCALE
 
@@ -144,7 +144,11 @@ def rank_arrow(ranks: Ranks, kind: Kind, type: pa.DataType) -> pa.Array:
         return integers.cast(pa.timestamp("us"))
     if kind is Kind.DATE:
         return integers.cast(pa.int32()).cast(pa.date32())
-    return integers if type == pa.int64() else pc.cast(integers, type)
+    if pa.types.is_signed_integer(type):
+        numbers = ranks.astype(type.to_pandas_dtype(), copy=False)  # NumPy's, and without pandas
+        if numbers is ranks or (numbers == ranks).all():
+            return arrow_of(numbers)
+    return pc.cast(integers, type)  # or raise
 
 
 def numpy_of(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:

@@ -1,11 +1,11 @@
 """Warm-up: compile every kernel now, so that no run has to wait for it.
 
-`warmup()` is what an installation (`caladan warmup`) or an image build calls once: it fills numba's
-cache. `preload()` is for a process that others are forked from: it loads what is in the cache, and
-compiles nothing. All kernels together take minutes, and who has only just installed Caladan and
-tries a small program needs none of them.
+`warmup()` is what an installation (`caladan warmup`) or an image build calls once: it makes an
+object file of every kernel. `preload()` is for a process that others are forked from: it loads
+those that there are, and compiles nothing. All kernels together take minutes, and who has only just
+installed Caladan and tries a small program needs none of them.
 
-Loading kernels ahead: numba and its first kernel take half a second, in which data can be read.
+Loading kernels ahead: the first one takes a moment, in which data can be read.
 
 Reading leaves the interpreter lock alone most of the time, so that on two cores both together take
 about as long as the longer one.
@@ -16,14 +16,13 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from caladan.columns import kernels, pool
+from caladan.columns import kernels, native, pool
 from caladan.program import thresholds
 
 
@@ -36,10 +35,10 @@ def warmup() -> tuple[str, ...]:
 
 def preload() -> int:
     """Load the kernels that were compiled before; how many."""
-    there = _cached()
-    if not there:  # some files of kernels would load numba, which others are better off without
+    there = native.stored()
+    if not there:
         return 0
-    found = [each for each in _kernels() if each.is_kernel and _name(each) in there]
+    found = [each for each in _kernels() if each.is_kernel and each.name in there]
     for each in found:
         each.compiled()
     return len(found)
@@ -55,28 +54,6 @@ def _kernels() -> Iterator[kernels.Kernel]:
         for each in list(vars(importlib.import_module(name)).values()):
             if isinstance(each, kernels.Kernel):
                 yield each
-
-
-def _name(kernel: kernels.Kernel) -> str:
-    """What numba calls a kernel in its cache."""
-    function = kernel.function
-    module = function.__module__.rpartition(".")[2]
-    return f"{module}.{function.__name__}-{function.__code__.co_firstlineno}"
-
-
-def _cached() -> set[str]:
-    """The kernels in numba's cache: beside their files, or where no one may write, in the home."""
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    if kernels.BOUNDED:
-        places = [kernels.bounded_cache()]
-    elif given:
-        places = [Path(given)]
-    else:
-        places = [Path(kernels.__path__[0]) / "__pycache__", home / "numba"]
-    ending = f".py{sys.version_info.major}{sys.version_info.minor}{sys.abiflags}.nbi"
-    found = (path.name for place in places for path in place.rglob(f"*{ending}"))
-    return {name.removesuffix(ending) for name in found}
 
 
 def load_ahead(paths: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 import pyarrow as pa
 
 from caladan.data.problems import BadRow, bad_value, missing_value, wrong_type
-from caladan.data.schema import ARROW, arrow_schema, column_type, compute as pc
+from caladan.data.schema import ARROW, array_of, arrow_schema, column_type, compute as pc
 from caladan.program import Column, Type, Value
 from caladan.program.notation import (
     DECIMAL_DIGITS,
@@ -92,8 +92,8 @@ def _at_once(relation: str, file: str | None, column: Column, values: Values) ->
         if set(map(type, values)) <= _EXACT[column.type]:
             if column.type.is_floating:
                 values = [float(cast("float", value)) for value in values]
-                return _cast(pa.chunked_array([pa.array(values, pa.float64())]), column.type)
-            return pa.chunked_array([pa.array(values, ARROW[column.type])])
+                return _cast(pa.chunked_array([array_of(values, pa.float64())]), column.type)
+            return pa.chunked_array([array_of(cast("Any", values), ARROW[column.type])])
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError):
         pass
     return None

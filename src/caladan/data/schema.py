@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
 from caladan.data.problems import other_columns, same_name
 from caladan.program import Column, Object, Type, Value
 from caladan.program.notation import DECIMAL_DIGITS, DECIMAL_SCALE
 
-compute: Any = pyarrow.compute  # its functions are made at import, which type checkers cannot see
+
+class _Compute:
+    """pyarrow.compute, imported when it is first used: it makes its functions then."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module("pyarrow.compute"), name)
+
+
+compute: Any = _Compute()
 
 ARROW: dict[Type, pa.DataType] = {
     Type.BYTE: pa.int8(),

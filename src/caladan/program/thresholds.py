@@ -37,7 +37,8 @@ class Thresholds:
     """All of them, by the part of the package that reads them."""
 
     # ── columns: kernels, domains, relations ─────────────────────────────────────────────────────
-    worth_numba: int = _int(50_000)  # array elements that kernels go through as plain Python
+    worth_native: int = _int(5_000)  # array elements that kernels go through as plain Python
+    worth_numba: int = _int(50_000)  # and where nothing was compiled before
     worth_loading: int = _int(1 << 16)  # bytes of a file for which kernels are loaded meanwhile
     roomy: int = _int(4, most=64)  # words that offsets may waste for each value
     dense: int = _int(1 << 16, most=1 << 20)  # values so close together are offsets anyway

@@ -1,35 +1,36 @@
 """Kernels: the loops that numpy has no word for, compiled by numba, one theme a file.
 
-`kernel(signature)` is how each is declared: compiled for exactly that signature (from numba's cache
-when it can be), without the interpreter lock, so that threads run side by side. Arrays are
-C-contiguous and of few types: u64 keys, u32 words, i64 bounds, u64 bits.
+`kernel(signature)` is how each is declared: compiled for exactly that signature, without the
+interpreter lock, so that threads run side by side. Arrays are C-contiguous and of few types: u64
+keys, u32 words, i64 bounds, u64 bits. A kernel may call any `helper` and any other kernel.
 
-A kernel is compiled when it is first called, and not before numba is worth loading: that takes half
-a second, in which Python goes through a small program by itself. So kernels run as the plain Python
-that they are until they have been handed `worth_numba` array elements in all. They name their
-types by numpy (`from numpy import uint64 as u8`), which means the same either way but for a scalar
-below zero: Python's own has to become an int64 before it wraps around to a uint64. A file that
-needs more of numba imports it, and from then on everything is compiled.
+Numba is only the compiler: what it makes of a kernel is kept as an object file (columns/native.py),
+which later processes load without it. A kernel is loaded, or compiled, when it is first called, and
+not before that is worth it: numba takes half a second and llvmlite, which loads object files, a
+twentieth, in which Python goes through a small program by itself. So kernels run as the plain
+Python that they are until they have been handed `worth_numba` array elements in all, or
+`worth_native` where there are object files. They name their types by numpy (`from numpy import
+uint64 as u8`), which means the same either way but for a scalar below zero: Python's own has to
+become an int64 before it wraps around to a uint64. A file that needs an `instruction`, which Python
+has no word for, is always compiled.
 
-With CALADAN_BOUNDS=1 in the environment every index is checked against its bounds; those builds
-have a cache of their own, for numba does not tell them apart. With CALADAN_INTERPRET=1 kernels
-stay plain Python for as long as nobody imports numba. Both are for tests.
-
-A kernel's cache is renewed when its own file changes. So kernels call only kernels of their own
-file, and every `helper` in it.
+With CALADAN_BOUNDS=1 in the environment every index is checked against its bounds; those builds are
+numba's own, with a cache of their own. With CALADAN_INTERPRET=1 kernels stay plain Python for as
+long as nothing is loaded. Both are for tests.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import numpy as np
 
+from caladan.columns import native
 from caladan.program import thresholds
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,31 +48,76 @@ def kernel(signature: Signature) -> Callable[[F], F]:
 
 
 def helper(function: F) -> F:
-    """A small function for kernels of the same file; it is compiled into its callers."""
+    """A small function for kernels; it is compiled into its callers."""
     return cast("F", Kernel(function, None))
 
 
+def instruction(types: str, generate: Callable[[Any, Any], Any]) -> Any:
+    """A machine instruction for kernels, as `generate` writes it with a builder of llvmlite."""
+    return Instruction(types, generate)
+
+
 def is_loaded() -> bool:
-    """Whether numba is there: then kernels are compiled at their first call."""
-    return "numba" in sys.modules
+    """Whether the first kernel is loaded: another one is then there in no time."""
+    return Kernel.loaded or "numba" in sys.modules
+
+
+class Instruction:
+    """What has no meaning but as machine code."""
+
+    def __init__(self, types: str, generate: Callable[[Any, Any], Any]) -> None:
+        self._types = types
+        self._generate = generate
+        self._dispatcher: Any = None
+
+    def dispatcher(self) -> Any:
+        """The instruction as numba has it."""
+        if self._dispatcher is None:
+            from numba.core.sigutils import normalize_signature
+            from numba.extending import intrinsic
+
+            arguments, result = cast("Any", normalize_signature(self._types))
+
+            def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+                return self._generate(builder, given)
+
+            def of_one(_context: Any, _word: Any) -> Any:
+                return result(*arguments), generate
+
+            def of_two(_context: Any, _left: Any, _right: Any) -> Any:
+                return result(*arguments), generate
+
+            typed = {1: of_one, 2: of_two}[len(arguments)]  # numba counts their parameters
+            self._dispatcher = intrinsic(typed)
+        return self._dispatcher
 
 
 class Kernel:
     """A function that is compiled when that pays; until then it is what it says in Python."""
 
     elements = 0  # that kernels were handed as plain Python, all together
+    loaded = False  # whether some kernel is
+    known: Final[dict[Any, Kernel]] = {}  # by what stands for them in their modules
 
     def __init__(self, function: Callable[..., Any], signature: Signature | None) -> None:
         self.function = function
         self._signature = signature
         self._compiled: Callable[..., Any] | None = None
+        self._dispatcher: Any = None
         self.__doc__ = function.__doc__
 
     def __call__(self, *arguments: Any) -> Any:
-        if self._compiled is None and self._is_small(arguments):
+        if self._compiled is not None:
+            return self._compiled(*arguments)
+        if self._is_small(arguments):
             with np.errstate(over="ignore"):  # hashes overflow, as they should
                 return self.function(*arguments)
         return self.compiled()(*arguments)
+
+    @property
+    def name(self) -> str:
+        """The file and the function."""
+        return f"{self.function.__module__.rpartition('.')[2]}.{self.function.__name__}"
 
     @property
     def is_kernel(self) -> bool:
@@ -79,36 +125,91 @@ class Kernel:
         return self._signature is not None
 
     def compiled(self) -> Callable[..., Any]:
-        """The compiled function. It takes this one's place in its module, and so do its callees."""
+        """The compiled function, from its object file if it has one.
+
+        It takes this one's place in its module.
+        """
         with _compiling:
             if self._compiled is None:
-                names = self.function.__globals__
-                for name in self.function.__code__.co_names:
-                    if isinstance(callee := names.get(name), Kernel):
-                        callee.compiled()
-                self._compiled = self._made()
-                names[self.function.__name__] = self._compiled
-            return self._compiled
+                found = None
+                if self.is_kernel and not BOUNDED and self._dispatcher is None:
+                    found = native.load(self.name)
+                self._stands(found or self.dispatcher())
+                Kernel.loaded = True
+            return cast("Callable[..., Any]", self._compiled)
 
-    def _made(self) -> Callable[..., Any]:
+    def dispatcher(self) -> Any:
+        """The function as numba compiles it; what it calls is numba's as well."""
+        with _compiling:
+            if self._dispatcher is None:
+                for names, name, callee in self._callees():
+                    names[name] = callee.dispatcher()
+                self._dispatcher = self._made()
+                self._stands(self._dispatcher)
+                if self.is_kernel and not BOUNDED and native.can_store(self.name):
+                    native.store(self.name, self._dispatcher.overloads)
+            return self._dispatcher
+
+    def _stands(self, compiled: Any) -> None:
+        self._compiled = compiled
+        Kernel.known[compiled] = self
+        self.function.__globals__[self.function.__name__] = compiled
+
+    def _callees(self) -> Iterator[tuple[dict[str, Any], str, Kernel | Instruction]]:
+        names = self.function.__globals__
+        for name in self.function.__code__.co_names:
+            callee = names.get(name)
+            if not isinstance(callee, Kernel | Instruction):
+                callee = Kernel.known.get(callee) if callable(callee) else None
+            if callee is not None:
+                yield names, name, callee
+
+    def _made(self) -> Any:
         import numba
 
         options = {
-            **_options(),
+            "nogil": True,
+            # What has an object file needs no other one.
+            "cache": BOUNDED or not native.can_store(self.name),
+            "boundscheck": BOUNDED,
+            # Division by zero gives inf or 0 instead of raising: no kernel divides by what data
+            # brings.
+            "error_model": "numpy",
             "forceinline": not self.is_kernel,
             # Counting references to arrays takes as long as small kernels do. Only those that make
             # arrays of their own need it.
             "_nrt": not _ALLOCATING.isdisjoint(self.function.__code__.co_names),
         }
-        return cast("Any", numba.njit)(_typed(self._signature), **options)(self.function)
+        compile_ = cast("Any", numba.njit)(_typed(self._signature), **options)
+        if not options["cache"]:
+            return compile_(self.function)
+        from numba.core import config
+
+        # Numba renews what it has of a kernel when the kernel's own file changes; with helpers of
+        # other files that is not enough, so its cache has a folder for each state of all files.
+        settings = cast("Any", config)
+        before, settings.CACHE_DIR = settings.CACHE_DIR, str(numba_cache())
+        try:
+            return compile_(self.function)
+        finally:
+            settings.CACHE_DIR = before
 
     def _is_small(self, arguments: tuple[Any, ...]) -> bool:
-        """Whether to go on without numba; who has loaded it already need not."""
-        if is_loaded() or BOUNDED:
+        """Whether to go on without compiled kernels; who has loaded one already need not."""
+        if BOUNDED or is_loaded() or self._is_beyond_python():
             return False
-        if self._signature is not None:  # a helper is part of its caller
+        if self.is_kernel:  # a helper is part of its caller
             Kernel.elements += sum(a.size for a in arguments if isinstance(a, np.ndarray))
-        return INTERPRETED or Kernel.elements < thresholds.now.worth_numba
+        if INTERPRETED:
+            return True
+        chosen = thresholds.now
+        if Kernel.elements < chosen.worth_native:
+            return True
+        return Kernel.elements < chosen.worth_numba and not native.is_likely()
+
+    def _is_beyond_python(self) -> bool:
+        """Whether its file has instructions in it."""
+        return any(isinstance(each, Instruction) for each in self.function.__globals__.values())
 
 
 def _typed(signature: Signature | None) -> Any:
@@ -125,21 +226,8 @@ def _typed(signature: Signature | None) -> Any:
     return cast("Any", result)(*arguments)
 
 
-def bounded_cache() -> Path:
-    """Where kernels that check their indices are kept."""
-    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return home / "caladan" / "bounded"
-
-
-def _options() -> dict[str, Any]:
-    if BOUNDED:
-        from numba.core import config
-
-        config.CACHE_DIR = str(bounded_cache())  # pyright: ignore[reportAttributeAccessIssue]
-    return {
-        "nogil": True,
-        "cache": True,
-        "boundscheck": BOUNDED,
-        # Division by zero gives inf or 0 instead of raising: no kernel divides by what data brings.
-        "error_model": "numpy",
-    }
+def numba_cache() -> Path:
+    """Where numba itself keeps kernels, where there are no object files."""
+    place = os.environ.get("NUMBA_CACHE_DIR")
+    build = f"{'bounded' if BOUNDED else 'numba'}-{native.sources()[:16]}"
+    return (Path(place) if place else native.home()) / build

@@ -190,7 +190,8 @@ def step_generations(
         waiting = 0
         for i in range(group_bounds[g], group_bounds[g + 1]):
             c = groups[i]
-            pending[slots[c]][:] = bits[c]
+            for q in range(spread.size):
+                pending[slots[c], q] = bits[c, q]
             queue[waiting] = c
             queued[c] = True
             waiting += 1

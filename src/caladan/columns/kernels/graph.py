@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy import uint32 as u4
 
-from caladan.columns.kernels import kernel
+from caladan.columns.kernels import helper, kernel
 
 Array = Any
+Scalar = Any
 
 _NONE = u4(0xFFFFFFFF)
 
@@ -98,6 +99,44 @@ def components(bounds: Array, targets: Array, component: Array) -> int:
     return count
 
 
+@helper
+def sort_words(words: Array, first: Scalar, last: Scalar) -> None:
+    """Sort words[first:last] where they are: few by insertion, more as a heap.
+
+    Arrays have a `sort`, but numba's makes lists and may raise.
+    """
+    n = last - first
+    if n <= 24:
+        for i in range(first + 1, last):
+            word = words[i]
+            at = i
+            while at > first and words[at - 1] > word:
+                words[at] = words[at - 1]
+                at -= 1
+            words[at] = word
+        return
+    heap = n >> 1
+    while n > 1:
+        if heap > 0:
+            heap -= 1
+            word = words[first + heap]
+        else:
+            n -= 1
+            word = words[first + n]
+            words[first + n] = words[first]
+        at = heap
+        child = 2 * at + 1
+        while child < n:
+            if child + 1 < n and words[first + child + 1] > words[first + child]:
+                child += 1
+            if words[first + child] <= word:
+                break
+            words[first + at] = words[first + child]
+            at = child
+            child = 2 * at + 1
+        words[first + at] = word
+
+
 @kernel("i8(i8[::1], u4[::1], u4[::1], i8[::1], u4[::1], i8[::1], u4[::1], b1[::1])")
 def condense(
     bounds: Array,
@@ -129,8 +168,7 @@ def condense(
                     seen[d] = c
                     out[w] = d
                     w += 1
-        if w - out_bounds[c] > 1:
-            out[out_bounds[c] : w].sort()
+        sort_words(out, out_bounds[c], w)
         out_bounds[c + 1] = w
     return w
 

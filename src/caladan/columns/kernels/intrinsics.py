@@ -8,24 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
+from caladan.columns.kernels import instruction
 
 
-def _popcount(_context: Any, _word: Any) -> Any:
-    def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.uint64(types.uint64), generate
+def _popcount(builder: Any, given: Any) -> Any:
+    return builder.ctpop(given[0])
 
 
-def _lowest(_context: Any, _word: Any) -> Any:
-    def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+def _lowest(builder: Any, given: Any) -> Any:
+    from llvmlite import ir
 
-    return types.uint64(types.uint64), generate
+    return builder.cttz(given[0], ir.Constant(ir.IntType(1), 1))
 
 
-popcount: Any = intrinsic(_popcount)
-lowest: Any = intrinsic(_lowest)
+popcount: Any = instruction("u8(u8)", _popcount)
+lowest: Any = instruction("u8(u8)", _lowest)

@@ -39,12 +39,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from llvmlite import ir
-from numba import i8, u4, u8
-from numba.core import types
-from numba.extending import intrinsic
+from numpy import int64 as i8, uint32 as u4, uint64 as u8
 
-from caladan.columns.kernels import helper, kernel
+from caladan.columns.kernels import helper, instruction, kernel
 
 Array = Any
 Record = Any
@@ -85,17 +82,16 @@ EQUAL, DIFFERENT, LESS, LESS_EQUAL = range(4)
 ADD, SUBTRACT, MULTIPLY, DIVIDE, REMAINDER, RANK, WORD = range(7)
 
 
-def _load(_typing: Any, _address: Any, _index: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        offset = builder.shl(arguments[1], ir.Constant(ir.IntType(64), 3))
-        pointer = builder.inttoptr(builder.add(arguments[0], offset), ir.IntType(64).as_pointer())
-        return builder.load(pointer)
+def _load(builder: Any, given: Any) -> Any:
+    from llvmlite import ir
 
-    return types.uint64(types.int64, types.int64), generate
+    offset = builder.shl(given[1], ir.Constant(ir.IntType(64), 3))
+    pointer = builder.inttoptr(builder.add(given[0], offset), ir.IntType(64).as_pointer())
+    return builder.load(pointer)
 
 
 # load(address, index): the 64 bits at an address, counted in units of 8 bytes.
-load: Any = intrinsic(_load)
+load: Any = instruction("u8(i8, i8)", _load)
 
 
 @helper

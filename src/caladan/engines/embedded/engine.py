@@ -137,7 +137,9 @@ def given_facts(program: DeltaProgram, store: Mapping[str, Table]) -> dict[str, 
         if info.takes_data:
             table = store[name]
             data = table.data if isinstance(table, LoadedTable) else table.arrow()
-            parts.append(data.cast(arrow_schema(info.columns)) if info.columns else data)
+            schema = arrow_schema(info.columns)
+            same = not info.columns or data.schema.equals(schema)
+            parts.append(data if same else data.cast(schema))
         if rows := program.facts.get(name):
             parts.append(table_of(rows, info.columns))
         if parts:

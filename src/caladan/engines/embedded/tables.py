@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from caladan.analysis.core import CoreGoal
 from caladan.columns.domains import Domain, closed_domain, coded_domain, is_ordered, word_of
 from caladan.columns.layout import Layout, Words, concatenated, first_rows
 from caladan.columns.ranks import CODED, arrow_ranks, kind_of
 from caladan.columns.relation import StoredRelation
-from caladan.data.schema import ARROW, arrow_schema
+from caladan.data.schema import ARROW, arrow_schema, compute as pc
 from caladan.fixpoint.cut import sorted_rows
 from caladan.program import Column, Constant
 
