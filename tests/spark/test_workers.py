@@ -1,5 +1,6 @@
 """What executors have, and lack: tasks that are lost, tried again, and cannot be run at all."""
 
+import gc
 import subprocess
 import sys
 import time
@@ -13,7 +14,8 @@ from pyspark.sql import SparkSession
 
 import caladan
 from caladan.engines.spark.session import workers
-from caladan.engines.spark.sources import shipment
+from caladan.engines.spark.session.workspace import Workspace
+from caladan.engines.spark.sources import shipment, sources, table
 from caladan.engines.spark.strategy import CannotServe, Context, Stopping
 from caladan.engines.spark.tasks import job, strategies
 from caladan.engines.spark.tasks.control import Line
@@ -184,3 +186,77 @@ def test_bringing_inputs_to_tasks_is_part_of_the_time(
     assert first is not None
     assert last is not None
     assert last < first - 0.9  # tasks have what is left when they start
+
+
+# ── Inputs past the driver ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames are taken for so large that they stay with Spark, and may not be collected."""
+    monkeypatch.setattr(sources, "_taken", lambda *_: None)
+    monkeypatch.setattr(shipment, "_MANY_BYTES", 0)
+
+
+@pytest.mark.usefixtures("large")
+def test_what_spark_holds_goes_to_tasks_by_way_of_files(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def collected(*_: Any) -> Any:
+        raise AssertionError("facts came by the driver")
+
+    names = "database({arc(A: integer, B: integer, S: string, T: datetime, D: decimal)}).\n"
+    program = (
+        names
+        + """tc(A, B, S, T, D) <- arc(A, B, S, T, D).
+        tc(A, C, S, T, D) <- tc(A, B, S, T, D), arc(B, C, S, T, D). query tc(A, B, S, T, D)."""
+    )
+    frame = spark.range(20).selectExpr(
+        "int(id) as A", "int(id + 1) as B", "'née' as S", "timestamp_ntz'2024-02-29' as T",
+        "1.25BD as D",
+    )  # fmt: skip
+    with caladan.connect("embedded") as db:
+        db.add("arc", frame.toArrow())
+        wanted = db.run(program).answer.rows()
+    with caladan.connect(spark) as db:
+        db.add("arc", frame)
+        engine: Any = db._engine
+        for strategy in ("pivoted", "meshed", "single"):
+            with monkeypatch.context() as patch:
+                patch.setattr(table.SparkTable, "arrow", collected)
+                out = db.run(program, strategy=strategy)
+            assert out.stats.strategy == strategy
+            assert out.answer.rows() == wanted
+        staged = [each.name for each in Path(engine._staging.folder).iterdir()]
+        assert staged
+        assert all(name.startswith("input-") and name.endswith(".parquet") for name in staged)
+        del out
+        gc.collect()
+        db.add("arc", frame)
+        assert not list(Path(engine._staging.folder).iterdir())
+
+
+@pytest.mark.usefixtures("large")
+def test_what_is_too_much_for_tasks_is_left_to_frames(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "machine_memory", lambda: 1 << 10)
+    with caladan.connect(spark) as db:
+        db.add("arc", spark.range(30).selectExpr("int(id) as A", "int(id + 30) as B"))
+        out = db.run(CLOSURE)
+        assert (out.stats.strategy, out.answer.count()) == ("frame", 30)
+    reasons = [each.reason for each in out.stats.cliques[0].declined]
+    assert any("in each task, of which 2 run at once, and this machine has" in r for r in reasons)
+
+
+@pytest.mark.usefixtures("large")
+def test_without_a_staging_folder_the_driver_is_the_way(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = Workspace(spark.newSession())
+    monkeypatch.setattr(workspace.staging, "is_on_every_disk", False)
+    some: Any = SimpleNamespace(data=None, columns=(1, 2), count=lambda: 1 << 27)
+    context = Context(workspace, Options(), Stats(), 2, Stopping(), Options)
+    reason = job.why_too_much([some], context, 1)
+    assert reason is not None
+    assert "an input has 2.0 GB, and spark.driver.maxResultSize keeps what is over 1.0 GB" in reason

@@ -235,8 +235,12 @@ def _java() -> Generator[None]:
 
 def _driver_memory() -> str:
     """Half of what this machine, or its container, has; at least 1 GB and at most 32."""
-    pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
-    available = pages * size
+    return f"{min(max(machine_memory() // 2**31, 1), 32)}g"
+
+
+def machine_memory() -> int:
+    """The bytes that this machine, or its container, has."""
+    available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with suppress(OSError, ValueError):  # no container, or one without a limit ("max")
         available = min(available, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return f"{min(max(available // 2**31, 1), 32)}g"
+    return available

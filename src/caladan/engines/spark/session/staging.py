@@ -253,6 +253,21 @@ def written(batches: Iterable[pa.RecordBatch], fields: pa.Schema, folder: str) -
     return uri
 
 
+def gathered(folder: str) -> tuple[str, ...]:
+    """The files that Spark wrote to a folder; on this machine they move beside it, and it goes.
+
+    Spark leaves marks and checksums in a folder of its own, which nobody would ever remove.
+    """
+    files = tuple(each for each in _listed(folder) if "/part-" in each)
+    if "://" in folder:
+        return files
+    found = [f"{folder}-{i}.parquet" for i in range(len(files))]
+    for file, name in zip(files, found, strict=True):
+        Path(file).rename(name)
+    shutil.rmtree(folder, ignore_errors=True)
+    return tuple(found)
+
+
 def remove(uris: Iterable[str]) -> None:
     """Remove files, as far as they are there; those that have readers once these are gone."""
     for uri in uris:

@@ -2,7 +2,9 @@
 
 A shipment is what a task needs in order to read a table: a few bytes travel with the work itself; a
 file is mapped into the memory of every worker of a machine that can see it; else Spark broadcasts
-the bytes, once to each executor. A table is shipped once, however many runs read it.
+the bytes, once to each executor. Much that Spark holds, and what tasks have left in the staging
+folder, does not come by the driver: executors write it there as Parquet, unless it is there, and
+tasks read it. A table is shipped once, however many runs read it.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 import pyarrow as pa
 
 from caladan.data.schema import arrow_schema
-from caladan.engines.spark.session.staging import drop, remove
+from caladan.engines.spark.columns.physical import physical_schema
+from caladan.engines.spark.session.staging import drop, gathered, opened, remove
 from caladan.program import Column
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from caladan.engines.spark.sources.table import SparkTable
 
 _FEW_BYTES: Final = 1 << 16
+_MANY_BYTES: Final = 16 << 20
+_WORD: Final = 8  # bytes of a value
 
 
 class Shipment(Protocol):
@@ -99,6 +104,35 @@ class MappedShipment:
         remove(self.files)
 
 
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class StagedShipment:
+    """Parquet files of a frame of the engine's, in the staging folder; `own` if made for this."""
+
+    files: tuple[str, ...]
+    columns: tuple[Column, ...]
+    own: bool
+
+    def read(self) -> pa.Table:
+        from pyarrow.parquet import ParquetFile
+
+        fields = physical_schema(self.columns)
+        tables: list[pa.Table] = [pa.Table.from_batches([], schema=fields)]
+        for uri in self.files:
+            system, path = opened(uri)
+            with system.open_input_file(path) as file:
+                tables.append(cast("Any", ParquetFile(file).read()).cast(fields))
+        whole: Any = pa.concat_tables(tables)
+        wanted = arrow_schema(self.columns)
+        return whole.rename_columns(wanted.names).cast(wanted)
+
+    def lend(self) -> None:
+        """Whoever reads the files is known."""
+
+    def close(self) -> None:
+        if self.own:
+            remove(self.files)
+
+
 @dataclass(slots=True)
 class BroadcastShipment:
     """An Arrow stream that Spark broadcasts, and forgets once no plan has it."""
@@ -125,11 +159,32 @@ def ship(table: SparkTable, workspace: Workspace) -> Shipment:
     """Bring a table to the tasks, unless it is there already."""
     if table.shipped is None:
         workspace.check()  # all this takes time, which may be over
-        facts = table.arrow()
-        workspace.check()
-        table.shipped = _shipped(facts, table.columns, workspace)
+        if workspace.staging.folder is not None and _is_elsewhere(table):
+            table.shipped = _staged(table, workspace)
+        else:
+            facts = table.arrow()
+            workspace.check()
+            table.shipped = _shipped(facts, table.columns, workspace)
         workspace.check()
     return table.shipped
+
+
+def _is_elsewhere(table: SparkTable) -> bool:
+    """Whether a table is not in this process, and too large to be worth a collect."""
+    if table.data is not None or not table.columns:
+        return False
+    return bool(table.files) or table.count() * len(table.columns) * _WORD > _MANY_BYTES
+
+
+def _staged(table: SparkTable, workspace: Workspace) -> StagedShipment:
+    """What executors have of a table, where tasks can read it; the driver sees names of files."""
+    if table.files:
+        return StagedShipment(tuple(table.files), table.columns, own=False)
+    uri = workspace.staging.file("input", "parquet")
+    table.frame.write.parquet(uri)
+    shipment = StagedShipment(gathered(uri), table.columns, own=True)
+    weakref.finalize(shipment, drop, shipment.files).atexit = False
+    return shipment
 
 
 def _shipped(facts: pa.Table, columns: tuple[Column, ...], workspace: Workspace) -> Shipment:

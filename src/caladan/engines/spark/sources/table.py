@@ -74,7 +74,7 @@ class SparkTable:
         self._columns = columns
         self._frame = frame
         self._count = count
-        self._files = [] if files is None else files
+        self.files = [] if files is None else files
         self._reads = tuple(reads)
         self._staging = staging
         self._of = of
@@ -173,7 +173,7 @@ class SparkTable:
         self._is_lent = True
         for shipment in self._reads:
             shipment.lend()
-        files = [*self._files, *(file for each in self._reads for file in each.files)]
+        files = [*self.files, *(file for each in self._reads for file in each.files)]
         if files and self._staging is not None:
             self._staging.hold(files, self.frame)
 
@@ -187,7 +187,7 @@ class SparkTable:
             self.shipped = None
         for held in ("frame", "rows"):  # nobody asks any more; Spark may forget the plans
             self.__dict__.pop(held, None)
-        remove(self._files)
+        remove(self.files)
 
     def _outside(self, widths: Widths = (), looks: Sequence[Look] = ()) -> DataFrame:
         """Columns of the declared types; names stay positions, for users' may be equal."""

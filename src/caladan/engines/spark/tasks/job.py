@@ -19,6 +19,7 @@ from caladan.engines.spark.columns.physical import arrow_table
 from caladan.engines.spark.columns.types import schema
 from caladan.engines.spark.session import staging, workers
 from caladan.engines.spark.session.failures import said
+from caladan.engines.spark.session.session import machine_memory
 from caladan.engines.spark.sources.shipment import ship
 from caladan.engines.spark.sources.table import SparkTable, held
 from caladan.engines.spark.strategy import CannotServe, Context
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 Listen: TypeAlias = "Callable[[int], Listener]"
 
+_WORD: Final = 8  # bytes of a value
+_COPIES: Final = 3  # of an input in a task: as it came, as words, and in one more order
 _MISSING: Final = re.compile(r"No module named '([\w.]+)'")
 _HOST: Final = re.compile(r"\(TID \d+\) \(([^ )]+)")
 _LOST: Final = {
@@ -53,12 +56,43 @@ def work_on(
 ) -> Work:
     """The work of tasks that evaluate a program, its inputs shipped."""
     workspace = context.workspace
+    if reason := why_too_much(list(store.values()), context, parts):
+        raise CannotServe(reason)
     inputs = {
         name: ship(store[name], workspace)
         for name, info in program.relations.items()
         if info.takes_data
     }
     return Work(program, inputs, context.options, Keeping(workspace.staging.folder), parts)
+
+
+def why_too_much(tables: Sequence[SparkTable], context: Context, parts: int | None) -> str | None:
+    """Why tasks cannot have some tables as inputs, as far as anybody knows; None if they can."""
+    workspace = context.workspace
+    spark: Any = workspace.session.sparkContext
+    sizes = [table.count() * len(table.columns) * _WORD for table in tables]
+    if workspace.staging.folder is None:
+        allowed = int(spark._jsc.sc().conf().getSizeAsBytes("spark.driver.maxResultSize", "1g"))
+        held = zip(tables, sizes, strict=True)
+        most = max((size for table, size in held if table.data is None), default=0)
+        if allowed and most > allowed:
+            return (
+                f"an input has {_shown(most)}, and spark.driver.maxResultSize keeps what is over "
+                f"{_shown(allowed)} from the driver: set spark.caladan.staging"
+            )
+    memory = machine_memory() if spark.master.startswith("local") else None
+    tasks = min(parts or 1, context.parts)
+    needed = sum(sizes) * _COPIES * tasks
+    if memory is not None and needed > memory:
+        return (
+            f"inputs take some {_shown(needed // tasks)} in each task, of which {tasks} run at "
+            f"once, and this machine has {_shown(memory)}"
+        )
+    return None
+
+
+def _shown(size: int) -> str:
+    return f"{size / 2**30:.1f} GB"
 
 
 def run(work: Work, tasks: int, listen: Listen, context: Context) -> list[TaskOutcome]:
