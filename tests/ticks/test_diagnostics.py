@@ -71,6 +71,10 @@ def test_inputs_are_not_written_and_outputs_not_read() -> None:
     [
         ("input i(a).\ni(1).", "2:1: error[C071]: `i` is an input"),
         ("output o(a). \nscratch s(a).\ns(X) <- o(X).", "3:9: error[C072]: `o` is an output"),
+        (
+            "output o(a).\ntable t(a).\nscratch s(a).\ns(X) <- t(X), (t(X) ; o(X)).",
+            "4:23: error[C072]",
+        ),
         ("scratch s(a).\n@delete s(1).", "facts are deleted from tables alone"),
         ("table t(a).\n@async t(1).", "to which nothing is sent"),
         ("table t(a).\ntable u(a).\nt(X) <- u(X), ~t(X).", "error[C014]: `t` depends on itself"),
