@@ -23,7 +23,7 @@ from caladan.join.cyclic import StoredAtom, solve_atoms
 from caladan.join.frontier import Bindings
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
-from caladan.program import Type, Variable
+from caladan.program import Column, Type, Variable
 from caladan.rules.body import Body, Scan, ScanKind, Version
 
 CYCLE: Final = ("ab", "bc", "ca")
@@ -64,10 +64,13 @@ def _stored(table: pa.Table) -> tuple[StoredRelation, Domain]:
     return relation, domain
 
 
+COLUMNS: Final = (Column("A", Type.LONG), Column("B", Type.LONG))
+
+
 def _proposed(relation: StoredRelation, domain: Domain, atoms: Sequence[str]) -> int:
     names = sorted(set("".join(atoms)))
     scans = tuple(
-        Scan("arc", (Variable(a[0]), Variable(a[1])), ("A", "B"), ScanKind.BASE) for a in atoms
+        Scan("arc", (Variable(a[0]), Variable(a[1])), COLUMNS, ScanKind.BASE) for a in atoms
     )
     columns = tuple(map(Variable, names))
     types = dict.fromkeys(names, Type.LONG)

@@ -6,7 +6,8 @@
 `PASSES` is the compiler: pure functions, each of which takes what was made so far and adds one
 artefact. `compile_program` goes through all of them, `compile_until` up to the one that a stage
 comes after. `STAGES` lists what `explain` prints, in order, each with that pass; explain, tests and
-docs go over it. No data is read, nothing is run.
+docs go over it. No data is read, nothing is run. `compile_again` gives what was compiled other
+values of its parameters, without going through the passes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Final, TypeAlias, TypeVar
 from caladan.analysis.check import check
 from caladan.analysis.core import Checked
 from caladan.analysis.demand import Demanded, demand
+from caladan.analysis.parameters import refilled, signature
 from caladan.analysis.pcg import Pcg, pcg
 from caladan.program import Column, Program, Value
 from caladan.program.clock import look
@@ -49,6 +51,12 @@ class Request:
     suggested: tuple[str, ...] = ()
     objects: Objects | None = None
     named: Mapping[str, Sequence[str]] | None = None
+
+    @property
+    def meaning(self) -> tuple[object, ...]:
+        """All that compiling depends on: of parameters their types, not their values."""
+        kept = (self.program, self.catalog, self.demand, self.wanted, self.named)
+        return (*kept, signature(self.program, self.params))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +185,19 @@ def compile_program(
     """All passes; `Request` says what the arguments mean."""
     asked = None if wanted is None else tuple(wanted)
     request = Request(program, catalog, params, demand, asked, tuple(suggested), objects, named)
+    return compile_until(STAGES[-1], request)
+
+
+def compile_again(known: Compiled | None, request: Request) -> Compiled:
+    """The passes, or what they made of the same program, with other values of its parameters."""
+    if known is not None and known.request.meaning == request.meaning:
+        objects = request.objects or Objects()
+        try:
+            made = refilled(known.made, request.params, objects)
+        except ValueError:
+            pass  # a value does not fit: the passes know what to say
+        else:
+            return Compiled(request, made)
     return compile_until(STAGES[-1], request)
 
 

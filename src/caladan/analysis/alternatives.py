@@ -43,7 +43,7 @@ from caladan.program import (
     variables,
 )
 from caladan.program.diagnostics import Diagnostics, Span
-from caladan.program.transform import parts
+from caladan.program.transform import walk
 
 _FEW_WAYS: Final = 16
 """Ways through a rule that are worth a rule each: plain joins are quickest."""
@@ -208,7 +208,7 @@ class _Leads:
 
 def _ranges(rule: Rule) -> bool:
     """Whether it matters how often a rule's solutions come: it aggregates, sorts or cuts."""
-    terms = [part for argument in rule.head.arguments for part in parts(argument)]
+    terms = [part for argument in rule.head.arguments for part in walk(argument)]
     aggregates = any(isinstance(each, Aggregate) for each in terms)
     return aggregates or bool(rule.order) or rule.limit is not None
 

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from caladan.analysis.core import Checked, CoreGoal, CoreRule, RelationInfo, Term, by_head
+from caladan.analysis.core import (
+    Checked,
+    CoreGoal,
+    CoreRule,
+    RelationInfo,
+    Term,
+    by_head,
+    with_open,
+)
 from caladan.analysis.monotone import monotone
 from caladan.analysis.normalize import normalize
 from caladan.analysis.parameters import parameters
@@ -52,6 +60,7 @@ def check(
     known = resolve(bound, catalog, found, suggested)
     normal = normalize(bound, found, unsound(bound, known))
     typed = types(normal.rules, known, found, objects, bound.goals)
+    facts = with_open(typed.facts, typed.open_facts)
     safety(typed.rules, found)
     relations = _relations(known, normal.internal | best.keys(), typed, named or {}, found)
     goals = tuple(
@@ -74,8 +83,10 @@ def check(
                     "let its rules read no other relation that reads it",
                 )
     found.raise_errors()
-    monotone(cliques, relations, typed.facts, found)
-    return Checked(relations, rules, typed.facts, cliques, goals, found.warnings)
+    monotone(cliques, relations, facts, found)
+    return Checked(
+        relations, rules, cliques, goals, found.warnings, facts=facts, open_facts=typed.open_facts
+    )
 
 
 def _relations(
@@ -99,7 +110,7 @@ def _relations(
             name,
             tuple(Column(n, t) for n, t in zip(names, column_types, strict=True)),
             takes_data=relation is not None and relation.takes_data,
-            is_derived=bool(rules) or name in typed.facts,
+            is_derived=bool(rules) or name in typed.facts or name in typed.open_facts,
             aggregates=_aggregates(name, rules, len(column_types), found),
             origin=name,
             is_internal=name in internal,
@@ -220,7 +231,7 @@ def _goal_constant(
     objects: Objects,
 ) -> Constant:
     try:
-        return Constant(objects.fit(argument.value, column.type), argument.span)
+        return argument.fitted(objects.fit(argument.value, column.type), column.type)
     except ValueError as reason:
         found.add(
             "C012",

@@ -36,6 +36,10 @@ from caladan.program.diagnostics import Diagnostic, Span
 
 Term: TypeAlias = Variable | Constant
 
+Facts: TypeAlias = Mapping[str, tuple[tuple[Value, ...], ...]]
+OpenFacts: TypeAlias = Mapping[str, tuple[tuple[Constant, ...], ...]]
+"""Facts with a parameter in them: as constants, so that they can be given other values."""
+
 
 @dataclass(frozen=True, slots=True)
 class CoreAtom:
@@ -60,7 +64,9 @@ class CoreRule:
     """A rule in core form.
 
     `arguments` has one entry for each head column: an expression without aggregates, or an
-    `Aggregate`. `types` has the type of every variable of the body.
+    `Aggregate`. `types` has the type of every variable of the body. `number` is what users know it
+    by, and what was made of the same rule has in common; `place` tells apart the rules that are
+    evaluated, once these are settled, and what is made of one of them then keeps it.
     """
 
     number: int
@@ -72,6 +78,7 @@ class CoreRule:
     order: tuple[SortKey, ...] = ()
     limit: int | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    place: int = field(default=0, compare=False)
 
     @property
     def positive(self) -> tuple[CoreAtom, ...]:
@@ -99,7 +106,8 @@ class RelationInfo:
     `aggregates` has, for each column, the function that combines values of a group, or None for a
     group column. `takes_data` relations get facts from outside; `is_derived` ones have rules or
     facts in the program; a relation may be both. `origin` is the user's name for what the compiler
-    made (`tc` for `tc_bf`); `order` is how a sorted relation is to be shown.
+    made (`tc` for `tc_bf`); `order` is how a sorted relation is to be shown. One that is `part_of`
+    another has some of its facts, so columns of both hold the same values.
     """
 
     name: str
@@ -111,6 +119,7 @@ class RelationInfo:
     is_internal: bool = False
     order: tuple[tuple[int, bool], ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
+    part_of: str | None = None
 
     @property
     def arity(self) -> int:
@@ -202,13 +211,29 @@ class CoreGoal:
         return pairs
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HasFacts:
+    """Facts of a program; those of `open_facts` are the last of their relations in `facts`."""
+
+    facts: Facts
+    open_facts: OpenFacts = field(default_factory=dict[str, tuple[tuple[Constant, ...], ...]])
+
+
 @dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(HasFacts):
     """A program that is known to make sense."""
 
     relations: Mapping[str, RelationInfo]
     rules: tuple[CoreRule, ...]
-    facts: Mapping[str, tuple[tuple[Value, ...], ...]]
     cliques: tuple[Clique, ...]
     goals: tuple[CoreGoal, ...]
     warnings: tuple[Diagnostic, ...] = ()
+
+
+def with_open(facts: Facts, open_facts: OpenFacts) -> Facts:
+    """Facts, and behind them those that have parameters."""
+    valued = {
+        name: tuple(tuple(constant.value for constant in row) for row in rows)
+        for name, rows in open_facts.items()
+    }
+    return {**facts, **{name: (*facts.get(name, ()), *rows) for name, rows in valued.items()}}

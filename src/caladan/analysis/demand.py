@@ -20,10 +20,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from caladan.analysis.core import Checked, CoreAtom, CoreGoal, CoreRule, RelationInfo, Term
+from caladan.analysis.core import (
+    Checked,
+    CoreAtom,
+    CoreGoal,
+    CoreRule,
+    Facts,
+    OpenFacts,
+    RelationInfo,
+    Term,
+    with_open,
+)
 from caladan.analysis.monotone import computes, may_not_end
 from caladan.analysis.patterns import Patterns, body_order, explore, settle
-from caladan.analysis.schedule import schedule
+from caladan.analysis.schedule import reach
 from caladan.analysis.strata import strata
 from caladan.program import Comparison, Constant, Type, Value, Variable
 from caladan.program.diagnostics import Diagnostics
@@ -115,6 +125,7 @@ class _Rewriting:
                 self._demands[relation, pattern] = apart(f"{_PREFIX}{relation}_{pattern}", taken)
         self._rules: list[CoreRule] = []
         self._seeds: dict[str, dict[tuple[Value, ...], None]] = {}
+        self._open: dict[str, dict[tuple[Constant, ...], None]] = {}
 
     def result(self) -> Checked:
         goals = tuple(self._goal(g) for g in self._checked.goals)
@@ -122,11 +133,14 @@ class _Rewriting:
             for rule in self._patterns.rules(relation):
                 self._rewrite(rule, pattern)
         relations = self._relations()
-        facts = self._facts()
+        facts, open_facts = self._facts()
         derived = [n for n, r in relations.items() if r.is_derived]
         rules = tuple(sorted(self._rules, key=lambda r: r.number))
         cliques = strata(rules, derived, Diagnostics())
-        return Checked(relations, rules, facts, cliques, goals, self._checked.warnings)
+        return Checked(
+            relations, rules, cliques, goals, self._checked.warnings,
+            facts=facts, open_facts=open_facts,
+        )  # fmt: skip
 
     # The store: relations and facts
 
@@ -150,13 +164,18 @@ class _Rewriting:
             relations[name] = replace(info, name=name, is_internal=True)
         return relations
 
-    def _facts(self) -> dict[str, tuple[tuple[Value, ...], ...]]:
-        facts = {name: tuple(rows) for name, rows in self._seeds.items()}
+    def _facts(self) -> tuple[Facts, OpenFacts]:
+        open_facts = {name: tuple(rows) for name, rows in self._open.items()}
+        facts = dict(
+            with_open({name: tuple(rows) for name, rows in self._seeds.items()}, open_facts)
+        )
         for relation, pattern in self._reached:
+            name = self._names.get((relation, pattern), relation)
             if relation in self._checked.facts:
-                name = self._names.get((relation, pattern), relation)
                 facts[name] = self._checked.facts[relation]
-        return facts
+            if relation in self._checked.open_facts:
+                open_facts[name] = self._checked.open_facts[relation]
+        return facts, open_facts
 
     def _goal(self, goal: CoreGoal) -> CoreGoal:
         pattern = self._patterns.of(goal.relation, goal.binding)
@@ -166,8 +185,12 @@ class _Rewriting:
         return replace(goal, relation=self._names[goal.relation, pattern])
 
     def _seed(self, part: tuple[str, str], arguments: tuple[Term, ...]) -> None:
-        row = tuple(a.value for a in _bound(arguments, part[1]) if isinstance(a, Constant))
-        self._seeds.setdefault(self._demands[part], {})[row] = None
+        row = tuple(a for a in _bound(arguments, part[1]) if isinstance(a, Constant))
+        name = self._demands[part]
+        if any(constant.placeholder is not None for constant in row):
+            self._open.setdefault(name, {})[row] = None
+        else:
+            self._seeds.setdefault(name, {})[tuple(constant.value for constant in row)] = None
 
     # The rules
 
@@ -237,7 +260,7 @@ class _Rewriting:
         if any(b.relation == head and b.arguments == arguments for b in before):
             return
         passing = CoreRule(rule.number, head, arguments, before, comparisons, types, span=rule.span)
-        unplaced = schedule(passing).unplaced_comparisons
+        unplaced = reach(passing).comparisons
         kept = tuple(c for c in comparisons if not any(c is u for u in unplaced))
         self._rules.append(replace(passing, comparisons=kept))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from caladan.analysis.core import Clique, CoreRule, RelationInfo
+from caladan.analysis.core import Clique, CoreRule, Facts, RelationInfo
 from caladan.program import (
     Aggregate,
     Arithmetic,
@@ -23,7 +23,6 @@ from caladan.program import (
     Expression,
     Function,
     Negative,
-    Value,
     Variable,
     variables,
 )
@@ -35,7 +34,7 @@ _FALLING = ("mmin",)
 def monotone(
     cliques: Iterable[Clique],
     relations: Mapping[str, RelationInfo],
-    facts: Mapping[str, tuple[tuple[Value, ...], ...]],
+    facts: Facts,
     found: Diagnostics,
 ) -> None:
     """Report what may not terminate or may depend on the order of evaluation."""
@@ -51,7 +50,7 @@ def monotone(
 def _started(
     clique: Clique,
     relations: Mapping[str, RelationInfo],
-    facts: Mapping[str, tuple[tuple[Value, ...], ...]],
+    facts: Facts,
     found: Diagnostics,
 ) -> None:
     if clique.exit_rules or any(facts.get(r) or relations[r].takes_data for r in clique.relations):

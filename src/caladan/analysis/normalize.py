@@ -35,7 +35,7 @@ from caladan.program import (
     variables,
 )
 from caladan.program.diagnostics import Diagnostics
-from caladan.program.transform import parts, replace_in
+from caladan.program.transform import replace_in, walk
 
 _WITNESSED = ("msum", "mcount")
 
@@ -71,7 +71,7 @@ def normalize(
 
 def _fact(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
     for argument in rule.head.arguments:
-        if any(isinstance(part, Aggregate) for part in parts(argument)):
+        if any(isinstance(part, Aggregate) for part in walk(argument)):
             found.add(
                 "C015",
                 "an aggregate needs a body to range over",
@@ -147,7 +147,7 @@ def _limit(rule: Rule, found: Diagnostics) -> int | None:
 
 
 def _head_argument(argument: Expression, found: Diagnostics) -> Expression:
-    for part in parts(argument):
+    for part in walk(argument):
         if isinstance(part, Aggregate):
             _check_aggregate(part, found)
     return replace_in(argument, _counting_solutions)
@@ -163,7 +163,7 @@ def _counting_solutions(node: Expression) -> Expression | None:
 
 
 def _check_aggregate(node: Aggregate, found: Diagnostics) -> None:
-    if any(isinstance(part, Aggregate) for term in node.terms for part in parts(term)):
+    if any(isinstance(part, Aggregate) for term in node.terms for part in walk(term)):
         found.add("C015", "an aggregate cannot stand inside another", node.span)
     if isinstance(node, Folding) or node.function in ("countd", "count", *_WITNESSED):
         return
@@ -184,16 +184,16 @@ def _separate(
     mixed = [
         a
         for a in rule.arguments
-        if not isinstance(a, Aggregate) and any(isinstance(p, Aggregate) for p in parts(a))
+        if not isinstance(a, Aggregate) and any(isinstance(p, Aggregate) for p in walk(a))
     ]
     cut = bool(rule.order) or rule.limit is not None
     if not mixed and not (cut and rule.has_aggregates):
         return (rule,)
-    group = [a for a in rule.arguments if not any(isinstance(p, Aggregate) for p in parts(a))]
+    group = [a for a in rule.arguments if not any(isinstance(p, Aggregate) for p in walk(a))]
     _check_mixed(mixed, group, found)
     name = names.fresh(f"{rule.head}_parts")
     aggregates = list(
-        dict.fromkeys(p for a in rule.arguments for p in parts(a) if isinstance(p, Aggregate))
+        dict.fromkeys(p for a in rule.arguments for p in walk(a) if isinstance(p, Aggregate))
     )
     inner = replace(rule, head=name, arguments=(*group, *aggregates), order=(), limit=None)
     columns = [_column_variable(i, a) for i, a in enumerate((*group, *aggregates))]
@@ -230,10 +230,7 @@ def _check_mixed(
     grouped = {a.name for a in group if isinstance(a, Variable)}
     for argument in mixed:
         inside = {
-            id(v)
-            for part in parts(argument)
-            if isinstance(part, Aggregate)
-            for v in variables(part)
+            id(v) for part in walk(argument) if isinstance(part, Aggregate) for v in variables(part)
         }
         for variable in variables(argument):
             if id(variable) not in inside and variable.name not in grouped:

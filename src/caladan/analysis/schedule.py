@@ -1,10 +1,12 @@
 """The order in which the parts of a body can be evaluated.
 
-`schedule(rule, first=…)` gives the steps: look an atom up, bind a variable to an expression, test a
+`schedule(rule, first)` gives the steps: look an atom up, bind a variable to an expression, test a
 comparison, test that a negated atom has no match. Tests come as soon as their variables are bound,
-so a selection stands where it first can. With `first`, that atom starts and the others follow so
-that each shares a variable with what is bound, where one does; without it they come as written.
-An equality binds whichever side is unbound, and solves `D = A + B` for any one whole number in it.
+so a selection stands where it first can. The atom `first` starts, and the others follow so that
+each shares a variable with what is bound, where one does. An equality binds whichever side is
+unbound, and solves `D = A + B` for any one whole number in it.
+
+`reach(rule)` says what a body binds in the end, whatever the order.
 """
 
 from __future__ import annotations
@@ -51,41 +53,42 @@ Step: TypeAlias = Lookup | Absent | Bind | Test
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
-    """The steps, what they bind, and what could not be placed for want of bindings."""
+class Reach:
+    """What a body binds, and what of it waits for ever: for something that nothing binds."""
 
-    steps: tuple[Step, ...]
     bound: frozenset[str]
-    unplaced_atoms: tuple[CoreAtom, ...]
-    unplaced_comparisons: tuple[Comparison, ...]
+    atoms: tuple[CoreAtom, ...]
+    comparisons: tuple[Comparison, ...]
 
 
-def schedule(rule: CoreRule, first: int | None = None, bound: Iterable[str] = ()) -> Schedule:
-    """Steps for a whole body, starting with the atom `first` and with `bound` known already."""
-    work = _Work(rule, set(bound))
+def reach(rule: CoreRule) -> Reach:
+    """What the body of a rule binds once all its atoms are looked up."""
+    work = _Work(rule)
+    work.bound.update(name for atom in rule.positive for name in atom.variables)
+    work.settle()
+    waiting = tuple(rule.atoms[i] for i in work.negated)
+    return Reach(frozenset(work.bound), waiting, tuple(work.comparisons))
+
+
+def schedule(rule: CoreRule, first: int | None, bound: Iterable[str] = ()) -> tuple[Step, ...]:
+    """Steps for a whole body, starting with the atom `first`, if there is one, from what is bound.
+
+    Without a first atom, one that shares most with what is bound starts.
+    """
+    work = _Work(rule, bound)
     work.settle()
     waiting = [i for i, a in enumerate(rule.atoms) if not a.negated]
     while waiting:
-        if first is not None and first in waiting:
-            index = first
-        elif first is None:
-            index = waiting[0]
-        else:
-            index = min(waiting, key=lambda i: (-work.shared(rule.atoms[i]), i))
+        index = min(waiting, key=lambda i: (i != first, -work.shared(rule.atoms[i]), i))
         waiting.remove(index)
         work.look_up(index)
-    return Schedule(
-        tuple(work.steps),
-        frozenset(work.bound),
-        tuple(rule.atoms[i] for i in work.negated),
-        tuple(work.comparisons),
-    )
+    return tuple(work.steps)
 
 
 class _Work:
-    def __init__(self, rule: CoreRule, bound: set[str]) -> None:
+    def __init__(self, rule: CoreRule, bound: Iterable[str] = ()) -> None:
         self._rule = rule
-        self.bound = bound
+        self.bound = set(bound)
         self.steps: list[Step] = []
         self.comparisons = list(rule.comparisons)
         self.negated = [i for i, a in enumerate(rule.atoms) if a.negated]

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
-from caladan.analysis.core import CoreAtom, CoreRule, Term
+from caladan.analysis.core import CoreAtom, CoreRule, Facts, OpenFacts, Term
 from caladan.analysis.expressions import (
     argument_type,
     as_written,
@@ -53,7 +53,8 @@ class Typed:
 
     rules: tuple[CoreRule, ...]
     columns: Mapping[str, tuple[Type, ...]]
-    facts: Mapping[str, tuple[tuple[Value, ...], ...]]
+    facts: Facts
+    open_facts: OpenFacts
 
 
 def types(
@@ -87,6 +88,7 @@ def types(
         ),
         fitter.columns,
         fitter.facts(facts),
+        fitter.open_facts(facts),
     )
 
 
@@ -310,6 +312,10 @@ def _check_fact(
             )
 
 
+def _has_parameters(fact: CoreRule) -> bool:
+    return any(isinstance(a, Constant) and a.placeholder is not None for a in fact.arguments)
+
+
 class _Fitter:
     """Gives constants the types of what they meet."""
 
@@ -320,16 +326,30 @@ class _Fitter:
         self._found = found
         self._objects = objects
 
-    def facts(self, rules: Iterable[CoreRule]) -> dict[str, tuple[tuple[Value, ...], ...]]:
+    def facts(self, rules: Iterable[CoreRule]) -> Facts:
         rows: dict[str, list[tuple[Value, ...]]] = {}
         for rule in rules:
-            rows.setdefault(rule.head, []).append(
-                tuple(
-                    self._value(a.value, t, a.span)
-                    for a, t in zip(rule.arguments, self.columns[rule.head], strict=False)
-                    if isinstance(a, Constant)
+            if not _has_parameters(rule):
+                rows.setdefault(rule.head, []).append(
+                    tuple(
+                        self._value(a.value, t, a.span)
+                        for a, t in zip(rule.arguments, self.columns[rule.head], strict=False)
+                        if isinstance(a, Constant)
+                    )
                 )
-            )
+        return {name: tuple(dict.fromkeys(facts)) for name, facts in rows.items()}
+
+    def open_facts(self, rules: Iterable[CoreRule]) -> OpenFacts:
+        rows: dict[str, list[tuple[Constant, ...]]] = {}
+        for rule in rules:
+            if _has_parameters(rule):
+                rows.setdefault(rule.head, []).append(
+                    tuple(
+                        self._constant(a, t)
+                        for a, t in zip(rule.arguments, self.columns[rule.head], strict=False)
+                        if isinstance(a, Constant)
+                    )
+                )
         return {name: tuple(dict.fromkeys(facts)) for name, facts in rows.items()}
 
     def rule(self, rule: CoreRule, known: dict[str, Type]) -> CoreRule:
@@ -393,7 +413,7 @@ class _Fitter:
         return node
 
     def _constant(self, node: Constant, type: Type) -> Constant:
-        return Constant(self._value(node.value, type, node.span), node.span)
+        return node.fitted(self._value(node.value, type, node.span), type)
 
     def _value(self, value: Value, type: Type, span: Span | None) -> Value:
         own = constant_type(value)

@@ -63,7 +63,7 @@ def rule_line(rule: DeltaRule, clique: DeltaClique) -> str:
     body = commas(_literals(rule.body))
     head = f"{mark}{core.head}({expressions(core.arguments)})"
     text = f"{head} <- {body}." if body else f"{head}."
-    seed = "" if rule.seed is None else f", seed {core.atoms[rule.seed].relation}"
+    seed = "" if rule.seeded_by is None else f", seed {rule.seeded_by}"
     notes = list(_notes(rule))
     return f"{text}  [rule {core.number}{seed}]" + ("  " + "; ".join(notes) if notes else "")
 

@@ -276,14 +276,14 @@ class _Drawing(Once[DeltaClique], Operators):
             shown = {Version.DELTA: "δ{}", Version.OLD: "{}", Version.NEW: "{}'"}[node.version]
             name = shown.format(node.relation)
             kind = "LinearRecursiveRelation" if self._is_linear else "NonLinearRecursiveRelation"
-            columns = commas(node.columns) if self._by_column else expressions(node.arguments)
+            columns = commas(node.column_names) if self._by_column else expressions(node.arguments)
             return Tree(f"{kind} [{columns}] ({name})")
         broadcasts, self._broadcasts = self._broadcasts, False
         tree = self.relation(node.relation)
         self._broadcasts = broadcasts
         if broadcasts:
             tree = Tree("BroadcastExchange", (tree,))
-        tree = filtered(tree, node.arguments, node.columns)
+        tree = filtered(tree, node.arguments, node.column_names)
         if self._by_column:
             return tree
         called = {column: names.of(node).get(v) for v, column in _first_places(node)}
@@ -322,7 +322,7 @@ def _waiting(outlook: Outlook) -> str:
 def _first_places(node: Scan) -> Iterator[tuple[str, str]]:
     """The variables a user wrote in an atom, each with the column it is first bound by."""
     seen: set[str] = set()
-    for argument, column in zip(node.arguments, node.columns, strict=True):
+    for argument, column in zip(node.arguments, node.column_names, strict=True):
         if isinstance(argument, Constant) or argument.name.startswith("_"):
             continue
         if argument.name not in seen:

@@ -62,7 +62,7 @@ class Labels:
     def note_leaf(self, node: Scan, bound: Mapping[str, str], variables: frozenset[str]) -> None:
         """Set the names of a leaf, given those to the left of it and the rule's variables."""
         if alias := self._aliases.get(id(node)):
-            pairs = zip(node.arguments, node.columns, strict=True)
+            pairs = zip(node.arguments, node.column_names, strict=True)
             columns = {
                 a.name: f"{alias}.{column}"
                 for a, column in reversed(list(pairs))
@@ -76,7 +76,7 @@ class Labels:
             return
         declared = {
             a.name: column
-            for a, column in zip(node.arguments, node.columns, strict=True)
+            for a, column in zip(node.arguments, node.column_names, strict=True)
             if not isinstance(a, Constant) and not a.is_anonymous
         }
         selects = any(isinstance(a, Constant) for a in node.arguments) or len(declared) < sum(

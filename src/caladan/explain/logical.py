@@ -269,14 +269,14 @@ class _Optimized(Once[CliqueOperators], Operators):
 
     def scan(self, node: Scan, names: Labels) -> Tree:
         if node.kind is ScanKind.RECURSIVE:
-            called = commas(node.columns) if self._by_column else expressions(node.arguments)
+            called = commas(node.column_names) if self._by_column else expressions(node.arguments)
             return Tree(f"{self._reads} {node.relation}, [{called}]")
         tree = self.relation(node.relation)
-        tree = filtered(tree, node.arguments, node.columns)
+        tree = filtered(tree, node.arguments, node.column_names)
         scope = names.of(node)
         renamed = [
             f"{column} AS {scope[a.name]}"
-            for a, column in zip(node.arguments, node.columns, strict=True)
+            for a, column in zip(node.arguments, node.column_names, strict=True)
             if not isinstance(a, Constant)
             and a.name in scope
             and not a.name.startswith("_")

@@ -26,7 +26,7 @@ class Once(ABC, Generic[C]):
     def __init__(self, relations: Mapping[str, RelationInfo], home: Mapping[str, C]) -> None:
         self._relations = relations
         self._home = home
-        self._drawn: set[int] = set()  # cliques, by identity
+        self._drawn: set[str] = set()  # relations
         self._depth = 0
         self._below: list[str] = []  # what is too deep where it is first needed
 
@@ -44,13 +44,13 @@ class Once(ABC, Generic[C]):
         clique = self._home.get(name)
         if clique is None:
             return self.base(info)
-        if id(clique) in self._drawn:
+        if name in self._drawn:
             return Tree(f"Relation {shown(info)}, see above")
         if self._depth >= _DEEPEST:
             if name not in self._below:
                 self._below.append(name)
             return Tree(f"Relation {shown(info)}, see below")
-        self._drawn.add(id(clique))
+        self._drawn.update(each for each, home in self._home.items() if home is clique)
         self._depth += 1
         tree = self.clique(clique, info)
         self._depth -= 1

@@ -150,7 +150,7 @@ def leaf(node: Scan, names: Labels) -> str:
     arguments = expressions(node.arguments)
     if node.kind is not ScanKind.BASE:
         return f"{node.relation}({arguments})"
-    shown = f"{node.relation}({commas(node.columns)})"
+    shown = f"{node.relation}({commas(node.column_names)})"
     return f"{shown} AS ({arguments})" if names.is_renamed(node) else shown
 
 

@@ -1,6 +1,6 @@
 """The plan of a program, as far as it is decided before there are facts: plain data.
 
-    blueprint(program)   bodies, and the column orders that lookups share
+    blueprint(program)   the column orders that lookups share
     why_rounds(…)        whether a clique with a shape goes in rounds all the same
     said(step)           a step in words
 
@@ -26,12 +26,11 @@ from caladan.join.access import (
     Probe,
     keys,
 )
-from caladan.join.body import separated
 from caladan.join.route import chosen, planned
 from caladan.program import Variable, thresholds
 from caladan.rules.arrangements import cover
 from caladan.rules.body import Body, Scan, Version, names
-from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
+from caladan.rules.program import DeltaClique, DeltaProgram
 
 if TYPE_CHECKING:
     from caladan.fixpoint.shapes.recognise import Shape
@@ -41,15 +40,10 @@ ROUNDS: Final = "rounds"  # the strategy that evaluates everything
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """The bodies of a program's rules, and by relation the orders for lookups by some columns."""
+    """A program, and by relation the orders for lookups by some columns."""
 
     program: DeltaProgram
-    bodies: tuple[tuple[DeltaRule, Body], ...]
     orders: Mapping[str, Orders]
-
-    def body(self, rule: DeltaRule) -> Body:
-        """The body of a rule."""
-        return next(body for known, body in self.bodies if known is rule)
 
     def order(self, relation: str, columns: frozenset[int]) -> tuple[int, ...]:
         """The order in which a relation is arranged for a lookup by some columns."""
@@ -63,20 +57,17 @@ def blueprint(program: DeltaProgram) -> Blueprint:
     Arrangements are planned for the order of atoms that each rule has if nothing speaks for
     another.
     """
-    bodies = tuple((rule, separated(rule.body, program.relations)) for rule in program.rules)
-    traits = {
-        id(rule): Foreseen(program, clique)
+    wanted = [
+        key
         for clique in program.cliques
         for rule in (*clique.exit_rules, *clique.delta_rules)
-    }
-    wanted = [
-        key for rule, body in bodies for key in keys(_guessed(body, traits[id(rule)]))
-    ]  # fmt: skip
+        for key in keys(_guessed(rule.body.separated, Foreseen(program, clique)))
+    ]
     arity = {name: info.arity for name, info in program.relations.items()}
     orders: dict[str, dict[frozenset[int], tuple[int, ...]]] = {}
     for (relation, columns), found in cover(wanted, arity).items():
         orders.setdefault(relation, {})[columns] = found.order
-    return Blueprint(program, bodies, orders)
+    return Blueprint(program, orders)
 
 
 def _guessed(body: Body, traits: Foreseen) -> list[Access]:
@@ -113,7 +104,7 @@ class Foreseen:
 def facts_read(clique: DeltaClique) -> Iterator[str]:
     """The relations whose facts count for the choice: what the clique reads, and its own."""
     rules = (*clique.exit_rules, *clique.delta_rules)
-    read = (atom.relation for rule in rules for atom in rule.rule.positive)
+    read = (scan.relation for rule in rules for scan in rule.body.atoms)
     return iter(dict.fromkeys((*clique.relations, *read)))
 
 
@@ -142,8 +133,9 @@ def said(step: Access, shown: Callable[[Scan], Scan] = lambda scan: scan) -> str
 
     `shown` is what to say for an atom that stands for another.
 
-    >>> from caladan.rules.body import ScanKind
-    >>> scan = Scan("arc", (Variable("C"), Variable("B")), ("A", "B"), ScanKind.BASE)
+    >>> from caladan.rules.body import Column, ScanKind, Type
+    >>> scan = Scan("arc", (Variable("C"), Variable("B")),
+    ...             (Column("A", Type.LONG), Column("B", Type.LONG)), ScanKind.BASE)
     >>> said(Probe(scan, ((0, Variable("C")),), (), ((1, "B"),)))
     'look up arc(C, B) by A'
     """
@@ -186,5 +178,5 @@ def _by(found: Probe, shown: Callable[[Scan], Scan]) -> str:
         named = {*found.view.columns, *(c for _, c in found.view.equal)}
         terms = (a if c in named else Variable("_") for c, a in enumerate(scan.arguments))
         scan = replace(scan, arguments=tuple(terms))
-    columns = ", ".join(scan.columns[c] for c, _ in found.bound)
+    columns = ", ".join(scan.column_names[c] for c, _ in found.bound)
     return f"{_atom(scan)} by {columns}" if columns else _atom(scan)

@@ -64,7 +64,7 @@ class Fixpoint:
         search: str | None = None,
     ) -> None:
         self._state = State(plan.program, classes, given, limits, plan.orders)
-        self._planner = Planner(self._state, plan.bodies, search)
+        self._planner = Planner(self._state, search)
         self._shaping = Shaping(self._state, self._planner)
         self._limits = limits
         self._events = events
@@ -200,13 +200,13 @@ class Fixpoint:
     # ── Rules ────────────────────────────────────────────────────────────────────────────────────
 
     def _evaluate(self, rule: DeltaRule, plan: RulePlan) -> None:
-        seed = None if rule.seed is None else rule.rule.atoms[rule.seed].relation
+        seed = rule.seeded_by
         if not self._may_derive(rule, plan.body):
             self._events.tell(RuleSkipped(rule.rule.number, seed))
             return
         started = time.perf_counter()
         head = self._state.heads[rule.rule.head]
-        keys = self._state.classes.keys(rule, self._planner.body(rule))
+        keys = self._state.classes.keys(rule)
         sink = head.sink(rule, plan, keys)
 
         def check() -> None:

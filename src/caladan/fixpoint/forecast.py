@@ -31,7 +31,6 @@ from caladan.fixpoint.planner import Planner, splits
 from caladan.fixpoint.shapes.choice import Shaping
 from caladan.fixpoint.state import State
 from caladan.join.access import Access
-from caladan.join.body import separated
 from caladan.join.classes import Classes
 from caladan.join.route import orders, planned, searched
 from caladan.program import thresholds
@@ -125,7 +124,7 @@ def forecast(
     but the order of atoms.
     """
     options = options or Options()
-    classes = Classes(plan.program, plan.bodies)
+    classes = Classes(plan.program)
     known = None if given is None else _Known(plan, classes, given, options)
     cliques = (
         _exchanging(each, plan, known)
@@ -150,7 +149,7 @@ class _Known:
         encoded = {name: [(columns, given[name].num_rows)] for name, columns in words.items()}
         self.limits = Limits(options)
         self.state = State(plan.program, classes, encoded, self.limits, plan.orders)
-        self.planner = Planner(self.state, plan.bodies, options.search)
+        self.planner = Planner(self.state, options.search)
         self.shaping = Shaping(self.state, self.planner)
         derived = {
             name
@@ -176,7 +175,7 @@ def _clique(
     strategies, layouts = _choice(clique, plan.program, known)
     traits = Foreseen(plan.program, clique, search)
     rules = tuple(
-        RuleForecast(rule, _plans(rule, plan.body(rule), traits, known))
+        RuleForecast(rule, _plans(rule, traits, known))
         for rule in (*clique.exit_rules, *clique.delta_rules)
     )
     links = tuple(_links(clique, plan, known, strategies, traits))
@@ -188,7 +187,7 @@ def _exchanging(clique: DeltaClique, plan: Blueprint, known: _Known | None) -> C
     strategies = (Option("meshed", "in rounds; after each, tasks exchange what is new"),)
     traits = Foreseen(plan.program, clique)
     rules = (
-        RuleForecast(rule, _possible(plan.body(rule), traits))
+        RuleForecast(rule, _possible(rule.body.separated, traits))
         for rule in (*clique.exit_rules, *clique.delta_rules)
     )
     grouped = [plan.program.relations[name].has_aggregates for name in clique.relations]
@@ -251,7 +250,7 @@ def _asked(shape: Shape, clique: DeltaClique, known: _Known) -> list[str] | str 
     from caladan.fixpoint.shapes import evaluate
 
     elsewhere = [name for name in facts_read(clique) if name not in clique.relations]
-    is_plain = all(len(rule.rule.atoms) == 1 for rule in clique.exit_rules)
+    is_plain = all(len(rule.body.atoms) == 1 for rule in clique.exit_rules)
     if not isinstance(shape, evaluate.Carried) or not is_plain or not known.has(elsewhere):
         return None
     heads = known.state.heads
@@ -290,15 +289,13 @@ def _stored(clique: DeltaClique, known: _Known | None) -> tuple[Option, ...]:
 
 
 def _plans(
-    rule: DeltaRule, body: Body, traits: Foreseen, known: _Known | None
+    rule: DeltaRule, traits: Foreseen, known: _Known | None
 ) -> tuple[tuple[Access, ...], ...] | None:
-    if known is not None and rule.seed is None:
-        read = (scan.relation for scan in (*body.atoms, *body.absents))
-        if known.has(read):
-            made = known.planner.plan(rule)
-            made.steps()
-            return (tuple(made.accesses or ()),)
-    return _possible(body, traits)
+    if known is not None and rule.seed is None and known.has(rule.body.read):
+        made = known.planner.plan(rule)
+        made.steps()
+        return (tuple(made.accesses or ()),)
+    return _possible(rule.body.separated, traits)
 
 
 def _possible(body: Body, traits: Foreseen) -> tuple[tuple[Access, ...], ...] | None:
@@ -328,30 +325,19 @@ def _links(
     assert not isinstance(shape, str)
     for rule in shape.rules:
         solved = plain(rule, plan.program.relations)
-        body = separated(solved.body, plan.program.relations)
-        found: tuple[tuple[Access, ...], ...] | None = None
-        if known is not None and known.has(scan.relation for scan in (*body.atoms, *body.absents)):
-            made = known.shaping.plan(solved)
-            made.steps()
-            found = (tuple(made.accesses or ()),)
-        else:
-            found = _possible(body, traits)
-        yield RuleForecast(solved, found)
+        yield RuleForecast(solved, _plans(solved, traits, known))
 
 
 def _parts(clique: DeltaClique, plan: Blueprint, traits: Foreseen) -> Iterable[PartsForecast]:
     relations = plan.program.relations
-    done: list[object] = []
-    for rule in clique.delta_rules:
-        body = plan.body(rule)
-        if body.widened or any(rule.rule is one for one in done):
+    for rule in {each.rule.place: each for each in clique.delta_rules}.values():
+        if rule.body.separated.widened:
             continue
-        done.append(rule.rule)
         for found, names in splits(rule.rule, clique, relations):
             members = (*clique.relations, found.relation.name)
             known = {**relations, found.relation.name: found.relation}
             made = [
-                RuleForecast(each, _plans(each, separated(each.body, known), traits, None))
+                RuleForecast(each, _plans(each, traits, None))
                 for part in (found.inner, found.outer)
                 for each in seeded(part, members, known)
             ]

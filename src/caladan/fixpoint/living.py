@@ -77,7 +77,7 @@ class Living:
         self._limits = Limits(options)
         plan = blueprint(program)
         self._wiring = wiring = Wiring(program, plan, frozenset(transient), options, listener)
-        classes = Classes(program, wiring.bodies, wiring.aliases, is_open=True)
+        classes = Classes(program, wiring.aliases, wiring.variants, is_open=True)
         words = classes.encode(given)
         encoded_given = {name: [(w, given[name].num_rows)] for name, w in words.items()}
         evaluation = Fixpoint(plan, classes, encoded_given, self._limits, listener, options.search)

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 
@@ -34,10 +35,9 @@ from caladan.columns.ranks import Kind, float_ranks, rank_floats
 from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.heads import PlainHead
 from caladan.fixpoint.state import State
-from caladan.join.body import mismatched, separated
 from caladan.join.plan import RulePlan
 from caladan.program import Column, Expression, Variable, thresholds, variables
-from caladan.rules.body import Body, Scan
+from caladan.rules.body import Scan
 from caladan.rules.delta import seeded
 from caladan.rules.program import DeltaClique, DeltaRule
 
@@ -139,12 +139,12 @@ def splits(
 def _between(rule: CoreRule, clique: DeltaClique) -> str:
     """The name of what is in between: the rule's number, and which of its alternatives it is."""
     alternatives = [
-        each.rule
+        each.rule.place
         for each in clique.delta_rules
         if (each.rule.head, each.rule.number) == (rule.head, rule.number)
     ]
-    ids = list(dict.fromkeys(map(id, alternatives)))
-    which = f".{ids.index(id(rule)) + 1}" if len(ids) > 1 else ""
+    places = list(dict.fromkeys(alternatives))
+    which = f".{places.index(rule.place) + 1}" if len(places) > 1 else ""
     return f"{rule.head}~{rule.number}{which}"
 
 
@@ -182,35 +182,23 @@ def _made(
 class Planner:
     """Makes plans. `search` is the grade of the guided search for cyclic bodies, if they use it."""
 
-    def __init__(
-        self, state: State, bodies: Sequence[tuple[DeltaRule, Body]], search: str | None
-    ) -> None:
+    def __init__(self, state: State, search: str | None) -> None:
         self._state = state
         self._search = search
-        self._bodies = {id(rule): (number, body) for number, (rule, body) in enumerate(bodies)}
-        self._rule_numbers = [rule.rule.number for rule, _ in bodies]
-        self._parts: list[DeltaRule] = []  # keeps them alive, for they are known by their id
-
-    def body(self, rule: DeltaRule) -> Body:
-        """The parts of a rule."""
-        return self._bodies[id(rule)][1]
 
     def plan(self, rule: DeltaRule) -> RulePlan:
-        """The plan of a rule as it was written."""
-        number, body = self._bodies[id(rule)]
-        domains = {name: self._state.classes.variable(number, name) for name in body.types}
-        return self.made(body, domains, self._state.classes.columns(rule.rule.head))
-
-    def made(
-        self, body: Body, domains: Mapping[str, Domain], head: Sequence[Domain] = ()
-    ) -> RulePlan:
-        """A plan of a body whose variables have these domains."""
-        state = self._state
+        """The plan of a rule, or of what was made of one: its variables are those of the whole."""
+        state, body = self._state, rule.body.separated
+        domains = state.classes.variables(rule.rule, body)
+        if rule.rule.head in state.program.relations:
+            head = state.classes.columns(rule.rule.head)
+        else:  # in between: some of the variables
+            given = rule.rule.arguments
+            head = tuple(domains[each.name] for each in given if isinstance(each, Variable))
 
         def absent(scan: Scan) -> StoredRelation:
             relation = state.relation(scan.relation)
-            info = state.program.relations[scan.relation]
-            if columns := mismatched(scan, info, body.types):
+            if columns := scan.mismatched(body.types):
                 own = state.classes.columns(scan.relation)
                 into = {c: domains[name] for c, name in columns.items()}
                 return widened_relation(relation, own, into)
@@ -219,13 +207,6 @@ class Planner:
         relations = {scan.relation: state.relation(scan.relation) for scan in body.atoms}
         columns = state.classes.column
         return RulePlan(body, relations, absent, domains, columns, head, self._search)
-
-    def variable(self, rule: int, name: str) -> Domain | None:
-        """The domain that a variable of the rule with that number has, in any of its deltas."""
-        for number, known in self._bodies.values():
-            if name in known.types and self._rule_numbers[number] == rule:
-                return self._state.classes.variable(number, name)
-        return None
 
     # ── Rules in two parts ───────────────────────────────────────────────────────────────────────
 
@@ -237,54 +218,32 @@ class Planner:
         between = {each.relation.name: each.relation for each in splits.values()}
         members = (*clique.relations, *between)
         relations = {**self._state.program.relations, **between}
-        plans: list[tuple[DeltaRule, RulePlan]] = []
-        done: set[int] = set()
-        for rule in clique.delta_rules:
-            number, _ = self._bodies[id(rule)]
-            parts = splits.pop(id(rule.rule), None)
-            if parts is not None:
-                for part in (parts.inner, parts.outer):
-                    plans += [
-                        (each, self._part(each, number, relations))
-                        for each in seeded(part, members, relations)
-                    ]
-                done.add(id(rule.rule))
-            elif id(rule.rule) not in done:
-                plans.append((rule, self.plan(rule)))
-        return members, plans
+        rules: list[DeltaRule] = []
+        for place, deltas in groupby(clique.delta_rules, key=lambda each: each.rule.place):
+            if (parts := splits.get(place)) is None:
+                rules += deltas
+            else:
+                rules += seeded(parts.inner, members, relations)
+                rules += seeded(parts.outer, members, relations)
+        return members, [(rule, self.plan(rule)) for rule in rules]
 
     def _splits(self, clique: DeltaClique) -> dict[int, FactoredRule]:
-        """The rules that go in two parts; what is in between gets a head."""
+        """The rules that go in two parts, by their places; what is in between gets a head."""
         splits: dict[int, FactoredRule] = {}
         for rule in clique.delta_rules:
-            number, body = self._bodies[id(rule)]
-            if id(rule.rule) not in splits and not body.widened:
+            place, body = rule.rule.place, rule.body.separated
+            if place not in splits and not body.widened:
+                domains = self._state.classes.variables(rule.rule, body)
                 found = split(
                     rule.rule, clique, self._state.program.relations,
-                    lambda atom, name, number=number: self._is_selective(atom, name, number),
+                    lambda atom, name, domains=domains: self._is_selective(atom, domains[name]),
                 )  # fmt: skip
                 if found is not None:
-                    splits[id(rule.rule)] = found
-                    domains = [self._state.classes.variable(number, c.name) for c in found.names]
-                    self._state.heads[found.relation.name] = PlainHead(domains)
+                    splits[place] = found
+                    head = PlainHead([domains[c.name] for c in found.names])
+                    self._state.heads[found.relation.name] = head
         return splits
 
-    def _is_selective(self, atom: CoreAtom, name: str, number: int) -> bool:
+    def _is_selective(self, atom: CoreAtom, domain: Domain) -> bool:
         """Whether an atom has facts for at most half of the values of a variable."""
-        values = self._state.classes.variable(number, name).size
-        return thresholds.now.selective * self._state.count(atom.relation) <= values
-
-    def _part(
-        self, rule: DeltaRule, number: int, relations: Mapping[str, RelationInfo]
-    ) -> RulePlan:
-        """The plan of a part of a split rule; its variables are those of the whole."""
-        body = separated(rule.body, relations)
-        domains = {name: self._state.classes.variable(number, name) for name in body.types}
-        head = rule.rule.head
-        known = head in self._state.program.relations
-        own = self._state.classes.columns(head) if known else [
-            domains[a.name] for a in rule.rule.arguments if isinstance(a, Variable)
-        ]  # fmt: skip
-        self._bodies[id(rule)] = (number, body)
-        self._parts.append(rule)
-        return self.made(body, domains, own)
+        return thresholds.now.selective * self._state.count(atom.relation) <= domain.size

@@ -159,7 +159,7 @@ class Rounds(Recomputed):
         self._sinks: dict[int, Sink] = {
             id(each): self._sink(each, self._heads[each.rule.rule.head]) for each in self._gaining
         }
-        plans = [(rule, wiring.planned(number)) for number, rule in made.rounds]
+        plans = [(rule, wiring.planned(rule)) for rule in made.rounds]
         self._rounds = [
             (
                 wiring.relations[rule.rule.atoms[rule.seed or 0].relation],
@@ -406,7 +406,7 @@ class Regrouped(Recomputed):
         domains = self._wiring.classes.columns(self._name)
         head = AggregateHead(self._info, domains)
         for each in self._regrouping:
-            keys = self._wiring.classes.keys(each.rule, each.plan.body)
+            keys = self._wiring.classes.keys(each.rule)
             with blamed(each.variant.rule):
                 each.run(head.sink(each.rule, each.plan, keys), groups)
         with blamed(self._regrouping[0].variant.rule):

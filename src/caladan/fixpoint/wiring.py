@@ -13,8 +13,9 @@ For each clique how it is kept true, and the variants of its rules that this tak
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import count
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns.relation import Batch, StoredRelation
@@ -22,14 +23,13 @@ from caladan.fixpoint.blueprint import Blueprint
 from caladan.fixpoint.heads import PlainHead
 from caladan.fixpoint.limits import Limits
 from caladan.fixpoint.seeds import Seed
-from caladan.join.body import mismatched, separated
 from caladan.join.classes import Classes
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink, prepare
 from caladan.program import thresholds
 from caladan.program.events import Listener
 from caladan.program.options import Options
-from caladan.rules.body import Body, Scan, Version
+from caladan.rules.body import Scan, Version
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 from caladan.rules.variants import (
     gained,
@@ -55,13 +55,13 @@ class Upkeep(Enum):
 
 @dataclass(slots=True)
 class Variant:
-    """A variant of a rule, by its number among all bodies, and what it is seeded by.
+    """A variant of a rule, and what it is seeded by.
 
     Facts that come to `relation` seed it, or if it is `negated` those that go; for a variant that
     finds what is lost it is the other way round. `inside` are the atoms of its clique.
     """
 
-    number: int
+    delta: DeltaRule
     rule: CoreRule
     relation: str
     negated: bool = False
@@ -80,7 +80,7 @@ class CliqueWiring:
     supporting: list[Variant] = field(default_factory=list[Variant])
     touching: list[Variant] = field(default_factory=list[Variant])
     regrouping: list[Variant] = field(default_factory=list[Variant])
-    rounds: list[tuple[int, DeltaRule]] = field(default_factory=list[tuple[int, DeltaRule]])
+    rounds: list[DeltaRule] = field(default_factory=list[DeltaRule])
     inputs: frozenset[str] = frozenset()
 
 
@@ -116,8 +116,8 @@ class Wiring:
         self.plan = plan
         self.options = options
         self.listener = listener
-        self.bodies: list[tuple[DeltaRule, Body]] = list(plan.bodies)
-        self._numbers = {id(rule): number for number, (rule, _) in enumerate(plan.bodies)}
+        self.variants: list[DeltaRule] = []
+        self._places = count(1 + max((rule.rule.place for rule in program.rules), default=0))
         derived = {name for clique in program.cliques for name in clique.relations}
         infos = program.relations
         self.givens = {given_of(infos[name]).name: name for name in derived}
@@ -157,7 +157,7 @@ class Wiring:
                 case Upkeep.RECOMPUTED:
                     pass
         if upkeep in (Upkeep.REPAIRED, Upkeep.RENEWED):
-            made.rounds = [(self._numbers[id(rule)], rule) for rule in clique.delta_rules]
+            made.rounds = list(clique.delta_rules)
         read = {a.relation for rule in (*rules, *given) for a in rule.atoms}
         made.inputs = frozenset(read | {given_of(self._known[n]).name for n in members})
         return made
@@ -167,8 +167,7 @@ class Wiring:
         if any(rule.order or rule.limit is not None for rule in rules):
             return Upkeep.RECOMPUTED, "a rule sorts or limits"
         for rule in (*clique.exit_rules, *clique.delta_rules):
-            body = self.bodies[self._numbers[id(rule)]][1]
-            if any(mismatched(s, infos[s.relation], body.types) for s in body.absents):
+            if any(scan.mismatched(rule.body.types) for scan in rule.body.absents):
                 return Upkeep.RECOMPUTED, "a negated atom compares integers with doubles"
         if any(infos[name].has_aggregates for name in clique.relations):
             if clique.is_recursive:
@@ -210,11 +209,11 @@ class Wiring:
         atom: CoreAtom | None = None,
         inside: tuple[CoreAtom, ...] = (),
     ) -> Variant:
-        self.bodies.append((variant, separated(variant.body, self._known)))
-        number = len(self.bodies) - 1
+        made = replace(variant, rule=replace(variant.rule, place=next(self._places)))
+        self.variants.append(made)
         if atom is None:
-            return Variant(number, rule, rule.head, False, inside)
-        return Variant(number, rule, atom.relation, atom.negated, inside)
+            return Variant(made, rule, rule.head, False, inside)
+        return Variant(made, rule, atom.relation, atom.negated, inside)
 
     def _stored(self) -> frozenset[str]:
         """The transient relations that are read otherwise than as a seed of what is renewed."""
@@ -223,12 +222,8 @@ class Wiring:
             if each.upkeep is not Upkeep.RENEWED:
                 read |= each.inputs
                 continue
-            for variant in each.gaining:
-                body = self.bodies[variant.number][1]
-                read |= {scan.relation for scan in (*body.atoms, *body.absents)}
-            for number, _ in each.rounds:
-                body = self.bodies[number][1]
-                read |= {scan.relation for scan in (*body.atoms, *body.absents)}
+            for rule in (*(variant.delta for variant in each.gaining), *each.rounds):
+                read |= {*rule.body.read}
         return frozenset(read & self.transient)
 
     # ── Over relations ───────────────────────────────────────────────────────────────────────────
@@ -244,9 +239,9 @@ class Wiring:
 
     def prepared(self, variant: Variant) -> Prepared:
         """A variant with a plan; the indexes that it looks things up in are made."""
-        rule, body = self.bodies[variant.number]
-        plan = self.planned(variant.number)
-        alias = next((s.relation for s in body.atoms if s.version is Version.DELTA), None)
+        plan = self.planned(variant.delta)
+        seeds = (s.relation for s in variant.delta.body.atoms if s.version is Version.DELTA)
+        alias = next(seeds, None)
         seed = None if alias is None else self.seeds[alias]
         if alias is not None and seed is not None:
             seed.put(self._sample(self.aliases[alias]))
@@ -254,7 +249,7 @@ class Wiring:
             prepare(step)
         if seed is not None:
             seed.put(((), 0))
-        return Prepared(variant, plan, seed, rule)
+        return Prepared(variant, plan, seed, variant.delta)
 
     def _sample(self, alias: RelationInfo) -> Batch:
         """Some facts, for the order of a plan to be measured on."""
@@ -264,10 +259,10 @@ class Wiring:
         columns = tuple(facts[names.index(column.name)] for column in alias.columns)
         return columns, len(facts[0]) if facts else 0
 
-    def planned(self, number: int) -> RulePlan:
-        """A plan of a body over the living relations."""
-        rule, body = self.bodies[number]
-        domains = {name: self.classes.variable(number, name) for name in body.types}
+    def planned(self, rule: DeltaRule) -> RulePlan:
+        """A plan of a rule over the living relations."""
+        body = rule.body.separated
+        domains = self.classes.variables(rule.rule, body)
         relations = {scan.relation: self._relation(scan) for scan in body.atoms}
         head = self.classes.columns(rule.rule.head)
         return RulePlan(
@@ -290,12 +285,10 @@ class Wiring:
 def _rules(clique: DeltaClique) -> list[CoreRule]:
     """The rules of a clique, each once."""
     every = [each.rule for each in (*clique.exit_rules, *clique.delta_rules)]
-    return list({id(rule): rule for rule in every}.values())
+    return list({rule.place: rule for rule in every}.values())
 
 
 def _seed_of_given(info: RelationInfo) -> RelationInfo:
-    from dataclasses import replace
-
     seed = seed_of(given_of(info))
     return replace(seed, origin=info.name)
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from caladan.analysis.core import RelationInfo
+from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.columns.domains import (
     Domain,
     closed_domain,
@@ -26,20 +26,25 @@ from caladan.columns.domains import (
 from caladan.columns.layout import Words
 from caladan.columns.ranks import CODED, Kind, Ranks, arrow_ranks, kind_of, kind_of_value, rank_of
 from caladan.data.schema import array_of
-from caladan.join.body import kind_of_expression
 from caladan.program import (
     Aggregate,
+    Arithmetic,
+    Call,
     Comparison,
     Conditional,
     Constant,
     Expression,
+    Function,
+    Negative,
+    Type,
     Value,
     Variable,
 )
 from caladan.rules.body import Body, Scan
 from caladan.rules.program import DeltaProgram, DeltaRule
 
-Node: TypeAlias = tuple[str, int] | tuple[int, str]  # a column of a relation, a variable of a rule
+Node: TypeAlias = tuple[str, int] | tuple[int, str]
+"""A column of a relation; a variable of a rule, by the rule's place."""
 
 
 @dataclass
@@ -54,15 +59,15 @@ class Class:
 class Classes:
     """The classes of a program; `domain` gives that of a column or a variable.
 
-    `aliases` are more relations, with (some of) the columns of the one that is their origin. If
-    `is_open`, any class may get more values once the run is over.
+    `aliases` are more relations, with (some of) the columns of the one that is their origin, and
+    `variants` more rules. If `is_open`, any class may get more values once the run is over.
     """
 
     def __init__(
         self,
         program: DeltaProgram,
-        bodies: Sequence[tuple[DeltaRule, Body]],
         aliases: Mapping[str, RelationInfo] = MappingProxyType({}),
+        variants: Sequence[DeltaRule] = (),
         *,
         is_open: bool = False,
     ) -> None:
@@ -73,20 +78,25 @@ class Classes:
         for name, info in program.relations.items():
             for i, column in enumerate(info.columns):
                 self._add((name, i), kind_of(column.type))
+        for name, info in program.relations.items():
+            if info.part_of is not None:
+                for i in range(info.arity):
+                    self._unite((name, i), (info.part_of, i))
         for name, rows in program.facts.items():
             for row in rows:
                 for i, value in enumerate(row):
                     self._constant((name, i), value)
-        for rule, body in bodies:
-            for node, expression in key_nodes(rule, body):
-                kind = kind_of_expression(expression, body.types)
+        rules = (*program.rules, *variants)
+        for rule in rules:
+            for node, expression in _keys(rule):
+                kind = kind_of_expression(expression, rule.body.types)
                 if node not in self._parents or kind is Kind.FLOAT:
                     self._add(node, kind)
         for name, info in aliases.items():
             for i, column in enumerate(info.columns):
                 self._add((name, i), kind_of(column.type))
-        for number, (rule, body) in enumerate(bodies):
-            self._rule(number, rule, body)
+        for rule in rules:
+            self._rule(rule)
         for name, info in aliases.items():
             own = [each.name for each in program.relations[info.origin].columns]
             for i, column in enumerate(info.columns):
@@ -108,15 +118,29 @@ class Classes:
         columns = ((name, i) for name in relations for i in range(self._relations[name].arity))
         return len({self._root(node) for node in columns}) == 1
 
-    def variable(self, rule: int, name: str) -> Domain:
-        """The domain of a variable of the rule with that number."""
-        return self._domain((rule, name))
+    def variable(self, rule: CoreRule, name: str) -> Domain:
+        """The domain of a variable of a rule."""
+        return self._domain((rule.place, name))
+
+    def variables(self, rule: CoreRule, body: Body) -> dict[str, Domain]:
+        """The domains of a body's variables: of the columns it reads, else those of its rule's.
+
+        It may be the body of what was made of the rule, with some atoms over other relations.
+        """
+        found: dict[str, Node] = {name: (rule.place, name) for name in body.types}
+        for scan in body.atoms[::-1]:
+            for i, argument in reversed(list(enumerate(scan.arguments))):
+                if isinstance(argument, Variable) and (scan.relation, i) in self._parents:
+                    found[argument.name] = (scan.relation, i)
+        return {name: self._domain(node) for name, node in found.items()}
 
     # ── Which nodes meet ─────────────────────────────────────────────────────────────────────────
 
-    def _rule(self, number: int, rule: DeltaRule, body: Body) -> None:
+    def _rule(self, rule: DeltaRule) -> None:
+        number, body = rule.rule.place, rule.body.separated
         for name, type in body.types.items():
-            self._add((number, name), kind_of(type))
+            if (number, name) not in self._parents:  # its other deltas have the same variables
+                self._add((number, name), kind_of(type))
         for scan in (*body.atoms, *body.absents):
             self._scan(number, scan, body)
         for binding in body.bindings:
@@ -131,7 +155,7 @@ class Classes:
                 self._flow(number, expression, node)
             else:
                 self._class(node).computed = True
-        for node, expression in key_nodes(rule, body):
+        for node, expression in _keys(rule):
             self._flow(number, expression, node)
         self._compared(number, (*body.columns, *body.keys))
 
@@ -248,20 +272,43 @@ class Classes:
                 words[name][i] = column
         return words
 
-    def keys(self, rule: DeltaRule, body: Body) -> tuple[Domain, ...]:
+    def keys(self, rule: DeltaRule) -> tuple[Domain, ...]:
         """The domains of the contributors' keys of a rule."""
-        return tuple(self._domain(node) for node, _ in key_nodes(rule, body))
+        return tuple(self._domain(node) for node, _ in _keys(rule))
 
     def _domain(self, node: Node) -> Domain:
         return self._domains[self._root(node)]
 
 
-def key_nodes(rule: DeltaRule, body: Body) -> Iterator[tuple[Node, Expression]]:
+def _keys(rule: DeltaRule) -> Iterator[tuple[Node, Expression]]:
     """The key columns of a rule's contributors: rules that share a place share these."""
     for each in rule.contributors:
-        for i, expression in enumerate(body.keys[each.start : each.stop]):
+        for i, expression in enumerate(rule.body.keys[each.start : each.stop]):
             table = each.place if i < each.width else each.solutions
             yield (f"{rule.rule.head} {table}", i), expression
+
+
+def kind_of_expression(expression: Expression, types: Mapping[str, Type]) -> Kind:
+    """The kind of what an expression gives."""
+    match expression:
+        case Variable():
+            return kind_of(types[expression.name])
+        case Constant():
+            return kind_of_value(expression.value)
+        case Negative():
+            return kind_of_expression(expression.operand, types)
+        case Arithmetic(operator=operator, left=left, right=right):
+            sides = [kind_of_expression(side, types) for side in (left, right)]
+            return Kind.FLOAT if operator == "/" or Kind.FLOAT in sides else Kind.INTEGER
+        case Function(returns=returns):
+            return kind_of(returns)
+        case Call(function=function):
+            return Kind.INTEGER if function == "length" else Kind.STRING
+        case Conditional(then=then, otherwise=otherwise):
+            branches = [kind_of_expression(branch, types) for branch in (then, otherwise)]
+            return Kind.FLOAT if Kind.FLOAT in branches else branches[0]
+        case _:
+            raise TypeError(f"not an expression of a body: {expression}")
 
 
 def _domain(known: Class, columns: Sequence[pa.ChunkedArray]) -> tuple[Domain, list[Words]]:

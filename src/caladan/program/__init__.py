@@ -29,6 +29,7 @@ from caladan.program.program import (
     Negative,
     Object,
     Parameter,
+    Placeholder,
     Program,
     Rule,
     SortKey,
@@ -36,9 +37,8 @@ from caladan.program.program import (
     Type,
     Value,
     Variable,
-    atoms,
-    variables,
 )
+from caladan.program.transform import atoms, variables
 
 __all__ = [
     "AGGREGATES",
@@ -69,6 +69,7 @@ __all__ = [
     "Negative",
     "Object",
     "Parameter",
+    "Placeholder",
     "Program",
     "Rule",
     "SortKey",

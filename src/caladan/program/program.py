@@ -16,7 +16,7 @@ that `parse(print(program)) == program` can be tested.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
@@ -127,18 +127,38 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
+class Placeholder:
+    """The parameter that a constant has its value from, and the type it was made to fit."""
+
+    name: str
+    type: Type | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Constant:
-    """A literal value. Its Python type tells its kind; 1, 1.0 and True are three constants."""
+    """A literal value. Its Python type tells its kind; 1, 1.0 and True are three constants.
+
+    One that has its value from a parameter says so, and is equal to no other: with another value
+    they differ.
+    """
 
     value: Value
     span: Span | None = field(default=None, compare=False, repr=False)
+    placeholder: Placeholder | None = field(default=None, repr=False)
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Constant)
             and type(self.value) is type(other.value)
             and self.value == other.value
+            and self.placeholder == other.placeholder
         )
+
+    def fitted(self, value: Value, type: Type) -> Constant:
+        """The constant as a value of a type."""
+        placeholder = self.placeholder
+        given = None if placeholder is None else Placeholder(placeholder.name, type)
+        return Constant(value, self.span, given)
 
     def __hash__(self) -> int:
         return hash((type(self.value), self.value))
@@ -377,48 +397,3 @@ class Program:
     rules: tuple[Rule, ...] = ()
     goals: tuple[Goal, ...] = ()
     expectations: tuple[Expectation, ...] = ()
-
-
-def variables(node: Expression | Literal) -> Iterator[Variable]:
-    """The variables of an expression or literal, in order of appearance, with repetitions."""
-    match node:
-        case Variable():
-            yield node
-        case Constant() | Parameter():
-            return
-        case Arithmetic() | Comparison():
-            yield from variables(node.left)
-            yield from variables(node.right)
-        case Negative():
-            yield from variables(node.operand)
-        case Conditional():
-            for comparison in node.condition:
-                yield from variables(comparison)
-            yield from variables(node.then)
-            yield from variables(node.otherwise)
-        case Aggregate():
-            for term in node.terms:
-                yield from variables(term)
-        case Call() | Atom():
-            for argument in node.arguments:
-                yield from variables(argument)
-        case Choice():
-            for part in (*node.condition, *node.then, *node.otherwise):
-                yield from variables(part)
-        case Disjunction():
-            for part in (part for branch in node.branches for part in branch):
-                yield from variables(part)
-
-
-def atoms(body: Iterable[Literal]) -> Iterator[Atom]:
-    """The atoms of a body, also those within `if` literals and disjunctions."""
-    for literal in body:
-        match literal:
-            case Atom():
-                yield literal
-            case Choice():
-                yield from atoms((*literal.then, *literal.otherwise))
-            case Disjunction():
-                yield from atoms(part for branch in literal.branches for part in branch)
-            case Comparison():
-                pass

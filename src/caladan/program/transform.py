@@ -1,78 +1,103 @@
-"""The walks over expressions: one that looks at all parts, one that replaces some."""
+"""Nodes within nodes: the one walk that visits them, and the one that rebuilds them.
+
+A node is a frozen dataclass: an expression, a literal, a rule, a body. What is inside of one are
+the nodes among its fields, and in tuples, lists and mappings there, in the order of the fields.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from operator import is_
+from types import MappingProxyType
+from typing import Any, Final, TypeVar, cast
 
-from caladan.program.program import (
-    Aggregate,
-    Arithmetic,
-    Call,
-    Comparison,
-    Conditional,
-    Constant,
-    Expression,
-    Negative,
-    Parameter,
-    Variable,
-)
+from caladan.program.program import Atom, Literal, Variable
+
+T = TypeVar("T")
+
+_INSIDE: dict[type, tuple[str, ...] | None] = {}
+_PLAIN: Final = (
+    "str", "bool", "int", "Value", "Type", "Mapping[str, Type]", "Span | None",
+    "Placeholder | None",
+    "ArithmeticOperator", "ComparisonOperator", "AggregateFunction", "CallFunction",
+)  # fmt: skip
+"""Types, as fields are declared with them, that hold no nodes: most fields have one."""
 
 
-def replace_in(node: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
-    """The expression with every part that `change` answers for replaced, from the outside in."""
-    changed = change(node)
-    if changed is not None:
-        return changed
-    match node:
-        case Variable() | Constant() | Parameter():
+def _inside(kind: type) -> tuple[str, ...] | None:
+    """The fields of a kind of node that may hold others; None for what is no node."""
+    if kind not in _INSIDE:
+        found = fields(kind) if is_dataclass(kind) else None
+        named = None if found is None else tuple(f.name for f in found if f.type not in _PLAIN)
+        _INSIDE[kind] = named
+    return _INSIDE[kind]
+
+
+def walk(*nodes: object) -> Iterator[Any]:
+    """Nodes and all nodes inside of them, each before what is inside of it."""
+    waiting: list[Any] = [*reversed(nodes)]
+    while waiting:
+        node = waiting.pop()
+        kind = type(node)
+        if kind is tuple or kind is list:
+            waiting.extend(reversed(node))
+        elif kind is dict or kind is MappingProxyType:
+            waiting.extend(reversed(list(node.values())))
+        elif (names := _inside(kind)) is not None:
+            yield node
+            if names:
+                waiting.extend([getattr(node, name) for name in reversed(names)])
+
+
+def variables(*nodes: object) -> Iterator[Variable]:
+    """The variables of expressions or literals, in order of appearance, with repetitions."""
+    return (node for node in walk(*nodes) if isinstance(node, Variable))
+
+
+def atoms(body: Iterable[Literal]) -> Iterator[Atom]:
+    """The atoms of a body, also those within `if` literals and disjunctions."""
+    return (node for node in walk(*body) if isinstance(node, Atom))
+
+
+def replace_in(node: T, change: Callable[[Any], Any]) -> T:
+    """The node with every part that `change` answers for replaced, from the outside in.
+
+    What has nothing replaced in it stays the same object, and what was shared is shared again.
+    """
+    return cast("T", _Rebuilding(change).of(node))
+
+
+class _Rebuilding:
+    def __init__(self, change: Callable[[Any], Any]) -> None:
+        self._change = change
+        self._known: dict[int, tuple[Any, Any]] = {}  # by identity: nodes, kept alive, as rebuilt
+
+    def of(self, node: Any) -> Any:
+        kind = type(node)
+        if kind is tuple or kind is list:
+            made = [self.of(part) for part in node]
+            return node if all(map(is_, node, made)) else kind(made)
+        if kind is dict or kind is MappingProxyType:
+            found = {key: self.of(part) for key, part in node.items()}
+            return node if all(map(is_, node.values(), found.values())) else found
+        names = _inside(kind)
+        if names is None:
             return node
-        case Arithmetic():
-            return replace(
-                node, left=replace_in(node.left, change), right=replace_in(node.right, change)
-            )
-        case Negative():
-            return replace(node, operand=replace_in(node.operand, change))
-        case Conditional():
-            return replace(
-                node,
-                condition=tuple(replace_in_comparison(c, change) for c in node.condition),
-                then=replace_in(node.then, change),
-                otherwise=replace_in(node.otherwise, change),
-            )
-        case Call():
-            return replace(node, arguments=tuple(replace_in(a, change) for a in node.arguments))
-        case Aggregate():
-            return replace(node, terms=tuple(replace_in(t, change) for t in node.terms))
+        if not names:
+            changed = self._change(node)
+            return node if changed is None else changed
+        if id(node) not in self._known:
+            self._known[id(node)] = node, self._rebuilt(node, names)
+        return self._known[id(node)][1]
 
-
-def replace_in_comparison(
-    node: Comparison, change: Callable[[Expression], Expression | None]
-) -> Comparison:
-    """The same for both sides of a comparison."""
-    return replace(node, left=replace_in(node.left, change), right=replace_in(node.right, change))
-
-
-def parts(node: Expression) -> Iterator[Expression]:
-    """An expression and all parts of it, from the outside in."""
-    yield node
-    match node:
-        case Arithmetic():
-            yield from parts(node.left)
-            yield from parts(node.right)
-        case Negative():
-            yield from parts(node.operand)
-        case Conditional():
-            for comparison in node.condition:
-                yield from parts(comparison.left)
-                yield from parts(comparison.right)
-            yield from parts(node.then)
-            yield from parts(node.otherwise)
-        case Call():
-            for part in node.arguments:
-                yield from parts(part)
-        case Aggregate():
-            for term in node.terms:
-                yield from parts(term)
-        case _:
-            return
+    def _rebuilt(self, node: Any, names: tuple[str, ...]) -> Any:
+        changed = self._change(node)
+        if changed is not None:
+            return changed
+        new: dict[str, Any] = {}
+        for name in names:
+            part = getattr(node, name)
+            if (other := self.of(part)) is not part:
+                new[name] = other
+        return replace(node, **new) if new else node

@@ -19,9 +19,11 @@ from functools import cached_property
 from typing import TypeAlias
 
 from caladan.analysis.core import CoreRule, RelationInfo, Term
+from caladan.analysis.expressions import joinable
 from caladan.analysis.schedule import Absent, Bind, Lookup, Test, schedule
 from caladan.program import (
     Aggregate,
+    Column,
     Comparison,
     Constant,
     Expression,
@@ -56,13 +58,13 @@ class ScanKind(Enum):
 class Scan:
     """The facts of a relation that match the arguments, as the variables among them.
 
-    `columns` are the relation's own column names, for explain. In an absence the scan may hold
-    `_` arguments, which match anything and are not columns.
+    `columns` are the relation's own. In an absence the scan may hold `_` arguments, which match
+    anything and are not columns.
     """
 
     relation: str
     arguments: tuple[Term, ...]
-    columns: tuple[str, ...]
+    columns: tuple[Column, ...]
     kind: ScanKind
     version: Version = Version.FULL
 
@@ -74,6 +76,21 @@ class Scan:
                 a.name for a in self.arguments if isinstance(a, Variable) and not a.is_anonymous
             )
         )
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of the relation's columns."""
+        return tuple(column.name for column in self.columns)
+
+    def mismatched(self, types: Mapping[str, Type]) -> dict[int, str]:
+        """The columns that meet a variable of another kind of number, with that variable."""
+        return {
+            i: argument.name
+            for i, (argument, column) in enumerate(zip(self.arguments, self.columns, strict=True))
+            if isinstance(argument, Variable)
+            and not argument.is_anonymous
+            and not joinable(types[argument.name], column.type)
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +177,33 @@ class Body:
         """The variables that the head reads."""
         return names(*self.columns, *self.keys)
 
+    @cached_property
+    def separated(self) -> Body:
+        """The body with variables that have the kind of their columns, for joins of words.
+
+        An integer column that meets a variable of doubles (or the other way round) cannot share
+        words with it. It gets a variable of its own, and a binding that widens one into the other.
+        """
+        types = dict(self.types)
+        widenings: dict[str, Binding] = {}
+
+        def own(part: Part) -> Part:
+            met = part.mismatched(self.types) if isinstance(part, Scan) else {}
+            if not isinstance(part, Scan) or not met:
+                return part
+            arguments = list(part.arguments)
+            for i, name in met.items():
+                made = Variable(f"{name}#{part.relation}.{i}")
+                types[made.name] = part.columns[i].type
+                arguments[i] = made
+                widenings[made.name] = Binding(name, made, widens=True)
+            return replace(part, arguments=tuple(arguments))
+
+        found = self.changed(own)
+        if not widenings:
+            return self
+        return replace(found, parts=(*found.parts, *widenings.values()), types=types)
+
     @property
     def read(self) -> tuple[str, ...]:
         """The relations that are read, also those that are negated, each once."""
@@ -210,8 +254,7 @@ def body_of(
             kind = ScanKind.RECURSIVE
         else:
             kind = ScanKind.DERIVED if info.is_derived else ScanKind.BASE
-        columns = tuple(c.name for c in info.columns)
-        return Scan(atom.relation, atom.arguments, columns, kind, version(index))
+        return Scan(atom.relation, atom.arguments, info.columns, kind, version(index))
 
     first = seed
     if first is None:
@@ -219,7 +262,7 @@ def body_of(
     written = {(c.left, c.right) for c in rule.comparisons if c.operator == "="}
     looked_up = {name for atom in rule.positive for name in atom.variables}
     parts: list[Part] = []
-    for step in schedule(rule, first).steps:
+    for step in schedule(rule, first):
         match step:
             case Lookup():
                 parts.append(scan(step.index))

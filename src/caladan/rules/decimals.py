@@ -33,7 +33,7 @@ def widths(program: DeltaProgram, given: Mapping[str, Widths]) -> dict[str, Widt
                     _grow(known, name, i, given[name][i] if name in given else WIDEST)
                 for fact in program.facts.get(name, ()):
                     _grow(known, name, i, width_of(fact[i]))
-    rules = {id(each.rule): each.rule for each in program.rules}.values()
+    rules = {each.rule.place: each.rule for each in program.rules}.values()
     heads = {name: info.types for name, info in program.relations.items()}
     is_growing = True
     while is_growing:

@@ -8,6 +8,8 @@ values are improved in place (mmin, msum …) is read as x' throughout: its old 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from itertools import count
 
 from caladan.analysis.core import Checked, Clique, CoreRule, RelationInfo
 from caladan.rules.body import body_of
@@ -19,15 +21,22 @@ from caladan.rules.totals import totals
 
 def delta(checked: Checked) -> DeltaProgram:
     """The delta program of a checked program."""
-    cliques = [_clique(clique, checked.relations) for clique in checked.cliques]
-    return DeltaProgram(checked.relations, checked.facts, tuple(cliques), checked.goals)
+    places = count()
+    cliques: list[DeltaClique] = []
+    for clique in checked.cliques:
+        rules = tuple(replace(rule, place=next(places)) for rule in clique.rules)
+        cliques.append(_clique(replace(clique, rules=rules), checked.relations))
+    return DeltaProgram(
+        checked.relations, tuple(cliques), checked.goals,
+        facts=checked.facts, open_facts=checked.open_facts,
+    )  # fmt: skip
 
 
 def _clique(clique: Clique, relations: Mapping[str, RelationInfo]) -> DeltaClique:
     def made(rule: CoreRule, seed: int | None) -> DeltaRule:
         keys, places = contributors(rule, clique, relations)
         body = body_of(rule, relations, clique.relations, seed=seed, keys=keys)
-        return DeltaRule(rule, seed, body, _guard(rule, seed), places)
+        return DeltaRule(rule, seed, body, places)
 
     return DeltaClique(
         clique.relations,
@@ -49,20 +58,14 @@ def seeds(rule: CoreRule, clique: Collection[str]) -> Iterator[int]:
     return (i for i, a in enumerate(rule.atoms) if a.relation in clique and not a.negated)
 
 
-def _guard(rule: CoreRule, seed: int | None) -> tuple[str, ...]:
-    others = (a.relation for i, a in enumerate(rule.atoms) if not a.negated and i != seed)
-    return tuple(dict.fromkeys(others))
-
-
 def seeded(
     rule: CoreRule, clique: Collection[str], relations: Mapping[str, RelationInfo]
 ) -> Iterator[DeltaRule]:
     """A delta rule for each atom of a clique, of a rule that adds nothing up."""
     for seed in seeds(rule, clique):
-        body = body_of(rule, relations, clique, seed=seed)
-        yield DeltaRule(rule, seed, body, _guard(rule, seed))
+        yield DeltaRule(rule, seed, body_of(rule, relations, clique, seed=seed))
 
 
 def plain(rule: CoreRule, relations: Mapping[str, RelationInfo]) -> DeltaRule:
     """A rule over finished relations, that adds nothing up."""
-    return DeltaRule(rule, None, body_of(rule, relations), _guard(rule, None))
+    return DeltaRule(rule, None, body_of(rule, relations))

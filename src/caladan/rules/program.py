@@ -29,9 +29,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from caladan.analysis.core import CoreGoal, CoreRule, RelationInfo
-from caladan.program import Value
-from caladan.rules.body import Body
+from caladan.analysis.core import CoreGoal, CoreRule, HasFacts, RelationInfo
+from caladan.rules.body import Body, Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +67,18 @@ class DeltaRule:
     rule: CoreRule
     seed: int | None
     body: Body
-    guard: tuple[str, ...]
     contributors: tuple[Contributors, ...] = ()
+
+    @property
+    def guard(self) -> tuple[str, ...]:
+        """The relations that must have facts for the rule to derive any, besides those new."""
+        others = (scan.relation for scan in self.body.atoms if scan.version is not Version.DELTA)
+        return tuple(dict.fromkeys(others))
+
+    @property
+    def seeded_by(self) -> str | None:
+        """The relation whose new facts it starts from."""
+        return None if self.seed is None else self.rule.atoms[self.seed].relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +113,7 @@ class DeltaClique:
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaProgram:
+class DeltaProgram(HasFacts):
     """Everything an engine needs to know.
 
     `relations` has every relation that is read or derived; those with `takes_data` are found in the
@@ -112,7 +121,6 @@ class DeltaProgram:
     """
 
     relations: Mapping[str, RelationInfo]
-    facts: Mapping[str, tuple[tuple[Value, ...], ...]]
     cliques: tuple[DeltaClique, ...]
     goals: tuple[CoreGoal, ...]
 

@@ -35,4 +35,4 @@ def reads(cliques: Iterable[DeltaClique]) -> Iterator[str]:
     """The relations that the rules of some cliques read, each possibly several times."""
     for clique in cliques:
         for rule in (*clique.exit_rules, *clique.delta_rules):
-            yield from (atom.relation for atom in rule.rule.atoms)
+            yield from rule.body.read

@@ -93,7 +93,7 @@ def regrouped(rule: CoreRule, relations: Relations) -> DeltaRule:
     alone = Clique((rule.head,), False, 0, (rule,))
     keys, places = contributors(rule, alone, relations)
     if not info.group:
-        return DeltaRule(rule, None, body_of(rule, relations, keys=keys), (), places)
+        return DeltaRule(rule, None, body_of(rule, relations, keys=keys), places)
     atom, equal, types = _bound_head(rule, info.group, groups_of(info))
     rule = replace(rule, comparisons=(*rule.comparisons, *equal), types={**rule.types, **types})
     made = _seeded(rule, atom, rule.atoms, relations, Version.NEW, keys)
@@ -117,7 +117,7 @@ def _seeded(
         return replace(part, version=Version.DELTA if part.relation == seed.relation else version)
 
     body = body_of(rule, relations, seed=0, keys=keys).changed(read)
-    return DeltaRule(rule, 0, body, ())
+    return DeltaRule(rule, 0, body)
 
 
 def _seed(rule: CoreRule, index: int) -> CoreAtom:

@@ -78,7 +78,7 @@ def _compiled(wired: Wired) -> Compiled:
         for name, schema in wired.schemas.items()
     }
     cliques = tuple(replace(c, rules=tuple(map(_typed, c.rules))) for c in wired.cliques)
-    checked = Checked(infos, tuple(map(_typed, wired.rules)), {}, cliques, ())
+    checked = Checked(infos, tuple(map(_typed, wired.rules)), cliques, (), facts={})
     request = Request(wired.program, {}, {}, demand=False, wanted=tuple(sorted(derived)))
     compiled = Compiled(request, (checked,))
     for each in PASSES[1:]:
@@ -154,7 +154,7 @@ def _steps(rule: CoreRule, seed: int) -> Iterable[str]:
     atom = rule.atoms[seed]
     yield f"δ{'~' if atom.negated else ''}{_call(atom.relation, atom.arguments)}"
     bound = atom.variables if atom.negated else ()
-    for step in schedule(rule, -1 if atom.negated else seed, bound).steps:
+    for step in schedule(rule, None if atom.negated else seed, bound):
         match step:
             case Lookup(index) | Absent(index):
                 if index != seed:

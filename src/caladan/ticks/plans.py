@@ -57,9 +57,7 @@ class Plan:
         self._slots: dict[str, int] = {name: i for i, name in enumerate(bound)}
         self._extents = extents
         self._steps: list[Extend] = []
-        # A place that no atom has: then whichever shares most with what is bound comes first.
-        begin = first if first is not None else -1
-        steps = list(schedule(rule, begin, bound).steps)
+        steps = list(schedule(rule, first, bound))
         self._guards = [
             extents[atom.relation]
             for i, atom in enumerate(rule.atoms)

@@ -10,11 +10,10 @@ from tests.spark.mesh.together import run_parts
 
 from caladan.engines.embedded.engine import EmbeddedEngine
 from caladan.engines.embedded.tables import LoadedTable
-from caladan.engines.spark.mesh.placement import Copy, Heavy, RuleBody, origins, placement
+from caladan.engines.spark.mesh.placement import Copy, Heavy, RuleBody, placement
 from caladan.engines.spark.mesh.shard import Shard
 from caladan.engines.spark.mesh.shuffle import AsIs, Batch, field_copy
 from caladan.engines.spark.mesh.skew import Splitting, histogram
-from caladan.join.body import separated
 from caladan.language import parse
 from caladan.pipeline import compile_program
 from caladan.program.events import Listener
@@ -134,11 +133,7 @@ def test_one_task_has_nothing_to_split() -> None:
 def test_of_one_atom_heavy_values_are_spread_and_of_the_other_everywhere() -> None:
     delta = compiled(PROGRAMS["closure"])
     (clique,) = delta.cliques
-    came_from = origins(clique.delta_rules)
-    rules = [
-        RuleBody(came_from[id(rule)], rule.rule.head, separated(rule.body, delta.relations))
-        for rule in clique.delta_rules
-    ]
+    rules = [RuleBody.of(rule) for rule in clique.delta_rules]
     found = placement(rules, {"p": delta.relations["p"]}, lambda _, __: True)
     reads = [{found.read(rule, scan).heavy for scan in rule.recursive} for rule in rules]
     assert reads == [{Heavy.SPREAD, Heavy.EVERYWHERE}] * 2

@@ -2,8 +2,7 @@
 
 import pytest
 
-from caladan.engines.spark.mesh.placement import Copy, Placement, RuleBody, origins, placement
-from caladan.join.body import separated
+from caladan.engines.spark.mesh.placement import Copy, Placement, RuleBody, placement
 from caladan.language import parse
 from caladan.pipeline import compile_program
 
@@ -15,11 +14,7 @@ def placed(rules: str) -> tuple[Placement, list[RuleBody]]:
     program = compile_program(parse(ARC + rules), {}, {}, demand=False).delta
     clique = [each for each in program.cliques if each.is_recursive][-1]
     own = {name: program.relations[name] for name in clique.relations}
-    came_from = origins(clique.delta_rules)
-    bodies = [
-        RuleBody(came_from[id(rule)], rule.rule.head, separated(rule.body, program.relations))
-        for rule in clique.delta_rules
-    ]
+    bodies = [RuleBody.of(rule) for rule in clique.delta_rules]
     return placement(bodies, own), bodies
 
 
@@ -45,14 +40,14 @@ def test_alternatives_are_placed_apart() -> None:
         "tc(A, B) <- arc(A, B).\n"
         "tc(A, B) <- tc(A, C), if(A < C then tc(C, B) else tc(B, A)). query tc(A, B)."
     )
-    assert sorted(rule.rule for rule in rules) == [0, 0, 1, 1]
+    assert sorted(rule.rule for rule in rules) == [1, 1, 2, 2]
     read = {
         rule.rule: {
             found.read(rule, scan).by for scan in rule.recursive if scan.arguments[0].name == "A"
         }
         for rule in rules
     }
-    assert read == {0: {(1,)}, 1: {(0,)}}
+    assert read == {1: {(1,)}, 2: {(0,)}}
 
 
 def test_two_atoms_meet_in_a_variable() -> None:

@@ -60,7 +60,7 @@ class EmbeddedEngine(InProcess):
         events.tell(RunStarted(self.name, len(program.cliques)))
         limits = Limits(options)
         plan = blueprint(program)
-        classes = Classes(program, plan.bodies)
+        classes = Classes(program)
         given = given_facts(program, store)
         words = classes.encode(given)
         encoded = {name: [(columns, given[name].num_rows)] for name, columns in words.items()}

@@ -18,7 +18,6 @@ from typing import Final
 from caladan.analysis.core import RelationInfo
 from caladan.program import Aggregate, Constant, Expression, Variable
 from caladan.program.options import Options
-from caladan.rules.body import Scan
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 from caladan.rules.subprogram import reads
 
@@ -197,14 +196,14 @@ def _is_cyclic(rule: DeltaRule) -> bool:
     return is_cyclic(atoms)
 
 
-def origin(rule: DeltaRule, pivot: Mapping[str, int]) -> tuple[Scan, int] | None:
-    """The scan, and the column of it, that an exit rule takes its pivot from."""
+def origin(rule: DeltaRule, pivot: Mapping[str, int]) -> tuple[int, int] | None:
+    """Which atom of an exit rule, and which column of it, the rule takes its pivot from."""
     wanted = rule.rule.arguments[pivot[rule.rule.head]]
     if isinstance(wanted, Variable):
-        for scan in rule.body.atoms:
+        for number, scan in enumerate(rule.body.atoms):
             for column, argument in enumerate(scan.arguments):
                 if argument == wanted:
-                    return scan, column
+                    return number, column
     return None
 
 

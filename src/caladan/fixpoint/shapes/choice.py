@@ -22,14 +22,12 @@ from caladan.fixpoint.limits import run_stoppable
 from caladan.fixpoint.planner import Planner
 from caladan.fixpoint.state import State
 from caladan.join.arithmetic import blamed
-from caladan.join.body import separated
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
-from caladan.join.plan import RulePlan
-from caladan.program import Comparison, Constant, Expression, Value, Variable
-from caladan.rules.body import Body, Version
+from caladan.program import Comparison, Constant, Value, Variable
+from caladan.rules.body import Version
 from caladan.rules.delta import plain
-from caladan.rules.program import DeltaClique, DeltaRule
+from caladan.rules.program import DeltaClique
 
 if TYPE_CHECKING:
     from caladan.fixpoint.shapes.recognise import Shape
@@ -115,8 +113,8 @@ class Shaping:
     def values(self, rule: CoreRule, variable: str, words: Words) -> Counts:
         """The numbers that words of a variable stand for."""
         solved = plain(rule, self._state.program.relations)
-        body = separated(solved.body, self._state.program.relations)
-        return self._domain_of(rule, Variable(variable), body).ranks(words)
+        domains = self._state.classes.variables(rule, solved.body.separated)
+        return domains[variable].ranks(words)
 
     def stored(self, relation: str, facts: Iterator[tuple[Words, ...]]) -> Layout:
         """A relation that holds some facts, each of which comes once."""
@@ -146,8 +144,8 @@ class Shaping:
         from caladan.fixpoint.shapes.pairs import Declined
 
         found: Mask = np.ones(shape, np.bool_)
-        domains = {name: self._planner.variable(rule.number, name) for name in columns}
-        evaluator = Evaluator({n: d for n, d in domains.items() if d is not None})
+        domains = {name: self._state.classes.variable(rule, name) for name in columns}
+        evaluator = Evaluator(domains)
         rows = shape[0] * shape[1]
         for literal in literals:
             if isinstance(literal, Comparison) and _tells_words_apart(literal, domains):
@@ -186,8 +184,9 @@ class Shaping:
         from caladan.fixpoint.shapes.pairs import Declined
 
         solved = plain(rule, self._state.program.relations)
-        plan = self.plan(solved)
-        domains = [self._domain_of(rule, a, plan.body) for a in rule.arguments]
+        plan = self._planner.plan(solved)
+        known = self._state.classes.variables(rule, plan.body)
+        domains = [known[a.name] for a in rule.arguments if isinstance(a, Variable)]
         head = PlainHead(domains)
         sink = head.sink(solved, plan, ())
 
@@ -201,25 +200,8 @@ class Shaping:
         head.flip()
         return concatenated(head.relation.blocks(), len(domains))
 
-    def plan(self, solved: DeltaRule) -> RulePlan:
-        """The plan of a rule that shapes made of another one."""
-        body = separated(solved.body, self._state.program.relations)
-        domains = {name: self._domain_of(solved.rule, Variable(name), body) for name in body.types}
-        return self._planner.made(body, domains)
 
-    def _domain_of(self, rule: CoreRule, argument: Expression, body: Body) -> Domain:
-        """The domain of a variable of a rule that the shapes made of another one."""
-        assert isinstance(argument, Variable)
-        for scan in body.atoms:
-            for column, each in enumerate(scan.arguments):
-                if each == argument:
-                    return self._state.classes.column(scan.relation, column)
-        domain = self._planner.variable(rule.number, argument.name)
-        assert domain is not None, f"{argument.name} of rule {rule.number} has no domain"
-        return domain
-
-
-def _tells_words_apart(comparison: Comparison, domains: Mapping[str, Domain | None]) -> bool:
+def _tells_words_apart(comparison: Comparison, domains: Mapping[str, Domain]) -> bool:
     """Whether a comparison of two variables looks at nothing but their words."""
     left, right = comparison.left, comparison.right
     if not isinstance(left, Variable) or not isinstance(right, Variable):

@@ -101,13 +101,7 @@ def listed_variables(body: Sequence[Literal]) -> frozenset[Var]:
 
 def names_of(body: Sequence[Literal]) -> frozenset[Var]:
     """The variables of a body, those of alternatives included."""
-    found: set[Var] = set()
-    for literal in body:
-        if isinstance(literal, Alternatives):
-            found = found.union(*map(names_of, literal.bodies))
-        else:
-            found.update(v.name for v in variables(literal) if not v.is_anonymous)
-    return frozenset(found)
+    return frozenset(v.name for v in variables(*body) if not v.is_anonymous)
 
 
 def kind_of(expression: Expression, kinds: Mapping[Var, Kind]) -> Kind | None:

@@ -31,7 +31,7 @@ from caladan.program import (
     Variable,
 )
 from caladan.program.diagnostics import did_you_mean, error
-from caladan.program.transform import replace_in, replace_in_comparison
+from caladan.program.transform import replace_in
 
 if TYPE_CHECKING:
     from caladan.language.bloom.recorder import Recorder
@@ -658,6 +658,6 @@ def _changed(literal: Literal, change: Callable[[Expression], Expression | None]
                 literal, arguments=tuple(replace_in(a, change) for a in literal.arguments)
             )
         case Comparison():
-            return replace_in_comparison(literal, change)
+            return replace_in(literal, change)
         case _:
             raise AssertionError("streams have no choices")

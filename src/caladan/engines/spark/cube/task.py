@@ -51,7 +51,7 @@ def _program(body: CubeBody) -> DeltaProgram:
         body.types,
     )  # fmt: skip
     clique = DeltaClique((_SOLUTIONS,), False, 0, (plain(rule, relations),), ())
-    return DeltaProgram(relations, {}, (clique,), ())
+    return DeltaProgram(relations, (clique,), (), facts={})
 
 
 def _relation(name: str, columns: Sequence[Column], *, is_data: bool) -> RelationInfo:

@@ -66,7 +66,7 @@ class FrameFixpoint:
         self._workspace = workspace
         self._tables: dict[str, SparkTable] = {}
         self._facts: dict[str, Facts] = {}
-        self._built: dict[int, Build] = {}
+        self._built: dict[tuple[int, int | None], Build] = {}
         self.current: tuple[str, ...] = ()
         """The relations that are being derived."""
 
@@ -207,7 +207,7 @@ class FrameFixpoint:
         for rule in rules:
             if rule.rule.head != name:
                 continue
-            seed = None if rule.seed is None else rule.rule.atoms[rule.seed].relation
+            seed = rule.seeded_by
             if not self._holds(rule, seed):
                 self._events.tell(RuleSkipped(rule.rule.number, seed))
                 continue
@@ -219,10 +219,10 @@ class FrameFixpoint:
         return bags
 
     def _build(self, rule: DeltaRule) -> Build:
-        built = self._built.get(id(rule))
-        if built is None:
-            built = self._built[id(rule)] = compiled(rule, self._program.relations)
-        return built
+        key = (rule.rule.place, rule.seed)
+        if key not in self._built:
+            self._built[key] = compiled(rule, self._program.relations)
+        return self._built[key]
 
     def _holds(self, rule: DeltaRule, seed: str | None) -> bool:
         if seed is not None and not self._facts[seed].new:

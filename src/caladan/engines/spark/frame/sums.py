@@ -148,7 +148,7 @@ class SummedFacts:
 
     def _contribute(self, bags: Sequence[tuple[CoreRule | None, Bag]]) -> None:
         """Put what was derived into places, summed column by summed column."""
-        derived: dict[int, tuple[ContributorFrames, list[DataFrame]]] = {}
+        derived: dict[tuple[str, str], tuple[ContributorFrames, list[DataFrame]]] = {}
         for column in self._totals:
             for rule, bag in bags:
                 place, frame = self._placed(column, rule, bag)
@@ -156,7 +156,7 @@ class SummedFacts:
                 tables = self._places.setdefault(place.place, new).of
                 name = place.solutions or place.place
                 places = tables.setdefault(name, self._table_of(place))
-                derived.setdefault(id(places), (places, []))[1].append(frame)
+                derived.setdefault((place.place, name), (places, []))[1].append(frame)
         for places, frames in derived.values():
             places.put(frames)
 

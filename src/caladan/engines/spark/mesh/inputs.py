@@ -10,9 +10,8 @@ from caladan.columns.domains import Domain
 from caladan.columns.layout import Words
 from caladan.columns.relation import StoredRelation
 from caladan.engines.spark.mesh.checkpoint import fingerprint
-from caladan.engines.spark.mesh.placement import RuleBody, origins
+from caladan.engines.spark.mesh.placement import RuleBody
 from caladan.engines.spark.mesh.skew import HeavyValues, SkewInputs, Splitting, heavy_values
-from caladan.join.body import separated
 from caladan.join.classes import Classes
 from caladan.rules.program import DeltaProgram
 
@@ -37,8 +36,7 @@ class MeshInputs:
         (self.clique,) = program.cliques
         self.program = program
         self.rules = (*self.clique.exit_rules, *self.clique.delta_rules)
-        self.bodies = [(rule, separated(rule.body, program.relations)) for rule in self.rules]
-        self.classes = Classes(program, self.bodies)
+        self.classes = Classes(program)
         words = self.classes.encode(tables)
         self.base = {
             name: stored(
@@ -50,13 +48,8 @@ class MeshInputs:
             if name not in self.clique.relations
         }
         self.own = {name: program.relations[name] for name in self.clique.relations}
-        came_from = origins(self.rules)
-        self.recursive = [
-            RuleBody(came_from[id(rule)], rule.rule.head, body)
-            for rule, body in self.bodies
-            if rule.seed is not None
-        ]
-        exits = [(rule.rule.head, body) for rule, body in self.bodies if rule.seed is None]
+        self.recursive = [RuleBody.of(rule) for rule in self.clique.delta_rules]
+        exits = [(rule.rule.head, rule.body.separated) for rule in self.clique.exit_rules]
         inputs = SkewInputs(words, exits, self.recursive, self.own, self.classes.column)
         self.heavy: HeavyValues = heavy_values(inputs, splitting, tasks)
         self.facts = {

@@ -68,25 +68,35 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class RuleBody:
-    """The head and the body of a delta rule; `rule` is which rule it came from (`origins`)."""
+    """The head and the body of a delta rule; `rule` is the place of the rule it came from."""
 
     rule: int
     head: str
     body: Body
+
+    @staticmethod
+    def of(rule: DeltaRule) -> RuleBody:
+        """The head and the body of a delta rule."""
+        return RuleBody(rule.rule.place, rule.rule.head, rule.body.separated)
 
     @property
     def recursive(self) -> tuple[Scan, ...]:
         """The atoms of the clique."""
         return tuple(scan for scan in self.body.atoms if scan.version is not Version.FULL)
 
+    def places(
+        self, scan: Scan, relations: Mapping[str, RelationInfo]
+    ) -> Iterator[tuple[int, str]]:
+        """The columns of an atom that facts can be spread by, with their variables.
 
-def origins(rules: Iterable[DeltaRule]) -> dict[int, int]:
-    """By the id of a delta rule, which rule it came from, counted from 0.
-
-    That is not the rule's number, which the alternatives of an `if` have in common.
-    """
-    known: dict[int, int] = {}
-    return {id(rule): known.setdefault(id(rule.rule), len(known)) for rule in rules}
+        The values of aggregates change, so facts would have to move. A variable that is a column's
+        own, because kinds of numbers differ, is shared with nothing.
+        """
+        group = relations[scan.relation].group
+        for i, argument in enumerate(scan.arguments):
+            is_shared = isinstance(argument, Variable) and argument.name not in self.body.widened
+            if i in group and isinstance(argument, Variable) and is_shared:
+                yield i, argument.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +161,7 @@ def _reads(
     That is the same one in all delta rules of the rule, in whatever order these have their atoms.
     """
     scans = sorted(rule.recursive, key=lambda scan: (scan.relation, repr(scan.arguments)))
-    copies = {(s.relation, s.arguments): _met(s, variable, relations) for s in scans}
+    copies = {(s.relation, s.arguments): _met(rule, s, variable, relations) for s in scans}
     heavy = [atom for atom, copy in copies.items() if copy.by and is_heavy(atom[0], copy.by[0])]
     # A relation with one column to be known by has nothing else to be spread by.
     spread = next((a for a in heavy if copies[a].by != relations[a[0]].group), None)
@@ -166,29 +176,19 @@ def _meeting(rule: RuleBody, relations: Mapping[str, RelationInfo]) -> str | Non
     """The variable that most recursive atoms share; None if they have no variables at all."""
     counts: dict[str, int] = {}
     for scan in rule.recursive:
-        for name in {name for _, name in places(scan, relations)}:
+        for name in {name for _, name in rule.places(scan, relations)}:
             counts[name] = counts.get(name, 0) + 1
     in_head = {c.name for c in rule.body.columns if isinstance(c, Variable)}
     return max(sorted(counts), key=lambda name: (counts[name], name in in_head), default=None)
 
 
-def places(scan: Scan, relations: Mapping[str, RelationInfo]) -> Iterator[tuple[int, str]]:
-    """The columns of an atom that facts can be spread by, with their variables.
-
-    The values of aggregates change, so facts would have to move. A variable with `#` in its name
-    is a column's own, made where kinds of numbers differ; it is shared with nothing.
-    """
-    group = relations[scan.relation].group
-    for i, argument in enumerate(scan.arguments):
-        if i in group and isinstance(argument, Variable) and "#" not in argument.name:
-            yield i, argument.name
-
-
-def _met(scan: Scan, variable: str | None, relations: Mapping[str, RelationInfo]) -> Copy:
+def _met(
+    rule: RuleBody, scan: Scan, variable: str | None, relations: Mapping[str, RelationInfo]
+) -> Copy:
     """The copy that an atom reads in a rule whose atoms meet in a variable."""
     if variable is None:
         return Copy(scan.relation, ())
-    columns = [i for i, name in places(scan, relations) if name == variable]
+    columns = [i for i, name in rule.places(scan, relations) if name == variable]
     return Copy(scan.relation, (columns[0],) if columns else None)
 
 
@@ -244,4 +244,4 @@ def _is_local(
     spread = owners[seed.relation].by
     if spread is None or len(spread) != 1 or not isinstance(column, Variable):
         return False
-    return dict(places(seed, relations)).get(spread[0]) == column.name
+    return dict(rule.places(seed, relations)).get(spread[0]) == column.name

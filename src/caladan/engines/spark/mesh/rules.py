@@ -17,7 +17,6 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from caladan.analysis.core import RelationInfo
 from caladan.columns.domains import Domain
 from caladan.columns.layout import Mask, Words
 from caladan.columns.packed import PackedRelation
@@ -26,13 +25,12 @@ from caladan.engines.spark.mesh.facts import PlainMember
 from caladan.engines.spark.mesh.groups import GroupMember
 from caladan.engines.spark.mesh.inputs import MeshInputs
 from caladan.engines.spark.mesh.members import Member, Slots
-from caladan.engines.spark.mesh.placement import Copy, Placement, RuleBody, origins, placement
+from caladan.engines.spark.mesh.placement import Copy, Placement, RuleBody, placement
 from caladan.engines.spark.mesh.skew import Fan, HeavyValues
 from caladan.engines.spark.mesh.snapshot import SnapshotSection
 from caladan.fixpoint.blueprint import said
 from caladan.fixpoint.planner import widened_relation
 from caladan.join.access import Access
-from caladan.join.body import mismatched
 from caladan.join.classes import Classes
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
@@ -142,13 +140,11 @@ class ReadyRule:
 
 
 class Rules:
-    """Makes the rules of task `me` of `tasks` ready; `rules` are all of them, in their order."""
+    """Makes the rules of task `me` of `tasks` ready."""
 
     def __init__(
         self,
-        relations: Mapping[str, RelationInfo],
         classes: Classes,
-        rules: Sequence[DeltaRule],
         base: Mapping[str, StoredRelation],
         members: Mapping[str, Member],
         placement: Placement,
@@ -159,43 +155,39 @@ class Rules:
         search: str | None = None,
     ) -> None:
         self._search = search
-        self._relations = relations
         self._classes = classes
-        self._numbers = {id(rule): number for number, rule in enumerate(rules)}
-        self._origins = origins(rules)
         self._base, self._members, self._placement = base, members, placement
         self._heavy, self._fans = heavy, fans
         self._me, self._tasks = me, tasks
 
-    def recursive(self, rule: DeltaRule, body: Body) -> Iterator[ReadyRule]:
+    def recursive(self, rule: DeltaRule) -> Iterator[ReadyRule]:
         """A delta rule, over the copies that it reads; once more for facts that fan out."""
-        fan = self._fans.get(self._origins[id(rule)])
+        fan = self._fans.get(rule.rule.place)
         if fan is None:
-            yield self._over(rule, body, {}, None)
+            yield self._over(rule, {}, None)
             return
-        scan = body.atoms[fan.atom]
+        scan = rule.body.separated.atoms[fan.atom]
         domains = self._classes.columns(scan.relation)
         values = self._heavy.of(scan.relation, fan.column)
         assert values is not None
         heavy, light = parted(self._base[scan.relation], domains, fan.column, values)
         mine = committed(share(heavy, domains, self._me, self._tasks))
-        yield self._over(rule, body, {fan.atom: (f"{scan.relation}@light", light)}, None)
-        yield self._over(rule, body, {fan.atom: (f"{scan.relation}@heavy", mine)}, fan.copy)
+        yield self._over(rule, {fan.atom: (f"{scan.relation}@light", light)}, None)
+        yield self._over(rule, {fan.atom: (f"{scan.relation}@heavy", mine)}, fan.copy)
 
     def _over(
         self,
         rule: DeltaRule,
-        body: Body,
         instead: Mapping[int, tuple[str, StoredRelation]],
         seeded: Copy | None,
     ) -> ReadyRule:
         """A delta rule that reads other relations instead of some atoms, seeded by some copy."""
-        known = RuleBody(self._origins[id(rule)], rule.rule.head, body)
+        known = RuleBody.of(rule)
         relations: dict[str, StoredRelation] = {}
         came_from: dict[str, str] = {}
         atoms: list[Scan] = []
         seed: StoredRelation | None = None
-        for number, scan in enumerate(body.atoms):
+        for number, scan in enumerate(known.body.atoms):
             if scan.version is Version.FULL:
                 name, relation = instead.get(number, (scan.relation, self._base[scan.relation]))
                 relations[name], came_from[name] = relation, scan.relation
@@ -207,16 +199,17 @@ class Rules:
             atoms.append(replace(scan, relation=copy.name))
             if scan.version is Version.DELTA:
                 seed = relation
-        return self._ready(rule, body, tuple(atoms), relations, came_from, seed)
+        return self._ready(rule, atoms, relations, came_from, seed)
 
-    def exit(self, rule: DeltaRule, body: Body) -> ReadyRule:
+    def exit(self, rule: DeltaRule) -> ReadyRule:
         """An exit rule, over this task's share of an atom; what is not shared the first does."""
+        body = rule.body.separated
         relations = {scan.relation: self._base[scan.relation] for scan in body.atoms}
         came_from = {name: name for name in relations}
         shared = shared_atom(body, self._base, self._tasks)
         if shared is None:
             idle = self._me > 0
-            return self._ready(rule, body, body.atoms, relations, came_from, None, idle=idle)
+            return self._ready(rule, body.atoms, relations, came_from, None, idle=idle)
         scan = body.atoms[shared]
         domains = self._classes.columns(scan.relation)
         mine = share(self._base[scan.relation], domains, self._me, self._tasks)
@@ -225,21 +218,20 @@ class Rules:
         atoms = list(body.atoms)
         atoms[shared] = replace(scan, relation=name, version=Version.DELTA)
         relations[name] = mine
-        return self._ready(rule, body, tuple(atoms), relations, came_from, mine)
+        return self._ready(rule, atoms, relations, came_from, mine)
 
     def _ready(
         self,
         rule: DeltaRule,
-        body: Body,
-        atoms: tuple[Scan, ...],
+        atoms: Sequence[Scan],
         relations: Mapping[str, StoredRelation],
         came_from: Mapping[str, str],
         seed: StoredRelation | None,
         *,
         idle: bool = False,
     ) -> ReadyRule:
-        number = self._numbers[id(rule)]
-        domains = {name: self._classes.variable(number, name) for name in body.types}
+        body = rule.body.separated
+        domains = self._classes.variables(rule.rule, body)
         named = {**{scan.relation: scan.relation for scan in body.absents}, **came_from}
         plan = RulePlan(
             body.with_atoms(atoms),
@@ -250,14 +242,13 @@ class Rules:
             self._classes.columns(rule.rule.head),
             self._search,
         )
-        keys = self._classes.keys(rule, body)
+        keys = self._classes.keys(rule)
         sink = self._members[rule.rule.head].sink(rule, plan, keys)
         return ReadyRule(rule, plan, named, tuple(relations.values()), seed, sink, idle)
 
     def _absent(self, scan: Scan, body: Body, domains: Mapping[str, Domain]) -> StoredRelation:
         relation = self._base[scan.relation]
-        info = self._relations[scan.relation]
-        if columns := mismatched(scan, info, body.types):
+        if columns := scan.mismatched(body.types):
             own = self._classes.columns(scan.relation)
             return widened_relation(relation, own, {c: domains[v] for c, v in columns.items()})
         return relation
@@ -276,16 +267,15 @@ class ShardRules:
         self.slots = Slots()
         self.members = {name: self._member(name) for name in given.own}
         made = Rules(
-            given.program.relations, given.classes, given.rules, given.base, self.members,
+            given.classes, given.base, self.members,
             self.placement, heavy, fans, me, tasks, given.search,
         )  # fmt: skip
         self.rules: list[ReadyRule] = []
         self.exits: list[ReadyRule] = []
-        for rule, body in given.bodies:
-            if rule.seed is not None:
-                self.rules += made.recursive(rule, body)
-            else:
-                self.exits.append(made.exit(rule, body))
+        for rule in given.clique.exit_rules:
+            self.exits.append(made.exit(rule))
+        for rule in given.clique.delta_rules:
+            self.rules += made.recursive(rule)
 
     @property
     def found(self) -> int:

@@ -22,7 +22,7 @@ import numpy as np
 from caladan.analysis.core import RelationInfo
 from caladan.columns.domains import Domain
 from caladan.columns.layout import Counts, Words
-from caladan.engines.spark.mesh.placement import Copy, Heavy, RuleBody, meetings, places
+from caladan.engines.spark.mesh.placement import Copy, Heavy, RuleBody, meetings
 from caladan.program import Variable
 from caladan.rules.body import Body, Version
 
@@ -170,7 +170,7 @@ def _work(inputs: SkewInputs) -> Iterator[tuple[Place, Histogram]]:
             at = [
                 (scan.relation, column)
                 for scan in rule.recursive
-                for column, name in places(scan, inputs.relations)
+                for column, name in rule.places(scan, inputs.relations)
                 if name == met[rule.rule]
             ]
             work: Histogram | None = None
@@ -193,7 +193,7 @@ def fans(rule: RuleBody, relations: Mapping[str, RelationInfo]) -> list[tuple[in
     """
     (seed,) = rule.recursive
     group = relations[seed.relation].group
-    names = {name for column, name in places(seed, relations) if group == (column,)}
+    names = {name for column, name in rule.places(seed, relations) if group == (column,)}
     return [
         (atom, column)
         for atom, scan in enumerate(rule.body.atoms)

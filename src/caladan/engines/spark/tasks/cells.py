@@ -170,6 +170,4 @@ def _within(rule: DeltaRule, body: _Body, cell: int) -> DeltaRule:
     for number, mask in masks.items():
         name = body.given.choose(atoms[number].relation, mask)
         atoms[number] = replace(atoms[number], relation=name)
-    own = rule.body.with_atoms(atoms)
-    guard = dict.fromkeys(scan.relation for scan in own.atoms)
-    return replace(rule, body=own, guard=tuple(guard))
+    return replace(rule, body=rule.body.with_atoms(atoms))

@@ -8,9 +8,9 @@ What one part of a pivoted clique evaluates.
 
 A pivot is a column that every recursive rule hands on unchanged, so a fact and everything derived
 from it agree there. A part has the facts whose pivot value falls to it, by a hash of the value. It
-is a program like any other: where an exit rule takes its pivot from an atom, that atom is joined
-with those of its facts that fall to the part (`arc#0`: chosen by column 0 of `arc`); the facts that
-the clique is given are chosen in the same way. Nothing else changes, and no rule looks at parts.
+is a program like any other: where an exit rule takes its pivot from an atom, that atom reads those
+of its facts that fall to the part, a relation that is part of the other; the facts that the clique
+is given are chosen in the same way. Nothing else changes, and no rule looks at parts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from caladan.columns.ranks import numpy_of
 from caladan.data.schema import ARROW, array_of
 from caladan.engines.spark.choice import origin
 from caladan.program import Constant
-from caladan.rules.body import Scan
 from caladan.rules.program import DeltaProgram, DeltaRule
 
 compute: Any = pyarrow.compute
@@ -125,15 +124,18 @@ def in_part(
             if falls_to(array_of([given.value], ARROW[type]), part, parts)[0]:
                 exits.append(rule)
             continue
-        scan, column = cast("tuple[Scan, int]", origin(rule, pivot))
-        chosen[scan.relation, column] = None
-        exits.append(_reading(rule, scan, _name(scan.relation, column)))
+        number, column = cast("tuple[int, int]", origin(rule, pivot))
+        atoms = list(rule.body.atoms)
+        name = atoms[number].relation
+        chosen[name, column] = None
+        atoms[number] = replace(atoms[number], relation=_name(name, column))
+        exits.append(replace(rule, body=rule.body.with_atoms(atoms)))
     relations = dict(program.relations)
     store = dict(facts)
     written = dict(program.facts)
     for name, column in [*chosen, *pivot.items()]:
         to = name if name in pivot else _name(name, column)
-        relations[to] = replace(relations[name], name=to)
+        relations[to] = replace(relations[name], name=to, part_of=None if to == name else name)
         if name in facts:
             store[to] = only(facts[name], falls_to(facts[name].column(column), part, parts))
         if rows := program.facts.get(name):
@@ -146,16 +148,3 @@ def in_part(
 
 def _name(relation: str, column: int) -> str:
     return f"{relation}#{column}"
-
-
-def _reading(rule: DeltaRule, scan: Scan, name: str) -> DeltaRule:
-    """The rule, with one of its scans restricted to the facts that another relation has.
-
-    The scan itself stays: the engine then knows that the columns of both hold the same values,
-    and goes about the clique as it would without parts.
-    """
-    restricted = replace(scan, relation=name)
-    parts = (each for part in rule.body.parts for each in (
-        (restricted, part) if part is scan else (part,)
-    ))  # fmt: skip
-    return replace(rule, body=replace(rule.body, parts=tuple(parts)))
