@@ -144,6 +144,10 @@ EXTRA = {
     "p(S, T) <- p(S, R), named(R, A), e(A, B), named(T, B), S < T. query p(S, T).",
     "a division that rounds never make": "p(X, Y) <- f(X, Y), X > 4. "
     "p(X, Z) <- p(X, Y), e(Y, Z), Z / X < 3. query p(X, Y).",
+    "generations apart": "sg(X, Y) <- e(P, X), e(P, Y). sg(X, Y) <- e(A, X), sg(A, B), e(B, Y), "
+    "X ~= Y. n(X, count<Y>) <- sg(X, Y). query sg(X, Y). query n(X, N).",
+    "generations by two rules": "sg(X, Y) <- f(X, Y). sg(X, Y) <- e(A, X), sg(A, B), e(B, Y). "
+    "sg(X, Y) <- f(X, A), sg(A, B), e(B, Y), X ~= Y. query sg(X, Y).",
     "a join as the step": "p(X, Y) <- f(X, Y). "
     "p(X, Z) <- p(X, Y), l(Y, K, W), l(W, K, Z), f(_, K). query p(X, Y).",
 }

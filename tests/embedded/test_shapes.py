@@ -83,6 +83,13 @@ NEAR_MISSES = {
     "p(K, X, Y) <- f(X, Y), ok(K). p(K, X, Z) <- p(K, X, Y), e(Y, Z). "
     "p(K, X, Z) <- p(K, Y, Z), e(Y, X), e(K, _).": Carried,
     "p(X, Y) <- e(X, Y). q(X, Z) <- p(X, Y), e(Y, Z), X > 2. p(X, Z) <- q(X, Y), f(Y, Z).": Carried,
+    "sg(X, Y) <- f(X, Y). sg(X, Y) <- e(A, X), sg(A, B), e(B, Y), X ~= Y.": Generations,
+    "sg(X, Y) <- f(X, Y). sg(X, Y) <- e(A, X), sg(A, B), f(Y, B), Y ~= X, X > 2. "
+    "sg(X, Y) <- f(A, X), sg(A, B), e(B, Y), ok(Y).": Generations,
+    "sg(X, X) <- ok(X). sg(X, Y) <- e(A, X), sg(A, B), e(B, Y). "
+    "sg(X, Y) <- e(X, A), sg(A, B), e(Y, B). sg(X, Y) <- f(A, X), sg(A, B), e(B, Y), X ~= Y.": (
+        Generations
+    ),
     "reach(X) <- ok(X). reach(Y) <- reach(3), ok(Y). reach(5) <- reach(_).": Reached,
 }
 SHAPES |= NEAR_MISSES

@@ -229,3 +229,90 @@ def step_generations(
                 if stop[0] != 0:
                     return group_bounds.size - 2 - g
     return group_bounds.size - 1
+
+
+@kernel(
+    "i8(i8[::1], u4[::1], i8[::1], i8[:, ::1], u4[::1], i8[:, ::1], u4[::1], i8[:, ::1], u4[::1], "
+    "b1[::1], u8[:, ::1], u8[:, ::1], i8[::1])"
+)
+def step_products(
+    first: Array,
+    order: Array,
+    same: Array,
+    child_bounds: Array,
+    children: Array,
+    fan_bounds: Array,
+    fan: Array,
+    back_bounds: Array,
+    back: Array,
+    apart: Array,
+    bits: Array,
+    pending: Array,
+    stop: Array,
+) -> int:
+    """Step rows by several rules until nothing is new: rule i has row i of each table of bounds.
+
+    Its lists stand from `first[i]` on in `children`, and likewise in `fan` and `back`, whose places
+    follow at first[rules + i] and first[2 * rules + i]. A rule that keeps its columns `apart` gives
+    no row the column same[row], if there is one. `pending` has what the rows have yet to pass on;
+    rows wait in the order given. Returns how many were taken, -1 if `stop` was raised.
+    """
+    rules = apart.size
+    queue = np.empty(order.size, np.uint32)
+    queued = np.zeros(order.size, np.bool_)
+    spread = np.zeros(bits.shape[1], np.uint64)
+    waiting = 0
+    for i in range(order.size):
+        row = pending[order[i]]
+        some = _ZERO
+        for q in range(row.size):
+            some |= row[q]
+        if some != _ZERO:
+            queue[waiting] = order[i]
+            queued[order[i]] = True
+            waiting += 1
+    head = 0
+    taken = 0
+    work = 0
+    mine = np.empty(bits.shape[1], np.uint64)
+    while waiting > 0:
+        c = queue[head]
+        head = head + 1 if head + 1 < queue.size else 0
+        waiting -= 1
+        queued[c] = False
+        taken += 1
+        mine[:] = pending[c]
+        pending[c][:] = _ZERO
+        for i in range(rules):
+            lo = first[i] + child_bounds[i, c]
+            hi = first[i] + child_bounds[i, c + 1]
+            if lo == hi:
+                continue
+            fans = fan[first[rules + i] : first[rules + i + 1]]
+            backs = back[first[2 * rules + i] : first[2 * rules + i + 1]]
+            if not _step(mine, fan_bounds[i], fans, back_bounds[i], backs, spread):
+                continue
+            for p in range(lo, hi):
+                e = children[p]
+                row = bits[e]
+                later = pending[e]
+                at = same[e] if apart[i] else -1
+                new = _ZERO
+                for q in range(spread.size):
+                    fresh = spread[q] & ~row[q]
+                    if at >> 6 == q:
+                        fresh &= ~(_ONE << u8(at & 63))
+                    row[q] |= fresh
+                    later[q] |= fresh
+                    new |= fresh
+                if new != _ZERO and not queued[e]:
+                    place = head + waiting
+                    queue[place if place < queue.size else place - queue.size] = e
+                    queued[e] = True
+                    waiting += 1
+                work += spread.size
+        if work > 1 << 23:
+            work = 0
+            if stop[0] != 0:
+                return -1
+    return taken

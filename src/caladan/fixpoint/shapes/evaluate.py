@@ -47,6 +47,7 @@ from caladan.fixpoint.shapes.closure import (
     searched,
 )
 from caladan.fixpoint.shapes.distances import distances
+from caladan.fixpoint.shapes.generations import Product, generations, products
 from caladan.fixpoint.shapes.pairs import (
     NO_PAIRS,
     Declined,
@@ -437,13 +438,20 @@ def _from_both_ends(
 
 
 def _generations(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> Layout:
-    from caladan.fixpoint.shapes.generations import generations
-
     _require_countable(limits, None)
     first, second = inputs.exit(shape.relation)
-    left, right = _pairs(inputs, shape.left), _pairs(inputs, shape.right)
-    limits.require((first, second), left, right)
-    matrix = _fitting(generations((first, second), left, right, limits))
+    rules = [
+        Product(_pairs(inputs, pace.left), _pairs(inputs, pace.right), pace.apart)
+        for pace in shape.paces
+    ]
+    limits.require((first, second), *(pairs for r in rules for pairs in (r.left, r.right)))
+    (rule, *others) = rules
+    if not others and not rule.apart:
+        matrix = _fitting(generations((first, second), rule.left, rule.right, limits))
+    else:
+        if any(r.apart for r in rules) and not inputs.share_words(shape.relation, 0, 1):
+            raise Declined("it compares columns whose words have nothing in common")
+        matrix = _fitting(products((first, second), rules, limits))
     return FoldedRelation(matrix, FoldedSide((0,)), FoldedSide((1,)))
 
 

@@ -9,15 +9,87 @@ by the bits it gets, while the facts may be thousands of times as many.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caladan.columns.folded import NONE, BitRows, Fold
-from caladan.columns.kernels.generations import equal_sets, seed_generations, step_generations
+from caladan.columns.kernels.bits import set_bits
+from caladan.columns.kernels.generations import (
+    equal_sets,
+    seed_generations,
+    step_generations,
+    step_products,
+)
 from caladan.columns.kernels.graph import components
 from caladan.columns.layout import Mask, Words
-from caladan.fixpoint.shapes.pairs import Graph, Pairs, ShapeLimits, distinct, extent, turned
+from caladan.fixpoint.shapes.pairs import Graph, Pairs, ShapeLimits, distinct, extent, turned, union
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A rule: pairs (A, X) and (B, Y). One that keeps them `apart` derives no (X, X)."""
+
+    left: Pairs
+    right: Pairs
+    apart: bool
+
+
+def products(exits: Pairs, rules: Sequence[Product], limits: ShapeLimits) -> BitRows | None:
+    """What several rules derive together, or rules that leave out what has two columns alike.
+
+    Their classes would differ from rule to rule, so every word is a row, or a column, by itself.
+    None if the matrix would not fit the budget.
+    """
+    limits.check()
+    row_words = np.unique(np.concatenate([exits[0], *(end for r in rules for end in r.left)]))
+    column_words = np.unique(np.concatenate([exits[1], *(end for r in rules for end in r.right)]))
+    words = (len(column_words) + 63) // 64
+    if 2 * len(row_words) * words * 8 > limits.budget:
+        return None
+    rows, columns = _singles(row_words), _singles(column_words)
+    left = [_within(rows, rule.left) for rule in rules]
+    fan = [_within(columns, rule.right) for rule in rules]
+    back = [_within(columns, turned(rule.right)) for rule in rules]
+    bits = np.zeros((rows.count, words), np.uint64)
+    set_bits(bits, rows.class_of[exits[0]], columns.class_of[exits[1]])
+    same = np.full(rows.count, -1, np.int64)
+    shared = np.flatnonzero(row_words < len(columns.class_of))
+    found = columns.class_of[row_words[shared]]
+    same[shared[found != NONE]] = found[found != NONE]
+    along = union([(rows.class_of[r.left[0]], rows.class_of[r.left[1]]) for r in rules])
+    graph = Graph.of(*along, rows.count)
+    component = np.empty(rows.count, np.uint32)
+    components(graph.bounds, graph.targets, component)
+    first = np.cumsum([0, *(len(g.targets) for g in left)])[:-1]
+    second = np.cumsum([0, *(len(g.targets) for g in fan)])
+    done = step_products(
+        np.concatenate([first, second[:-1], second]), np.argsort(component)[::-1].astype(np.uint32),
+        same, *_together(left), *_together(fan), *_together(back),
+        np.array([r.apart for r in rules], np.bool_), bits, bits.copy(), limits.stop,
+    )  # fmt: skip
+    limits.check()
+    assert done >= 0
+    return BitRows.of(rows, columns, bits)
+
+
+def _singles(words: Words) -> Fold:
+    """Every word a class of its own."""
+    class_of = np.full(extent(words), NONE, np.uint32)
+    class_of[words] = np.arange(len(words), dtype=np.uint32)
+    return Fold.of(class_of, len(words))
+
+
+def _within(fold: Fold, pairs: Pairs) -> Graph:
+    """Pairs of words as a graph of their classes."""
+    return Graph.of(fold.class_of[pairs[0]], fold.class_of[pairs[1]], fold.count)
+
+
+def _together(graphs: Sequence[Graph]) -> tuple[NDArray[np.int64], Words]:
+    """The bounds of graphs as a table, and their targets one behind the other."""
+    return np.stack([g.bounds for g in graphs]), np.concatenate([g.targets for g in graphs])
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,12 +165,20 @@ class Carried:
 
 
 @dataclass(frozen=True, slots=True)
-class Generations:
-    """A binary relation with one recursive rule, which steps both columns independently."""
+class Pace:
+    """A rule that steps both columns; if it keeps them `apart`, they are never alike."""
 
-    relation: str
     left: CoreRule
     right: CoreRule
+    apart: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Generations:
+    """A binary relation whose recursive rules step both columns independently."""
+
+    relation: str
+    paces: tuple[Pace, ...]
 
     name = "generations"
     layouts = ("bit rows",)
@@ -178,7 +186,7 @@ class Generations:
     @property
     def rules(self) -> tuple[CoreRule, ...]:
         """What is solved before the shape starts."""
-        return (self.left, self.right)
+        return tuple(rule for pace in self.paces for rule in (pace.left, pace.right))
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,9 +309,11 @@ def _carried_columns(rule: CoreRule, relations: tuple[str, ...]) -> frozenset[in
 
 
 def _generations(relations: tuple[str, ...], rules: list[CoreRule]) -> Generations | None:
-    if len(relations) == len(rules) == 1 and _is_plain(rules[0]):
-        return _both(rules[0], relations[0])
-    return None
+    if len(relations) != 1 or not all(map(_is_plain, rules)):
+        return None
+    found = [_both(rule, relations[0]) for rule in rules]
+    paces = tuple(pace for pace in found if pace is not None)
+    return Generations(relations[0], paces) if len(paces) == len(found) else None
 
 
 def _distinct(rules: Iterable[CoreRule]) -> list[CoreRule]:
@@ -467,13 +477,18 @@ def _link(
 # ── Both columns at once ─────────────────────────────────────────────────────────────────────────
 
 
-def _both(rule: CoreRule, relation: str) -> Generations | None:
+def _both(rule: CoreRule, relation: str) -> Pace | None:
     mine = [a for a in rule.atoms if a.relation == relation]
     if len(mine) != 1 or len(_named(mine[0].arguments)) != 2:
         return None
     body, head = _named(mine[0].arguments), _named(rule.arguments)
+    unlike = [
+        c
+        for c in rule.comparisons
+        if c.operator == "~=" and {c.left, c.right} == {Variable(name) for name in head}
+    ]
     literals: list[Literal] = [a for a in rule.atoms if a is not mine[0]]
-    literals += rule.comparisons
+    literals += _without(rule.comparisons, unlike)
     if set(head) & set(body):
         return None
     on_left, names = _connected(literals, {body[0], head[0]})
@@ -481,7 +496,7 @@ def _both(rule: CoreRule, relation: str) -> Generations | None:
         return None
     left = _linked(rule, on_left, body[0], head[0])
     right = _linked(rule, _without(literals, on_left), body[1], head[1])
-    return Generations(relation, left, right) if left and right else None
+    return Pace(left, right, bool(unlike)) if left and right else None
 
 
 def _linked(rule: CoreRule, literals: list[Literal], source: str, target: str) -> CoreRule | None:
