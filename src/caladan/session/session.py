@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from caladan.analysis.parameters import parameters
 from caladan.engines import interface
-from caladan.engines.deferred import Deferred
+from caladan.engines.deferred import Deferred, check_connection, engine_for, settings_of
 from caladan.engines.interface import Engine, Table, stoppable
 from caladan.pipeline import Compiled, compile_program
 from caladan.program import Atom, Goal, Program, Value
@@ -70,7 +70,7 @@ def connect(
     """
     try:
         with stoppable("starting the engine"):
-            return Session(_engine(engine, master, conf, ship), listeners)
+            return Session(engine_for(engine, master, conf, ship), listeners)
     except interface.EngineStopped as stopped:
         raise Stopped(stopped.diagnostics, Result((), lambda _: None)) from None
 
@@ -85,8 +85,8 @@ def connect_later(
     """As `connect`, but Spark is started when it is first needed: mistakes are told before."""
     if engine != "spark":
         return connect(engine, master=master, conf=conf, listeners=listeners)
-    _check_connection(engine, master)
-    start = partial(_engine, engine, master, _settings(conf))
+    check_connection(engine, master)
+    start = partial(engine_for, engine, master, settings_of(conf))
     return Session(Deferred(engine, start), listeners)
 
 
@@ -648,58 +648,3 @@ def _check_support(compiled: Compiled, derived: Mapping[str, Table]) -> None:
 def _catalog(program: Program, store: Store) -> dict[str, Any]:
     """The columns of data that a program uses without declaring it."""
     return {name: store.columns(name) for name in undeclared(program, store)}
-
-
-def _engine(
-    engine: str | SparkSession | None,
-    master: str | None,
-    conf: Mapping[str, str] | None,
-    ship: bool | None = None,
-) -> Engine:
-    _check_connection(engine, master)
-    if cast("object", ship) not in (None, True, False):
-        raise error("C050", f"ship is True or False, not {ship!r}")
-    settings = _settings(conf)
-    if isinstance(engine, str) and engine != "spark" and (master or conf or ship):
-        raise error("C050", f"master, conf and ship are for the spark engine, not for {engine}")
-    if engine == "reference":
-        from caladan.engines.reference import ReferenceEngine
-
-        return ReferenceEngine()
-    if engine == "embedded":
-        from caladan.engines.embedded.engine import EmbeddedEngine
-
-        return EmbeddedEngine()
-    if isinstance(engine, str) and engine != "spark":
-        raise error(
-            "C050",
-            f"there is no engine {engine!r}; there are spark, embedded and reference",
-            help=did_you_mean(engine, ("spark", "embedded", "reference")),
-        )
-    from caladan.engines.spark.engine import SparkEngine
-
-    session = None if isinstance(engine, str) else engine
-    return SparkEngine(session, master=master, conf=settings, ship=ship)
-
-
-def _check_connection(engine: object, master: object) -> None:
-    """C050 for what is no engine, or no master."""
-    is_session = hasattr(engine, "createDataFrame") and not isinstance(engine, type)
-    if not (engine is None or isinstance(engine, str) or is_session):
-        raise error("C050", f"an engine is a name or a SparkSession, not a {type(engine).__name__}")
-    if not (master is None or isinstance(master, str)):
-        raise error("C050", f"master is the URL of a Spark master, not a {type(master).__name__}")
-
-
-def _settings(conf: object) -> dict[str, str]:
-    """Settings of Spark as text, which is what they are; C050 for what cannot be one."""
-    if conf is not None and not isinstance(conf, Mapping):
-        raise error(
-            "C050", f"conf maps names of Spark's settings to values, not a {type(conf).__name__}"
-        )
-    found: dict[str, str] = {}
-    for name, value in cast("Mapping[object, object]", conf or {}).items():
-        if not (isinstance(name, str) and isinstance(value, str | int | float)):
-            raise error("C050", f"conf has {value!r} for {name!r}, which is no setting of Spark's")
-        found[name] = str(value).lower() if isinstance(value, bool) else str(value)
-    return found
