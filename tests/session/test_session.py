@@ -203,7 +203,10 @@ def test_declared_relations_need_data() -> None:
         (lambda db: db.query("none(X)"), "<goal>:1:1: error[C021]: query on `none`, which has"),
         (lambda db: db.sql("SELECT x"), "<program>:1:8: error[C062]: the SQL engine says: "),
         (lambda db: db.why("tc(1, 2)"), "error[C051]: proof trees (`why`) arrive with a later"),
-        (lambda db: cal.connect("reference", master="local"), "error[C050]: master, conf and ship are"),
+        (
+            lambda db: cal.connect("reference", master="local"),
+            "error[C050]: master, conf and ship are",
+        ),
         (lambda db: cal.connect("sparc"), "error[C050]: there is no engine 'sparc'; there are"),
         (
             lambda db: db.explain(CLOSURE, "pgc"),

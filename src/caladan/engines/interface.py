@@ -143,6 +143,17 @@ class Engine(Protocol):
         ...
 
 
+@runtime_checkable
+class Watchable(Protocol):
+    """An engine that can keep relations true while facts come and go."""
+
+    def watch(
+        self, program: DeltaProgram, store: Mapping[str, Table], options: Options, events: Listener
+    ) -> Any:
+        """The relations of a program, alive."""
+        ...
+
+
 class InProcess:
     """What engines have in common that need nothing but this process."""
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 from caladan.analysis.parameters import parameters
 from caladan.engines import interface
 from caladan.engines.deferred import Deferred, check_connection, engine_for, settings_of
-from caladan.engines.interface import Engine, Table, stoppable
+from caladan.engines.interface import Engine, Table, Watchable, stoppable
 from caladan.pipeline import Compiled, compile_program
 from caladan.program import Atom, Goal, Program, Value
 from caladan.program.clock import attended, running
@@ -179,8 +179,8 @@ class Session:
         with self._course(wanted):
             with stoppable("reading the program"):
                 read = attended(lambda: inputs.program(program, language))
-            start = getattr(self._engine, "watch", None)
-            if start is None:
+            engine = self._engine
+            if not isinstance(engine, Watchable):
                 raise error(
                     "C051", f"`watch` is not available on {self._engine.name}",
                     help='use the embedded engine, `cal.connect("embedded")`; insert, delete and '
@@ -199,7 +199,7 @@ class Session:
             tables, _ = self._store.load(compiled, wanted, events)
             started = time.perf_counter()
             with nested(), stoppable("evaluating the program"):
-                living = start(compiled.delta, tables, wanted, events)
+                living = engine.watch(compiled.delta, tables, wanted, events)
             stats.seconds = time.perf_counter() - started
         check = partial(_check_support, compiled)
 
