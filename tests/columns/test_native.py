@@ -165,6 +165,7 @@ def test_a_file_is_good_for_one_build() -> None:
 
 def test_files_that_are_compiled_together_change_together() -> None:
     assert native._with("closure") == ["closure", "intrinsics"]
+    assert native._with("probe") == ["probe", "search"]
     assert native.sources("closure") != native.sources("intrinsics") != native.sources()
 
 

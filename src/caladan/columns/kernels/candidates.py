@@ -24,50 +24,9 @@ from typing import Any, Final
 import numpy as np
 
 from caladan.columns.kernels import helper, kernel
+from caladan.columns.kernels.search import gallop, lower_bound, seek
 
 MOST_LISTS: Final = 4  # intersect is compiled for up to so many; more are confirmed one by one
-
-
-@helper
-def lower_bound(values: Any, lo: int, hi: int, word: int) -> int:
-    """The first position in `values[lo:hi]` that is not below `word`; log2(hi - lo) steps.
-
-    Branches beat arithmetic here, for stretches are short and the processor runs ahead; unsigned
-    indices spare numba's test for negative ones.
-    """
-    length = hi - lo
-    while length > 0:
-        half = length >> 1
-        if values[np.uint64(lo + half)] < word:
-            lo += half + 1
-            length -= half + 1
-        else:
-            length = half
-    return lo
-
-
-@helper
-def gallop(values: Any, lo: int, hi: int, word: int) -> int:
-    """As `lower_bound`, in about 2 log2(distance) steps: cheap when the answer is near `lo`."""
-    step = 1
-    while lo < hi and values[np.uint64(lo)] < word:
-        ahead = lo + step
-        if ahead >= hi or values[np.uint64(ahead)] >= word:
-            return lower_bound(values, lo + 1, min(ahead, hi), word)
-        lo = ahead + 1
-        step += step
-    return lo
-
-
-@helper
-def seek(values: Any, lo: int, hi: int, word: int, left: int) -> int:
-    """As `lower_bound`, by the way that is cheaper when `left` more words will be sought.
-
-    Few words in a long list are far apart: galloping would take twice the steps.
-    """
-    if hi - lo > left << 4:
-        return lower_bound(values, lo, hi, word)
-    return gallop(values, lo, hi, word)
 
 
 @kernel("void(i8[::1], i8, i8[::1], i8[::1])")

@@ -17,6 +17,7 @@ from typing import Any
 from numpy import int64 as i8, uint32 as u4, uint64 as u8
 
 from caladan.columns.kernels import helper, kernel
+from caladan.columns.kernels.search import lower_bound
 
 Array = Any
 Scalar = Any  # numba tells signed and unsigned apart, Python does not
@@ -31,20 +32,6 @@ def leading_bounds(run: Array, shift: Scalar, bounds: Array) -> None:
         bounds[i8(run[i] >> by) + 1] += 1
     for w in range(bounds.size - 1):
         bounds[w + 1] += bounds[w]
-
-
-@helper
-def lower_bound(run: Array, low: Scalar, high: Scalar, key: Scalar) -> Scalar:
-    """The first position in low:high whose key is not smaller."""
-    n = high - low
-    while n > 0:
-        half = n >> 1
-        if run[low + half] < key:
-            low += half + 1
-            n -= half + 1
-        else:
-            n = half
-    return low
 
 
 @helper

@@ -10,7 +10,8 @@ from typing import Any
 
 from numpy import uint64 as u8
 
-from caladan.columns.kernels import helper, kernel
+from caladan.columns.kernels import kernel
+from caladan.columns.kernels.search import gallop
 
 Array = Any
 Scalar = Any  # numba tells signed and unsigned apart, Python does not
@@ -79,27 +80,6 @@ def merge_ranked(
         written += 1
 
 
-@helper
-def gallop(keys: Array, low: Scalar, key: Scalar) -> Scalar:
-    """The first position from `low` on whose key is not smaller: log of the distance to it."""
-    n = keys.size
-    if low >= n or keys[low] >= key:
-        return low
-    step = 1
-    while low + step < n and keys[low + step] < key:
-        low += step
-        step <<= 1
-    high = min(low + step, n)
-    low += 1
-    while low < high:
-        middle = (low + high) >> 1
-        if keys[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 @kernel("i8(u8[::1], u8[::1], u8[::1])")
 def subtract_galloping(batch: Array, run: Array, out: Array) -> Scalar:
     """What of a batch is not in a much larger run: a search a key, from where the last ended.
@@ -110,7 +90,7 @@ def subtract_galloping(batch: Array, run: Array, out: Array) -> Scalar:
     position = 0
     for i in range(batch.size):
         key = batch[i]
-        position = gallop(run, position, key)
+        position = gallop(run, position, run.size, key)
         out[written] = key
         written += not (position < run.size and run[position] == key)
     return written
