@@ -21,6 +21,7 @@ class Seed:
     """Facts to start from; to the join, a relation with nothing but a delta."""
 
     body = None
+    folded = None
     runs: Sequence[Run] = ()
     shift = 0
     is_exact = True
