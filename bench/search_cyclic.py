@@ -3,7 +3,7 @@
     python -m bench.search_cyclic
 
 Both list the solutions of one body; CPU seconds, the best of three. See
-docs/decisions/0009-cyclic-bodies.md.
+docs/decisions/0019-one-variable-at-a-time.md.
 """
 
 from __future__ import annotations
