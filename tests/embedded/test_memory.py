@@ -62,6 +62,19 @@ def test_what_cannot_go_to_disk_ends_the_run(by_rounds: Path) -> None:
     assert 0 < end.value.result["tc"].count() < reached(20)  # pyright: ignore[reportAttributeAccessIssue]
 
 
+@pytest.mark.usefixtures("by_rounds")
+def test_groups_and_wide_facts_stay_in_memory() -> None:
+    """As the reference says; the closure of the same arcs, which is as large, goes to disk."""
+    assert run(CLOSURE + "query tc(X, Y).", grid(20), memory=300_000).answer.count() == reached(20)
+    groups = """d(X, Y, mmin<N>) <- arc(X, Y), N = 1.
+        d(X, Z, mmin<N>) <- d(X, Y, M), arc(Y, Z), N = M + 1. query d(X, Y, N)."""
+    wide = """w(X, Y, A, B) <- arc(X, Y), A = X * 4000000000, B = A + 1.
+        w(X, Z, A, B) <- w(X, Y, A, B), arc(Y, Z). query w(X, Y, A, B)."""
+    for text in (groups, wide):
+        with pytest.raises(caladan.CaladanError, match=r"C042.*300000 bytes of memory were not"):
+            run(ARC + text, grid(20), memory=300_000)
+
+
 def test_a_full_disk_ends_the_run(by_rounds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "no space left")

@@ -116,8 +116,15 @@ def test_few_rows_of_a_frame_stay_with_nobody(spark: SparkSession) -> None:
             out = db.run(CLOSURE + "query tc(A, B).")
             assert out.answer.rows() == [(i, i + 1), (i, i + 2), (i + 1, i + 2)]
             assert held(spark) == before
-            assert len(jobs.getJobIdsForGroup(f"few {i}")) == 2  # to collect them, and the task
+            found = sorted(jobs.getJobIdsForGroup(f"few {i}"))  # to collect them, and the task
+            store: Any = spark.sparkContext._jsc.sc().statusStore()  # type: ignore[attr-defined]
+            told = [store.job(number).description().get() for number in found]
+            assert told == ["caladan: reading arc", "caladan: tc, single, 1 task"]
             spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        before_it = set(jobs.getJobIdsForGroup())
+        db.run(CLOSURE + "query tc(A, B).")
+        assert set(jobs.getJobIdsForGroup()) == before_it  # they have a group of their own
+        assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
 
 
 def test_replaced_data_goes_from_spark(

@@ -69,6 +69,7 @@ class SparkEngine:
 
         def work(check: Callable[[], None]) -> tuple[SparkTable, pa.Table | None]:
             workspace = Workspace(self._child, check, self._staging)
+            connect.described(self._child, f"reading {name}")
             try:
                 found = sources.load(
                     name, source, columns, workspace, permissive=options.permissive

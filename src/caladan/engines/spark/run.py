@@ -20,7 +20,7 @@ from caladan.data.schema import table_of
 from caladan.engines.interface import EngineStopped, Table
 from caladan.engines.spark.choice import NO_TASKS, choices, facts_in, forced, goes_together
 from caladan.engines.spark.frame.fixpoint import FrameFixpoint
-from caladan.engines.spark.session.connect import is_connect
+from caladan.engines.spark.session.connect import described, is_connect
 from caladan.engines.spark.session.workers import obstacle
 from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources.table import SparkTable, distinct, held
@@ -33,6 +33,8 @@ from caladan.program.options import Options
 from caladan.rules.failures import LimitName, LimitReached, interrupted, limit
 from caladan.rules.program import DeltaClique, DeltaProgram
 from caladan.rules.subprogram import program_of
+
+_FEW_NAMES: Final = 5  # relations that the description of a job names
 
 
 class Cliques:
@@ -126,6 +128,7 @@ class Cliques:
         try:
             if name != "frame" and (reason := self._why_no_tasks()) is not None:
                 raise CannotServe(reason)
+            described(self._workspace.session, f"{_listed(cliques)}, {name}{_tasks(name, parts)}")
             found = self._strategies[name]()(program, store, context)
         except CannotServe as cannot:
             for clique in cliques:
@@ -245,6 +248,18 @@ def restated(
             if diagnostic in said:
                 return limit(name, wanted, clique.relations)
     return diagnostic
+
+
+def _listed(cliques: Sequence[DeltaClique]) -> str:
+    """The names of what some cliques derive, of many the first."""
+    names = [name for clique in cliques for name in clique.relations]
+    return ", ".join(names if len(names) <= _FEW_NAMES else [*names[:_FEW_NAMES], "…"])
+
+
+def _tasks(strategy: str, parts: int) -> str:
+    if strategy in ("pivoted", "meshed"):
+        return f", {parts} tasks"
+    return ", 1 task" if strategy == "single" else ""
 
 
 def _single() -> Strategy:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 URL: Final = "sc://"
+_GROUP: Final = "spark.jobGroup.id"
 
 _PARALLELISM: Final[weakref.WeakKeyDictionary[Any, int]] = weakref.WeakKeyDictionary()
 _UNUSED: Final[list[tuple[Any, str]]] = []
@@ -109,6 +110,23 @@ def released(session: SparkSession) -> None:
 def jobs(session: SparkSession) -> Jobs:
     """What cancels the jobs of a session."""
     return cast("Jobs", _Operations(session) if is_connect(session) else session.sparkContext)
+
+
+def described(session: SparkSession, what: str) -> None:
+    """Have the jobs of this thread say in Spark's UI what they are for; Connect has no words."""
+    if not is_connect(session):
+        session.sparkContext.setLocalProperty("spark.job.description", f"caladan: {what}")
+
+
+def grouped(of_jobs: Jobs, tag: str) -> None:
+    """Have the jobs of this thread be a group, by which Spark can cancel them.
+
+    The caller's own stands, if there is one.
+    """
+    context: Any = of_jobs
+    if not isinstance(of_jobs, _Operations) and context.getLocalProperty(_GROUP) is None:
+        context.setLocalProperty(_GROUP, tag)
+        context.setLocalProperty("spark.job.interruptOnCancel", "false")
 
 
 def parallelism(session: SparkSession) -> int:
