@@ -8,6 +8,7 @@ contestants.py who takes part: Caladan's engines and the peers
 peers/         DuckDB, a Polars loop, Soufflé, the DataFrame loop people write on Spark
 one.py         runs one case with one contestant, in a process of its own
 report.py      tables, and RESULTS.md
+cliffs.py      near misses: a plain closure, and the same with one thing more
 
 python -m bench                        every case, embedded and the peers at hand
 python -m bench tc-grid150 sg          some cases, or groups of them
