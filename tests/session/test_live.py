@@ -142,3 +142,41 @@ def test_mistakes_are_told(db: Any) -> None:
 def test_only_the_embedded_engine_watches() -> None:
     with cal.connect("reference") as db, pytest.raises(cal.CaladanError, match=r"C051.*reference"):
         db.watch(CLOSURE)
+
+
+def test_the_budget_of_memory_holds_for_changes(db: Any) -> None:
+    live = db.watch("pair(A, B) <- arc(A, _), arc(B, _).", memory=300_000)
+    with pytest.raises(cal.CaladanError, match="memory"):
+        for start in range(0, 4000, 100):
+            db.insert("arc", [(a, 0) for a in range(start, start + 100)])
+    live.close()
+
+
+def test_a_clique_that_loses_much_is_evaluated_anew() -> None:
+    with cal.connect("embedded") as db:
+        db.add("arc", [(a, a + 1) for a in range(150)])
+        live = db.watch(CLOSURE)
+        db.delete("arc", [(75, 76)])
+        assert live["tc"].count() == 75 * 76 // 2 + 74 * 75 // 2
+        assert live.stats.cliques[0].recomputed == 1
+        db.insert("arc", [(75, 76)])
+        db.delete("arc", [(149, 150)])
+        assert live["tc"].count() == 149 * 150 // 2
+        assert live.stats.cliques[0].recomputed == 1
+
+
+def test_best_values_are_improved_by_what_comes() -> None:
+    text = "d(A, B, mmin<D>) <- arc(A, B, D). d(A, B, mmin<D + E>) <- d(A, C, D), arc(C, B, E)."
+    with cal.connect("embedded") as db:
+        db.add("arc", [(1, 2, 5), (2, 3, 5)])
+        live = db.watch(text)
+        db.insert("arc", [(1, 3, 20), (1, 2, 1), (3, 4, 1)])
+        change = live.changes("d")
+        assert change.added.rows() == [(1, 2, 1), (1, 3, 6), (1, 4, 7), (2, 4, 6), (3, 4, 1)]
+        assert change.removed.rows() == [(1, 2, 5), (1, 3, 10)]
+        assert live.stats.cliques[0].recomputed == 0
+        db.delete("arc", [(1, 2, 1)])
+        assert live["d"].rows()[:3] == [(1, 2, 5), (1, 3, 10), (1, 4, 11)]
+        db.insert("arc", [(1, 2, 0)])
+        assert live["d"].rows()[0] == (1, 2, 0)
+        assert live.stats.cliques[0].recomputed == 1

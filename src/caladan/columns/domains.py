@@ -16,6 +16,7 @@ decimals and binary data by their dictionary.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -48,6 +49,10 @@ class OffsetDomain:
         self.size = max(size, 1)
         self.base = base
         self._far = Interner()
+
+    def fork(self) -> None:
+        """Have values of one's own from now on."""
+        self._far = self._far.copy()
 
     @property
     def is_near(self) -> bool:
@@ -129,6 +134,10 @@ class InternedDomain:
         self.kind = kind
         self._known = Interner()
 
+    def fork(self) -> None:
+        """Have values of one's own from now on."""
+        self._known = self._known.copy()
+
     @property
     def size(self) -> int:
         return max(len(self._known), 1)
@@ -189,6 +198,10 @@ class TextDomain:
         self._texts = list(texts)
         self._known = {text: word for word, text in enumerate(self._texts)}
 
+    def fork(self) -> None:
+        """Have values of one's own from now on."""
+        self._texts, self._known = list(self._texts), dict(self._known)
+
     @property
     def size(self) -> int:
         return max(len(self._texts), 1)
@@ -224,6 +237,16 @@ class TextDomain:
 
 
 Domain: TypeAlias = OffsetDomain | SortedDomain | InternedDomain | CodedDomain | TextDomain
+
+
+def forked(domain: Domain) -> Domain:
+    """A domain with the same words, which takes in values by itself; a closed one is its own."""
+    if not domain.grows:
+        return domain
+    copied = copy(domain)
+    if isinstance(copied, OffsetDomain | InternedDomain | TextDomain):
+        copied.fork()
+    return copied
 
 
 def is_ordered(domain: Domain) -> bool:
@@ -301,7 +324,10 @@ def encoded(column: pa.ChunkedArray, domain: Domain) -> Words:
     """The words of some values; a domain that is open takes in those that it does not have."""
     if isinstance(domain, TextDomain):
         return domain.take(column.cast(CODED[domain.kind]).to_pylist())
-    assert not isinstance(domain, CodedDomain), "only open domains take in values"
+    if isinstance(domain, CodedDomain):
+        found = [domain.find(value) for value in column.cast(CODED[domain.kind]).to_pylist()]
+        assert None not in found, "only open domains take in values"
+        return np.array(found, np.uint32)
     return domain.words(arrow_ranks(column, domain.kind))
 
 

@@ -27,6 +27,12 @@ class Interner:
     def __len__(self) -> int:
         return self._known
 
+    def copy(self) -> Interner:
+        """The same ids, apart from now on."""
+        other = Interner()
+        other._slots, other._keys, other._known = self._slots.copy(), self._keys.copy(), len(self)
+        return other
+
     @property
     def nbytes(self) -> int:
         """The bytes of the table."""

@@ -43,6 +43,9 @@ Batch: TypeAlias = tuple[tuple[Words, ...], int]
 """Some facts: a column of words for each column of their relation, and how many they are."""
 
 
+_NO_WORDS: Words = np.empty(0, np.uint32)
+
+
 class StoredRelation:
     """The facts of a relation, with their old, delta and new versions.
 
@@ -75,6 +78,15 @@ class StoredRelation:
     def folded(self) -> FoldedRelation | None:
         """The body, if its facts are not listed."""
         return self.body if isinstance(self.body, FoldedRelation) else None
+
+    @classmethod
+    def sharing(cls, domains: Sequence[Sized], other: StoredRelation) -> StoredRelation:
+        """A relation that nobody adds to, with the facts and the orders of another."""
+        relation = cls(domains)
+        relation.body = other.body
+        if isinstance(other.body, PackedRelation):
+            other.body.unfollow()  # views are each relation's own
+        return relation
 
     @property
     def arity(self) -> int:
@@ -203,6 +215,8 @@ class StoredRelation:
         return body.ranks(columns, rows)
 
     def _batch(self, keys: Keys) -> Batch:
+        if not len(keys):
+            return (_NO_WORDS,) * self.arity, 0
         index = self._listed.index((), Version.EITHER)
         return tuple(index.column(keys, c) for c in range(self.arity)), len(keys)
 

@@ -51,6 +51,8 @@ class Memory:
 
     def __init__(self, most: int | None) -> None:
         self.most = budget() if most is None else most
+        self.outside = 0
+        """Bytes of relations that are held, but not by this run."""
         self._held = 0
         self._new = 0
         self._space = Space()
@@ -65,7 +67,7 @@ class Memory:
         """Make the relations fit, the largest runs on disk if need be."""
         self._new = 0
         every = list(relations().values())
-        self._held = sum(each.nbytes for each in every)
+        self._held = self.outside + sum(each.nbytes for each in every)
         if 100 * self._held > thresholds.now.spill_share * self.most:
             self._spill(every)
         if self._held > self.most:

@@ -215,6 +215,11 @@ class Living:
             raise
         for relation in touched:
             relation.settle()
+        try:
+            new = sum(added[1] for added, _ in changed.values())
+            self._limits.memory.add(new, lambda: self.relations)
+        except MemoryError:
+            raise self._limits.out_of_memory() from None
         for alias in self._wiring.givens:
             changed.pop(alias, None)
         return Changes(changed)

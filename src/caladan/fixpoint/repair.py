@@ -14,15 +14,16 @@ last resort of every other case too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from caladan.columns.deletions import stamps
-from caladan.columns.layout import Layout, Mask, Words, concatenated
+from caladan.columns.layout import Counts, Layout, Mask, Words, concatenated
 from caladan.columns.relation import Batch, StoredRelation
+from caladan.columns.rows import GroupRelation
 from caladan.fixpoint.fixpoint import Fixpoint
 from caladan.fixpoint.groups import AggregateHead
 from caladan.fixpoint.heads import PlainHead
@@ -31,9 +32,11 @@ from caladan.fixpoint.small_rounds.choice import TinyRounds
 from caladan.fixpoint.wiring import CliqueWiring, Prepared, Upkeep, Wiring
 from caladan.join.arithmetic import blamed
 from caladan.join.frontier import Bindings
+from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
 from caladan.program import thresholds
 from caladan.rules.body import Version
+from caladan.rules.program import DeltaRule
 from caladan.rules.variants import given_of
 
 Change: TypeAlias = tuple[Batch, Batch]
@@ -77,9 +80,10 @@ class Repair(Protocol):
 
 def wired(wiring: Wiring) -> list[Repair]:
     """A repair for every clique, in their order."""
-    kinds: dict[Upkeep, type[Repaired | Regrouped | Recomputed | Renewed]] = {
+    kinds: dict[Upkeep, type[Repaired | Regrouped | Improved | Recomputed | Renewed]] = {
         Upkeep.REPAIRED: Repaired,
         Upkeep.REGROUPED: Regrouped,
+        Upkeep.IMPROVED: Improved,
         Upkeep.RECOMPUTED: Recomputed,
         Upkeep.RENEWED: Renewed,
     }
@@ -144,6 +148,117 @@ class Recomputed:
             added, removed = relation.changes()
             if added[1] or removed[1]:
                 changed[name] = (added, removed)
+
+
+class Improved(Recomputed):
+    """Best values in recursion: improved by what comes; what goes has them evaluated anew.
+
+    Beside the relations, groups with the values they have, as in a run.
+    """
+
+    def __init__(self, wiring: Wiring, made: CliqueWiring) -> None:
+        super().__init__(wiring, made)
+        self._heads: dict[str, AggregateHead] | None = None
+        self._read = {
+            (atom.relation, atom.negated) for each in made.gaining for atom in each.rule.atoms
+        }
+
+    def update(self, changed: dict[str, Change], contents: dict[str, Batch], *, anew: bool) -> None:
+        """Improve what can be, unless something is lost."""
+        del contents
+        lost = any(
+            changed[name][0 if negated else 1][1] for name, negated in self._read if name in changed
+        )
+        if anew or lost:
+            self._heads = None
+            self._recompute()
+        else:
+            self._improve(changed)
+        self._tell(changed)
+
+    def calm(self) -> None:
+        """A change was given up half-way: nothing is left to be taken in."""
+        super().calm()
+        self._heads = None
+
+    def _improve(self, changed: Mapping[str, Change]) -> None:
+        heads = self._wired()
+        for each, sink in self._gaining:
+            if (change := changed.get(each.variant.relation)) is not None:
+                batch = change[1] if each.variant.negated else change[0]
+                if batch[1]:
+                    with blamed(each.variant.rule):
+                        each.run(sink, batch)
+        improved: dict[str, list[Counts]] = {name: [] for name in heads}
+        number = 0
+        while self._flip(heads, improved):
+            number += 1
+            self._wiring.limits.rounds(number)
+            for seed, rule, plan, sink in self._rounds:
+                if seed.relation.delta_count():
+                    with blamed(rule.rule):
+                        plan.run(sink, _never)
+            for head in heads.values():
+                head.relation.commit()
+        for name, rows in improved.items():
+            self._take(name, heads[name], rows)
+
+    def _flip(self, heads: Mapping[str, AggregateHead], improved: dict[str, list[Counts]]) -> bool:
+        new = False
+        for name, head in heads.items():
+            if head.flip():
+                new = True
+                assert isinstance(head.relation.body, GroupRelation)
+                improved[name].append(head.relation.body.changed_rows)
+        return new
+
+    def _take(self, name: str, head: AggregateHead, rows: list[Counts]) -> None:
+        """Give the relation the values of groups that have better ones."""
+        if not rows:
+            return
+        body, relation = head.relation.body, self._wiring.relations[name]
+        assert isinstance(body, GroupRelation)
+        which = np.unique(np.concatenate(rows)).astype(np.uint32)
+        facts: Batch = tuple(body.words(c, which) for c in range(body.arity)), len(which)
+        group = head.info.group
+        before = _facts_of(relation, group, (tuple(facts[0][c] for c in group), len(which)))
+        relation.discard(*before)
+        relation.add(*facts)
+        relation.flip()
+        relation.commit()
+
+    def _wired(self) -> dict[str, AggregateHead]:
+        """The groups, made of the relations when they are first needed, and plans over them."""
+        if self._heads is not None:
+            return self._heads
+        wiring, classes = self._wiring, self._wiring.classes
+        self._heads = {}
+        for name, relation in zip(self._members, self.relations, strict=True):
+            head = AggregateHead(wiring.program.relations[name], classes.columns(name))
+            head.give(*_whole(relation))
+            head.flip()
+            head.relation.commit()
+            self._heads[name] = head
+        groups = {name: head.relation for name, head in self._heads.items()}
+        gaining = [wiring.prepared(each, groups) for each in self._made.gaining]
+        self._gaining = [
+            (each, self._sink(each.rule, each.plan)) for each in gaining
+        ]  # fmt: skip
+        plans = [(rule, wiring.planned(rule, groups)) for rule in self._made.rounds]
+        self._rounds = [
+            (
+                self._heads[rule.rule.atoms[rule.seed or 0].relation],
+                rule,
+                plan,
+                self._sink(rule, plan),
+            )
+            for rule, plan in plans
+        ]
+        return self._heads
+
+    def _sink(self, rule: DeltaRule, plan: RulePlan) -> Sink:
+        assert self._heads is not None
+        return self._heads[rule.rule.head].sink(rule, plan, ())
 
 
 class Rounds(Recomputed):
@@ -237,6 +352,8 @@ class Repaired(Rounds):
             id(each): Proof(wiring, each, self._supported[each.rule.rule.head]).sink
             for each in self._supporting
         }
+        self._losses = [self._sinks[id(each)] for each in self._losing]
+        self._losses += self._proofs.values()
         for each in self._supporting:
             self._sinks[id(each)] = self._sink(each, self._heads[each.rule.rule.head])
 
@@ -257,31 +374,45 @@ class Repaired(Rounds):
         self._tell(changed)
 
     def _lose(self, changed: Mapping[str, Change]) -> None:
-        """Let go of what had a solution with a fact that is gone, unless something supports it."""
+        """Let go of what had a solution with a fact that is gone, unless something supports it.
+
+        Evaluating the clique anew is taken to cost what a few solutions for each fact cost. Where
+        this goes through more of them, or many facts go, that is done instead.
+        """
+        facts = sum(relation.count() for relation in self.relations)
+        least = thresholds.now.recompute_least
+        spent = -sum(sink.count for sink in self._losses)
+
+        def check() -> None:
+            if spent + sum(sink.count for sink in self._losses) > facts + least:
+                raise TooMuchGoneError
+
         for each in self._losing:
             if (change := changed.get(each.variant.relation)) is not None:
                 batch = change[0] if each.variant.negated else change[1]
                 if batch[1]:
-                    each.run(self._sinks[id(each)], batch)
-        most = sum(relation.count() for relation in self.relations)
+                    each.run(self._sinks[id(each)], batch, check)
+        if not spent + sum(sink.count for sink in self._losses):
+            return
         gone = 0
         while True:
             lost: dict[str, Batch] = {}
             for name in self._members:
-                batch = self._unsupported(name)
+                batch = self._unsupported(name, check)
                 if batch[1]:
                     lost[name] = batch
             if not lost:
                 return
             for name, batch in lost.items():
                 gone += self._wiring.relations[name].discard(*batch)
-            if gone * thresholds.now.recompute > most + thresholds.now.recompute_least:
+            check()
+            if gone * thresholds.now.recompute > facts + least:
                 raise TooMuchGoneError
             for each in self._losing:
                 if (batch := lost.get(each.variant.relation)) is not None:
-                    each.run(self._sinks[id(each)], batch)
+                    each.run(self._sinks[id(each)], batch, check)
 
-    def _unsupported(self, name: str) -> Batch:
+    def _unsupported(self, name: str, check: Callable[[], None]) -> Batch:
         """Those of a relation's candidates that are there, and have no support."""
         batch = _taken(self._candidates[name])
         if not batch[1]:
@@ -291,7 +422,7 @@ class Repaired(Rounds):
             return batch
         for each in self._supporting:
             if each.rule.rule.head == name:
-                each.run(self._proofs[id(each)], batch)
+                each.run(self._proofs[id(each)], batch, check)
         supported = self._supported[name].relation
         supported.flip()
         kept = supported.contains(batch[0])
@@ -413,22 +544,11 @@ class Regrouped(Recomputed):
             head.flip()
         (relation,) = self.relations
         fresh = head.finished({})
-        before = self._facts(relation, groups)
+        before = _facts_of(relation, self._info.group, groups)
         relation.discard(*_where(before, ~fresh.contains(before[0])))
         relation.add(*_whole(fresh))
         relation.flip()
         relation.commit()
-
-    def _facts(self, relation: StoredRelation, groups: Batch) -> Batch:
-        """The facts of some groups."""
-        if not self._info.group:
-            return _whole(relation)
-        index = relation.index(self._info.group, Version.NEW)
-        keys, lead = index.key(dict(zip(self._info.group, groups[0], strict=True)), groups[1])
-        found = index.find(keys, lead).chunks(thresholds.now.room)
-        blocks = (tuple(index.column(hits, c) for c in range(relation.arity)) for _, hits in found)
-        columns = concatenated(blocks, relation.arity)
-        return columns, len(columns[0])
 
 
 _NOTHING: Batch = ((), 0)
@@ -442,6 +562,18 @@ def _taken(head: PlainHead) -> Batch:
     batch = relation.delta()
     relation.clear()
     return batch
+
+
+def _facts_of(relation: StoredRelation, group: Sequence[int], groups: Batch) -> Batch:
+    """The facts of some groups, by their columns; all of them, if there are none."""
+    if not group:
+        return _whole(relation)
+    index = relation.index(group, Version.NEW)
+    keys, lead = index.key(dict(zip(group, groups[0], strict=True)), groups[1])
+    found = index.find(keys, lead).chunks(thresholds.now.room)
+    blocks = (tuple(index.column(hits, c) for c in range(relation.arity)) for _, hits in found)
+    columns = concatenated(blocks, relation.arity)
+    return columns, len(columns[0])
 
 
 def _where(batch: Batch, keep: Mask) -> Batch:

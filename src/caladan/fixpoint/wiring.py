@@ -4,7 +4,8 @@ For each clique how it is kept true, and the variants of its rules that this tak
 
     repaired     sets: facts that lost a derivation go unless another one supports them
     regrouped    aggregates that are not recursive: groups that changed are added up anew
-    recomputed   the rest (sums and bests in recursion, sorted and cut rules): evaluated anew
+    improved     best values in recursion: what comes improves some, what goes has them recomputed
+    recomputed   the rest (sums in recursion, sorted and cut rules): evaluated anew
     renewed      derived from transient relations alone: emptied and derived at each change
 
 `ready` then makes plans of the variants over relations, with seeds to start from.
@@ -12,10 +13,12 @@ For each clique how it is kept true, and the variants of its rules that this tak
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import count
+from types import MappingProxyType
+from typing import TypeAlias
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns.relation import Batch, StoredRelation
@@ -43,12 +46,15 @@ from caladan.rules.variants import (
     touched,
 )
 
+Relations: TypeAlias = Mapping[str, StoredRelation]
+
 
 class Upkeep(Enum):
     """How a clique is kept true."""
 
     REPAIRED = "repaired"
     REGROUPED = "regrouped"
+    IMPROVED = "improved"
     RECOMPUTED = "recomputed"
     RENEWED = "renewed"
 
@@ -87,17 +93,30 @@ class CliqueWiring:
 class Prepared:
     """A variant with its plan."""
 
-    def __init__(self, variant: Variant, plan: RulePlan, seed: Seed | None, rule: DeltaRule):
+    def __init__(
+        self,
+        variant: Variant,
+        plan: RulePlan,
+        seed: Seed | None,
+        rule: DeltaRule,
+        guard: Sequence[StoredRelation],
+    ) -> None:
         self.variant = variant
         self.plan = plan
         self.seed = seed
         self.rule = rule
+        self._guard = guard  # without facts in all of these there is no solution
 
-    def run(self, sink: Sink, batch: Batch | None = None) -> None:
-        """Hand all solutions that start from some facts to a sink."""
+    def run(
+        self, sink: Sink, batch: Batch | None = None, check: Callable[[], None] = lambda: None
+    ) -> None:
+        """Hand all solutions that start from some facts to a sink; `check` may raise meanwhile."""
+        for relation in self._guard:
+            if not relation.count():
+                return
         if self.seed is not None and batch is not None:
             self.seed.put(batch)
-        self.plan.run(sink, _never)
+        self.plan.run(sink, check)
         sink.finish()
 
 
@@ -140,7 +159,7 @@ class Wiring:
         given = [
             identity(self.program.relations[name], 0)
             for name in clique.relations
-            if upkeep is Upkeep.REPAIRED
+            if upkeep in (Upkeep.REPAIRED, Upkeep.IMPROVED)
         ]
         members = clique.relations
         for rule in (*rules, *given):
@@ -154,9 +173,14 @@ class Wiring:
                         variant = touched(rule, index, self._known)
                         made.touching.append(self._variant(variant, rule, atom))
                     made.regrouping.append(self._variant(regrouped(rule, self._known), rule))
+                case Upkeep.IMPROVED:
+                    for index, atom in enumerate(rule.atoms):
+                        if atom.relation not in members:
+                            variant = gained(rule, index, self._known)
+                            made.gaining.append(self._variant(variant, rule, atom))
                 case Upkeep.RECOMPUTED:
                     pass
-        if upkeep in (Upkeep.REPAIRED, Upkeep.RENEWED):
+        if upkeep in (Upkeep.REPAIRED, Upkeep.RENEWED, Upkeep.IMPROVED):
             made.rounds = list(clique.delta_rules)
         read = {a.relation for rule in (*rules, *given) for a in rule.atoms}
         made.inputs = frozenset(read | {given_of(self._known[n]).name for n in members})
@@ -170,14 +194,20 @@ class Wiring:
             if any(scan.mismatched(rule.body.types) for scan in rule.body.absents):
                 return Upkeep.RECOMPUTED, "a negated atom compares integers with doubles"
         if any(infos[name].has_aggregates for name in clique.relations):
+            if clique.is_recursive and all(map(self._is_best, clique.relations)):
+                return Upkeep.IMPROVED, ""
             if clique.is_recursive:
-                return Upkeep.RECOMPUTED, "aggregates are recursive"
+                return Upkeep.RECOMPUTED, "sums are recursive, or sets are derived with aggregates"
             if any(self._is_given(name) for name in clique.relations):
                 return Upkeep.RECOMPUTED, "a relation with aggregates has facts of its own"
             return Upkeep.REGROUPED, ""
         if self.renewed.issuperset(clique.relations):
             return Upkeep.RENEWED, ""
         return Upkeep.REPAIRED, ""
+
+    def _is_best(self, name: str) -> bool:
+        functions = [f for f in self.program.relations[name].aggregates if f is not None]
+        return bool(functions) and all(f in ("mmin", "mmax") for f in functions)
 
     def _is_given(self, name: str) -> bool:
         return self.program.relations[name].takes_data or bool(self.program.facts.get(name))
@@ -237,9 +267,9 @@ class Wiring:
         self.limits = limits
         self.seeds = {name: Seed(info.arity) for name, info in self.aliases.items()}
 
-    def prepared(self, variant: Variant) -> Prepared:
+    def prepared(self, variant: Variant, instead: Relations = MappingProxyType({})) -> Prepared:
         """A variant with a plan; the indexes that it looks things up in are made."""
-        plan = self.planned(variant.delta)
+        plan = self.planned(variant.delta, instead)
         seeds = (s.relation for s in variant.delta.body.atoms if s.version is Version.DELTA)
         alias = next(seeds, None)
         seed = None if alias is None else self.seeds[alias]
@@ -249,7 +279,10 @@ class Wiring:
             prepare(step)
         if seed is not None:
             seed.put(((), 0))
-        return Prepared(variant, plan, seed, variant.delta)
+        atoms = variant.delta.body.atoms
+        others = dict.fromkeys(s.relation for s in atoms if s.version is Version.NEW)
+        guard = [self.relations[name] for name in others]
+        return Prepared(variant, plan, seed, variant.delta, guard)
 
     def _sample(self, alias: RelationInfo) -> Batch:
         """Some facts, for the order of a plan to be measured on."""
@@ -259,11 +292,12 @@ class Wiring:
         columns = tuple(facts[names.index(column.name)] for column in alias.columns)
         return columns, len(facts[0]) if facts else 0
 
-    def planned(self, rule: DeltaRule) -> RulePlan:
-        """A plan of a rule over the living relations."""
+    def planned(self, rule: DeltaRule, instead: Relations = MappingProxyType({})) -> RulePlan:
+        """A plan of a rule over the living relations, or others in the place of some."""
         body = rule.body.separated
         domains = self.classes.variables(rule.rule, body)
         relations = {scan.relation: self._relation(scan) for scan in body.atoms}
+        relations |= {name: other for name, other in instead.items() if name in relations}
         head = self.classes.columns(rule.rule.head)
         return RulePlan(
             body, relations, self._relation, domains, self.classes.column, head, steady=True
@@ -328,7 +362,3 @@ def _lasting(program: DeltaProgram, transient: frozenset[str], found: set[str]) 
                 yield from found.intersection(clique.relations)
             elif not brief:
                 yield from found.intersection(clique.relations)
-
-
-def _never() -> None:
-    """Nothing to look at."""

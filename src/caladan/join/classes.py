@@ -7,7 +7,7 @@ hold only values that are known when the run starts, and are closed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
@@ -21,6 +21,7 @@ from caladan.columns.domains import (
     closed_domain,
     coded_domain,
     computed_domain,
+    encoded,
     text_domain,
 )
 from caladan.columns.layout import Words
@@ -256,8 +257,34 @@ class Classes:
 
     # ── Domains ──────────────────────────────────────────────────────────────────────────────────
 
-    def encode(self, tables: Mapping[str, pa.Table]) -> dict[str, list[Words]]:
-        """Make the domains from the data and the constants; the data's columns as words."""
+    def roots(self, relation: str) -> list[Node]:
+        """The class of each column of a relation."""
+        return [self._root((relation, i)) for i in range(self._relations[relation].arity)]
+
+    def members(self, names: Iterable[str]) -> dict[Node, tuple[Class, list[tuple[str, int]]]]:
+        """The classes, each with the columns of some relations that are in it."""
+        found: dict[Node, tuple[Class, list[tuple[str, int]]]] = {
+            root: (known, []) for root, known in self._classes.items()
+        }
+        for name in names:
+            for i, root in enumerate(self.roots(name)):
+                found[root][1].append((name, i))
+        return found
+
+    def domain(self, root: Node) -> Domain:
+        """The domain of a class."""
+        return self._domains[root]
+
+    def encode(
+        self,
+        tables: Mapping[str, pa.Table],
+        known: Mapping[Node, Domain] = MappingProxyType({}),
+        stored: Collection[str] = (),
+    ) -> dict[str, list[Words]]:
+        """Make the domains from the data and the constants; the data's columns as words.
+
+        Classes that are `known` have their domains, and tables that are `stored` their words.
+        """
         members: dict[Node, list[tuple[str, int]]] = {root: [] for root in self._classes}
         for name, table in tables.items():
             for i in range(table.num_columns):
@@ -266,9 +293,15 @@ class Classes:
             name: [np.empty(0, np.uint32)] * table.num_columns for name, table in tables.items()
         }
         for root, nodes in members.items():
+            if root in known:
+                self._domains[root] = known[root]
+                for name, i in nodes:
+                    if name not in stored:
+                        words[name][i] = encoded(tables[name].column(i), known[root])
+                continue
             columns = [tables[name].column(i) for name, i in nodes]
-            self._domains[root], encoded = _domain(self._classes[root], columns)
-            for (name, i), column in zip(nodes, encoded, strict=False):
+            self._domains[root], own = _domain(self._classes[root], columns)
+            for (name, i), column in zip(nodes, own, strict=False):
                 words[name][i] = column
         return words
 

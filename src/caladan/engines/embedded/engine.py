@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from caladan.columns.relation import StoredRelation
 from caladan.columns.warmup import load_ahead
 from caladan.data.load import load
 from caladan.data.schema import arrow_schema, table_of
+from caladan.engines.embedded.kept import Kept
 from caladan.engines.embedded.tables import DerivedTable, LoadedTable
 from caladan.engines.interface import EngineStopped, InProcess, Table
 from caladan.fixpoint.blueprint import blueprint
@@ -36,6 +37,9 @@ class EmbeddedEngine(InProcess):
     """Evaluates delta programs in this process."""
 
     name = "embedded"
+
+    def __init__(self) -> None:
+        self._kept = Kept()
 
     def load(
         self, name: str, source: Source, columns: tuple[Column, ...], options: Options
@@ -62,15 +66,23 @@ class EmbeddedEngine(InProcess):
         plan = blueprint(program)
         classes = Classes(program)
         given = given_facts(program, store)
-        words = classes.encode(given)
+        derived = {name for clique in program.cliques for name in clique.relations}
+        tables = _lasting(program, store, derived)
+        others = [n for n in given if n not in tables and program.relations[n].takes_data]
+        found = self._kept.find(classes, tables, others)
+        words = classes.encode(given, found.domains, found.relations)
+        made = self._kept.encoded(classes, tables)
         encoded = {name: [(columns, given[name].num_rows)] for name, columns in words.items()}
         evaluation = Fixpoint(plan, classes, encoded, limits, events, options.search)
-        derived = {name for clique in program.cliques for name in clique.relations}
+        limits.memory.outside = self._kept.outside(found.relations.values())
+        evaluation.adopt(found.relations)
         relations: tuple[str, ...] = ()
         try:
             for name in program.relations:
-                if name not in derived:
+                if name not in derived and name not in found.relations:
                     evaluation.load(name)
+            fresh = {n: evaluation.relation(n) for n in tables if n not in found.relations}
+            self._kept.keep(classes, made, tables, fresh, limits.memory.most)
             _tell_reading(store, evaluation, events)
             for clique in program.cliques:
                 relations = clique.relations
@@ -127,6 +139,19 @@ class EmbeddedEngine(InProcess):
         if not isinstance(table, DerivedTable):  # an empty table that stands in for one
             return table
         return table.answering(goal)
+
+
+def _lasting(
+    program: DeltaProgram, store: Mapping[str, Table], derived: Collection[str]
+) -> dict[str, LoadedTable]:
+    """The tables of relations that have all their facts from data, and are the same next time."""
+    found: dict[str, LoadedTable] = {}
+    for name, info in program.relations.items():
+        if info.takes_data and name not in derived and not program.facts.get(name):
+            table = store[name]
+            if isinstance(table, LoadedTable) and info.columns:
+                found[name] = table
+    return found
 
 
 def given_facts(program: DeltaProgram, store: Mapping[str, Table]) -> dict[str, pa.Table]:
