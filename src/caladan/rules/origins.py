@@ -28,7 +28,7 @@ def origins(program: DeltaProgram) -> dict[str, tuple[frozenset[Origin], ...]]:
         for i in range(info.arity):
             given = {(info.origin, i)} if info.takes_data else set[Origin]()
             known[name, i] = frozenset(given | ({MADE} if program.facts.get(name) else set()))
-    rules = list({id(each.rule): each.rule for each in program.rules}.values())
+    rules = list({each.rule.place: each.rule for each in program.rules}.values())
     is_growing = True
     while is_growing:
         is_growing = False

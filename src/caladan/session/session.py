@@ -20,13 +20,13 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, cast
 
-from caladan.analysis.parameters import parameters
+from caladan.analysis.parameters import has_parameters, parameters
 from caladan.engines import interface
 from caladan.engines.deferred import Deferred, check_connection, engine_for, settings_of
 from caladan.engines.interface import Engine, Table, Watchable, stoppable
-from caladan.pipeline import Compiled, compile_program
+from caladan.pipeline import Compiled, Request, compile_again, compile_program
 from caladan.program import Atom, Goal, Program, Value
 from caladan.program.clock import attended, running
 from caladan.program.depth import nested
@@ -88,6 +88,11 @@ def connect_later(
     check_connection(engine, master)
     start = partial(engine_for, engine, master, settings_of(conf))
     return Session(Deferred(engine, start), listeners)
+
+
+RunAgain: TypeAlias = Callable[
+    [Mapping[str, object] | None, Options, Compiled | None], tuple[Result, Compiled | None]
+]
 
 
 class Session:
@@ -248,6 +253,19 @@ class Session:
             if isinstance(read, Program):
                 return self._run(read, values, wanted)
             return self._run_script(read, values, wanted)
+
+    def prepare(
+        self, program: str | os.PathLike[str] | Program | Script, *, language: str | None = None
+    ) -> PreparedProgram:
+        """A program that is read and compiled once, to be run often: `prepared.run(params)`.
+
+        Mistakes are told here, but for those that depend on the values of parameters.
+        """
+        self._check_open()
+        read = self._read(program, language)
+        is_fixed = isinstance(read, Program) and not has_parameters(read)
+        known = self._compile(read, {}) if isinstance(read, Program) and is_fixed else None
+        return PreparedProgram(partial(self._run_again, read), known)
 
     def query(
         self,
@@ -481,6 +499,26 @@ class Session:
     def _run(self, program: Program, params: Mapping[str, Value], options: Options) -> Result:
         with stoppable("compiling the program"):
             compiled = attended(lambda: self._compile(program, params))
+        return self._run_compiled(program, compiled, options)
+
+    def _run_again(
+        self,
+        read: Program | Script,
+        params: Mapping[str, object] | None,
+        options: Options,
+        known: Compiled | None,
+    ) -> tuple[Result, Compiled | None]:
+        """Run what was read before, and compiled if it is known; and what is known of it now."""
+        values = inputs.values(params, self._store.objects)
+        with self._course(options):
+            if not isinstance(read, Program):
+                return self._run_script(read, values, options), None
+            with stoppable("compiling the program"):
+                compiled = attended(lambda: self._compile(read, values, known=known))
+            return self._run_compiled(read, compiled, options), compiled
+
+    def _run_compiled(self, program: Program, compiled: Compiled, options: Options) -> Result:
+        params = compiled.request.params
         self._definitions.remember(parameters(program, params, Diagnostics()))
         for warning in compiled.warnings:
             warnings.warn(str(warning), CaladanWarning, stacklevel=3)
@@ -573,7 +611,12 @@ class Session:
         return run.derived[name]
 
     def _compile(
-        self, program: Program, params: Mapping[str, Value], *, whole: bool = False
+        self,
+        program: Program,
+        params: Mapping[str, Value],
+        *,
+        whole: bool = False,
+        known: Compiled | None = None,
     ) -> Compiled:
         """A program compiled; if `whole`, with all its relations, whatever the goals need."""
         self._check_open()
@@ -581,10 +624,12 @@ class Session:
             linked = self._definitions.link(program, self._store)
             catalog = _catalog(linked, self._store)
             heads = tuple(dict.fromkeys(rule.head.relation for rule in linked.rules))
-            return compile_program(
-                linked, catalog, params, demand=not whole, wanted=heads if whole else None,
-                suggested=self._store, objects=self._store.objects,
-            )  # fmt: skip
+            wanted = heads if whole else None
+            objects = self._store.objects
+            return compile_again(
+                known,
+                Request(linked, catalog, params, not whole, wanted, tuple(self._store), objects),
+            )
 
     def _evaluate(
         self, compiled: Compiled, store: Store, options: Options, stats: Stats
@@ -633,6 +678,25 @@ class Session:
     def _check_open(self) -> None:
         if not self._is_open:
             raise error("C050", "the session is closed")
+
+
+class PreparedProgram:
+    """A program of a session that is compiled once. Made by `Session.prepare`."""
+
+    def __init__(self, run: RunAgain, known: Compiled | None) -> None:
+        self._run = run
+        self._known = known
+
+    def run(
+        self, params: Mapping[str, object] | None = None, **options: Unpack[RunOptions]
+    ) -> Result:
+        """Run it, as `Session.run` would.
+
+        It is compiled again if a parameter has a value of another type, and if columns of data or
+        rules of other programs that it uses have changed.
+        """
+        result, self._known = self._run(params, checked(options), self._known)
+        return result
 
 
 def _check_support(compiled: Compiled, derived: Mapping[str, Table]) -> None:
