@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 NONE: Final = np.uint32(ABSENT)
 _HALF: Final = np.uint64(32)
-_LISTED: Final = 1 << 22  # numbers of columns of the matrix that are listed at a time
 
 
 class FoldedSide:
@@ -418,7 +417,9 @@ class ColumnMatches:
         ordered = self._place[by_place]
         while first < len(self._wanted):
             before = ends[first - 1] if first else 0
-            last = max(first + 1, int(np.searchsorted(ends, before + _LISTED, "right")))
+            last = max(
+                first + 1, int(np.searchsorted(ends, before + thresholds.now.folded_block, "right"))
+            )
             bounds, members = self._listed(first, last)
             begin, end = np.searchsorted(ordered, [first, last])
             part = by_place[begin:end]

@@ -60,6 +60,7 @@ class Thresholds:
     bounds_sparse: int = _int(8, most=64)  # leading words that bounds have for a key
     sort_in_threads: int = _int(1 << 19, least=2)  # keys
     spill_keys: int = _int(1 << 16, least=1)  # of a run that may go to disk
+    folded_block: int = _int(1 << 22, least=1)  # facts of a folded relation listed at a time
     # ── columns: what is new ─────────────────────────────────────────────────────────────────────
     compact: int = _int(1 << 23)  # pending keys that are made distinct before more are taken
     bitmap_bits: int = _int(31, most=31)  # of a key, for which there is a bit for each: 256 MB
@@ -104,6 +105,7 @@ class Thresholds:
     shape_join: int = _int(1 << 20)  # pairs more than a step's facts that it may be joined to
     shape_tests: int = _int(1 << 32, least=1)  # pairs of a source and a node that are tested
     shape_block: int = _int(1 << 22, least=1)  # of them at a time
+    shape_kinds: int = _int(16)  # groups of sources that differ in the rules that apply to them
     closure_samples: int = _int(64, least=1, most=1 << 12)  # rows that are searched for an estimate
     closure_patience: int = _int(8)  # times its estimate that a way may take
     # Nanoseconds: a word of a bit row; a range merged; a node or edge searched; a byte taken from

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -322,9 +322,6 @@ def _marked(size: int, parts: list[Words]) -> Mask:
     return marks
 
 
-_MANY: Final = 16  # groups of sources that differ in the rules that apply to them
-
-
 def _groups(masks: list[Mask | None], firsts: Words) -> list[tuple[list[int], Words]]:
     """The sources by the steps that apply to them."""
     sources = np.unique(firsts)
@@ -335,7 +332,7 @@ def _groups(masks: list[Mask | None], firsts: Words) -> list[tuple[list[int], Wo
         applies = np.ones(len(sources), np.bool_) if mask is None else mask[sources]
         codes |= applies.astype(np.uint64) << np.uint64(i)
     kinds = np.unique(codes)
-    if len(kinds) > _MANY or len(masks) > 63:
+    if len(kinds) > thresholds.now.shape_kinds or len(masks) > 63:
         raise Declined("its rules apply to too many different sets of facts")
     every = range(len(masks))
     return [([i for i in every if int(k) >> i & 1], sources[codes == k]) for k in kinds]
