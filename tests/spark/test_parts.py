@@ -99,7 +99,7 @@ def test_what_cannot_be_parted_says_why(text: str, reason: str) -> None:
 
 @pytest.mark.parametrize(
     ("facts", "tasks", "first"),
-    [(3_000_000, 8, "single"), (3_000_000, 9, "meshed"), (20_000_001, 2, "meshed")],
+    [(3_000_000, 8, "single"), (3_000_000, 9, "meshed"), (50_000_001, 2, "meshed")],
 )
 def test_few_tasks_do_not_exchange_facts(facts: int, tasks: int, first: str) -> None:
     text = "p(A, B) <- arc(A, B). p(A, B) <- p(A, C), p(C, B). query p(A, B)."
