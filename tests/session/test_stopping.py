@@ -26,7 +26,7 @@ CLOSURE = "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B
 
 PHASES = [
     ("caladan.session.inputs.program", "reading the program"),
-    ("caladan.session.session.compile_program", "compiling the program"),
+    ("caladan.session.session.compile_again", "compiling the program"),
     ("caladan.engines.embedded.engine.load", "reading `arc`"),
 ]
 
@@ -117,7 +117,7 @@ def test_ctrl_c_before_evaluation(
 
 
 def test_ctrl_c_while_an_engine_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("caladan.session.session._engine", lambda *_: _thread.interrupt_main())
+    monkeypatch.setattr("caladan.session.session.engine_for", lambda *_: _thread.interrupt_main())
     with pytest.raises(cal.Stopped, match=r"error\[C043\]: interrupted while starting the engine"):
         cal.connect("embedded")
 

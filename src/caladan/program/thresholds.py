@@ -117,6 +117,7 @@ class Thresholds:
     closure_byte: float = _float(1.0)
     # ── embedded: memory ─────────────────────────────────────────────────────────────────────────
     memory_looks: int = _int(32)  # at all relations, while facts fill the budget once
+    kept_share: int = _int(4)  # of the memory that a run may have, one part for what others left
     spill_share: int = _int(100, most=100)  # percent of the budget beyond which runs go to disk
 
     @staticmethod

@@ -14,14 +14,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from caladan.columns.domains import CodedDomain, Domain, SortedDomain, forked, word_of
 from caladan.columns.relation import StoredRelation
 from caladan.engines.embedded.tables import LoadedTable
 from caladan.join.classes import Class, Classes, Node
-
-_SHARE: Final = 4  # of the memory that a run may have, one part for what others left
+from caladan.program import thresholds
 
 Place = tuple[int, int]  # a table by its number, and a column of it
 
@@ -130,7 +128,7 @@ class Kept:
                 number = self._number(tables[name])
                 self._relations.append(KeptRelation(number, own, relation))
                 self._classes += [each for each in own if each not in self._classes]
-        while self._relations and self.nbytes * _SHARE > most:
+        while self._relations and self.nbytes * thresholds.now.kept_share > most:
             del self._relations[0]
         self._sweep()
 
