@@ -33,6 +33,7 @@ class PartsEngine(EmbeddedEngine):
         local: bool = False,
         splitting: Splitting = Splitting(),  # noqa: B008
     ) -> None:
+        super().__init__()
         self.tasks, self.local, self.splitting = tasks, local, splitting
         self.heavy = 0
 
