@@ -105,6 +105,11 @@ class BodyRoute:
         self._traits = traits
         self._settling = Settling(body)
         self._left = list(range(len(body.atoms)))
+        # By variable the atoms that have it, in order: bodies may have hundreds of atoms.
+        self._having: dict[str, list[int]] = {}
+        for atom, scan in enumerate(body.atoms):
+            for variable in scan.variables:
+                self._having.setdefault(variable, []).append(atom)
         self._core = frozenset[int]() if by_atoms else _core(body, traits)
         self._shown = {atom: _Shown(body, atom) for atom in self._core}
         # By atom of the core, the variables under which it had its say.
@@ -169,15 +174,18 @@ class BodyRoute:
 
     def _met(self, found: Probe, first: int) -> Meet | None:
         """The probe of an atom together with those of others that bind the same one variable."""
+        if not self._proposes(found):
+            return None
+        (variable,) = found.binds
         together = {first: found}
-        for atom in self._left if self._proposes(found) else ():
-            if atom == first or found.binds.isdisjoint(self._body.atoms[atom].variables):
+        for atom in self._having[variable]:
+            if atom == first or atom not in self._left:
                 continue
             other = probe(self._body.atoms[atom], self.known, self._traits)
             if other.binds == found.binds and self._proposes(other):
                 together[atom] = other
         probes = tuple(together[atom] for atom in sorted(together))
-        return Meet(probes, *found.binds) if len(probes) > 1 else None
+        return Meet(probes, variable) if len(probes) > 1 else None
 
     def _proposes(self, found: Probe) -> bool:
         """Whether a probe with something bound binds one variable, and any index of it is exact."""
@@ -226,8 +234,7 @@ class BodyRoute:
 
     def _sharing(self, variable: str) -> list[int]:
         """The atoms of the core that are left and have a variable."""
-        atoms = self._body.atoms
-        return [i for i in self._left if i in self._core and variable in atoms[i].variables]
+        return [i for i in self._having[variable] if i in self._core and i in self._left]
 
     def _is_bound(self, atom: int) -> bool:
         """Whether an atom has something bound; what is new is scanned whatever it has."""
