@@ -210,7 +210,7 @@ def longest(bounds: Array, targets: Array, order: Array) -> int:
         for p in range(bounds[v], bounds[v + 1]):
             lengths[v] = max(lengths[v], lengths[targets[p]] + 1)
         most = max(most, lengths[v])
-    return most
+    return int(most)
 
 
 @kernel("i8(i8[::1], u4[::1], i8[::1], u4[::1], i8, i8[::1])")

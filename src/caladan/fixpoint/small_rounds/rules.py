@@ -92,7 +92,13 @@ def add_rule(tables: MachineTables, head: StoredRelation, plan: RulePlan) -> tup
     for step in others:
         builder.step(step)
     builder.emit(head, plan)
-    return tables.relation(first.relation), start
+    return tables.relation(_stored(first)), start
+
+
+def _stored(lookup: LookupStep) -> StoredRelation:
+    """The relation that is looked into: atom by atom there are no views."""
+    assert isinstance(lookup.relation, StoredRelation)
+    return lookup.relation
 
 
 class _RuleBuilder:
@@ -105,7 +111,8 @@ class _RuleBuilder:
         self._numbers = Numbers(evaluator, self._registers, tables.domains, self._add)
 
     def seed(self, lookup: LookupStep) -> None:
-        self._add(machine.SEED, self._tables.relation(lookup.relation), 0, [], *self._found(lookup))
+        seed = self._tables.relation(_stored(lookup))
+        self._add(machine.SEED, seed, 0, [], *self._found(lookup))
 
     def step(self, step: Step) -> None:
         match step:
@@ -143,7 +150,7 @@ class _RuleBuilder:
     def _lookup(self, lookup: LookupStep) -> None:
         if not lookup.bound:
             raise Unsuitable("an atom has nothing bound")
-        index = self._tables.index(lookup.relation, tuple(lookup.bound))
+        index = self._tables.index(_stored(lookup), tuple(lookup.bound))
         key = self._key(index, lookup.bound)
         binds, checks = self._found(lookup, self._tables.indexes[index].packing)
         kind = machine.LOOKUP if binds or checks else machine.EXISTS
@@ -203,7 +210,7 @@ class _RuleBuilder:
 
     def _found(self, lookup: LookupStep, packing: Any = None) -> tuple[list[Term], list[Term]]:
         """What a fact found binds, and what of it is checked."""
-        base = self._tables.body(lookup.relation).base.packing
+        base = self._tables.body(_stored(lookup)).base.packing
         packing = packing or base
         binds: list[Term] = []
         for c, name in lookup.new.items():

@@ -17,7 +17,7 @@ from caladan.columns.deletions import LAST, stamps
 from caladan.columns.domains import FAR
 from caladan.columns.kernels import worklist as machine
 from caladan.columns.layout import Counts, Keys, Words
-from caladan.columns.packed import PackedRelation
+from caladan.columns.packed import PackedIndex, PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.columns.runs import Run
 from caladan.fixpoint.groups import AggregateHead
@@ -209,9 +209,10 @@ class Worklist:
             if self._is_own(i):
                 some: Sequence[Run] = packed[index.relation].base.runs
             else:
-                some = (
-                    self._relations[index.relation].index(index.columns, self._version(index)).runs
-                )
+                relation = self._relations[index.relation]
+                found = relation.index(index.columns, self._version(index))
+                assert isinstance(found, PackedIndex)  # so it was when the tables were made
+                some = found.runs
             self._index_rows[i]["run_0"] = len(runs)
             for run in some:
                 held.append(run)
