@@ -5,6 +5,7 @@ the body could have solutions, given the sizes of its relations.
 """
 
 import math
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,6 +77,10 @@ HUBS = {
         "t(X, Y, L) <- e(X, Y, L). t(X, Y, M) <- t(X, Y, _), t(Y, Z, _), t(Z, X, _), m(M).",
         lambda n: {**labels(n), "m": {"m": np.arange(7, 9)}},
     ),
+    "only ends count": (
+        "c(X, Z) <- e(X, Y), e(Y, Z), e(Z, W), e(W, X), X < 3, Z < 3. t(X, Y) <- e(X, Y).",
+        edges,
+    ),
     "an ear": ("t(X, V) <- e(X, Y, A), e(Y, Z, _), e(Z, X, _), f(A, V).", lambda n: {
         **labels(n), "f": {"a": np.arange(5), "v": np.arange(5)}}),
 }  # fmt: skip
@@ -92,6 +97,55 @@ def test_a_hub_costs_what_it_has_edges(rules: str, data: Any) -> None:
         answers[n] = out["t"].count()
         assert 0 < proposals(out) < 30 * n, n  # pairs over the hub are n²
     assert answers[1200] > 3 * answers[300]
+
+
+def test_groups_that_improve_meet_by_their_keys() -> None:
+    rules = """
+        t(X, Y, mmin<L>) <- e(X, Y, L).
+        t(X, Y, mmin<N>) <- t(X, Y, A), t(Y, Z, _), t(Z, X, _), N = A - 1, N > 0.
+        """
+    for n in (300, 1200):
+        db = caladan.connect("embedded")
+        db.add("e", labels(n)["e"])
+        out = db.run(rules)
+        assert out["t"].count() == 3 * n
+        assert 0 < proposals(out) < 100 * n, n
+    expected = caladan.connect("reference")
+    expected.add("e", labels(30)["e"])
+    db.add("e", labels(30)["e"])
+    assert sorted(db.run(rules)["t"].rows()) == sorted(expected.run(rules)["t"].rows())
+
+
+def chained(n: int) -> dict[str, Columns]:
+    steps = np.arange(1, n)
+    a, b = hub(n)
+    labelled = {"a": a, "b": b, "l": (a + b) % 5}
+    return {"e": {"a": a, "b": b}, "l": labelled, "next": {"a": steps, "b": steps + 1}}
+
+
+@pytest.mark.parametrize(
+    "body", ["e(X, Y), e(Y, Z), e(Z, X)", "l(X, Y, _), l(Y, Z, _), l(Z, X, _)"]
+)
+def test_tiny_rounds_meet_too(body: str) -> None:
+    """A fact a round, and each next to the hub: atom by atom that is n² steps."""
+    rules = f"t(1, 1). t(Y, 1) <- t(X, _), next(X, Y). t(X, Z) <- t(X, _), {body}."
+    answers: dict[str, list[tuple[Any, ...]]] = {}
+    for engine in ("embedded", "reference"):
+        db = caladan.connect(engine)
+        for name, columns in chained(60).items():
+            db.add(name, columns)
+        answers[engine] = sorted(db.run(rules)["t"].rows())
+    assert answers["embedded"] == answers["reference"]
+    seconds: list[float] = []
+    for n in (2_000, 32_000):
+        db = caladan.connect("embedded")
+        for name, columns in chained(n).items():
+            db.add(name, columns)
+        assert "one fact at a time" in str(db.run(rules).stats)  # and warm
+        started = time.process_time()
+        db.run(rules)
+        seconds.append(time.process_time() - started)
+    assert seconds[1] < 40 * seconds[0] + 0.5  # 256 times as many pairs
 
 
 def test_a_closure_takes_part_and_is_not_listed() -> None:

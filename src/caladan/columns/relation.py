@@ -146,7 +146,7 @@ class StoredRelation:
         return self.body.index(bound, version)
 
     def view(self, shown: ViewColumns) -> ColumnView:
-        """The facts under some of the columns, kept up from now on; not for groups."""
+        """The facts under some of the columns, kept up from now on; of groups, under their keys."""
         if shown not in self._views:
             self._views[shown] = ColumnView(self, shown)
         return self._views[shown]

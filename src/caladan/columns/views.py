@@ -7,14 +7,15 @@ a relation that never had the other columns. It may ask for columns to be equal,
 mention a variable twice.
 
 A view takes in what its relation has committed since it was last looked at, and has versions as
-that has: what is new in the view is what no older fact of the relation shows there.
+that has: what is new in the view is what no older fact of the relation shows there. Of groups whose
+values change there are views by their keys, which stay; they are all one version.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from caladan.columns.folded_relation import FoldedRelation
 from caladan.columns.index import Index
 from caladan.columns.layout import Keys, Mask, Words
 from caladan.columns.packed import PackedRelation
-from caladan.columns.rows import RowRelation
+from caladan.columns.rows import GroupRelation, RowRelation
 from caladan.columns.runs import Run
 from caladan.rules.body import Version
 
@@ -45,7 +46,7 @@ class ColumnView:
     def __init__(self, of: StoredRelation, shown: ViewColumns) -> None:
         self._of = of
         self._shown = shown
-        self._follower: _PackedFollower | _RowFollower | _FinishedFollower | None = None
+        self._follower: _Follower | None = None
 
     @property
     def relation(self) -> StoredRelation:
@@ -81,11 +82,13 @@ class ColumnView:
             # Another fact may show the same under these columns: there is nothing to keep up.
             to = type(self._of)([self._of.domains[c] for c in self._shown.columns])
             return _FinishedFollower(body, self._shown, to).to
-        if self._follower is None or self._follower.body is not body:
+        if self._follower is None or not self._follower.follows(body):
             to = type(self._of)([self._of.domains[c] for c in self._shown.columns])
             match body:
                 case PackedRelation():
                     self._follower = _PackedFollower(body, self._shown, to)
+                case GroupRelation():
+                    self._follower = _GroupFollower(body, self._shown, to)
                 case RowRelation():
                     self._follower = _RowFollower(body, self._shown, to)
                 case FoldedRelation():
@@ -103,6 +106,10 @@ class _PackedFollower:
         self._shown = shown
         self._behind = body.follow()
         self._delta: Run | None = None  # what the view has as its delta
+
+    def follows(self, body: object) -> bool:
+        """Whether it is about that relation."""
+        return self.body is body
 
     def catch_up(self, with_delta: bool) -> None:
         if self._delta is not None and self._delta is not self.body.base.delta:
@@ -140,6 +147,10 @@ class _RowFollower:
         self._taken = 0  # rows below are old in the view, or its delta
         self._has_delta = False
 
+    def follows(self, body: object) -> bool:
+        """Whether it is about that relation, which has not begun anew since."""
+        return self.body is body and self._taken <= self.body.count()
+
     def catch_up(self, with_delta: bool) -> None:
         old, rows = self.body.count() - self.body.delta_count(), self.body.count()
         if self._has_delta and old >= self._taken:
@@ -160,6 +171,18 @@ class _RowFollower:
         numbers = np.arange(first, end, dtype=np.uint32)
         words = {c: self.body.words(c, numbers) for c in range(self.body.arity)}
         self.to.add(*_shown(self._shown, words, end - first))
+
+
+class _GroupFollower(_RowFollower):
+    """Keeps a view up with the keys of groups: a group that is there stays."""
+
+    def catch_up(self, with_delta: bool) -> None:
+        rows = self.body.count()
+        if self._taken < rows:
+            self._add(self._taken, rows)
+            self.to.flip()
+            self.to.commit()
+            self._taken = rows
 
 
 class _FinishedFollower:
@@ -186,8 +209,15 @@ class _FinishedFollower:
         to.flip()
         to.commit()
 
+    def follows(self, body: object) -> bool:
+        """Whether it is about that relation."""
+        return self.body is body
+
     def catch_up(self, with_delta: bool) -> None:
         """It is as it was."""
+
+
+_Follower: TypeAlias = _PackedFollower | _RowFollower | _FinishedFollower
 
 
 def _shown(shown: ViewColumns, words: dict[int, Words], rows: int) -> tuple[list[Words], int]:

@@ -131,7 +131,8 @@ def _arrangements(found: Forecast) -> Iterable[str]:
             for relation, key in keys(rule.plans[0] if rule.plans else ()):
                 columns = found.plan.program.relations[relation].columns
                 order = found.plan.order(relation, key)
-                if not Foreseen(found.plan.program, each.clique).is_set(relation):
+                traits = Foreseen(found.plan.program, each.clique)
+                if not all(traits.can_bind(relation, i) for i in range(len(columns))):
                     order = tuple(sorted(key))  # groups are indexed by what is looked up
                 names[f"{relation} by ({commas(columns[i].name for i in order)})"] = None
             for relation, view in views(rule.plans[0] if rule.plans else ()):

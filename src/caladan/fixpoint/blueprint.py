@@ -91,11 +91,9 @@ class Foreseen:
             column in self.program.relations[relation].group
         )
 
-    def is_set(self, relation: str) -> bool:
-        """Whether facts stay as they are: all but the groups that the clique still improves."""
-        return relation not in self.clique.relations or (
-            not self.program.relations[relation].has_aggregates
-        )
+    def can_show(self, relation: str, column: int) -> bool:
+        """Whether views may show a column: all but the values that the clique still improves."""
+        return self.can_bind(relation, column)
 
 
 # ── Shapes or rounds ─────────────────────────────────────────────────────────────────────────────

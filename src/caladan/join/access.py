@@ -127,8 +127,8 @@ class Traits(Protocol):
         """Whether an index may bind a column; the values of groups cannot be."""
         ...
 
-    def is_set(self, relation: str) -> bool:
-        """Whether facts stay as they are: the values of groups change, and have no views."""
+    def can_show(self, relation: str, column: int) -> bool:
+        """Whether views may show a column; the values of groups change, and cannot be."""
         ...
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from caladan.program import thresholds
 
 if TYPE_CHECKING:
     from caladan.join.steps import LookupStep
+
+
+_LONGEST_PAUSE: Final = 15  # batches: later ones may repeat what the first did not
 
 
 class Taker(Protocol):
@@ -50,7 +53,8 @@ class Asides:
 
     def __init__(self) -> None:
         self._idle: set[int] = set()
-        self._distinct: set[int] = set()  # where solutions turned out to differ
+        # Where solutions turned out to differ: how many batches were, and are, left as they are.
+        self._distinct: dict[int, tuple[int, int]] = {}
 
     def forget(self) -> None:
         """Try everywhere again: the relations have changed much."""
@@ -59,13 +63,20 @@ class Asides:
 
     def distinct(self, frontier: Bindings, place: int) -> Bindings:
         """The solutions, each once, if that pays."""
-        if frontier.rows < thresholds.now.grouping or place in self._distinct:
+        if frontier.rows < thresholds.now.repeats:
+            return frontier
+        pause, left = self._distinct.get(place, (0, 0))
+        if left:
+            self._distinct[place] = (pause, left - 1)
             return frontier
         names = list(frontier.columns)
         tuples = Tuples(len(names))
         _, fresh = tuples.ids([frontier.columns[name] for name in names], frontier.rows)
         if len(fresh) * thresholds.now.grouping_pays > frontier.rows:
-            self._distinct.add(place)
+            pause = min(2 * pause + 1, _LONGEST_PAUSE)
+        else:
+            pause = 0
+        self._distinct[place] = (pause, pause)
         return Bindings(len(fresh), frontier.at(fresh.astype(np.uint32), names))
 
     def grouped(self, frontier: Bindings, place: int, live: Sequence[str]) -> LateGroups | None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeVar
 from caladan.analysis.core import Term
 from caladan.columns.domains import Domain
 from caladan.columns.relation import StoredRelation
-from caladan.columns.rows import GroupRelation
 from caladan.join.access import (
     Access,
     Check,
@@ -93,11 +92,11 @@ class RulePlan:
         self.accesses, steps = self._made[order]
         return steps
 
-    def atom_steps(self) -> Sequence[Step]:
-        """The steps atom by atom: for those who go through one fact at a time."""
+    def lasting_steps(self) -> Sequence[Step]:
+        """The steps without views of what changes: for those who go one fact at a time."""
         if self._hunt is not None:
             return self.steps()
-        steps = planned(self.body, self._chosen_order(), self, by_atoms=True)
+        steps = planned(self.body, self._chosen_order(), self, lasting=True)
         return [self.ready(step) for step in steps]
 
     @property
@@ -129,9 +128,9 @@ class RulePlan:
         """Whether an index of a relation may bind a column."""
         return self._relations[relation].can_bind(column)
 
-    def is_set(self, relation: str) -> bool:
-        """Whether the facts of a relation stay as they are: views are kept of no others."""
-        return not self._steady and not isinstance(self._relations[relation].body, GroupRelation)
+    def can_show(self, relation: str, column: int) -> bool:
+        """Whether views of a relation may show a column."""
+        return not self._steady and self._relations[relation].can_bind(column)
 
     def tried(self, steps: Sequence[Access], frontier: Bindings) -> Bindings:
         """A sample pushed through some steps; arithmetic that fails leaves it as it is."""

@@ -53,10 +53,10 @@ from caladan.rules.body import Body, Scan, Version, names
 
 
 def planned(
-    body: Body, order: Sequence[int], traits: Traits, *, by_atoms: bool = False
+    body: Body, order: Sequence[int], traits: Traits, *, lasting: bool = False
 ) -> list[Access]:
-    """The steps for an order of the atoms; `by_atoms`, the cyclic core goes atom by atom too."""
-    route = BodyRoute(body, traits, by_atoms=by_atoms)
+    """The steps for an order of the atoms; `lasting` ones have no views of what still changes."""
+    route = BodyRoute(body, traits, lasting=lasting)
     for atom in order:
         route.take(atom)
     return route.finished()
@@ -100,7 +100,7 @@ def searched(body: Body, traits: Traits, grade: str) -> list[Access] | None:
 class BodyRoute:
     """The steps through a body, as one atom after another is taken."""
 
-    def __init__(self, body: Body, traits: Traits, *, by_atoms: bool = False) -> None:
+    def __init__(self, body: Body, traits: Traits, *, lasting: bool = False) -> None:
         self._body = body
         self._traits = traits
         self._settling = Settling(body)
@@ -110,8 +110,8 @@ class BodyRoute:
         for atom, scan in enumerate(body.atoms):
             for variable in scan.variables:
                 self._having.setdefault(variable, []).append(atom)
-        self._core = frozenset[int]() if by_atoms else _core(body, traits)
-        self._shown = {atom: _Shown(body, atom) for atom in self._core}
+        self._core = _core(body, traits)
+        self._shown = {atom: _Shown(body, atom, traits, lasting=lasting) for atom in self._core}
         # By atom of the core, the variables under which it had its say.
         self._heard = dict.fromkeys(self._core, frozenset[str]())
         self.steps: list[Access] = self._settling.ready(frozenset())
@@ -192,7 +192,7 @@ class BodyRoute:
         if len(found.new) != 1 or not found.bound or found.checked:
             return False
         relation, version = found.scan.relation, found.scan.version
-        if self._traits.is_set(relation):
+        if not _hidden(found.scan, self._traits):
             return True
         return version in (Version.FULL, Version.NEW) and all(
             self._traits.can_bind(relation, column) for column, _ in found.new
@@ -233,8 +233,10 @@ class BodyRoute:
         return max(shared, key=meeting, default=None)  # the first, if several are alike
 
     def _sharing(self, variable: str) -> list[int]:
-        """The atoms of the core that are left and have a variable."""
-        return [i for i in self._having[variable] if i in self._core and i in self._left]
+        """The atoms of the core that are left and could say which values a variable has."""
+        known = self.known | {variable}
+        atoms = (i for i in self._having[variable] if i in self._core and i in self._left)
+        return [i for i in atoms if self._shown[i].under(known) is not None]
 
     def _is_bound(self, atom: int) -> bool:
         """Whether an atom has something bound; what is new is scanned whatever it has."""
@@ -245,12 +247,8 @@ class BodyRoute:
 
     def _meeting(self, variable: str) -> Meet:
         known = self.known | {variable}
-        found = (self._under(atom, known) for atom in self._sharing(variable))
-        return Meet(tuple(_proposing(each, variable) for each in found), variable)
-
-    def _under(self, atom: int, known: frozenset[str]) -> Probe:
-        """An atom under its columns that are known."""
-        return self._shown[atom].under(known)
+        found = (self._shown[atom].under(known) for atom in self._sharing(variable))
+        return Meet(tuple(_proposing(each, variable) for each in found if each), variable)
 
     def _hear(self, atom: int) -> None:
         """An atom had its say about all that is known of it; it is done if that is all."""
@@ -261,12 +259,13 @@ class BodyRoute:
 
     def _test(self, others: Sequence[int]) -> None:
         """Let the atoms of the core that do not meet next throw out what they have nothing for."""
-        said = {_bound(self._under(atom, self.known)) for atom in others}
+        tests = {atom: self._shown[atom].under(self.known) for atom in self._core}
+        said = {_bound(test) for atom in others if (test := tests[atom]) is not None}
         for atom in [i for i in self._left if i in self._core and i not in others]:
             known = self.known & frozenset(self._body.atoms[atom].variables)
-            if known <= self._heard[atom]:
+            test = tests[atom]
+            if known <= self._heard[atom] or test is None:
                 continue
-            test = self._under(atom, self.known)
             if _bound(test) not in said:
                 said.add(_bound(test))
                 self.steps.append(test)
@@ -276,8 +275,10 @@ class BodyRoute:
 class _Shown:
     """Which columns of an atom of the core anybody reads."""
 
-    def __init__(self, body: Body, atom: int) -> None:
+    def __init__(self, body: Body, atom: int, traits: Traits, *, lasting: bool) -> None:
         self.scan = body.atoms[atom]
+        self._has_views = not lasting or self.scan.version is Version.FULL
+        self._hidden = _hidden(self.scan, traits)
         others = [scan for i, scan in enumerate(body.atoms) if i != atom]
         elsewhere = body.needed.union(
             *(scan.variables for scan in (*others, *body.absents)),
@@ -291,6 +292,8 @@ class _Shown:
         equal: list[tuple[int, int]] = []
         self._terms: dict[int, Term] = {}
         for column, argument in enumerate(self.scan.arguments):
+            if column in self._hidden:
+                continue
             if isinstance(argument, Constant):
                 self._terms[column] = argument
             elif argument.name in places:
@@ -300,22 +303,25 @@ class _Shown:
                 self._terms[column] = argument
         self._equal = tuple(equal)
 
-    def under(self, known: frozenset[str]) -> Probe:
-        """The atom under those of its columns that are known."""
+    def under(self, known: frozenset[str]) -> Probe | None:
+        """The atom under those of its columns that are known; None if that takes a view."""
         bound = tuple(
             (column, term)
             for column, term in self._terms.items()
             if isinstance(term, Constant) or term.name in known
         )
-        return Probe(self.scan, bound, (), (), self._view(frozenset(c for c, _ in bound)))
+        view = self._view(frozenset(c for c, _ in bound))
+        return Probe(self.scan, bound, (), (), view) if view is None or self._has_views else None
 
     def narrowed(self, whole: Probe) -> Probe:
         """The atom without the columns that nobody reads."""
         new = tuple((c, name) for c, name in whole.new if name in self.read)
+        if any(c in self._hidden for c, _ in new):
+            return whole
         kept = {c: t for c, t in (*whole.bound, *whole.checked) if c in self._terms}
         shown = frozenset(kept) | {c for c, _ in new}
         view = self._view(shown)
-        if view is None:
+        if view is None or not self._has_views:
             return whole
         return Probe(
             self.scan,
@@ -336,8 +342,28 @@ def _core(body: Body, traits: Traits) -> frozenset[int]:
     variables = [frozenset(scan.variables) for scan in body.atoms]
     computed = [names(each.expression) | {each.variable} for each in body.bindings]
     found = cyclic_core([*variables, *computed])
-    return frozenset(
-        i for i in found if i < len(body.atoms) and traits.is_set(body.atoms[i].relation)
+    return frozenset(i for i in found if i < len(body.atoms) and _can_meet(body, i, traits))
+
+
+def _hidden(scan: Scan, traits: Traits) -> frozenset[int]:
+    """The columns of an atom that views do not show."""
+    columns = range(len(scan.arguments))
+    return frozenset(c for c in columns if not traits.can_show(scan.relation, c))
+
+
+def _can_meet(body: Body, atom: int, traits: Traits) -> bool:
+    """Whether an atom can do without the columns that views hide until all else is bound."""
+    scan = body.atoms[atom]
+    hidden = [scan.arguments[c] for c in _hidden(scan, traits)]
+    if not hidden:
+        return True
+    if scan.version not in (Version.FULL, Version.NEW) or len(hidden) == len(scan.arguments):
+        return False
+    uses = [a.name for each in body.atoms for a in each.arguments if isinstance(a, Variable)]
+    computed = {each.variable for each in body.bindings}
+    return all(
+        isinstance(a, Variable) and uses.count(a.name) == 1 and a.name not in computed
+        for a in hidden
     )
 
 

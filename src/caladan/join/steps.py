@@ -185,7 +185,7 @@ class ProposeStep:
                 else lookup.run(frontier.where(mine), needed)
             )
             others = [self.confirming(each) for each in self.lookups if each is not lookup]
-            yield from self._confirmed(proposed, others)
+            yield from self._confirmed(proposed, others, keep)
 
     def _lists(self, matches: Sequence[Matches | None], rows: int) -> list[_List] | None:
         """What each atom has for each solution, if that is a sorted list of one run for all.
@@ -257,7 +257,7 @@ class ProposeStep:
         ])  # fmt: skip
 
     def _confirmed(
-        self, proposed: Iterator[Bindings], others: Sequence[LookupStep]
+        self, proposed: Iterator[Bindings], others: Sequence[LookupStep], keep: frozenset[str]
     ) -> Iterator[Bindings]:
         for frontier in proposed:
             made = frontier.rows
@@ -266,7 +266,7 @@ class ProposeStep:
                 found = _present(index, *index.key(other.words(frontier), frontier.rows))
                 frontier = frontier.where(found)
             self.statistics.count(self.variable, made, frontier.rows)
-            yield frontier
+            yield _kept(frontier, keep)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,31 +100,34 @@ class Walk:
             self._check()
             self._scanned += batch.rows
             is_large = self._is_large(batch.rows)
-            batch = self._distinct(first, everything, batch, rest)
+            repeats = self._repeats(first, everything, batch, rest)
+            if repeats:
+                batch = self._asides.distinct(batch, len(rest))
             batch, sink, needed = self._grouped(rest, batch, self._sink, self._needed)
             if is_large:
                 for step in rest:
                     prepare(step)
 
                 def walk(
-                    part: Bindings, sink: Taker = sink, needed: frozenset[str] = needed
+                    part: Bindings,
+                    sink: Taker = sink,
+                    needed: frozenset[str] = needed,
+                    repeats: bool = repeats and sink is self._sink,
                 ) -> None:
-                    self.walk(rest, part, sink, needed)
+                    self.walk(rest, part, sink, needed, repeats)
 
                 size = -(-batch.rows // (2 * pool.threads()))
                 pool.in_parts(walk, batch.parts(size), self._stop)
             elif batch.rows:
-                self.walk(rest, batch, sink, needed)
+                self.walk(rest, batch, sink, needed, repeats and sink is self._sink)
 
-    def _distinct(
+    def _repeats(
         self, step: Step, before: Bindings, longer: Bindings, rest: Sequence[Step]
-    ) -> Bindings:
-        """The solutions behind a step, each once, where something was dropped and it pays."""
+    ) -> bool:
+        """Whether solutions behind a step may be the same, and are joined with more."""
         dropped = (before.columns.keys() | step.binds) - longer.columns.keys()
         joins = any(isinstance(each, LookupStep | ProposeStep) and each.binds for each in rest)
-        if self._counting or not dropped or not joins or not longer.columns:
-            return longer
-        return self._asides.distinct(longer, len(rest))
+        return bool(not self._counting and dropped and joins and longer.columns)
 
     def _grouped(
         self, steps: Sequence[Step], frontier: Bindings, sink: Taker, needed: frozenset[str]
@@ -161,12 +164,22 @@ class Walk:
             self._looking()
 
     def walk(
-        self, steps: Sequence[Step], frontier: Bindings, sink: Taker, needed: frozenset[str]
+        self,
+        steps: Sequence[Step],
+        frontier: Bindings,
+        sink: Taker,
+        needed: frozenset[str],
+        repeats: bool = False,
     ) -> None:
-        """Push a frontier through some steps and whatever comes out into a sink."""
+        """Push a frontier through some steps and whatever comes out into a sink.
+
+        If it `repeats`, solutions that tests let through are told apart before they are joined.
+        """
         for i, step in enumerate(steps):
             if not isinstance(step, AbsentStep | BindStep | TestStep):
                 rest = steps[i + 1 :]
+                if i and repeats and step.binds:
+                    frontier = self._asides.distinct(frontier, -len(rest))
                 if (
                     not rest
                     and isinstance(step, LookupStep)
@@ -177,8 +190,11 @@ class Walk:
                 for longer in step.run(frontier, keep):
                     self._check()
                     if longer.rows:
-                        longer = self._distinct(step, frontier, longer, rest)
-                        self.walk(rest, *self._grouped(rest, longer, sink, needed))
+                        repeats = self._repeats(step, frontier, longer, rest)
+                        if repeats:
+                            longer = self._asides.distinct(longer, len(rest))
+                        groups = self._grouped(rest, longer, sink, needed)
+                        self.walk(rest, *groups, repeats and groups[1] is sink)
                 return
             try:
                 frontier = step.apply(frontier)

@@ -84,6 +84,7 @@ class Thresholds:
     selective: int = _int(2)  # values for each fact of an atom that makes a rule go in two parts
     room: int = _int(1 << 18, least=1)  # solutions of a batch
     grouping: int = _int(1 << 12)  # solutions of a batch that may be grouped
+    repeats: int = _int(128)  # solutions of a batch that are told apart before they are joined
     grouping_pays: int = _int(3)  # solutions of a group, on average
     crossing: int = _int(1 << 18, least=1)  # solutions of groups that are crossed at a time
     batch_in_threads: int = _int(1 << 16, least=1)  # solutions, or those a batch will lead to

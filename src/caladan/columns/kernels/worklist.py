@@ -28,6 +28,10 @@ Tables, one record each:
     terms       a word: a register or a constant, and its places in keys
     states      where the lookup of a step stands
 
+Atoms that meet in a variable are a `CHOOSE`, a lookup of each, and a test of each: the one that has
+the fewest matches proposes, its test and the lookups of the others are passed over. `extra` of such
+steps is their distance from the `CHOOSE`.
+
 Arithmetic goes by ranks: a computation reads ranks and leaves one in a register, `RANK` and
 `WORD` go from words to ranks and back. The machine does only what is sure: a number that leaves 64
 bits, a division by zero, a word that its domain or a key has no room for ends the work before the
@@ -71,7 +75,7 @@ STATES: Final = np.dtype([
     ("key", "u8"),
 ])  # fmt: skip
 # Kinds of steps.
-SEED, LOOKUP, EXISTS, ABSENT, COMPARE, EMIT, COMPUTE = range(7)
+SEED, LOOKUP, EXISTS, ABSENT, COMPARE, EMIT, COMPUTE, CHOOSE = range(8)
 # The range of 64 bits.
 LEAST, MOST = -(2**63), 2**63 - 1
 # What `work` returns, besides the number of a relation whose tail is full.
@@ -319,6 +323,48 @@ def emitted(
 
 
 @helper
+def matches_of(
+    index: Record, key: Scalar, most: Scalar, fields: Array, runs: Array, facts: Array,
+    owners: Array, links: Array,
+) -> Scalar:  # fmt: skip
+    """How many facts match a key; those of the tail are counted up to `most`."""
+    found = i8(0)
+    for r in range(index.run_0, index.run_n):
+        start, end = find_start(runs[r], index, key)
+        if start < end:
+            found += lower_bound_at(runs[r].keys, start, end, (key + u8(1)) << index.shift) - start
+    if index.chain >= 0:
+        link = i8(owners[slot_of(index, key, fields, facts, owners)]) - 1
+        while link >= 0 and found < most:
+            found += 1
+            link = i8(links[index.chain + link]) - 1
+    return found
+
+
+@helper
+def fewest(
+    at: Scalar, steps: Array, terms: Array, indexes: Array, fields: Array, runs: Array,
+    facts: Array, owners: Array, links: Array, registers: Array,
+) -> Scalar:  # fmt: skip
+    """Which of the lookups behind a step has the fewest matches."""
+    most = i8(16)
+    while True:
+        best = i8(-1)
+        least = most
+        for i in range(steps[at].what):
+            step = steps[at + 1 + i]
+            key = made_key(step, terms, registers)
+            index = indexes[step.what]
+            found = matches_of(index, key, least, fields, runs, facts, owners, links)
+            if found < least:
+                best = i
+                least = found
+        if best >= 0:
+            return best
+        most <<= 4
+
+
+@helper
 def fire(
     first: Scalar, fact: Scalar, steps: Array, terms: Array, relations: Array, indexes: Array,
     fields: Array, runs: Array, facts: Array, owners: Array, links: Array, bits: Array,
@@ -338,6 +384,18 @@ def fire(
             head = relations[step.what]
             if not emitted(key, head, indexes, fields, runs, facts, owners, bits):
                 return step.what
+        elif step.kind == CHOOSE:
+            if down:
+                states[at].at = fewest(
+                    at, steps, terms, indexes, fields, runs, facts, owners, links, registers
+                )
+                passes = True
+        elif (
+            step.kind == LOOKUP
+            and step.extra != 0
+            and (states[at - step.extra].at != step.extra - 1)
+        ):
+            passes = down
         elif step.kind == LOOKUP:
             index = indexes[step.what]
             state = states[at]
@@ -378,6 +436,10 @@ def fire(
         elif step.kind == COMPUTE:
             if not computed(step, terms, registers, tops):
                 return BEYOND
+            passes = True
+        elif step.extra != 0 and (
+            states[at - step.extra].at == step.extra - 1 - steps[at - step.extra].what
+        ):
             passes = True
         else:
             index = indexes[step.what]

@@ -83,7 +83,7 @@ class MachineTables:
 
 def add_rule(tables: MachineTables, head: StoredRelation, plan: RulePlan) -> tuple[int, int]:
     """Add a rule; the relation that seeds it, and where its steps start."""
-    first, *others = plan.atom_steps()
+    first, *others = plan.lasting_steps()
     if not isinstance(first, LookupStep) or first.version is not Version.DELTA or first.bound:
         raise Unsuitable("a rule does not start with what is new")
     builder = _RuleBuilder(tables, plan.evaluator)
@@ -96,9 +96,9 @@ def add_rule(tables: MachineTables, head: StoredRelation, plan: RulePlan) -> tup
 
 
 def _stored(lookup: LookupStep) -> StoredRelation:
-    """The relation that is looked into: atom by atom there are no views."""
-    assert isinstance(lookup.relation, StoredRelation)
-    return lookup.relation
+    """The relation that is looked into; views are of relations that do not change meanwhile."""
+    found = lookup.relation
+    return found if isinstance(found, StoredRelation) else found.relation
 
 
 class _RuleBuilder:
@@ -119,10 +119,7 @@ class _RuleBuilder:
             case LookupStep():
                 self._lookup(step)
             case ProposeStep():
-                first, *others = step.lookups
-                self._lookup(first)
-                for other in others:
-                    self._lookup(step.confirming(other))
+                self._meet(step)
             case AbsentStep():
                 if not step.bound:
                     raise Unsuitable("a negated atom has nothing bound")
@@ -147,14 +144,28 @@ class _RuleBuilder:
         ]
         self._add(machine.EMIT, self._tables.relation(head), 0, key)
 
-    def _lookup(self, lookup: LookupStep) -> None:
+    def _meet(self, step: ProposeStep) -> None:
+        """Atoms that meet in a variable; those with nothing bound only test."""
+        proposing = [lookup for lookup in step.lookups if lookup.bound]
+        if len(proposing) > 1:
+            self._add(machine.CHOOSE, len(proposing), 0, [])
+        for distance, lookup in enumerate(proposing, start=1):
+            self._lookup(lookup, distance if len(proposing) > 1 else 0)
+        if len(proposing) > 1:
+            for distance, lookup in enumerate(proposing, start=1 + len(proposing)):
+                self._lookup(step.confirming(lookup), distance)
+        for lookup in step.lookups:
+            if not lookup.bound:
+                self._lookup(step.confirming(lookup))
+
+    def _lookup(self, lookup: LookupStep, distance: int = 0) -> None:
         if not lookup.bound:
             raise Unsuitable("an atom has nothing bound")
         index = self._tables.index(_stored(lookup), tuple(lookup.bound))
         key = self._key(index, lookup.bound)
         binds, checks = self._found(lookup, self._tables.indexes[index].packing)
         kind = machine.LOOKUP if binds or checks else machine.EXISTS
-        self._add(kind, index, 0, key, binds, checks)
+        self._add(kind, index, distance, key, binds, checks)
 
     def _test(self, comparison: Comparison) -> None:
         operator, swapped = _COMPARISONS[comparison.operator]
@@ -214,7 +225,8 @@ class _RuleBuilder:
         packing = packing or base
         binds: list[Term] = []
         for c, name in lookup.new.items():
-            self._registers[name] = self._numbers.register()
+            if name not in self._registers:  # atoms that meet in it have one register for it
+                self._registers[name] = self._numbers.register()
             place = (base.shifts[c], base.masks[c], packing.shifts[c])
             binds.append((self._registers[name], *place, 0))
         checks: list[Term] = []

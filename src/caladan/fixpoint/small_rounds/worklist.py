@@ -190,7 +190,7 @@ class Worklist:
         self._make_tails(capacities)
         for number, keys in zip(self._members, contents, strict=True):
             row = self._relation_rows[number]
-            assert len(keys) < row["capacity"], "the machine writes as if there were room"
+            assert len(keys) <= row["capacity"], "the machine writes only where there is room"
             row["count"] = len(keys)
             self._facts[row["tail"] : row["tail"] + len(keys)] = keys
             machine.seed(
