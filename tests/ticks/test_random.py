@@ -7,6 +7,7 @@ import pytest
 
 import caladan as cal
 from caladan import bloom
+from caladan.program import thresholds
 
 MODES: dict[str, dict[str, object]] = {
     "lazy": {"safe": False},
@@ -75,6 +76,9 @@ def rule(draw: random.Random, head: str, known: list[str], *, recursive: bool = 
             f"{head}(A, B) <- {one}(A, B). {head}(A, C) <- {head}(A, B), {other}(B, C).",
             f"{head}(A, B) <- {one}(A, B). {head}(A, C) <- {head}(A, B), {head}(B, C).",
             f"{head}(A, B) <- {one}(A, B). {head}(B, A) <- {head}(A, B), ~{other}(A, B).",
+            f"{head}(A, B) <- {one}(A, B). "  # noqa: ISC004
+            f"{head}(A, C) <- {head}(A, B), {other}(B, D), A < D, C = (B + D) mod {VALUES}.",
+            f"{head}(A, B) <- {one}(A, B). {head}(B, 3) <- {head}(A, B), A ~= 3, ~{other}(_, B).",
         ]
         number = draw.randrange(10**6)
         for name in ("max", "min", "count", "sum"):
@@ -127,8 +131,22 @@ def some(draw: random.Random, names: list[str], most: int) -> Facts:
     return facts
 
 
+BULK: dict[str, int] = {"bulk": 0, "bulk_share": 1 << 40}
+"""Every clique goes to the columnar engine at once."""
+
+
 @pytest.mark.parametrize("seed", [*range(7), 124])
 def test_every_mode_says_what_a_batch_says(seed: int) -> None:
+    every_mode_says_what_a_batch_says(seed)
+
+
+@pytest.mark.parametrize("seed", range(7))
+def test_every_mode_says_so_in_bulk(seed: int) -> None:
+    with thresholds.using(**BULK):
+        every_mode_says_what_a_batch_says(seed)
+
+
+def every_mode_says_what_a_batch_says(seed: int) -> None:
     made = Made(seed)
     draw = random.Random(seed + 1000)
     instances = {mode: bloom.program(made.text(), **options) for mode, options in MODES.items()}
@@ -185,6 +203,16 @@ def keyed(draw: random.Random) -> str:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_modes_agree_on_keys_lattices_and_violations(seed: int) -> None:
+    modes_agree_on_keys_lattices_and_violations(seed)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_modes_agree_in_bulk(seed: int) -> None:
+    with thresholds.using(**BULK):
+        modes_agree_on_keys_lattices_and_violations(seed)
+
+
+def modes_agree_on_keys_lattices_and_violations(seed: int) -> None:
     draw = random.Random(seed)
     text = keyed(draw)
     instances = {mode: bloom.program(text, **options) for mode, options in MODES.items()}

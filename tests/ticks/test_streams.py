@@ -255,6 +255,115 @@ def test_a_program_that_imports_includes_and_overrides() -> None:
     assert both["all_seen"].count() == 4
 
 
+class Store(bloom.Module):
+    put = bloom.input("key", "value")
+    get = bloom.input("key")
+    answer = bloom.output("key", to="value")
+    state = bloom.table("key", to="value")
+
+    @bloom.rules
+    def store(self) -> None:
+        self.state <<= self.put
+
+    @bloom.rules
+    def find(self) -> None:
+        self.answer |= (self.get * self.state).rights("key")
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_interfaces_are_there_for_other_modules(safe: bool) -> None:
+    """Who imports a module feeds its inputs and reads its outputs; each copy has its own state."""
+
+    class Twice(bloom.Bloom):
+        plain = bloom.imports(Store)
+        tenfold = bloom.imports(Store)
+        write = bloom.input("key", "value")
+        ask = bloom.input("key")
+        both = bloom.output("key", "value", "more")
+
+        @bloom.rules
+        def pass_on(self) -> None:
+            self.plain.put |= self.write
+            self.tenfold.put |= self.write.project("key", self.write.value * 10)
+            self.plain.get |= self.ask
+            self.tenfold.get += self.ask
+            self.tenfold.get |= self.ask
+            one, ten = self.plain.answer, self.tenfold.answer
+            self.both |= (one * ten).pairs("key").project(one.key, one.value, ten.value)
+
+    twice = Twice(safe=safe)
+    twice.insert("write", [("a", 1)])
+    twice.tick()
+    twice.insert("ask", [("a",)])
+    assert twice.tick()["both"].rows() == [("a", 1, 10)]
+    assert twice.tick()["tenfold.answer"].rows() == [("a", 10)]
+    assert twice["both"].rows() == []
+    assert twice["plain.state"].rows() == [("a", 1)]
+    assert "plain.put" not in twice.explain("calm").partition("coordination")[2]
+
+
+def test_who_includes_a_module_uses_its_interfaces_too() -> None:
+    class Cached(bloom.Bloom, Store):
+        request = bloom.input("key")
+        reply = bloom.scratch("key", "value")
+
+        @bloom.rules
+        def serve(self) -> None:
+            self.get |= self.request
+            self.reply |= self.answer
+
+    cached = Cached()
+    cached.insert("state", [("a", 1)])
+    cached.insert("request", [("a",)])
+    assert cached.tick()["reply"].rows() == [("a", 1)]
+
+
+@pytest.mark.parametrize("code", ["C071", "C072"])
+def test_a_module_does_not_use_its_own_interfaces_the_wrong_way_round(code: str) -> None:
+    class Wrong(bloom.Module):
+        came = bloom.input("key")
+        went = bloom.output("key")
+        kept = bloom.table("key")
+
+        @bloom.rules
+        def derive(self) -> None:
+            if code == "C071":
+                self.came |= self.kept
+            else:
+                self.kept |= self.went
+
+    class Outer(bloom.Bloom):
+        inner = bloom.imports(Wrong)
+
+    with pytest.raises(CaladanError, match=code):
+        Outer()
+
+
+def test_rules_know_the_address_of_the_instance() -> None:
+    class Ping(bloom.Bloom):
+        start = bloom.input("to")
+        ball = bloom.channel("@to", "sender", "number")
+        got = bloom.table("sender", "number")
+
+        @bloom.rules
+        def play(self) -> None:
+            ball = self.ball
+            self.ball @= self.start.project("to", bloom.const(self.address), bloom.const(1))
+            back = ball.where(ball.number < 4)
+            self.ball @= back.project(ball.sender, bloom.const(self.address), ball.number + 1)
+            self.got |= ball.payloads
+
+    network = bloom.Network()
+    one, other = Ping(network=network), Ping(network=network, address="there")
+    assert one.address != "there"
+    one.insert("start", [("there",)])
+    for _ in range(6):
+        one.tick()
+        other.tick()
+    assert one["got"].rows() == [("there", 2), ("there", 4)]
+    assert other["got"].rows() == [(one.address, 1), (one.address, 3)]
+
+
 def test_a_collection_cannot_be_called_like_a_method() -> None:
     made = type("Wrong", (bloom.Bloom,), {"tick": bloom.table()})
     with pytest.raises(CaladanError, match="instances have a method"):

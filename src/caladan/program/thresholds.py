@@ -116,6 +116,9 @@ class Thresholds:
     closure_range: float = _float(8.0)
     closure_edge: float = _float(4.0)
     closure_byte: float = _float(1.0)
+    # ── ticks ────────────────────────────────────────────────────────────────────────────────────
+    bulk: int = _int(250_000)  # facts that a clique derives in a tick before columns take over
+    bulk_share: int = _int(8)  # and that, so many times, are all it holds
     # ── embedded: memory ─────────────────────────────────────────────────────────────────────────
     memory_looks: int = _int(32)  # at all relations, while facts fill the budget once
     kept_share: int = _int(4)  # of the memory that a run may have, one part for what others left

@@ -50,7 +50,8 @@ def calm(wired: Wired) -> Calm:
     """The report of a program."""
     points = tuple(dict.fromkeys(_points(wired)))
     upstream = _upstream(wired)
-    arriving = [n for n, s in wired.schemas.items() if s.kind in _ARRIVING]
+    fed = {rule.head for rule in wired.rules}  # inputs of a module that another one feeds
+    arriving = [n for n, s in wired.schemas.items() if s.kind in _ARRIVING and n not in fed]
     tainted = {point.relation for point in points}
     owners = {_owner(point.relation, wired) for point in points}
     monotone = tuple(

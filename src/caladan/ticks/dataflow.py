@@ -142,13 +142,15 @@ class RuleDeltas:
 class Node:
     """What derives relations. A tick asks those that are `is_dirty` to make contents true.
 
-    `rebuild` says that it starts from scratch; `is_lost`, that nothing it keeps can be relied on.
+    `rebuild` says that it starts from scratch; `is_lost`, that nothing it keeps can be relied on;
+    `is_bulk`, that the columnar engine did it.
     """
 
     names: tuple[str, ...]
     is_dirty = False
     rebuild = False
     is_lost = False
+    is_bulk = False
     repairs = 0
     rebuilds = 0
 
@@ -165,7 +167,7 @@ class Node:
 
     def reset(self) -> None:
         """Be ready for the next tick."""
-        self.is_dirty = self.rebuild = self.is_lost = False
+        self.is_dirty = self.rebuild = self.is_lost = self.is_bulk = False
 
 
 class PlainNode(Node):

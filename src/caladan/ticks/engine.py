@@ -99,6 +99,7 @@ class TickEngine:
         self.changes: dict[str, Change] = {}
         self.rebuilt: list[str] = []
         self.repaired: list[str] = []
+        self.bulk: list[str] = []
         for schema in wired.schemas.values():
             if schema.kind is CollectionKind.LATTICE:
                 bottom = schema.lattices[0].bottom()
@@ -185,11 +186,13 @@ class TickEngine:
         for name, desired in base.items():
             if name in self._given:
                 self._tell(name, Change(*self.extents[name].apply(desired)))
-        self.rebuilt, self.repaired = [], []
+        self.rebuilt, self.repaired, self.bulk = [], [], []
         for node in nodes:
             if node.is_dirty:
                 found = node.finish()
                 (self.rebuilt if node.rebuild else self.repaired).extend(node.names)
+                if node.is_bulk:
+                    self.bulk.extend(node.names)
                 node.reset()
                 for name, change in found.items():
                     self._tell(name, change)

@@ -25,6 +25,7 @@ from caladan.program.diagnostics import CaladanError, did_you_mean, error
 from caladan.ticks.calm import report
 from caladan.ticks.engine import TickEngine
 from caladan.ticks.invalidation import Consequences
+from caladan.ticks.recursion import RecursiveNode
 from caladan.ticks.wiring import Wired
 
 _HEADINGS: Final = {
@@ -197,7 +198,17 @@ def ticks(engine: TickEngine) -> str:
             *(f"  {', '.join(node.names)}: {_taken(node.repairs, node.rebuilds)}"
               for node in engine.nodes),
         ]  # fmt: skip
+    cliques = [node for node in engine.nodes if isinstance(node, RecursiveNode)]
+    if cliques:
+        lines += ["", "cliques, once a tick derives much"]
+        lines += [f"  {', '.join(node.names)}: {_bulk(node)}" for node in cliques]
     return "\n".join(lines)
+
+
+def _bulk(node: RecursiveNode) -> str:
+    if node.bulk.reason:
+        return f"round by round all the same, since {node.bulk.reason}"
+    return f"by columns, {node.bulk.runs} times so far"
 
 
 def _taken(repairs: int, rebuilds: int) -> str:

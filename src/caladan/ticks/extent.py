@@ -58,7 +58,9 @@ class Extent:
         self.is_keyed = self.width < self.arity
         self.lattices: Mapping[int, type[Lattice]] = schema.lattices
         self.persists = schema.kind.persists
-        self.key = key_of(self.width)
+        self.is_own_key = self.width == self.arity != 1
+        """Whether a fact is its own key, so that contents hold it once."""
+        self.key: Callable[[Fact], Any] = _itself if self.is_own_key else key_of(self.width)
         self.contents: dict[Any, Fact] = {}
         self.base: dict[Any, Fact] = {} if has_rules else self.contents
         self.derived: dict[Fact, int] = {}
@@ -213,13 +215,38 @@ class Extent:
                 rows.pop(fact, None)
                 if not rows:
                     del index[k]
-            for fact in added:
+        self._index(added)
+        return removed, added
+
+    def _index(self, facts: Iterable[Fact]) -> None:
+        for positions, index in self.indexes.items():
+            pick = picker(positions)
+            for fact in facts:
                 k = pick(fact)
                 rows = index.get(k)
                 if rows is None:
                     index[k] = {fact: None}
                 else:
                     rows[fact] = None
+
+    def put_all(self, facts: Iterable[Fact]) -> list[Fact]:
+        """Add facts that are their own keys; those that are new."""
+        contents = self.contents
+        new = [fact for fact in dict.fromkeys(facts) if fact not in contents]
+        contents.update(zip(new, new, strict=True))
+        self._index(new)
+        return new
+
+    def become(self, contents: dict[Any, Fact]) -> tuple[list[Fact], list[Fact]]:
+        """Hold other facts, of a relation with rules; what is removed and what is added by that."""
+        before, self.contents = self.contents, contents
+        removed = [fact for key, fact in before.items() if contents.get(key) != fact]
+        added = (
+            [fact for key, fact in contents.items() if before.get(key) != fact]
+            if before
+            else list(contents.values())
+        )
+        self.indexes.clear()
         return removed, added
 
     def put(self, fact: Fact) -> Fact | None:
@@ -283,6 +310,10 @@ def key_of(width: int) -> Callable[[Fact], Any]:
 def picker(positions: tuple[int, ...]) -> Callable[[Fact], Any]:
     """The values of some columns; of one column, the value alone."""
     return itemgetter(*positions) if positions else _nothing
+
+
+def _itself(fact: Fact) -> Fact:
+    return fact
 
 
 def _nothing(_: Fact) -> tuple[()]:

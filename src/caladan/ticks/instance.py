@@ -39,7 +39,7 @@ class Bloom(Module):
 
     `safe` starts everything from scratch in every tick, as does CALADAN_SAFE=1; `repair="never"`
     erases and rescans as the sets say even where a repair is less work. `clock` tells the time.
-    `address` is where channels of others find this instance, on `network`.
+    `address` is where channels of others find this instance, on `network`; rules know it too.
     """
 
     def __init__(
@@ -51,7 +51,8 @@ class Bloom(Module):
         network: Network | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__()
+        self._network = network or local_network()
+        super().__init__(self._network.free(address))
         if repair not in ("auto", "never"):
             raise error("C050", f"repair is `auto` or `never`, not {repair!r}")
         if safe is None:
@@ -75,8 +76,7 @@ class Bloom(Module):
             for name, schema in self._user_schemas()
             if schema.kind is CollectionKind.PERIODIC and schema.period is not None
         ]
-        self._network = network or local_network()
-        self.address = self._network.join(self, address)
+        self._network.join(self, self.address)
         for name, when, (row,) in self._recorder.bootstrap:
             fact = self._engine.extents[name].fact(row)
             if when == "async":

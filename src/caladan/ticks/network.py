@@ -30,17 +30,24 @@ class Network:
         self._numbers = itertools.count(1)
         self._mutex = threading.Lock()
 
-    def join(self, receiver: Receiver, address: str | None = None) -> str:
-        """Take part, under an address that nobody has."""
+    def free(self, address: str | None = None) -> str:
+        """An address that nobody has: this one, or one that is made up."""
         with self._mutex:
             if address is None:
-                address = next(
-                    a for a in (f"local:{n}" for n in self._numbers) if a not in self._receivers
-                )
-            elif address in self._receivers:
-                raise error("C050", f"another instance has the address {address!r}")
+                numbered = (f"local:{n}" for n in self._numbers)
+                return next(each for each in numbered if each not in self._receivers)
+            self._check(address)
+            return address
+
+    def join(self, receiver: Receiver, address: str) -> None:
+        """Take part, under an address that nobody has."""
+        with self._mutex:
+            self._check(address)
             self._receivers[address] = receiver
-        return address
+
+    def _check(self, address: str) -> None:
+        if address in self._receivers:
+            raise error("C050", f"another instance has the address {address!r}")
 
     def leave(self, address: str) -> None:
         """Take part no more."""

@@ -4,6 +4,8 @@ What is new goes round after round through the rules that read it. What was lost
 delete and rederive: everything that was derived through it goes, and comes back if there is another
 way to derive it. Where that is most of the clique, or where values merge (a lattice does not say
 what it was made of), the clique is derived anew.
+
+Once a tick has derived much, the clique is handed to the columnar engine (bulk.py).
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 from caladan.analysis.core import Clique, CoreRule
-from caladan.program import Constant, Variable
+from caladan.program import Constant, Variable, thresholds
+from caladan.ticks.bulk import BulkClique
 from caladan.ticks.dataflow import Change, Node, RuleDeltas, SeededRule
 from caladan.ticks.extent import Desired, Extent, Fact
 from caladan.ticks.plans import Plan
@@ -36,7 +39,7 @@ class RecursiveNode(Node):
             _Way(_outside_first(body.rule, self.extents), extents) for body in self.bodies
         ]
         self._merges = any(each.is_keyed for each in self.extents.values())
-
+        self.bulk = BulkClique(clique, extents)
         self.reset()
 
     def reset(self) -> None:
@@ -46,6 +49,7 @@ class RecursiveNode(Node):
         self._news: list[tuple[SeededRule, Change]] = []
         self._gains: dict[str, list[Fact]] = {name: [] for name in self.names}
         self._losses: dict[str, dict[Fact, None]] = {name: {} for name in self.names}
+        self._may_be_bulk = not self.bulk.reason
 
     @property
     def deltas(self) -> list[SeededRule]:
@@ -102,8 +106,7 @@ class RecursiveNode(Node):
             self._take(each.rule.head, list(each.gains(change)), delta, old)
         for name in self.names:
             self._take(name, self._gains[name], delta, old)
-        self._rounds(delta, old)
-        return self._changes(old)
+        return self._rounds(delta, old)
 
     # ── Rounds ───────────────────────────────────────────────────────────────────────────────────
 
@@ -115,6 +118,12 @@ class RecursiveNode(Node):
         old: dict[str, dict[Any, Fact | None]],
     ) -> None:
         extent, before, new = self.extents[name], old[name], delta[name]
+        if extent.is_own_key:
+            added = extent.put_all(facts)
+            for fact in added:
+                before.setdefault(fact, None)
+            new += added
+            return
         for fact in facts:
             key = extent.key(fact)
             was = extent.contents.get(key)
@@ -123,8 +132,19 @@ class RecursiveNode(Node):
                 before.setdefault(key, was)
                 new.append(made)
 
-    def _rounds(self, delta: dict[str, list[Fact]], old: dict[str, dict[Any, Fact | None]]) -> None:
-        while any(delta.values()):
+    def _rounds(
+        self, delta: dict[str, list[Fact]], old: dict[str, dict[Any, Fact | None]]
+    ) -> dict[str, Change]:
+        derived = 0
+        while new := sum(map(len, delta.values())):
+            derived += new
+            if self._may_be_bulk and self._is_much(derived):
+                for name, extent in self.extents.items():
+                    extent.apply(old[name])
+                    old[name].clear()
+                if (changes := self._at_once()) is not None:
+                    return changes
+                return self._anew()
             following: dict[str, list[Fact]] = {name: [] for name in self.names}
             for name, facts in delta.items():
                 if facts:
@@ -133,8 +153,31 @@ class RecursiveNode(Node):
                         found = list(each.plan.run(facts))
                         self._take(each.rule.head, found, following, old)
             delta = following
+        return self._changes(old)
+
+    def _is_much(self, derived: int) -> bool:
+        """Whether so many new facts are more than some, and than a part of all there are."""
+        chosen = thresholds.now
+        held = sum(map(len, self.extents.values()))
+        return derived > chosen.bulk and derived * chosen.bulk_share > held
+
+    def _at_once(self) -> dict[str, Change] | None:
+        """The clique by columns; None if that cannot be."""
+        self._may_be_bulk = False
+        found = self.bulk.evaluate()
+        if found is None:
+            return None
+        self.rebuild = self.is_bulk = True
+        self.rebuilds += 1
+        changes = {n: Change(*self.extents[n].become(facts)) for n, facts in found.items()}
+        return {name: change for name, change in changes.items() if change}
 
     def _anew(self) -> dict[str, Change]:
+        held = sum(map(len, self.extents.values()))
+        may_be_bulk = self._may_be_bulk and self._is_much(held)
+        if may_be_bulk and (changes := self._at_once()) is not None:
+            return changes
+        self.rebuild = True
         self.rebuilds += 1
         old = self._old
         delta: dict[str, list[Fact]] = {name: [] for name in self.names}
@@ -147,8 +190,7 @@ class RecursiveNode(Node):
         for body in self.bodies:
             if not any(atom.relation in self.extents for atom in body.rule.positive):
                 self._take(body.rule.head, list(body.everything()), delta, old)
-        self._rounds(delta, old)
-        return self._changes(old)
+        return self._rounds(delta, old)
 
     def _changes(self, old: Mapping[str, Mapping[Any, Fact | None]]) -> dict[str, Change]:
         changes: dict[str, Change] = {}

@@ -107,6 +107,8 @@ class TickStats:
     """What the last tick derived from scratch."""
     repaired: tuple[str, ...] = ()
     """What it brought up to date from changes alone."""
+    bulk: tuple[str, ...] = ()
+    """What of `rebuilt` it handed to the columnar engine, since there was much to derive."""
 
     def ticked(self, engine: TickEngine, seconds: float) -> None:
         """A tick is over."""
@@ -118,6 +120,7 @@ class TickStats:
             extent.scans = 0
         engine.scanned.clear()
         self.rebuilt, self.repaired = tuple(engine.rebuilt), tuple(engine.repaired)
+        self.bulk = tuple(engine.bulk)
 
 
 __all__ = ["CollectionKind", "Contents", "TickStats"]

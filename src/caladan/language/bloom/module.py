@@ -172,8 +172,8 @@ def imports(module: type[M]) -> M:
 class Module:
     """What has collections and rules. Subclasses that are run extend `Bloom`."""
 
-    def __init__(self) -> None:
-        self._wire_up(Recorder(), "")
+    def __init__(self, address: str = "") -> None:
+        self._wire_up(Recorder(address), "")
 
     def _wire_up(self, recorder: Recorder, prefix: str) -> None:
         self._recorder = recorder
@@ -182,7 +182,7 @@ class Module:
         self._parts: dict[str, Module] = {}
         if CLOCK not in recorder.schemas:
             recorder.declare(Schema(CLOCK, CollectionKind.CLOCK, (), ("tick", "time")))
-        for name, declared in _attributes(type(self)):
+        for name, declared, _ in _attributes(type(self)):
             if isinstance(declared, Imported):
                 part = declared.module.__new__(declared.module)
                 Module._wire_up(part, recorder, f"{prefix}{name}.")
@@ -194,18 +194,24 @@ class Module:
                         f"`{name}` of {type(self).__name__} cannot be the name of a collection: "
                         "instances have a method that is called so",
                     )
-                self._collections[name] = declared.bound(recorder, f"{prefix}{name}")
-        for name, method in _attributes(type(self)):
+                self._collections[name] = declared.bound(recorder, prefix, name)
+        for name, method, owner in _attributes(type(self)):
             part = getattr(method, "bloom_part", None) if isinstance(method, FunctionType) else None
             if part is None:
                 continue
             recorder.group = f"{prefix}{name}"
+            recorder.author = (prefix, owner)
             recorder.is_booting = part == "bootstrap"
             try:
                 method(self)  # type: ignore[operator]
             finally:
                 recorder.group = None
                 recorder.is_booting = False
+
+    @property
+    def address(self) -> str:
+        """Where channels of others find the instance, for rules that send to it or tell it."""
+        return self._recorder.address
 
     @property
     def recorder(self) -> Recorder:
@@ -223,15 +229,16 @@ class Module:
     def temp(self, name: str, *columns: str, to: Columns | None = None) -> Collection:
         """A collection that a rule declares where it stands: `t = self.temp("t", "a", "b")`."""
         made = Collection(schema("", CollectionKind.TEMP, columns or ("key",), to))
-        return made.bound(self._recorder, f"{self._prefix}{name}")
+        return made.bound(self._recorder, self._prefix, name)
 
 
-def _attributes(owner: type) -> Iterator[tuple[str, object]]:
-    """What a class and its bases define, the first base first; a subclass's own takes its place."""
-    found: dict[str, object] = {}
+def _attributes(owner: type) -> Iterator[tuple[str, object, type]]:
+    """What a class and its bases define, each with where; a subclass's own takes its place."""
+    found: dict[str, tuple[object, type]] = {}
     for each in reversed(owner.__mro__):
-        found.update(vars(each))
-    yield from found.items()
+        found.update((name, (value, each)) for name, value in vars(each).items())
+    for name, (value, where) in found.items():
+        yield name, value, where
 
 
 _RESERVED: set[str] = set()

@@ -45,11 +45,14 @@ class GroupedRule:
 class Recorder:
     """The collections and rules of a module and all that it imports."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "") -> None:
+        self.address = address
         self.schemas: dict[str, Schema] = {}
         self.rules: list[GroupedRule] = []
         self.bootstrap: list[tuple[str, Time, tuple[object, ...]]] = []
         self.group: str | None = None
+        self.author: tuple[str, type | None] = ("", None)
+        """Whose rules are being made: where the module stands, and the class they are in."""
         self.is_booting = False
         self._variables: dict[str, int] = {}
         self._elements: dict[str, int] = {}
@@ -116,14 +119,21 @@ class Recorder:
 class Collection(FactSource):
     """A collection of a module: a column of it by its name, rules by merging into it."""
 
-    def __init__(self, made: Schema, recorder: Recorder | None = None) -> None:
+    def __init__(
+        self,
+        made: Schema,
+        recorder: Recorder | None = None,
+        author: tuple[str, type | None] = ("", None),
+    ) -> None:
         self._schema = made
         self._recorder = recorder
+        self._author = author
 
     # ── As an attribute of a class ───────────────────────────────────────────────────────────────
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._schema = replace(self._schema, name=name)
+        self._author = ("", owner)
 
     def __get__(self, module: Any, owner: type | None = None) -> Self:
         return self if module is None else module.collection_named(self._schema.name)
@@ -142,9 +152,11 @@ class Collection(FactSource):
         """CollectionKind, key and columns."""
         return self._schema
 
-    def bound(self, recorder: Recorder, name: str) -> Collection:
+    def bound(self, recorder: Recorder, prefix: str, name: str) -> Collection:
         """The collection in a module that is being wired."""
-        made = type(self)(replace(self._schema, name=name), recorder)
+        made = type(self)(
+            replace(self._schema, name=f"{prefix}{name}"), recorder, (prefix, self._author[1])
+        )
         recorder.declare(made._schema)
         return made
 
@@ -155,7 +167,7 @@ class Collection(FactSource):
 
     def query(self) -> Query:
         recorder = self._owner()
-        if self._schema.kind is CollectionKind.OUTPUT:
+        if self._schema.kind is CollectionKind.OUTPUT and not self._is_of_another(recorder):
             raise error(
                 "C072",
                 f"`{self._schema.name}` is an output, which rules do not read",
@@ -232,10 +244,21 @@ class Collection(FactSource):
             for row in cast("Iterable[object]", value):
                 recorder.bootstrap.append((self._schema.name, time, (row,)))
             return self
-        self._check(time, recorder)
+        if not (self._takes_rules(time) and self._is_of_another(recorder)):
+            self._check(time, recorder)
         for stream in self._streams(value, recorder):
             self._rule(stream, time, recorder)
         return self
+
+    def _is_of_another(self, recorder: Recorder) -> bool:
+        """Whether rules of another module use it: its interfaces are there for them.
+
+        What a module includes or imports has been declared by another.
+        """
+        return recorder.author != self._author
+
+    def _takes_rules(self, time: Time) -> bool:
+        return self._schema.kind is CollectionKind.INPUT and time in ("now", "next")
 
     def refused(self, time: Time) -> tuple[str, str | None] | None:
         """Why rules cannot write the collection so, and what helps; None if they can."""
