@@ -337,3 +337,71 @@ def test_a_header_of_undeclared_columns_is_asked_about() -> None:
     assert rows("f.csv") == [("x", "one"), ("y", "two")]
     Path("g.csv").write_text("x,1\ny,two\n")
     assert rows("g.csv") == [("x", "1"), ("y", "two")]
+
+
+def test_a_header_with_more_columns_than_are_declared_is_asked_about() -> None:
+    Path("e.csv").write_text("Id,Age,Name\n1,30,ada\n")
+    assert "reads like a header" in complaint("e.csv", declared("Id: integer, Name: string"))
+    assert rows("e.csv", declared("Id: integer, Name: string"), header=True) == [(1, "ada")]
+
+
+def test_another_delimiter_is_offered_where_there_is_a_header() -> None:
+    Path("e.csv").write_text("Id;Name\n1;ada\n")
+    found = complaint("e.csv", declared("Id: integer, Name: string"), header=True)
+    assert 'say so: delimiter=";"' in found
+
+
+def test_a_number_is_no_header() -> None:
+    Path("e.csv").write_text("1e3,ada\n2,ben\n")
+    assert "header" not in complaint("e.csv", declared("Id: integer, Name: string"))
+
+
+# ── Odd JSON ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("text", ["null", " null\n", "null\nnull\n", "nullx", '\nnull\n{"A":1}'])
+def test_rows_that_are_null_are_told(text: str) -> None:
+    """Arrow crashes on them, so it is not asked."""
+    Path("e.json").write_text(text)
+    assert "error[C035]" in complaint("e.json", declared("A: integer, B: integer"))
+
+
+@pytest.mark.parametrize("kind", ["integer", "double", "decimal", "string", None])
+@pytest.mark.parametrize("number", ["1e999999999", "-1e99999999", "1e" + "9" * 5000])
+def test_huge_exponents_are_told_at_once(number: str, kind: str | None) -> None:
+    """Written out, such a number fills the memory of any machine."""
+    Path("e.json").write_text(f'{{"A": {number}, "B": 1}}\n')
+    program = PAIR if kind is None else declared(f"A: {kind}, B: integer")
+    assert "e.json:1: error[C032]" in complaint("e.json", program)
+
+
+def test_exponents_of_zero_and_of_next_to_nothing() -> None:
+    Path("e.json").write_text(f'{{"A": 0e{"9" * 30}, "B": 1e-{"9" * 30}}}\n')
+    assert rows("e.json", declared("A: decimal, B: double")) == [(0, 0.0)]
+    assert "error[C032]" in complaint("e.json", declared("A: double, B: decimal"))
+
+
+def test_values_nested_deeply_in_undeclared_json_are_told() -> None:
+    Path("e.json").write_text('{"A": ' + '{"a":' * 5000 + "1" + "}" * 5000 + ', "B": 1}')
+    assert "column A is nested values" in complaint("e.json")
+
+
+# ── Arrays ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_arrays_of_numpy() -> None:
+    assert rows(np.array([[1, 2], [3, 4]])) == [(1, 2), (3, 4)]
+    assert rows(np.array([[1, 2], [3, 4]]), declared("A: integer, B: double")) == [
+        (1, 2.0),
+        (3, 4.0),
+    ]
+    named = np.array([(1, "x"), (2, "y")], dtype=[("B", "i4"), ("A", "U3")])
+    assert rows(named, declared("A: string, B: integer")) == [("x", 1), ("y", 2)]
+    assert rows(np.array([["a", 1]], dtype=object), declared("A: string, B: integer")) == [("a", 1)]
+    assert rows(np.array([5, 6]), "p(X) <- e(X). query p(X).") == [(5,), (6,)]
+    assert rows(np.empty((0, 2), dtype=int)) == []
+    assert "an array of 3 dimensions is no relation" in complaint(np.zeros((2, 2, 2)))
+
+
+def test_names_of_files_that_are_no_text_are_shown() -> None:
+    assert complaint("\udcff.csv").encode().startswith(b"\\udcff.csv: error[C030]")

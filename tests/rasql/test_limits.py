@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -106,3 +107,42 @@ def test_too_many_alternatives_of_a_sum_are_told(db: cal.Session) -> None:
     assert caught.value.diagnostics[0].code == "C060"
     assert "2000 parts once they exclude each other" in str(caught.value)
     assert time.process_time() - started < 20
+
+
+def test_a_timeout_covers_reading_for_sql(db: cal.Session, tmp_path: Path) -> None:
+    data = tmp_path / "r.csv"
+    data.write_text("".join(f"{i},x{i}\n" for i in range(1_000_000)))
+    db.add("r", data)
+    with pytest.raises(cal.Stopped, match="the time was over while reading `r`"):
+        db.run("CREATE TABLE r(A integer, B string); SELECT count(*) FROM r", timeout=0.05)
+
+
+def test_a_timeout_covers_the_translation_of_sql(db: cal.Session) -> None:
+    many = " UNION ALL ".join(f"SELECT {i} AS a" for i in range(2000))
+    started = time.process_time()
+    with pytest.raises(cal.Stopped, match=r"the time was over while (reading|compiling)"):
+        db.run(many, timeout=0.5)
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        ("9" * 10_000, "this number has more than 38 digits"),
+        ("1e999", "this number is too large for a double"),
+        ("1" + "0" * 400 + ".5", "this number is too large for a double"),
+    ],
+)
+def test_numbers_that_nothing_holds(db: cal.Session, number: str, told: str) -> None:
+    with pytest.raises(cal.CaladanError) as caught:
+        db.sql(f"SELECT {number} AS a")
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message) == ("C003", told)
+    assert found.place is not None
+
+
+def test_a_table_is_declared_once(db: cal.Session) -> None:
+    db.run("CREATE TABLE n(A integer); CREATE TABLE N(a integer); SELECT max(A) FROM n")
+    with pytest.raises(cal.CaladanError, match="first declared here") as caught:
+        db.run("CREATE TABLE n(A integer); CREATE TABLE n(B integer); SELECT 1 AS a")
+    assert caught.value.diagnostics[0].code == "C017"

@@ -113,14 +113,21 @@ def _from_files(relation: str, source: Source) -> tuple[Column, ...]:
 
 
 def _measured(item: object) -> object:
-    """A row of JSON with a number of the same type for those that are too large to keep."""
+    """A row of JSON, with stand-ins for values that are too large, or too deep, to look at."""
     if isinstance(item, dict):
-        return {name: _measured(v) for name, v in cast("dict[str, object]", item).items()}
+        return {name: _stand_in(v) for name, v in cast("dict[str, object]", item).items()}
     if isinstance(item, list):
-        return [_measured(value) for value in cast("list[object]", item)]
-    if isinstance(item, Decimal):
-        return 1 << 64 if item.as_tuple().exponent == 0 else 1.5
-    return item
+        return [_stand_in(value) for value in cast("list[object]", item)]
+    return _stand_in(item)
+
+
+def _stand_in(value: object) -> object:
+    """A value of the same type: of all nested ones, one that no column holds."""
+    if isinstance(value, dict | list):
+        return object()
+    if isinstance(value, Decimal):
+        return 1 << 64 if value.as_tuple().exponent == 0 else 1.5
+    return value
 
 
 def _check_header(relation: str, path: str, rows: list[list[str]], header: bool | None) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
+from decimal import MAX_EMAX, Decimal, InvalidOperation
 from typing import Any, Final, cast
 
 import pyarrow as pa
@@ -29,6 +30,8 @@ _AS_TEXT: Final = (Type.DATETIME, Type.DATE, Type.BINARY)
 _NOT_NUMBERS: Final = ("NaN", "Infinity", "-Infinity")  # as Spark writes them
 _BLANK: Final = " \t\r\n"
 _DIGITS: Final = 4000
+_NO_OBJECT: Final = re.compile(rb"^[ \t\r]*[^{ \t\r\n]", re.MULTILINE)
+"""A line that begins with anything but an object."""
 
 
 def read(
@@ -55,7 +58,7 @@ def rows(
 ) -> Iterator[tuple[int, object]]:
     """Line number and value of each row; if exact, fractions are decimals with all their digits."""
     decoder = json.JSONDecoder(
-        parse_float=Decimal if exact else _float, parse_int=_integer, object_pairs_hook=_object
+        parse_float=_decimal if exact else _float, parse_int=_integer, object_pairs_hook=_object
     )
     if raw.lstrip(_BLANK.encode())[:1] == b"[" and _is_array_of_rows(raw):
         lines = [text for _, text, _ in utf8.lines(relation, file, raw, bad)]
@@ -94,7 +97,19 @@ def _unusable(problem: _Twice | RecursionError) -> str:
 def _float(text: str) -> float | Decimal:
     """A number; where it is too large for a double, one that will not pass for infinity."""
     number = float(text)
-    return Decimal(text) if math.isinf(number) else number
+    return _decimal(text) if math.isinf(number) else number
+
+
+def _decimal(text: str) -> Decimal:
+    """A number with all its digits; one that is next to nothing, or huge, in place of any other."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # its exponent is beyond what decimals have
+        mantissa, _, exponent = text.lower().partition("e")
+        if not any(digit in mantissa for digit in "123456789"):
+            return Decimal(0)
+        sign, small = text[0] == "-", exponent[0] == "-"
+        return Decimal(f"{'-' * sign}1E{'-' * small}{MAX_EMAX}")
 
 
 def _integer(text: str) -> int | Decimal:
@@ -107,6 +122,8 @@ def _read_at_once(raw: bytes, columns: Sequence[Column]) -> pa.Table | None:
     names = [column.name for column in columns]
     if len(set(names)) < len(names) or any(c.type is Type.DECIMAL for c in columns):
         return None  # Arrow takes decimals that are too large
+    if _NO_OBJECT.search(raw):
+        return None  # Arrow crashes where the first row of a block is null
     types = [pa.string() if c.type in _AS_TEXT else ARROW[c.type] for c in columns]
     try:
         table = pyarrow.json.read_json(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+import numpy as np
 import pyarrow as pa
 
 from caladan.data import problems
@@ -34,6 +35,8 @@ def snapshot(data: object) -> Snapshot:
         return _by_name([str(name) for name in given], [_column(v) for v in given.values()])
     if type(data).__module__.startswith("pandas."):
         return _from_pandas(data)
+    if isinstance(data, np.ndarray):
+        return _from_numpy(cast("Any", data))
     if hasattr(data, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(cast("Any", data)).read_all()
     return list(cast("Iterable[object]", data))
@@ -162,6 +165,19 @@ def _from_pandas(frame: Any) -> pa.Table | dict[str, object]:
     if not kept:
         return table
     return _by_name(names, [kept.get(i, table.column(i)) for i in range(len(names))])
+
+
+def _from_numpy(array: Any) -> dict[str, object]:
+    """An array of two dimensions, of one (a column), or with names for its columns."""
+    if array.dtype.names is not None:
+        return _by_name(array.dtype.names, [_column(array[name]) for name in array.dtype.names])
+    if array.ndim not in (1, 2):
+        raise error(
+            "C050", f"an array of {array.ndim} dimensions is no relation",
+            help="rows and columns make two",
+        )  # fmt: skip
+    columns = array.T if array.ndim == 2 else [array]
+    return {f"c{i}": _column(column) for i, column in enumerate(columns, 1)}
 
 
 def _by_name(names: Sequence[str], columns: Sequence[object]) -> dict[str, object]:

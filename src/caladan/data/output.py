@@ -67,6 +67,12 @@ def format_of(path: str, asked: str | None) -> str:
     return asked
 
 
+def check_path(path: object) -> None:
+    """C050 for what names no file, folder or table."""
+    if not isinstance(path, str | os.PathLike | Jdbc | CatalogTable | Delta):
+        raise error("C050", f"a path is text or a pathlib.Path, not a {type(path).__name__}")
+
+
 def elsewhere(path: object, format: str | None) -> External | None:
     """The table elsewhere that is meant, None if it is a file or a folder."""
     if isinstance(path, Jdbc | CatalogTable | Delta):
@@ -238,7 +244,8 @@ def unwritable(text: str | None = None) -> CaladanError:
     what = "a text that is alone and empty, or" if text is None else f"{text!r}"
     return error(
         "C037",
-        f"cannot write: {what} has a tab or a line end, which a .tsv file cannot hold",
+        f"cannot write: {what} has a tab, a line end or a byte order mark, which a .tsv file "
+        "cannot hold",
         help="write .csv instead",
     )
 

@@ -217,7 +217,8 @@ def other_columns(
     has = ", ".join(found) or "none"
     if len(found) != len(declared) and len(absent) == len(declared):
         message = f"{_counted(len(found))} ({has}) where {relation} has {len(declared)}"
-        return error("C031", f"{message} ({', '.join(declared)})", where)
+        advice = _other_delimiter(has, columns, ",") if len(found) == 1 else None
+        return error("C031", f"{message} ({', '.join(declared)})", where, help=advice)
     return error(
         "C031",
         f"no column {absent[0]} in the data of {relation}; it has {has}",

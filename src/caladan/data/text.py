@@ -138,9 +138,12 @@ def layout(
     declared = [column.name for column in columns]
     if names == declared:
         return TextColumns(straight.width, straight.places, lines, text)
-    folded = sorted(map(_folded, names))
-    # Letters alone, `a,b` for columns A and B, are more likely nodes of a graph.
-    if folded == sorted(map(_folded, declared)) and any(len(name) > 1 for name in folded):
+    folded, wanted = sorted(map(_folded, names)), sorted(map(_folded, declared))
+    # Letters alone, `a,b` for columns A and B, are more likely nodes of a graph. A line that has
+    # more than all the names cannot be a row, but columns of a header go by their names.
+    if (folded == wanted and any(len(name) > 1 for name in folded)) or (
+        len(folded) > len(wanted) and set(wanted) <= set(folded)
+    ):
         raise like_a_header(relation, file, line, names)
     return straight
 
@@ -232,7 +235,7 @@ def _read_exactly(
     for line, text, fields in rows(relation, file, raw, source, bad, first):
         row = _values(relation, file, line, text, fields, source, columns, layout)
         if isinstance(row, BadRow):
-            is_text = row.code == "C032" and any(c.isalpha() for c in row.text)
+            is_text = row.code == "C032" and row.text.lstrip()[:1].isalpha()
             bad.append(replace(row, help=MAYBE_HEADER) if is_first and is_text else row)
             is_first = False
             continue

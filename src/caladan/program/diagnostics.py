@@ -200,8 +200,11 @@ class Diagnostic:
         return _EXIT_BY_CODE.get(self.code, EXIT_USER)
 
     def render(self) -> str:
-        """The diagnostic as text for a terminal, several lines without a final line end."""
-        return "\n".join(_lines(self))
+        """The diagnostic as text for a terminal, several lines without a final line end.
+
+        Names of files may hold bytes that are no text: they are shown as escapes.
+        """
+        return "\n".join(_lines(self)).encode(errors="backslashreplace").decode()
 
     def __str__(self) -> str:
         return self.render()
@@ -290,8 +293,10 @@ def without_user(text: str) -> str:
     return _USER.sub("//", text)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """A help line with the nearest known name, if one is near."""
+def did_you_mean(name: object, known: Iterable[str]) -> str | None:
+    """A help line with the nearest known name, if one is near; users hand in all kinds of names."""
+    if not isinstance(name, str):
+        return None
     near = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
     return f"did you mean `{near[0]}`?" if near else None
 

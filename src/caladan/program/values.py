@@ -39,6 +39,7 @@ _DATE: Final = re.compile(DATE_PATTERN)
 _DECIMAL: Final = re.compile(DECIMAL_PATTERN)
 _BINARY: Final = re.compile(BINARY_PATTERN)
 _UNIT: Final = Decimal(1).scaleb(-DECIMAL_SCALE)
+_MOST_DIGITS: Final = 19  # of a whole number that 64 bits hold
 _EXACTLY: Final = Context(prec=DECIMAL_DIGITS, traps=[Inexact, InvalidOperation])
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
@@ -204,8 +205,11 @@ def _is_too_fine(value: object) -> bool:
 
 
 def _fit_integer(value: object, type: Type) -> int:
-    if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
-        value = int(value)
+    if isinstance(value, Decimal) and value.is_finite():
+        if value and value.adjusted() >= _MOST_DIGITS:  # written out it might fill the memory
+            raise ValueError(f"{_shortened(_text(value))} does not fit in {_range(type)}")
+        if value == value.to_integral_value():
+            value = int(value) if value else 0
     if isinstance(value, bool) or not isinstance(value, int):
         raise _not_a(value, type)
     return _in_range(int(value), type)
@@ -308,9 +312,9 @@ def _without_zone(value: dt.datetime) -> dt.datetime:
 
 
 def _integer(text: str, type: Type) -> int:
-    # Python refuses to convert thousands of digits; more than 19 never fit in 64 bits anyway.
+    # Python refuses to convert thousands of digits; so many never fit in 64 bits anyway.
     digits = text.lstrip("+-").lstrip("0")
-    if len(digits) > 19:
+    if len(digits) > _MOST_DIGITS:
         raise ValueError(f"{quoted(text)} does not fit in {_range(type)}")
     return _in_range(int(text), type)
 
@@ -337,7 +341,7 @@ def _not_a(value: object, type: Type) -> ValueError:
 
 def quoted(value: object) -> str:
     """A value for a message: short, and on one line."""
-    return _shortened(repr(value) if not isinstance(value, int) else _text(value))
+    return _shortened(_text(value) if isinstance(value, int | Decimal) else repr(value))
 
 
 def shown(value: object) -> str:
@@ -354,6 +358,8 @@ def _text(number: object) -> str:
     """A number as text; Python refuses to write thousands of digits."""
     if isinstance(number, int) and not isinstance(number, bool) and number.bit_length() > 4000:
         return f"a number of {int(number.bit_length() * 0.30103) + 1:,} digits"
+    if isinstance(number, Decimal) and number.adjusted() > 1200 and not number.as_tuple().exponent:
+        return f"a number of {number.adjusted() + 1:,} digits"
     return str(number)
 
 

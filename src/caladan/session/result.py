@@ -232,6 +232,7 @@ class Relation:
         """
         from caladan.data import folder, output
 
+        output.check_path(path)
         self._check_objects("a file or a table elsewhere")
         place = output.elsewhere(path, format)
         if place is not None:

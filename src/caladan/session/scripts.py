@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from caladan.analysis.check import column_names
 from caladan.analysis.core import RelationInfo
-from caladan.engines.interface import Engine, Table
+from caladan.engines.interface import Engine, Table, stoppable
 from caladan.language.rasql.script import Script, Statement, TableDeclaration
 from caladan.pipeline import Compiled, compile_program
 from caladan.program import Column, Program, Value
+from caladan.program.clock import attended
 from caladan.program.objects import first_object
 from caladan.program.options import Options
 from caladan.session.definitions import Definitions
@@ -185,7 +186,9 @@ class SessionTables:
         """Data of this machine; bad rows are set aside if the run allows it."""
         from caladan.sql.bags import bag
 
-        found, rejected = bag(name, source, columns, permissive=self.options.permissive)
+        permissive = self.options.permissive
+        with stoppable(f"reading `{name}`"):
+            found, rejected = attended(lambda: bag(name, source, columns, permissive=permissive))
         if rejected is not None:
             self.aside.append(rejected)
         return found

@@ -19,7 +19,7 @@ from caladan.data.table import ArrowTable
 from caladan.engines.interface import Table, stoppable
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type
-from caladan.program.clock import TimeOver, attended
+from caladan.program.clock import TimeOver, attended, look
 from caladan.program.diagnostics import SourceText as Written
 from caladan.sql.engine import Frame, FrameColumn, apart, key_of, written
 from caladan.sql.functions import said
@@ -80,17 +80,21 @@ class DuckDB:
 
     def query(self, tree: exp.Query, frames: Mapping[str, Frame]) -> Frame:
         """A view of a query."""
-        query, macros = said(tree, frames, self._written)
-        text = generate(query, lambda table: frames[key_of(table)].handle, "duckdb").sql
-        name = self._name()
         try:
-            self._define(macros)
-            columns = apart(written(tree, self._connection.sql(text).columns))
-            listed = ", ".join(_quoted(column) for column in columns)
-            self._connection.execute(f"CREATE TEMP VIEW {name}({listed}) AS {text}")
-            return self._frame(name, tree=tree)
+            return self._attended(lambda: self._view(tree, frames), "compiling SQL")
         except duckdb.Error as problem:
             raise refused(str(problem), tree, self._written) from None
+
+    def _view(self, tree: exp.Query, frames: Mapping[str, Frame]) -> Frame:
+        query, macros = said(tree, frames, self._written)
+        text = generate(query, lambda table: frames[key_of(table)].handle, "duckdb").sql
+        look()
+        name = self._name()
+        self._define(macros)
+        columns = apart(written(tree, self._connection.sql(text).columns))
+        listed = ", ".join(_quoted(column) for column in columns)
+        self._connection.execute(f"CREATE TEMP VIEW {name}({listed}) AS {text}")
+        return self._frame(name, tree=tree)
 
     def nulls(self, frame: Frame) -> list[str]:
         """The columns in which there is a NULL."""
@@ -129,9 +133,9 @@ class DuckDB:
         columns = [_cast(c, t) for c, t in zip(found.columns, types, strict=True)]
         return pa.table(columns, names=names)
 
-    def _attended(self, work: Callable[[], T]) -> T:
-        """Evaluate; when the time is over or somebody interrupts, DuckDB is told to stop."""
-        with stoppable("evaluating SQL"):
+    def _attended(self, work: Callable[[], T], doing: str = "evaluating SQL") -> T:
+        """Do some work; when the time is over or somebody interrupts, DuckDB is told to stop."""
+        with stoppable(doing):
             try:
                 return attended(work)
             except (TimeOver, KeyboardInterrupt):

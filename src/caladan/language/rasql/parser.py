@@ -6,16 +6,24 @@ in the text. Only queries, CREATE VIEW and CREATE TABLE are statements here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.errors import ParseError, TokenError
 
 from caladan.language.rasql.dialect import PlacedError, RaSQL
 from caladan.language.rasql.script import HINTS, Hint, Script, Statement, TableDeclaration, span_of
 from caladan.program import Column, Declaration, Type
-from caladan.program.diagnostics import CaladanError, SourceText, Span, did_you_mean, error
+from caladan.program.diagnostics import (
+    CaladanError,
+    Related,
+    SourceText,
+    Span,
+    did_you_mean,
+    error,
+)
 
 _TYPES: Final[dict[str, Type]] = {
     "TINYINT": Type.BYTE,
@@ -43,7 +51,7 @@ _HINTS: Final[dict[str, Hint]] = {hint: hint for hint in HINTS}
 
 
 def parse(source: SourceText) -> Script:
-    """The statements of a text; C001 and C002 where it is not RaSQL."""
+    """The statements of a text; C001, C002 and C003 where it is not RaSQL."""
     dialect = RaSQL()
     try:
         tokens = dialect.tokenize(source.text)
@@ -57,6 +65,7 @@ def parse(source: SourceText) -> Script:
     except ParseError as problem:
         message = problem.errors[0].get("description") or str(problem)
         raise error("C001", message, Span(source, 0, 0)) from None
+    _check_numbers(tokens, source)
     hints = _hints(tokens, source)
     found = [
         _statement(tree, source, hints.get(i))
@@ -64,6 +73,7 @@ def parse(source: SourceText) -> Script:
     ]
     if not found:
         raise error("C005", "the program is empty", Span(source, 0, 0))
+    _check_tables(found)
     return Script(source, tuple(found))
 
 
@@ -71,6 +81,47 @@ def _syntax_error(problem: PlacedError, source: SourceText) -> CaladanError:
     place = Span(source, problem.start, problem.end)
     message = str(problem)
     return error("C001", message[:1].lower() + message[1:], place)
+
+
+def _check_numbers(tokens: list[Any], source: SourceText) -> None:
+    """C003 for numbers that no type of SQL holds."""
+    for token in tokens:
+        if token.token_type is not TokenType.NUMBER:
+            continue
+        if token.text.isdigit():
+            problem = "has more than 38 digits" if len(token.text.lstrip("0")) > 38 else None
+        else:
+            problem = "is too large for a double" if _is_infinite(token.text) else None
+        if problem is not None:
+            place = Span(source, token.start, token.end + 1)
+            raise error("C003", f"this number {problem}", place)
+
+
+def _is_infinite(number: str) -> bool:
+    try:
+        return math.isinf(float(number))
+    except ValueError:  # it has a suffix
+        return False
+
+
+def _check_tables(found: Sequence[TableDeclaration | Statement]) -> None:
+    """C017 for a table that is declared twice, with other columns."""
+    known: dict[str, Declaration] = {}
+    for each in found:
+        if not isinstance(each, TableDeclaration):
+            continue
+        table = each.relation
+        first = known.setdefault(table.name.lower(), table)
+        if [(c.name.lower(), c.type) for c in first.columns] != [
+            (c.name.lower(), c.type) for c in table.columns
+        ]:
+            related = (Related("first declared here", first.span),) if first.span else ()
+            raise error(
+                "C017",
+                f"the table `{table.name}` is declared twice, with different columns",
+                table.span,
+                related=related,
+            )
 
 
 def _unterminated(text: str) -> int:
