@@ -142,6 +142,45 @@ EXTRA = {
     "query p(X, Y).",
     "text against text": "p(S, T) <- named(S, A), named(T, A). "
     "p(S, T) <- p(S, R), named(R, A), e(A, B), named(T, B), S < T. query p(S, T).",
+    "sums of both sides": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X + Z > 5, "
+    "2 * Z - X < 14, X <= Z + 3. query p(X, Y).",
+    "both sides multiplied": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X * Z < 30. "
+    "query p(X, Y).",
+    "a step with all three": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X + Y < Z + 4. "
+    "query p(X, Y).",
+    "a step with a label": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), l(Y, K, Z), K ~= X, "
+    "~l(X, K, Y). query p(X, Y).",
+    "two rules with both sides": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X ~= Z. "
+    "p(X, Z) <- p(X, Y), e(Z, Y), Y < X, ok(X). query p(X, Y).",
+    "rules for many kinds of sources": "p(X, Y) <- f(X, Y). "
+    + " ".join(f"p(X, Z) <- p(X, Y), e(Y, Z), X > {n}, Z ~= {n}." for n in range(6))
+    + " query p(X, Y).",
+    "pairs that must be": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), l(X, _, Z). "
+    "query p(X, Y).",
+    "a carried column compared": "p(X, K, Y) <- l(X, K, Y). p(X, K, Z) <- p(X, K, Y), e(Y, Z), "
+    "K < Z, ~f(X, Z). query p(X, K, Y).",
+    "a label that stays": "p(X, Y, K) <- l(X, K, Y). p(X, Z, K) <- p(X, Y, K), l(Y, K, Z). "
+    "query p(X, Y, K).",
+    "doubling from some": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), p(Y, Z), X > 3. query p(X, Y).",
+    "doubling apart": "p(X, Y) <- e(X, Y). p(X, Z) <- p(Y, Z), p(X, Y), X ~= Z, ok(X). "
+    "query p(X, Y).",
+    "doubling through some": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), p(Y, Z), Y ~= 5, ok(Y), "
+    "X ~= Z. query p(X, Y).",
+    "doubling to some": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), p(Y, Z), Z < 8, f(Z, W), ok(W), "
+    "~f(Y, _). query p(X, Y).",
+    "swapped": "p(X, Y) <- f(X, Y). p(X, Y) <- p(Y, X). query p(X, Y).",
+    "an equivalence": "p(X, Y) <- e(X, Y). p(X, Y) <- p(Y, X). p(X, Z) <- p(X, Y), p(Y, Z). "
+    "n(X, count<Y>) <- p(X, Y). query p(X, Y). query n(X, N).",
+    "swapped and stepped": "p(X, Y) <- f(X, Y). p(X, Y) <- p(Y, X). p(X, Z) <- p(X, Y), e(Y, Z). "
+    "query p(X, Y).",
+    "swapped, both ends": "p(X, Y) <- f(X, Y). p(X, Y) <- p(Y, X). p(X, Z) <- p(X, Y), e(Y, Z). "
+    "p(X, Z) <- l(X, 1, Y), p(Y, Z). query p(X, Y).",
+    "handed on": "p(X, Y) <- e(X, Y). q(X, Y) <- p(X, Y). p(X, Z) <- q(X, Y), f(Y, Z). "
+    "query p(X, Y). query q(X, Y).",
+    "handed on by some": "p(X, Y) <- e(X, Y). q(X, Y) <- p(X, Y), Y ~= 4, X > 1. "
+    "r(X, Y) <- q(X, Y). r(X, Y) <- f(X, Y). p(X, Z) <- r(X, Y), e(Y, Z), X ~= Z. query p(X, Y). query r(X, Y).",
+    "handed on with a column": "p(X, K, Y) <- l(X, K, Y). q(X, K, Y) <- p(X, K, Y), ok(X). "
+    "p(X, K, Z) <- q(X, K, Y), e(Y, Z). query p(X, K, Y). query q(X, K, Y).",
     "a division that rounds never make": "p(X, Y) <- f(X, Y), X > 4. "
     "p(X, Z) <- p(X, Y), e(Y, Z), Z / X < 3. query p(X, Y).",
     "generations apart": "sg(X, Y) <- e(P, X), e(P, Y). sg(X, Y) <- e(A, X), sg(A, B), e(B, Y), "
@@ -216,6 +255,12 @@ SUMS = {
     "e(X, Z), Z > 1, ~f(Z, X). query d(X, Y, D).",
     "texts carried": "d(S, Y, mmin<D>) <- named(S, Y), D = 0. d(S, Z, mmin<D>) <- d(S, Y, E), "
     "l(Y, K, Z), D = E + K. n(S, max<D>) <- d(S, _, D). query d(S, Y, D). query n(S, D).",
+    "doubling": "d(X, Y, mmin<D>) <- l(X, D, Y). d(X, Z, mmin<D>) <- d(X, Y, E), d(Y, Z, F), "
+    "D = E + F. query d(X, Y, D).",
+    "some sources": "d(X, Y, mmin<D>) <- e(X, Y), D = 1. d(X, Z, mmin<D>) <- d(X, Y, E), e(Y, Z), "
+    "D = E + 1, X > 3, ok(X). query d(X, Y, D).",
+    "computed weights": "d(X, Y, mmin<D>) <- l(X, D, Y). d(X, Z, mmin<D>) <- d(X, Y, E), "
+    "l(Y, K, Z), D = 2 * K + E + Z + 1 - 1. query d(X, Y, D).",
     "two columns step": "d(X, Y, K, mmin<D>) <- l(X, K, Y), D = 0. "
     "d(X, Z, L, mmin<D>) <- d(X, Y, K, E), l(Y, L, Z), e(K, L), D = E + 3. query d(X, Y, K, D).",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,14 +12,18 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
+from caladan.columns.domains import OffsetDomain
 from caladan.columns.folded import BitRows, RangeRows
 from caladan.columns.layout import Mask, Words
+from caladan.columns.ranks import Kind
 from caladan.engines.reference.body import Facts, solutions
 from caladan.fixpoint.shapes.closure import Way, carried
 from caladan.fixpoint.shapes.evaluate import evaluate_shape
+from caladan.fixpoint.shapes.forms import Carried, Generations, Literal, Reached
 from caladan.fixpoint.shapes.generations import generations
 from caladan.fixpoint.shapes.pairs import Declined, Interrupted, Pairs, ShapeLimits, distinct
-from caladan.fixpoint.shapes.recognise import Carried, Generations, Literal, Reached, recognise
+from caladan.fixpoint.shapes.recognise import recognise
+from caladan.join.expressions import Evaluator
 from caladan.language import parse
 from caladan.pipeline import compile_program
 from caladan.program import Comparison, Variable, thresholds
@@ -158,6 +162,10 @@ class Given:
 
     def share_words(self, relation: str, *columns: int) -> bool:
         return True
+
+    def evaluator(self, rule: CoreRule, names: Iterable[str]) -> Evaluator:
+        del rule
+        return Evaluator({n: OffsetDomain(Kind.INTEGER, 0, 1 << 16, grows=False) for n in names})
 
     def holds(
         self,

@@ -33,7 +33,7 @@ from caladan.rules.body import Body, Scan, Version, names
 from caladan.rules.program import DeltaClique, DeltaProgram
 
 if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.recognise import Shape
+    from caladan.fixpoint.shapes.forms import Shape
 
 ROUNDS: Final = "rounds"  # the strategy that evaluates everything
 

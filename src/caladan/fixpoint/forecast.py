@@ -40,7 +40,7 @@ from caladan.rules.delta import plain, seeded
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 
 if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.recognise import Shape
+    from caladan.fixpoint.shapes.forms import Shape
 
 
 @dataclass(frozen=True, slots=True)

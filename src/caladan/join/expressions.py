@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from caladan.columns.domains import CodedDomain, Domain, TextDomain, word_of
 from caladan.columns.layout import Mask, Words
@@ -111,6 +112,31 @@ class Evaluator:
             self.values(left, frontier, text),
             self.values(right, frontier, text),
         )
+
+    def ranks(
+        self, comparison: Comparison, left: Bindings, right: Bindings
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Numbers that compare as the sides of a comparison do, each over a frontier of its own.
+
+        None if its values have no order.
+        """
+        sides = comparison.left, comparison.right
+        if comparison.operator in ("=", "~=") and all(isinstance(s, Variable) for s in sides):
+            one, other = (cast("Variable", side).name for side in sides)
+            if self._domains[one] is self._domains[other]:
+                return left.columns[one].astype(np.int64), right.columns[other].astype(np.int64)
+        if self._has_no_order(comparison):
+            return None
+        text = self._text(comparison)
+        first = self.values(comparison.left, left, text)
+        second = self.values(comparison.right, right, text)
+        if first.kind is not second.kind:
+            first, second = first.widened(Kind.FLOAT), second.widened(Kind.FLOAT)
+        return first.ranks, second.ranks
+
+    def is_text(self, variable: str) -> bool:
+        """Whether a variable stands for texts, or for other values that have a dictionary."""
+        return self._domains[variable].kind.is_coded
 
     def python(self, expression: Expression, frontier: Bindings) -> list[Any]:
         """The value of an expression in every row, as Python has it: for functions of text."""

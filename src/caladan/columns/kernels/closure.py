@@ -69,7 +69,7 @@ def closure_bits(
 
 
 @helper
-def _put(ranges: Array, begin: Any, w: Any, first: Any, last: Any) -> Any:
+def put(ranges: Array, begin: Any, w: Any, first: Any, last: Any) -> Any:
     """Append a range that starts behind the last one's start; it may touch or overlap that one.
 
     The row starts at `begin` and ends before `w`; returns the new end.
@@ -108,13 +108,13 @@ def _merge(
             and (j >= stop or one[i] <= other[j])
             and (j < stop or not pending or (one[i] >> _HALF) <= c)
         ):
-            w = _put(out, _ZERO, w, one[i] >> _HALF, one[i] & _LOW)
+            w = put(out, _ZERO, w, one[i] >> _HALF, one[i] & _LOW)
             i += _ONE
         elif j < stop:
-            w = _put(out, _ZERO, w, other[j] >> _HALF, other[j] & _LOW)
+            w = put(out, _ZERO, w, other[j] >> _HALF, other[j] & _LOW)
             j += _ONE
         else:
-            w = _put(out, _ZERO, w, c, c)
+            w = put(out, _ZERO, w, c, c)
             pending = False
     return w
 
@@ -151,7 +151,7 @@ def _drain(bits: Array, summary: Array, begin: Any, out: Array) -> Any:
                 rest = ~(word >> low)
                 length = lowest(rest) if rest != _ZERO else u8(64)
                 first = (q << _SIX) | low
-                w = _put(out, begin, w, first, first + length - _ONE)
+                w = put(out, begin, w, first, first + length - _ONE)
                 if low + length >= u8(64):
                     break
                 word &= _ALL << (low + length)
@@ -194,7 +194,7 @@ def closure_ranges(
             for p in range(u8(row_bounds[d]), u8(row_bounds[d + _ONE])):
                 out[w] = out[p]
                 w += _ONE
-            w = _put(out, begin, w, d, d)
+            w = put(out, begin, w, d, d)
         elif hi - lo <= _FEW:
             length = _ZERO
             for k in range(hi - 1, lo - 1, -1):
@@ -226,7 +226,7 @@ def closure_ranges(
             w = _drain(bits, summary, begin, out)
             work += words
         if r < columns and cyclic[r]:
-            w = _put(out, begin, w, u8(r), u8(r))
+            w = put(out, begin, w, u8(r), u8(r))
         work += i8(w - begin) + 1
         row_bounds[r + 1] = i8(w)
     return bounds.size - 1
@@ -291,78 +291,6 @@ def reach_ranges(
                     summary[q >> _SIX] |= _ONE << (q & _63)
                     queue[tail] = u4(y)
                     tail += _ONE
-        w = _drain(bits, summary, w, out)
-        row_bounds[s - first + 1] = i8(w)
-    return last - first
-
-
-@kernel(
-    "i8(i8[::1], u4[::1], i8[::1], u4[::1], i8, i8, u8[:, ::1], u8[:, ::1], i8[::1], u8[::1], "
-    "i8[::1])"
-)
-def reach_tested(
-    bounds: Array,
-    targets: Array,
-    start_bounds: Array,
-    starts: Array,
-    first: int,
-    last: int,
-    arriving: Array,
-    leaving: Array,
-    row_bounds: Array,
-    out: Array,
-    stop: Array,
-) -> int:
-    """What `reach_ranges` does, by steps that a source may take: bits for each source and node.
-
-    It steps into nodes of its row of `arriving`, from nodes of its row of `leaving`; a matrix
-    without rows allows everything. Starts are reached in any case.
-    """
-    columns = bounds.size - 1
-    words = (columns + 63) >> 6
-    most = u8(columns // 2 + 2)
-    bits = np.zeros(words + 1, np.uint64)
-    summary = np.zeros((words >> 6) + 1, np.uint64)
-    queue = np.empty(columns + 1, np.uint32)
-    w = u8(0)
-    work = 0
-    for s in range(first, last):
-        if w + most > u8(out.size):
-            return s - first
-        if work > 1 << 22:
-            work = 0
-            if stop[0] != 0:
-                return s - first
-        head = _ZERO
-        tail = _ZERO
-        for p in range(start_bounds[s], start_bounds[s + 1]):
-            y = u8(starts[p])
-            q = y >> _SIX
-            bit = _ONE << (y & _63)
-            queue[tail] = u4(y)
-            tail += u8((bits[q] & bit) == _ZERO)
-            bits[q] |= bit
-            summary[q >> _SIX] |= _ONE << (q & _63)
-        while head < tail:
-            v = queue[head]
-            head += _ONE
-            work += bounds[v + 1] - bounds[v] + 1
-            allowed = leaving[s - first, v >> u4(6)] if leaving.shape[0] > 0 else _ALL
-            if (allowed >> (u8(v) & _63)) & _ONE == _ZERO:
-                continue
-            for p in range(bounds[v], bounds[v + 1]):
-                y = u8(targets[p])
-                q = y >> _SIX
-                bit = _ONE << (y & _63)
-                old = bits[q]
-                if (old & bit) != _ZERO:
-                    continue
-                if arriving.shape[0] > 0 and (arriving[s - first, q] & bit) == _ZERO:
-                    continue
-                bits[q] = old | bit
-                summary[q >> _SIX] |= _ONE << (q & _63)
-                queue[tail] = u4(y)
-                tail += _ONE
         w = _drain(bits, summary, w, out)
         row_bounds[s - first + 1] = i8(w)
     return last - first

@@ -5,7 +5,7 @@ Nothing here loads the kernels of shapes: evaluate.py does, once there is one to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -30,7 +30,7 @@ from caladan.rules.delta import plain
 from caladan.rules.program import DeltaClique
 
 if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.recognise import Shape
+    from caladan.fixpoint.shapes.forms import Shape
 
 TellDeclined: TypeAlias = "Callable[[str, str], None]"  # what was not taken, and why
 
@@ -130,6 +130,10 @@ class Shaping:
         found.commit()
         return found
 
+    def evaluator(self, rule: CoreRule, names: Iterable[str]) -> Evaluator:
+        """What evaluates expressions over some variables of a rule."""
+        return Evaluator({name: self._state.classes.variable(rule, name) for name in names})
+
     def holds(
         self,
         rule: CoreRule,
@@ -145,7 +149,7 @@ class Shaping:
 
         found: Mask = np.ones(shape, np.bool_)
         domains = {name: self._state.classes.variable(rule, name) for name in columns}
-        evaluator = Evaluator(domains)
+        evaluator = self.evaluator(rule, columns)
         rows = shape[0] * shape[1]
         for literal in literals:
             if isinstance(literal, Comparison) and _tells_words_apart(literal, domains):

@@ -16,26 +16,24 @@ out of room gives way to the next; if none fits the budget the shape declines, a
 
 The graph a closure is computed on: the components of the steps, and sources before them.
 
-Where rules apply to some sources only, or test where a source steps, components are not folded, and
-there is a search from each X (`searched`).
+Where rules apply to some sources only, or test where a source steps, components are not folded:
+blocks.py searches from many X at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caladan.columns.folded import NONE, BitRows, Fold, RangeRows
 from caladan.columns.kernels.closure import (
     closure_bits,
     closure_ranges,
     reach_ranges,
-    reach_tested,
 )
 from caladan.columns.kernels.graph import components, condense, farthest, longest, reach
 from caladan.columns.layout import Counts, Keys, Mask, Words
@@ -47,7 +45,6 @@ from caladan.fixpoint.shapes.pairs import (
     contains,
     distinct,
     extent,
-    union,
 )
 from caladan.program import thresholds
 
@@ -353,96 +350,3 @@ _WAYS: Final[dict[Way, Callable[[ClosureRows, ShapeLimits, int], BitRows | Range
     "ranges": _ranges,
     "search": _search,
 }
-
-
-# ── Sources that differ in the steps they may take ───────────────────────────────────────────────
-
-Tests: TypeAlias = Callable[[Words, Words], Mask]  # for each source and each node, whether it may
-
-
-@dataclass(frozen=True, slots=True)
-class SourceSearch:
-    """Some sources, the steps that they may take, and what is tested at the ends of a step."""
-
-    sources: Words
-    edges: Pairs
-    arriving: Tests | None = None
-    leaving: Tests | None = None
-
-
-def searched(
-    exits: Pairs, searches: Sequence[SourceSearch], size: int, limits: ShapeLimits
-) -> RangeRows | None:
-    """What each source reaches by its own steps, or None if it does not fit the budget.
-
-    Nodes are not folded, for what one source reaches together another one may not. They are
-    numbered in the order of components, so that what is reached is few ranges.
-    """
-    limits.check()
-    every = Graph.of(*union([search.edges for search in searches]), size)
-    component = np.empty(size, np.uint32)
-    components(every.bounds, every.targets, component)
-    used = np.zeros(size, np.bool_)
-    for ends in (exits[1], *(end for search in searches for end in search.edges)):
-        used[ends] = True
-    order = np.argsort(component, kind="stable").astype(np.uint32)
-    order = order[used[order]]
-    number = np.full(size, NONE, np.uint32)
-    number[order] = np.arange(len(order), dtype=np.uint32)
-    row_of = np.full(extent(exits[0]), NONE, np.uint32)
-    parts: list[tuple[Counts, Keys]] = []
-    done, room = 0, limits.budget
-    for search in searches:
-        row_of[search.sources] = np.arange(len(search.sources), dtype=np.uint32)
-        mine = np.isin(exits[0], search.sources)
-        starts = Graph.of(row_of[exits[0][mine]], number[exits[1][mine]], len(search.sources))
-        edges = search.edges
-        graph = Graph.of(number[edges[0]], number[edges[1]], len(order))
-        row_of[search.sources] += np.uint32(done)
-        done += len(search.sources)
-        for part in _blocks(search, starts, graph, order, limits, room):
-            if part is None:
-                return None
-            room -= part[1].nbytes
-            parts.append(part)
-    offsets = np.cumsum([0, *(len(ranges) for _, ranges in parts)])
-    bounds = [each[1:] + offset for (each, _), offset in zip(parts, offsets, strict=False)]
-    ranges = np.concatenate([_NO_KEYS, *(ranges for _, ranges in parts)])
-    folds = Fold.of(row_of, done), Fold.of(number, len(order))
-    return RangeRows.of(*folds, np.concatenate([_ZERO, *bounds]), ranges)
-
-
-def _blocks(
-    search: SourceSearch, starts: Graph, graph: Graph, order: Words, limits: ShapeLimits, room: int
-) -> Iterator[tuple[Counts, Keys] | None]:
-    """The rows of a search, some sources at a time; None if there is no room."""
-    longest = len(order) // 2 + 2
-    size = max(1, thresholds.now.shape_block // max(len(order), 1))
-    free = np.zeros((0, 0), np.uint64)
-    for first in range(0, len(search.sources), size):
-        last = min(first + size, len(search.sources))
-        some = search.sources[first:last]
-        arriving, leaving = (
-            free if tests is None else _as_bits(tests(some, order))
-            for tests in (search.arriving, search.leaving)
-        )
-        bounds = np.zeros(last - first + 1, np.int64)
-        out = np.empty(min(room // 8, (last - first) * longest) + longest, np.uint64)
-        done = reach_tested(
-            graph.bounds, graph.targets, starts.bounds, starts.targets, first, last,
-            arriving, leaving, bounds, out, limits.stop,
-        )  # fmt: skip
-        limits.check()
-        if done < last - first:
-            yield None
-            return
-        yield bounds, out[: bounds[-1]].copy()
-        room -= int(bounds[-1]) * 8
-
-
-def _as_bits(mask: Mask) -> NDArray[np.uint64]:
-    """Flags as rows of bits."""
-    packed = np.packbits(mask, axis=1, bitorder="little")
-    padded = np.zeros((len(mask), -(-mask.shape[1] // 64) * 8), np.uint8)
-    padded[:, : packed.shape[1]] = packed
-    return padded.view(np.uint64)

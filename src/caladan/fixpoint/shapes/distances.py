@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from caladan.columns.kernels.distances import nearest
-from caladan.columns.layout import Counts, Layout, Words
+from caladan.columns.layout import Counts, Layout, Mask, Words
+from caladan.fixpoint.shapes.forms import Distances
 from caladan.fixpoint.shapes.pairs import Declined, Graph, NodePlace, ShapeLimits, numbered
-from caladan.fixpoint.shapes.recognise import Distances
-from caladan.program import thresholds
+from caladan.join.arithmetic import blamed
+from caladan.join.frontier import Bindings
+from caladan.program import Variable, thresholds
 
 if TYPE_CHECKING:
     from caladan.fixpoint.shapes.evaluate import ShapeInputs
@@ -36,10 +38,16 @@ def distances(shape: Distances, inputs: ShapeInputs, limits: ShapeLimits) -> Lay
     for step in shape.steps:
         found = inputs.solve(step.rule, 4 * len(values) + thresholds.now.shape_join)
         parts += [found[: len(stepping)], found[len(stepping) : 2 * len(stepping)]]
-        if step.variable is None:
-            weights.append(np.full(len(found[0]), sign * step.weight, np.int64))
-        else:
-            weights.append(sign * inputs.values(step.rule, step.variable, found[-1]))
+        read = dict(zip(step.read, found[2 * len(stepping) :], strict=True))
+        evaluator = inputs.evaluator(step.rule, step.read)
+        with blamed(step.rule):
+            added = evaluator.values(step.weight, Bindings(len(found[0]), read), None)
+        weights.append(sign * added.data)
+    if shape.doubles:
+        if not inputs.share_words(shape.relation, *carried, *stepping):
+            raise Declined("its columns have no words in common")
+        parts += [tuple(given[c] for c in carried), tuple(given[c] for c in stepping)]
+        weights.append(values)
     limits.require_some(sum(len(part[0]) for part in parts))
     if any(int(each.min(initial=0)) < 0 for each in weights):
         raise Declined("a step of it improves what it adds to")
@@ -51,8 +59,9 @@ def distances(shape: Distances, inputs: ShapeInputs, limits: ShapeLimits) -> Lay
     if place.size * most + int(np.abs(values).max(initial=0)) >= _FAR:
         raise Declined("its sums may leave 64 bits")
     graph, lengths = _weighted(ids[1::2], ids[2::2], weights, place.size)
+    moving = _moving(shape, sources, np.unique(source), inputs)
     starts, first_values = _weighted([source], [ids[0]], [values], sources.size)
-    rows = _rows(graph, lengths, starts, first_values, limits)
+    rows = _rows(graph, lengths, starts, first_values, moving, limits)
     return inputs.stored(shape.relation, _facts(shape, rows, sources, place, sign, inputs))
 
 
@@ -66,10 +75,35 @@ def _weighted(
     return Graph.of(begin[order], end[order], size), weight[order]
 
 
+def _moving(shape: Distances, sources: NodePlace, used: Words, inputs: ShapeInputs) -> Mask:
+    """The sources that the steps apply to."""
+    found = np.zeros(sources.size, np.bool_)
+    held = [np.ones(len(used), np.bool_)]
+    for step in shape.steps:
+        named = zip(step.carried, sources.columns(used), strict=True)
+        columns = {t.name: words[None, :] for t, words in named if isinstance(t, Variable)}
+        held.append(inputs.holds(step.rule, step.condition, columns, (1, len(used)))[0])
+    if any(not np.array_equal(each, held[-1]) for each in held[1:]):
+        raise Declined("its rules apply to different facts")
+    found[used[held[-1]]] = True
+    return found
+
+
 def _rows(
-    graph: Graph, weights: Counts, starts: Graph, values: Counts, limits: ShapeLimits
+    graph: Graph,
+    weights: Counts,
+    starts: Graph,
+    values: Counts,
+    moving: Mask,
+    limits: ShapeLimits,
 ) -> Iterator[tuple[Words, Words, Counts]]:
     """Sources, the nodes they reach, and the least sums, in batches."""
+    each = np.repeat(np.arange(starts.nodes, dtype=np.uint32), np.diff(starts.bounds))
+    if not np.all(moving[each]):
+        still = ~moving[each]
+        yield each[still], starts.targets[still], values[still]
+        starts = Graph.of(each[~still], starts.targets[~still], starts.nodes)
+        values = values[~still]
     sources = np.flatnonzero(np.diff(starts.bounds)).astype(np.uint32)
     # Only sources that start somewhere: their lists, one behind the other, are all there is.
     bounds = np.append(starts.bounds[sources], starts.bounds[-1])

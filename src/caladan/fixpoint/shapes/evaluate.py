@@ -25,7 +25,7 @@ they have to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
@@ -36,17 +36,26 @@ from caladan.analysis.core import CoreRule, RelationInfo, Term
 from caladan.columns.folded import Distinct
 from caladan.columns.folded_relation import FoldedRelation, FoldedSide
 from caladan.columns.layout import Counts, Layout, Mask, Words
+from caladan.fixpoint.shapes.blocks import PlaceTest, Trail, searched
 from caladan.fixpoint.shapes.closure import (
     LAYOUTS,
-    SourceSearch,
-    Tests,
     carried,
     ranked,
     reached,
     require_rounds,
-    searched,
 )
+from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
 from caladan.fixpoint.shapes.distances import distances
+from caladan.fixpoint.shapes.forms import (
+    Carried,
+    Distances,
+    Generations,
+    Literal,
+    Reached,
+    Shape,
+    Sides,
+    Step,
+)
 from caladan.fixpoint.shapes.generations import Product, generations, products
 from caladan.fixpoint.shapes.pairs import (
     NO_PAIRS,
@@ -59,18 +68,9 @@ from caladan.fixpoint.shapes.pairs import (
     turned,
     union,
 )
-from caladan.fixpoint.shapes.recognise import (
-    Carried,
-    Distances,
-    Generations,
-    Literal,
-    Reached,
-    Shape,
-    Sides,
-    Step,
-    recognise,
-)
+from caladan.fixpoint.shapes.recognise import recognise
 from caladan.fixpoint.shapes.steps import Stepped, stepped
+from caladan.join.expressions import Evaluator
 from caladan.program import Constant, Value, Variable, thresholds
 from caladan.rules.program import DeltaClique, DeltaProgram
 
@@ -118,6 +118,10 @@ class ShapeInputs(Protocol):
 
     def stored(self, relation: str, facts: Iterator[tuple[Words, ...]]) -> Layout:
         """A relation that holds some facts, each of which comes once."""
+        ...
+
+    def evaluator(self, rule: CoreRule, names: Iterable[str]) -> Evaluator:
+        """What evaluates expressions over some variables of a rule."""
         ...
 
     def holds(
@@ -190,8 +194,8 @@ def _carried(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> dict[s
             beside=closure.beside,
             may_share=closure.may_share,
         )
-        if closure.searches is None
-        else searched(closure.exits, closure.searches, closure.size, limits)
+        if closure.trails is None
+        else searched(closure.exits, closure.trails, closure.size, limits)
     )
     found: dict[str, Layout] = {}
     for name, place in closure.places.items():
@@ -212,7 +216,7 @@ def _carried(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> dict[s
 def _require_within(shape: Carried, closure: _Closure, limits: ShapeLimits) -> None:
     """Decline if rounds are limited, and would be more."""
     if limits.max_rounds is not None:
-        other = shape.doubles or shape.back or closure.searches is not None
+        other = shape.doubles or shape.back or shape.exits or closure.trails is not None
         _require_countable(limits, None if other else shape.steps)
         require_rounds(closure.exits, closure.steps, closure.size, limits)
 
@@ -229,7 +233,7 @@ def ways(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> list[str]:
     closure = _closure(shape, inputs, limits)
     _require_within(shape, closure, limits)
     turned = ", transposed" if min(closure.sides.stepping) == 0 else ""
-    if closure.searches is not None:
+    if closure.trails is not None:
         return [LAYOUTS["search"] + turned]
     found = ranked(closure.exits, closure.steps, limits, may_share=closure.may_share)
     return list(dict.fromkeys(LAYOUTS[way] + turned for way in found))
@@ -241,7 +245,7 @@ class _Closure:
 
     Pairs are numbers: of tuples of the carried columns, and of nodes, among which each relation has
     its place; `size` is how many nodes there are. Where sources differ in the steps they may take,
-    there are `searches` instead of steps.
+    there are `trails` instead of steps.
     """
 
     exits: Pairs
@@ -252,13 +256,13 @@ class _Closure:
     size: int
     beside: Pairs | None = None
     may_share: bool = False
-    searches: list[SourceSearch] | None = None
+    trails: list[Trail] | None = None
 
 
 def _closure(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> _Closure:
     """What a carried shape comes down to; declines if it comes down to nothing of the kind."""
     exits = {name: inputs.exit(name) for name in shape.relations}
-    if shape.doubles or shape.back:
+    if shape.doubles or shape.back or shape.swaps:
         return _from_both_ends(shape, exits, inputs, limits)
     kept, stepping = shape.sides.carried, shape.sides.stepping
     graph = stepped(shape.relations, stepping, shape.steps, exits, inputs, limits)
@@ -281,19 +285,16 @@ def _closure(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> _Closu
         None if parts is None else _marked(sources.size, [next(later) for _ in parts])
         for parts in conditions
     ]
-    known = partial(_Closure, sides=shape.sides, sources=sources, places=graph.places)
-    if any(step.leaving or step.arriving for step in shape.steps):
-        searches = _tested(shape, graph, sources, masks, firsts, inputs)
-        return known((firsts, starts), NO_PAIRS, size=graph.size, searches=searches)
-    groups = _groups(masks, firsts)
+    places = {name: graph.places[name] for name in shape.relations}
+    known = partial(_Closure, sides=shape.sides, sources=sources, places=places)
+    groups = None
+    if not any(step.is_tested for step in shape.steps):
+        groups = _groups(masks, firsts)
+    moving = [(steps, of) for steps, of in groups or () if steps]
+    if groups is None or len(moving) > 1:
+        trails = _trails(shape, graph, sources, masks, np.unique(firsts), inputs)
+        return known((firsts, starts), NO_PAIRS, size=graph.size, trails=trails)
     if len(groups) > 1:
-        moving = [(steps, of) for steps, of in groups if steps]
-        if len(moving) > 1:
-            searches = [
-                SourceSearch(of, union([graph.edges[i] for i in steps])) for steps, of in moving
-            ]
-            rest = [SourceSearch(of, NO_PAIRS) for steps, of in groups if not steps]
-            return known((firsts, starts), NO_PAIRS, size=graph.size, searches=[*searches, *rest])
         chosen = np.isin(firsts, moving[0][1]) if moving else np.zeros(len(firsts), np.bool_)
         steps = union([graph.edges[i] for i in moving[0][0]]) if moving else NO_PAIRS
         beside = (firsts[~chosen], starts[~chosen])
@@ -322,8 +323,8 @@ def _marked(size: int, parts: list[Words]) -> Mask:
     return marks
 
 
-def _groups(masks: list[Mask | None], firsts: Words) -> list[tuple[list[int], Words]]:
-    """The sources by the steps that apply to them."""
+def _groups(masks: list[Mask | None], firsts: Words) -> list[tuple[list[int], Words]] | None:
+    """The sources by the steps that apply to them; None if they are too many kinds."""
     sources = np.unique(firsts)
     if not len(sources):
         return []
@@ -333,62 +334,46 @@ def _groups(masks: list[Mask | None], firsts: Words) -> list[tuple[list[int], Wo
         codes |= applies.astype(np.uint64) << np.uint64(i)
     kinds = np.unique(codes)
     if len(kinds) > thresholds.now.shape_kinds or len(masks) > 63:
-        raise Declined("its rules apply to too many different sets of facts")
+        return None
     every = range(len(masks))
     return [([i for i in every if int(k) >> i & 1], sources[codes == k]) for k in kinds]
 
 
-def _tested(
+def _trails(
     shape: Carried,
     graph: Stepped,
     sources: NodePlace,
     masks: list[Mask | None],
-    firsts: Words,
+    moving: Words,
     inputs: ShapeInputs,
-) -> list[SourceSearch]:
-    """Searches that test what connects the carried columns with the ends of a step."""
-    step, *others = shape.steps
-    if others:
-        raise Declined("one of its rules connects what it carries with where it steps")
-    moving = np.unique(firsts)
-    staying = moving[:0]
-    if (mask := masks[0]) is not None:
-        moving, staying = moving[mask[moving]], moving[~mask[moving]]
-    rows, nodes = len(moving), graph.size
-    if rows * nodes > thresholds.now.shape_tests:
-        raise Declined(f"it would have to test {rows * nodes:,} pairs of a source and an end")
+) -> list[Trail]:
+    """The steps, with the sources that may take them and what is tested at their ends."""
+    used = np.zeros(graph.size, np.bool_)
+    for ends in (*graph.starts.values(), *(end for pairs in graph.edges for end in pairs)):
+        used[ends] = True
+    trails: list[Trail] = []
+    for number, step in enumerate(shape.steps):
+        side = TestedSide(sources, moving, step.carried)
 
-    def tests(literals: tuple[Literal, ...], terms: tuple[Term, ...], name: str) -> Tests | None:
-        if not literals:
-            return None
-        place = graph.places[name]
+        def tests(
+            literals: tuple[Literal, ...],
+            place: NodePlace,
+            terms: tuple[Term, ...],
+            step: Step = step,
+            side: TestedSide = side,
+        ) -> tuple[PlaceTest, ...]:
+            if not literals:
+                return ()
+            numbers = np.flatnonzero(used[slice(*place.range)]).astype(np.uint32)
+            return place_tests(step.rule, literals, side, TestedSide(place, numbers, terms), inputs)
 
-        def tested(some: Words, ends: Words) -> Mask:
-            inside = (ends >= place.begin) & (ends < place.begin + place.size)
-            found = np.ones((len(some), len(ends)), np.bool_)  # between links nothing is tested
-            at = (ends[inside] - np.uint32(place.begin)).astype(np.uint32)
-            columns = {
-                **_by_name(step.carried, sources.columns(some), lambda w: w[:, None]),
-                **_by_name(terms, place.columns(at), lambda w: w[None, :]),
-            }
-            found[:, inside] = inputs.holds(step.rule, literals, columns, (len(some), len(at)))
-            return found
-
-        return tested
-
-    arriving = tests(step.arriving, step.head, step.target)
-    leaving = tests(step.leaving, step.pattern, step.source)
-    return [
-        SourceSearch(moving, union(graph.edges), arriving, leaving),
-        SourceSearch(staying, NO_PAIRS),
-    ]
-
-
-def _by_name(
-    terms: tuple[Term, ...], columns: tuple[Words, ...], shaped: Callable[[Words], Words]
-) -> dict[str, Words]:
-    named = zip(terms, columns, strict=True)
-    return {term.name: shaped(words) for term, words in named if isinstance(term, Variable)}
+        arriving = tests(step.arriving, graph.places[step.target], step.head)
+        if step.along:
+            middle = tuple(map(Variable, step.middle))
+            arriving += tests(step.along, graph.places[number, 1], middle)
+        leaving = tests(step.leaving, graph.places[step.source], step.pattern)
+        trails.append(Trail(graph.edges[number], masks[number], leaving, arriving))
+    return trails
 
 
 def _from_both_ends(
@@ -397,7 +382,7 @@ def _from_both_ends(
     """One relation p, stepping either side: L*·B·R*; or doubling, where it may step by B."""
     (name,) = shape.relations
     every = (*shape.steps, *shape.back)
-    if any(step.condition or step.leaving or step.arriving for step in every) or any(
+    if any(step.condition or step.is_tested for step in every) or any(
         isinstance(term, Constant) for step in every for term in step.carried
     ):
         raise Declined("its rules step both sides, and some have conditions on what they carry")
@@ -405,19 +390,29 @@ def _from_both_ends(
     back = stepped((name,), shape.sides.carried, shape.back, exits, inputs, limits)
     right, left = ahead.places[name], back.places[name]
     known = partial(_Closure, sides=shape.sides, sources=left)
-    if shape.doubles:
-        # p ⊇ its exit pairs B. Steps inside B make no more than B⁺, which doubling gives.
-        pairs = (back.starts[name], ahead.starts[name])
-        edges = [*ahead.edges, *map(turned, back.edges)]
+    if shape.doubles or shape.swaps:
         alike = inputs.share_words(name, *shape.sides.carried, *shape.sides.stepping)
         plain = left.words is right.words is None and ahead.size == right.size
         if not (alike and plain and back.size == left.size):
             raise Declined("its values are spread too thin to index arrays by them")
-        if not all(contains(pairs, each) for each in edges):
-            raise Declined("its rules step by more than the pairs it starts with")
+        pairs = (back.starts[name], ahead.starts[name])
+        edges = [*ahead.edges, *map(turned, back.edges)]
         size = max(left.size, right.size)
         place = {name: NodePlace(None, size)}
-        return known(pairs, pairs, places=place, size=size, may_share=True)
+        if shape.swaps:
+            # Whatever steps the one side steps the other as well.
+            pairs = union([pairs, turned(pairs)])
+            edges = [union([*edges, *map(turned, edges)])] if shape.doubles else edges
+        if shape.doubles:
+            # p ⊇ its exit pairs B. Steps inside B make no more than B⁺, which doubling gives.
+            if not all(contains(pairs, each) for each in edges):
+                raise Declined("its rules step by more than the pairs it starts with")
+            return known(pairs, pairs, places=place, size=size, may_share=True)
+        steps = union([*ahead.edges, *back.edges])
+        back = replace(back, edges=[steps], starts={name: pairs[0]}, size=size)
+        ahead = replace(ahead, edges=[steps], starts={name: pairs[1]}, size=size)
+        right = left = place[name]
+        known = partial(_Closure, sides=shape.sides, sources=left)
     # Nodes of the left side lead to those they were stepped from, exit facts lead to the right.
     # The right side comes first: numbered by itself, what is reached of it is few ranges.
     if back.size + ahead.size >= 1 << 31:

@@ -23,11 +23,24 @@ such as `X ~= Z`, are tested as it is taken. Exit rules may be of any kind.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import replace
+from itertools import combinations
 
-from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo, Term
+from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns.ranks import Kind, kind_of
+from caladan.fixpoint.shapes.forms import (
+    Carried,
+    Distances,
+    Generations,
+    Link,
+    Literal,
+    Pace,
+    Reached,
+    Shape,
+    Sides,
+    Step,
+    WeightedStep,
+)
 from caladan.program import (
     Aggregate,
     Arithmetic,
@@ -38,189 +51,6 @@ from caladan.program import (
     variables,
 )
 from caladan.rules.program import DeltaClique
-
-Literal: TypeAlias = CoreAtom | Comparison
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """Pairs of tuples: a rule whose head has the columns of the left ones, then of the right.
-
-    Where no literal is left to solve there is no rule, and one pair without columns. A link that
-    `multiplies` may have more pairs than an atom of it has facts.
-    """
-
-    rule: CoreRule | None
-    left: int
-    multiplies: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A recursive rule that carries some columns and steps the others, by links.
-
-    `pattern` and `head` are what the recursive atom and the head have in the stepping columns; the
-    links lead from the variables `read` of the one to the variables `made` of the other. `carried`
-    is what the atom has in the carried columns. The rule applies where `condition` holds, literals
-    of these alone; `leaving` and `arriving` are literals of these and of one end of the step.
-    """
-
-    rule: CoreRule
-    source: str
-    target: str
-    pattern: tuple[Term, ...]
-    head: tuple[Term, ...]
-    read: tuple[str, ...]
-    made: tuple[str, ...]
-    links: tuple[Link, ...]
-    carried: tuple[Term, ...] = ()
-    condition: tuple[Literal, ...] = ()
-    leaving: tuple[Literal, ...] = ()
-    arriving: tuple[Literal, ...] = ()
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether every fact of the source steps, by what it has in its stepping columns."""
-        names = tuple(a.name for a in self.pattern if isinstance(a, Variable))
-        return names == self.read and len(names) == len(self.pattern) == len(set(names))
-
-    @property
-    def rules(self) -> tuple[CoreRule, ...]:
-        """What is solved before the shape starts."""
-        return tuple(link.rule for link in self.links if link.rule is not None)
-
-    def conditions(self, relation: str, columns: Sides, info: RelationInfo) -> CoreRule:
-        """The carried tuples among a relation's facts that the rule applies to."""
-        types = dict(self.rule.types)
-        arguments: list[Term] = [Variable(f"{i}'") for i in range(info.arity)]
-        comparisons: list[Comparison] = []
-        for i, term in zip(columns.carried, self.carried, strict=True):
-            if isinstance(term, Variable) and term not in arguments:
-                arguments[i] = term
-            else:
-                comparisons.append(Comparison("=", Variable(f"{i}'"), term))
-        fresh = [(f"{i}'", column.type) for i, column in enumerate(info.columns)]
-        types |= {name: type for name, type in fresh if Variable(name) in arguments}
-        atoms = tuple(each for each in self.condition if isinstance(each, CoreAtom))
-        comparisons += [each for each in self.condition if isinstance(each, Comparison)]
-        return replace(
-            self.rule,
-            arguments=tuple(arguments[i] for i in columns.carried),
-            atoms=(CoreAtom(relation, tuple(arguments)), *atoms),
-            comparisons=tuple(comparisons),
-            types=types,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """The columns that are carried, and those that step."""
-
-    carried: tuple[int, ...]
-    stepping: tuple[int, ...]
-
-    @property
-    def turned(self) -> Sides:
-        """The other way round."""
-        return Sides(self.stepping, self.carried)
-
-
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """Unary relations that spread along pairs."""
-
-    relations: tuple[str, ...]
-    steps: tuple[Step, ...]
-
-    name = "reached"
-    layouts = ("words",)
-
-    @property
-    def rules(self) -> tuple[CoreRule, ...]:
-        """What is solved before the shape starts."""
-        return tuple(rule for step in self.steps for rule in step.rules)
-
-
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """Relations whose recursive rules carry the columns of one side and step those of the other.
-
-    Rules of `back` do it the other way round, and a rule that `doubles` joins the relation with
-    itself; both only where there is one relation.
-    """
-
-    relations: tuple[str, ...]
-    sides: Sides
-    steps: tuple[Step, ...]
-    back: tuple[Step, ...] = ()
-    doubles: bool = False
-
-    name = "carried"
-    layouts = ("ranges", "bit rows")
-
-    @property
-    def rules(self) -> tuple[CoreRule, ...]:
-        """What is solved before the shape starts."""
-        return tuple(rule for step in (*self.steps, *self.back) for rule in step.rules)
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """A rule that steps both columns; if it keeps them `apart`, they are never alike."""
-
-    left: CoreRule
-    right: CoreRule
-    apart: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Generations:
-    """A binary relation whose recursive rules step both columns independently."""
-
-    relation: str
-    paces: tuple[Pace, ...]
-
-    name = "generations"
-    layouts = ("bit rows",)
-
-    @property
-    def rules(self) -> tuple[CoreRule, ...]:
-        """What is solved before the shape starts."""
-        return tuple(rule for pace in self.paces for rule in (pace.left, pace.right))
-
-
-@dataclass(frozen=True, slots=True)
-class WeightedStep:
-    """A rule for the pairs of tuples that a step leads from and to, and what it adds to a value.
-
-    It adds a variable, which is the last column of the rule's head, or always the same weight.
-    """
-
-    rule: CoreRule
-    variable: str | None
-    weight: int
-
-
-@dataclass(frozen=True, slots=True)
-class Distances:
-    """A relation that keeps the least or largest sum along steps, for what is carried."""
-
-    relation: str
-    sides: Sides
-    column: int
-    smallest: bool
-    steps: tuple[WeightedStep, ...]
-
-    name = "distances"
-    layouts = ("packed keys", "rows")
-
-    @property
-    def rules(self) -> tuple[CoreRule, ...]:
-        """What is solved before the shape starts."""
-        return tuple(step.rule for step in self.steps)
-
-
-Shape: TypeAlias = Reached | Carried | Generations | Distances
 
 
 def recognise(clique: DeltaClique, relations: Mapping[str, RelationInfo]) -> Shape | None:
@@ -261,8 +91,13 @@ def _reached(relations: tuple[str, ...], rules: list[CoreRule]) -> Reached | Non
 
 
 def _carried(relations: tuple[str, ...], rules: list[CoreRule], arity: int) -> Carried | None:
-    doubling = [r for r in rules if len(relations) == 1 and _doubles(r, relations[0])]
-    linear = [r for r in rules if all(r is not other for other in doubling)]
+    alone = len(relations) == 1 and arity == 2
+    doubling = [r for r in rules if alone and _doubles(r, relations[0])]
+    swapping = [r for r in rules if alone and _swaps(r, relations[0])]
+    linear = [r for r in rules if all(r is not other for other in (*doubling, *swapping))]
+    single = rules[0] if alone and len(rules) == len(linear) == 1 else None
+    if single is not None and (found := _unfolded(single, relations[0])) is not None:
+        return found
     for sides in _possible_sides(relations, linear, arity):
         steps = [_step(rule, relations, sides) for rule in linear]
         back = [
@@ -275,8 +110,58 @@ def _carried(relations: tuple[str, ...], rules: list[CoreRule], arity: int) -> C
         if behind and len(relations) > 1:
             continue
         ahead = tuple(step for step in steps if step is not None)
-        return Carried(relations, sides, ahead, behind, bool(doubling))
+        return Carried(relations, sides, ahead, behind, bool(doubling), bool(swapping))
     return None
+
+
+def _unfolded(rule: CoreRule, relation: str) -> Carried | None:
+    """A doubling rule with conditions, as one that steps by exit facts.
+
+    p(X, Z) <- p(X, Y), p(Y, Z) gives X whatever a path of exit facts leads to. So it still is with
+    conditions on X and Y alone, for they hold from the first step on, or on Y and Z alone, seen
+    from the other end. X ~= Z brings nothing else: a path without detours never comes back to X.
+    """
+    mine = [a for a in rule.atoms if a.relation == relation]
+    if len(mine) != 2 or any(a.negated for a in mine):
+        return None
+    bare = replace(rule, atoms=tuple(mine), comparisons=())
+    for first, second in (mine, mine[::-1]):
+        if not _doubles(replace(bare, atoms=(first, second)), relation):
+            continue
+        (x, y), (_, z) = _named(first.arguments), _named(second.arguments)
+        literals = _without([*rule.atoms, *rule.comparisons], mine)
+        apart = [c for c in literals if _is_apart(c, x, z)]
+        rest = _without(literals, apart)
+        for sides, atom, near, far in (
+            (Sides((0,), (1,)), first, x, z),
+            (Sides((1,), (0,)), second, z, x),
+        ):
+            _, names = _connected(rest, (near, y))
+            at_near, _ = _connected(rest, (near,))
+            at_middle, between = _connected(_without(rest, at_near), (y,))
+            if far in names or near in between or y in _names(*at_near):
+                continue
+            if len(at_near) + len(at_middle) < len(rest):
+                continue
+            if (step := _step(rule, (relation,), sides, atom)) is not None:
+                return Carried((relation,), sides, (step,), exits=True)
+    return None
+
+
+def _is_apart(literal: Literal, one: str, other: str) -> bool:
+    """Whether a literal says that two variables differ, and no more."""
+    return (
+        isinstance(literal, Comparison)
+        and literal.operator == "~="
+        and {literal.left, literal.right} == {Variable(one), Variable(other)}
+    )
+
+
+def _swaps(rule: CoreRule, relation: str) -> bool:
+    """p(X, Y) <- p(Y, X)."""
+    if rule.comparisons or len(rule.atoms) != 1 or rule.atoms[0].relation != relation:
+        return False
+    return _is_plain(rule) and rule.atoms[0].arguments == rule.arguments[::-1]
 
 
 def _possible_sides(
@@ -288,6 +173,8 @@ def _possible_sides(
         return [Sides((0,), (1,))] if arity == 2 else []
     shared = frozenset(range(arity)).intersection(*carried)
     options = [shared, *carried, *(frozenset(range(arity)) - each for each in carried)]
+    # A column that a step reads cannot be carried, even if it stays the same: it steps along.
+    options += [shared - {*some} for n in (1, 2) for some in combinations(sorted(shared), n)]
     return [
         Sides(tuple(sorted(each)), tuple(c for c in range(arity) if c not in each))
         for each in dict.fromkeys(options)
@@ -378,12 +265,17 @@ def _connected(
 # ── Steps ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _step(rule: CoreRule, relations: tuple[str, ...], sides: Sides) -> Step | None:
-    """A rule that carries the one side and steps the other; None if it does something else."""
+def _step(
+    rule: CoreRule, relations: tuple[str, ...], sides: Sides, chosen: CoreAtom | None = None
+) -> Step | None:
+    """A rule that carries the one side and steps the other; None if it does something else.
+
+    Its recursive atom is the only one, or the one that was chosen: others have exit facts.
+    """
     mine = [a for a in rule.atoms if a.relation in relations]
-    if len(mine) != 1 or mine[0].negated:
+    if (chosen is None and len(mine) != 1) or mine[0].negated:
         return None
-    (atom,) = mine
+    atom = chosen or mine[0]
     carried = tuple(atom.arguments[i] for i in sides.carried)
     if carried != tuple(rule.arguments[i] for i in sides.carried):
         return None
@@ -394,24 +286,30 @@ def _step(rule: CoreRule, relations: tuple[str, ...], sides: Sides) -> Step | No
     apart = not {*kept} & {*before, *after} and len(kept) == sum(
         isinstance(t, Variable) for t in carried
     )
-    if len(terms) < len(head) or not apart or pattern == head:
+    if len(terms) < len(head) or not apart or (pattern == head and atom.relation == rule.head):
         return None
     literals: list[Literal] = [a for a in rule.atoms if a is not atom]
     literals += rule.comparisons
     leaving = _bridges(literals, kept, before)
     arriving = _bridges(_without(literals, leaving), kept, after)
     rest = _without(literals, (*leaving, *arriving))
-    condition, names = _connected(rest, kept)
+    along = _along(rest, kept, before, after)
+    condition, names = _connected(_without(rest, along), kept)
     if names & {*before, *after}:
         return None
-    rest = _without(rest, condition)
-    read = tuple(name for name in before if name in _names(*rest) or name in after)
-    links = _links(rule, rest, read, after)
+    rest = _without(rest, (*condition, *along))
+    read = tuple(name for name in before if name in _names(*rest, *along) or name in after)
+    middle = tuple(dict.fromkeys((*read, *after, *sorted(_names(*along) - {*kept}))))
+    links = _split(rule, rest, read, middle, after) if along else _links(rule, rest, read, after)
+    among: list[Literal] = []
+    if links is None and pattern == head and len(after) == len(head) and _names(*rest) <= {*after}:
+        links, among = (), rest
     if links is None:
         return None
     return Step(
         rule, atom.relation, rule.head, pattern, terms, read, after, links,
-        carried, tuple(condition), tuple(leaving), tuple(arriving),
+        carried, tuple(condition), tuple(leaving), tuple(arriving), tuple(along), middle,
+        tuple(among),
     )  # fmt: skip
 
 
@@ -422,6 +320,34 @@ def _bridges(literals: list[Literal], kept: tuple[str, ...], end: tuple[str, ...
         for each in literals
         if _names(each) & {*kept} and _names(each) & {*end} and _names(each) <= {*kept, *end}
     ]
+
+
+def _along(
+    literals: list[Literal], kept: tuple[str, ...], before: tuple[str, ...], after: tuple[str, ...]
+) -> list[Literal]:
+    """The literals that connect the carried side with what a step goes through."""
+    free = [each for each in literals if not _names(each) & {*kept}]
+    _, inside = _connected(free, (*before, *after))
+    bound = {n for a in free if isinstance(a, CoreAtom) and not a.negated for n in a.variables}
+    return [
+        each
+        for each in literals
+        if _names(each) & {*kept}
+        and _names(each) & inside
+        and _names(each) - {*kept} <= (bound & inside)
+    ]
+
+
+def _split(
+    rule: CoreRule,
+    literals: list[Literal],
+    source: tuple[str, ...],
+    middle: tuple[str, ...],
+    target: tuple[str, ...],
+) -> tuple[Link, ...] | None:
+    """The links of a step with a place for all that it goes through."""
+    ends = _link(rule, literals, source, middle), _link(rule, literals, middle, target)
+    return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
 
 
 def _solved(rule: CoreRule, literals: list[Literal], head: tuple[str, ...]) -> CoreRule | None:
@@ -517,6 +443,10 @@ def _distances(info: RelationInfo, rules: list[CoreRule]) -> Distances | None:
     (column,) = best
     if kind_of(info.columns[column].type) is not Kind.INTEGER:
         return None
+    smallest = info.aggregates[column] == "mmin"
+    if len(rules) == 1 and len(info.group) == 2 and _doubles_sums(rules[0], info, column):
+        sides = Sides(info.group[:1], info.group[1:])
+        return Distances(info.name, sides, column, smallest, (), doubles=True)
     shared = frozenset(info.group).intersection(
         *(_carried_columns(rule, (info.name,)) for rule in rules)
     )
@@ -527,7 +457,30 @@ def _distances(info: RelationInfo, rules: list[CoreRule]) -> Distances | None:
     steps = tuple(step for step in found if step is not None)
     if len(steps) < len(found):
         return None
-    return Distances(info.name, sides, column, info.aggregates[column] == "mmin", steps)
+    return Distances(info.name, sides, column, smallest, steps)
+
+
+def _doubles_sums(rule: CoreRule, info: RelationInfo, column: int) -> bool:
+    """d(X, Z, mmin<E + F>) <- d(X, Y, E), d(Y, Z, F), and nothing else."""
+    argument = rule.arguments[column]
+    if len(rule.atoms) != 2 or not isinstance(argument, Aggregate) or len(argument.terms) != 1:
+        return False
+    if any(a.relation != info.name or a.negated for a in rule.atoms):
+        return False
+    values = [a.arguments[column] for a in rule.atoms]
+    added, literals = _added(rule, argument.terms[0], [*rule.comparisons])
+    terms = _summands(added)
+    group = [tuple(a.arguments[i] for i in info.group) for a in (*rule.atoms, rule)]
+    names = _named([*values, *group[0], *group[1]])
+    if (
+        literals
+        or terms is None
+        or len(names) != 5
+        or sorted(map(str, terms)) != sorted(map(str, values))
+    ):
+        return False
+    (a, b), (c, d), head = group
+    return (b == c and head == (a, d)) or (d == a and head == (c, b))
 
 
 def _weighted(rule: CoreRule, relation: str, sides: Sides, column: int) -> WeightedStep | None:
@@ -540,52 +493,63 @@ def _weighted(rule: CoreRule, relation: str, sides: Sides, column: int) -> Weigh
     value = atom.arguments[column]
     if len(argument.terms) != 1 or not isinstance(value, Variable):
         return None
-    literals = _without([*rule.atoms, *rule.comparisons], [atom])
-    added = argument.terms[0]
-    if isinstance(added, Variable) and added != value:
-        binding = [c for c in rule.comparisons if c.operator == "=" and added in (c.left, c.right)]
-        if len(binding) != 1:
-            return None
-        literals = _without(literals, binding)
-        if added.name in _names(*literals):
-            return None
-        added = binding[0].right if binding[0].left == added else binding[0].left
-    weight = _weight(added, value)
+    added, literals = _added(
+        rule, argument.terms[0], _without([*rule.atoms, *rule.comparisons], [atom])
+    )
+    terms = _summands(added)
     ends = (
         _named(atom.arguments[i] for i in sides.stepping),
         _named(rule.arguments[i] for i in sides.stepping),
     )
-    carried = _named(atom.arguments[i] for i in sides.carried)
-    named = len(carried) == len(sides.carried) and all(
-        len(end) == len(sides.stepping) for end in ends
-    )
-    if weight is None or not named or {value.name, *carried} & {*_names(*literals), *ends[1]}:
+    carried = tuple(atom.arguments[i] for i in sides.carried)
+    kept = _named(carried)
+    named = len(kept) == len(carried) and all(len(end) == len(sides.stepping) for end in ends)
+    if terms is None or terms.count(value) != 1 or not named:
         return None
-    variable = weight.name if isinstance(weight, Variable) else None
-    if variable is not None and kind_of(rule.types[variable]) is not Kind.INTEGER:
+    condition, names = _connected(literals, kept)
+    literals = _without(literals, condition)
+    weights: list[Expression] = [t for t in terms if t != value]
+    read = tuple(dict.fromkeys(v.name for t in weights for v in variables(t)))
+    outside = {*_names(*literals), *ends[0], *ends[1], *read}
+    if {value.name, *names} & outside or value.name in names:
         return None
-    solved = _solved(rule, literals, (*ends[0], *ends[1], *([variable] if variable else [])))
-    if solved is None or {value.name, *carried} & {*ends[0]}:
+    if any(kind_of(rule.types[name]) is not Kind.INTEGER for name in read):
         return None
-    return WeightedStep(solved, variable, 0 if isinstance(weight, Variable) else weight)
+    solved = _solved(rule, literals, (*ends[0], *ends[1], *read))
+    if solved is None:
+        return None
+    weight = weights[0] if weights else Constant(0)
+    for term in weights[1:]:
+        weight = Arithmetic("+", weight, term)
+    return WeightedStep(solved, weight, read, carried, tuple(condition))
 
 
-def _weight(added: Expression, value: Variable) -> Variable | int | None:
-    """What is added to a value: a variable, or a number."""
-    if added == value:
-        return 0
-    if not isinstance(added, Arithmetic) or added.operator not in ("+", "-"):
-        return None
-    left, right = added.left, added.right
-    if added.operator == "+" and right == value:
-        left, right = right, left
-    if left != value or right == value:
-        return None
-    if isinstance(right, Variable):
-        return right if added.operator == "+" else None
-    if isinstance(right, Constant) and type(right.value) is int:
-        return right.value if added.operator == "+" else -right.value
-    return None
+def _added(
+    rule: CoreRule, added: Expression, literals: list[Literal]
+) -> tuple[Expression, list[Literal]]:
+    """What an aggregate takes, if a comparison says what it is, and the literals without that."""
+    if isinstance(added, Variable):
+        binding = [c for c in rule.comparisons if c.operator == "=" and added in (c.left, c.right)]
+        others = _without(literals, binding)
+        if len(binding) == 1 and added.name not in _names(*others):
+            (only,) = binding
+            return only.right if only.left == added else only.left, others
+    return added, literals
+
+
+def _summands(expression: Expression) -> list[Expression] | None:
+    """What is added up to a sum, with numbers taken away as numbers below 0; None if it is none."""
+    match expression:
+        case Arithmetic(operator="+"):
+            left, right = _summands(expression.left), _summands(expression.right)
+            return None if left is None or right is None else left + right
+        case Arithmetic(operator="-", right=Constant(value=int() as number)):
+            left = _summands(expression.left)
+            return None if left is None else [*left, Constant(-number)]
+        case Variable() | Constant() | Arithmetic(operator="*"):
+            return [expression]
+        case _:
+            return None
 
 
 def _doubles(rule: CoreRule, relation: str) -> bool:

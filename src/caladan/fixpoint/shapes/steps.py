@@ -16,8 +16,8 @@ import numpy as np
 
 from caladan.analysis.core import Term
 from caladan.columns.layout import Mask, Words
+from caladan.fixpoint.shapes.forms import Link, Step
 from caladan.fixpoint.shapes.pairs import Declined, NodePlace, Pairs, ShapeLimits, numbered, union
-from caladan.fixpoint.shapes.recognise import Link, Step
 from caladan.program import Variable, thresholds
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ Key: TypeAlias = str | tuple[int, int]  # a relation, or a step and which of its
 class Stepped:
     """The places of relations among `size` nodes, edges step by step, nodes of the exit facts."""
 
-    places: Mapping[str, NodePlace]
+    places: Mapping[Key, NodePlace]
     size: int
     edges: list[Pairs]
     starts: Mapping[str, Words]
@@ -65,7 +65,8 @@ def stepped(
     parts = [*starts.values(), *(part for each in pairs for pair in each for part in pair)]
     places: dict[Key, NodePlace] = {}
     numbers: dict[int, Words] = {}
-    _number([part for part in parts if isinstance(part.place, str)], places, numbers)
+    mine = [part for part in parts if isinstance(part.place, str)]
+    _number(mine, places, numbers, together=not all(step.links for step in steps))
     projections = [
         None if step.is_plain else _projected(i, step, stepping, places, parts, numbers, inputs)
         for i, step in enumerate(steps)
@@ -88,9 +89,11 @@ def stepped(
         if projection is not None:
             origins, keys = projection
             found.append((origins + np.uint32(places[step.source].begin), nodes(keys)))
+        if not step.links:
+            found.append(_handed_on(step, places[step.source], places[step.target], inputs))
         edges.append(union(found))
     return Stepped(
-        {name: places[name] for name in relations},
+        places,
         begin,
         edges,
         {name: nodes(part) for name, part in starts.items()},
@@ -98,16 +101,31 @@ def stepped(
 
 
 def _number(
-    parts: Sequence[_Part], places: dict[Key, NodePlace], numbers: dict[int, Words]
+    parts: Sequence[_Part],
+    places: dict[Key, NodePlace],
+    numbers: dict[int, Words],
+    *,
+    together: bool = False,
 ) -> None:
-    """Number the tuples of each place."""
+    """Number the tuples of each place, or of all together: the same tuple has the same number."""
     by_place: dict[Key, list[_Part]] = {}
     for part in parts:
         by_place.setdefault(part.place, []).append(part)
-    for key, mine in by_place.items():
+    for mine in [[*parts]] if together else by_place.values():
         columns = [tuple(np.ascontiguousarray(c) for c in part.columns) for part in mine]
-        places[key], ids = numbered(columns, [part.rows for part in mine])
+        place, ids = numbered(columns, [part.rows for part in mine])
+        places |= dict.fromkeys((part.place for part in mine), place)
         numbers |= {id(part): each for part, each in zip(mine, ids, strict=True)}
+
+
+def _handed_on(step: Step, source: NodePlace, target: NodePlace, inputs: ShapeInputs) -> Pairs:
+    """From each tuple of a place to the same one of another."""
+    every = np.arange(source.size, dtype=np.uint32)
+    if step.among:
+        named = zip(step.pattern, source.columns(every), strict=True)
+        columns = {t.name: words[None, :] for t, words in named if isinstance(t, Variable)}
+        every = every[inputs.holds(step.rule, step.among, columns, (1, len(every)))[0]]
+    return every + np.uint32(source.begin), every + np.uint32(target.begin)
 
 
 def _solved(

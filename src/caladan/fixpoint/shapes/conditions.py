@@ -1,0 +1,241 @@
+"""Literals that connect what a rule carries with where it steps, as tests of a block of sources.
+
+    X ~= Z, Z - X < 9, X % 7 = Z     comparisons whose sides can be told apart: numbers of sources
+                                     against numbers of nodes, found once for each of them
+    ~far(X, Z), near(X, Z)           atoms: their facts as pairs of a source and a node
+    X * Z > 100, f(X, Z)             anything else is asked for every pair
+
+Sums of integers are taken apart: Z - X < 9 becomes X > Z - 9, unless it might leave 64 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from caladan.analysis.core import CoreAtom, CoreRule, Term
+from caladan.columns.interner import ABSENT, Tuples
+from caladan.columns.layout import Counts, Mask, Words
+from caladan.columns.ranks import Kind
+from caladan.fixpoint.shapes.blocks import (
+    AskedTest,
+    BlockTest,
+    ComparedTest,
+    PairedTest,
+    PlaceTest,
+)
+from caladan.fixpoint.shapes.forms import Literal
+from caladan.fixpoint.shapes.pairs import Declined, NodePlace, Pairs
+from caladan.join.expressions import Evaluator
+from caladan.join.frontier import Bindings
+from caladan.program import (
+    Arithmetic,
+    Comparison,
+    Expression,
+    Negative,
+    Variable,
+    thresholds,
+    variables,
+)
+
+if TYPE_CHECKING:
+    from caladan.fixpoint.shapes.evaluate import ShapeInputs
+
+_FAR: Final = 1 << 62
+_TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "~=": "~="}
+
+
+@dataclass(frozen=True, slots=True)
+class TestedSide:
+    """Tuples of a place that are in use, and the variables that their columns are bound to."""
+
+    place: NodePlace
+    numbers: Words
+    terms: tuple[Term, ...]
+
+    def columns(self, numbers: Words) -> dict[str, Words]:
+        """The words of each variable for some tuples."""
+        named = zip(self.terms, self.place.columns(numbers), strict=True)
+        return {term.name: words for term, words in named if isinstance(term, Variable)}
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables."""
+        return frozenset(term.name for term in self.terms if isinstance(term, Variable))
+
+
+def place_tests(
+    rule: CoreRule,
+    literals: Sequence[Literal],
+    sources: TestedSide,
+    ends: TestedSide,
+    inputs: ShapeInputs,
+) -> tuple[PlaceTest, ...]:
+    """The tests that literals of a rule come down to, where it leaves or arrives."""
+    begin, end = ends.place.range
+    found: list[BlockTest] = []
+    asked: list[Literal] = []
+    for literal in literals:
+        test = (
+            _paired(rule, literal, sources, ends, inputs)
+            if isinstance(literal, CoreAtom)
+            else _compared(rule, literal, sources, ends, inputs)
+        )
+        if test is None:
+            asked.append(literal)
+        else:
+            found.append(test)
+    if asked:
+        shift = np.uint32(begin)
+
+        def holds(some: Words, nodes: Words) -> Mask:
+            columns = {
+                **{n: w[:, None] for n, w in sources.columns(some).items()},
+                **{n: w[None, :] for n, w in ends.columns(nodes - shift).items()},
+            }
+            return inputs.holds(rule, asked, columns, (len(some), len(nodes)))
+
+        found.append(AskedTest(holds))
+    return tuple(PlaceTest(begin, end, each) for each in found)
+
+
+# ── Comparisons ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _compared(
+    rule: CoreRule,
+    comparison: Comparison,
+    sources: TestedSide,
+    ends: TestedSide,
+    inputs: ShapeInputs,
+) -> ComparedTest | None:
+    """A comparison of what a source comes to by itself with what a node does."""
+    evaluator = inputs.evaluator(rule, sources.names | ends.names)
+    first = Bindings(len(sources.numbers), sources.columns(sources.numbers))
+    second = Bindings(len(ends.numbers), ends.columns(ends.numbers))
+    try:
+        found = _parted(comparison, evaluator, first, second)
+    except ArithmeticError:
+        raise Declined("a comparison of it cannot be made for all values") from None
+    if found is None:
+        return None
+    operator, of_source, of_node = found
+    values = np.zeros(sources.place.size, np.int64)
+    values[sources.numbers] = of_source
+    others = np.zeros(ends.place.begin + ends.place.size, np.int64)
+    others[ends.numbers + np.uint32(ends.place.begin)] = of_node
+    return ComparedTest(operator, values, others)
+
+
+def _parted(
+    comparison: Comparison, evaluator: Evaluator, first: Bindings, second: Bindings
+) -> tuple[str, Counts, Counts] | None:
+    """A comparison of two batches: the operator, and numbers of each; None if it cannot be told."""
+    left, right = (_sides(e, first, second) for e in (comparison.left, comparison.right))
+    if left <= {0} and right <= {1}:
+        ranks = evaluator.ranks(comparison, first, second)
+        return None if ranks is None else (comparison.operator, *ranks)
+    if left <= {1} and right <= {0}:
+        ranks = evaluator.ranks(comparison, second, first)
+        return None if ranks is None else (_TURNED[comparison.operator], ranks[1], ranks[0])
+    sums: list[Counts] = [np.zeros(batch.rows, np.int64) for batch in (first, second)]
+    most = 0
+    terms = [*_terms(comparison.left, 1), *_terms(comparison.right, -1)]
+    for sign, term in terms:
+        sides = _sides(term, first, second)
+        if len(sides) > 1 or any(map(evaluator.is_text, (v.name for v in variables(term)))):
+            return None
+        side = min(sides, default=0)
+        values = evaluator.values(term, (first, second)[side], None)
+        if values.kind is not Kind.INTEGER:
+            return None
+        most += max(abs(int(values.data.min(initial=0))), abs(int(values.data.max(initial=0))))
+        if most >= _FAR:
+            return None
+        sums[side] += sign * values.data
+    return comparison.operator, sums[0], -sums[1]
+
+
+def _sides(expression: Expression, first: Bindings, second: Bindings) -> set[int]:
+    """Which of two batches have variables of an expression."""
+    names = {v.name for v in variables(expression)}
+    return {i for i, batch in enumerate((first, second)) if names & batch.columns.keys()}
+
+
+def _terms(expression: Expression, sign: int) -> Iterator[tuple[int, Expression]]:
+    """What is added up, and what is taken away."""
+    match expression:
+        case Arithmetic(operator="+"):
+            yield from _terms(expression.left, sign)
+            yield from _terms(expression.right, sign)
+        case Arithmetic(operator="-"):
+            yield from _terms(expression.left, sign)
+            yield from _terms(expression.right, -sign)
+        case Negative():
+            yield from _terms(expression.operand, -sign)
+        case _:
+            yield sign, expression
+
+
+# ── Atoms ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _paired(
+    rule: CoreRule, atom: CoreAtom, sources: TestedSide, ends: TestedSide, inputs: ShapeInputs
+) -> PairedTest | None:
+    """The facts of an atom as pairs of a source and a node; None if they are too many."""
+    named = [n for n in dict.fromkeys(atom.variables) if n in sources.names | ends.names]
+    first = [n for n in named if n in sources.names]
+    second = [n for n in named if n in ends.names]
+    facts = replace(
+        rule,
+        arguments=tuple(Variable(n) for n in (*first, *second)),
+        atoms=(replace(atom, negated=False),),
+        comparisons=(),
+    )
+    try:
+        columns = inputs.solve(facts, thresholds.now.shape_join)
+    except Declined:
+        return None
+    pairs = (
+        _of_facts(first, columns[: len(first)], sources),
+        _of_facts(second, columns[len(first) :], ends),
+    )
+    (rows, members), (again, others) = pairs
+    # Facts by fact: every source that agrees with it, and every node.
+    bounds = np.searchsorted(again, np.arange(len(columns[0]) + 1))
+    begin, end = bounds[rows], bounds[rows + 1]
+    if int((end - begin).sum()) > 4 * thresholds.now.shape_join:
+        return None
+    at = _stretches(begin, end)
+    found: Pairs = (
+        np.repeat(members, end - begin),
+        others[at] + np.uint32(ends.place.begin),
+    )
+    return PairedTest(found, sources.place.size, negated=atom.negated)
+
+
+def _of_facts(
+    names: Sequence[str], columns: Sequence[Words], side: TestedSide
+) -> tuple[Counts, Words]:
+    """For each fact the tuples of a side that agree with it: numbers of facts, and of tuples."""
+    known: Mapping[str, Words] = side.columns(side.numbers)
+    tuples = Tuples(len(names))
+    ids, _ = tuples.ids([known[n] for n in names], len(side.numbers))
+    order = np.argsort(ids, kind="stable")
+    bounds = np.searchsorted(ids[order], np.arange(len(tuples) + 1))
+    keys = tuples.find([np.ascontiguousarray(c) for c in columns], len(columns[0]))
+    rows = np.flatnonzero(keys != ABSENT)
+    begin, end = bounds[keys[rows]], bounds[keys[rows] + np.uint32(1)]
+    return np.repeat(rows, end - begin), side.numbers[order[_stretches(begin, end)]]
+
+
+def _stretches(begin: Counts, end: Counts) -> Counts:
+    """The numbers of all stretches, one behind the other."""
+    counts = end - begin
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(begin - (ends - counts), counts)
