@@ -178,7 +178,8 @@ EXTRA = {
     "handed on": "p(X, Y) <- e(X, Y). q(X, Y) <- p(X, Y). p(X, Z) <- q(X, Y), f(Y, Z). "
     "query p(X, Y). query q(X, Y).",
     "handed on by some": "p(X, Y) <- e(X, Y). q(X, Y) <- p(X, Y), Y ~= 4, X > 1. "
-    "r(X, Y) <- q(X, Y). r(X, Y) <- f(X, Y). p(X, Z) <- r(X, Y), e(Y, Z), X ~= Z. query p(X, Y). query r(X, Y).",
+    "r(X, Y) <- q(X, Y). r(X, Y) <- f(X, Y). p(X, Z) <- r(X, Y), e(Y, Z), X ~= Z. "
+    "query p(X, Y). query r(X, Y).",
     "handed on with a column": "p(X, K, Y) <- l(X, K, Y). q(X, K, Y) <- p(X, K, Y), ok(X). "
     "p(X, K, Z) <- q(X, K, Y), e(Y, Z). query p(X, K, Y). query q(X, K, Y).",
     "a division that rounds never make": "p(X, Y) <- f(X, Y), X > 4. "
