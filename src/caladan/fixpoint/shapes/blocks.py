@@ -92,7 +92,7 @@ class PairedTest:
 class Holds(Protocol):
     """Whether something holds, for every pair of some sources and some nodes."""
 
-    def __call__(self, sources: Words, nodes: Words) -> Mask: ...
+    def __call__(self, sources: Words, nodes: Words, /) -> Mask: ...
 
 
 class AskedTest:

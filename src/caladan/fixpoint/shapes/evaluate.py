@@ -233,8 +233,8 @@ def ways(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> list[str]:
     closure = _closure(shape, inputs, limits)
     _require_within(shape, closure, limits)
     turned = ", transposed" if min(closure.sides.stepping) == 0 else ""
-    if closure.trails is not None:
-        return [LAYOUTS["search"] + turned]
+    if closure.trails is not None:  # a block says which of them is smaller
+        return [form + turned for form in (LAYOUTS["ranges"], LAYOUTS["bits"])]
     found = ranked(closure.exits, closure.steps, limits, may_share=closure.may_share)
     return list(dict.fromkeys(LAYOUTS[way] + turned for way in found))
 
