@@ -4,10 +4,12 @@ import datetime as dt
 import math
 from typing import Any
 
+import numpy as np
 import pyarrow.compute as pc
 import pytest
 
 import caladan as cal
+from caladan.join.search import Candidates
 
 PROGRAM = """
 apart(A, B, D) <- city(A, X, Y), city(B, U, V), A < B, D = km(X, Y, U, V).
@@ -182,3 +184,79 @@ def test_definitions_are_checked(name: str, function: Any, settings: Any, messag
     with pytest.raises(cal.CaladanError) as failed:
         cal.connect("embedded").define(name, function, **settings)
     assert told(failed).startswith("C050: " + message)
+
+
+# ── What `find` takes ────────────────────────────────────────────────────────────────────────────
+
+
+class Closer:
+    """Two whole numbers are at most so far apart."""
+
+    def __init__(self, left: str, right: str, reach: int) -> None:
+        self.variables = frozenset((left, right))
+        self.sides = (left, right)
+        self.reach = reach
+
+    def estimate(self, frontier: Any, var: str) -> Any:
+        (other,) = self.variables - {var}
+        return np.full(len(frontier), 2 * self.reach + 1) if other in frontier.columns else None
+
+    def propose(self, frontier: Any, var: str) -> Any:
+        (other,) = self.variables - {var}
+        steps = np.arange(-self.reach, self.reach + 1)
+        values = (frontier.columns[other][:, None] + steps).ravel()
+        return Candidates.of(frontier, var, values, np.repeat(np.arange(len(frontier)), len(steps)))
+
+    def confirm(self, candidates: Any) -> None:
+        if self.variables <= candidates.bound:
+            left, right = map(candidates.column, self.sides)
+            candidates.keep(np.abs(left - right) <= self.reach)
+
+    def influence(self, var: str) -> frozenset[str]:
+        return self.variables - {var}
+
+
+BROUGHT = """
+q(X, Y) <- n(X), n(Y), few(X), odd(Y), closer(X, Y), ~pair(X, Y).
+r(P) <- lives(P, T), town(T).
+query q(X, Y).
+query r(P).
+"""
+
+
+def bring(db: cal.Session) -> None:
+    db.add("n", [(i,) for i in range(10)])
+    db.add("lives", [("Paul", "Arrakeen"), ("Chani", "Tabr")])
+    db.define("town", {"Tabr", "Caladan"})
+    db.define("pair", {(2, 3), (3, 1)})
+    db.define("few", cal.between(2, 4))
+    db.define("odd", cal.predicate(lambda x: x % 2 == 1))
+    db.define("closer", Closer("a", "b", 2), arguments=("a", "b"))
+
+
+@pytest.mark.parametrize("search", [None, "paul", "leto"])
+def test_sets_ranges_predicates_and_constraints_in_rules(search: str | None) -> None:
+    db = cal.connect("embedded")
+    bring(db)
+    answers = [sorted(each.rows()) for each in db.run(BROUGHT, search=search).answers]
+    assert answers == [[(2, 1), (3, 3), (3, 5), (4, 3), (4, 5)], [("Chani",)]]
+    assert "check X, Y: opaque closer(X, Y) = true" in db.explain(BROUGHT, stage="plan")
+
+
+def test_they_are_in_rules_on_spark(spark: Any) -> None:
+    db = cal.connect(spark)
+    bring(db)
+    answers = [sorted(each.rows()) for each in db.run(BROUGHT).answers]
+    assert answers == [[(2, 1), (3, 3), (3, 5), (4, 3), (4, 5)], [("Chani",)]]
+
+
+def test_the_order_of_a_constraints_arguments_must_be_said() -> None:
+    db = cal.connect("embedded")
+    with pytest.raises(cal.CaladanError, match="in which order the constraint takes"):
+        db.define("closer", Closer("a", "b", 2))
+    with pytest.raises(cal.CaladanError, match="it must be said what `f` gives"):
+        db.define("f", len)
+    db.define("closer", Closer("a", "b", 2), arguments=("a", "b"))
+    db.add("w", [("x", "y")])
+    with pytest.raises(cal.CaladanError, match="a constraint sees whole numbers"):
+        db.run("p(X) <- w(X, Y), closer(X, Y). query p(X).")

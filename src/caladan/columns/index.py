@@ -5,8 +5,9 @@ chunk by chunk (row of the batch, key found); `column` then takes columns out of
 `present` only tells which keys have a match. A layout that holds its facts in another way than in
 runs has an index of its own.
 
-`RunMatches` finds each key's range in every run. The matches of all runs are accumulated before
-they are crossed with the batch, so the batch is passed over once however many runs there are.
+`RunMatches` finds each key's range in every run. Where a relation has several runs and many rows of
+the batch look for the same keys, it accumulates in mid-join: the distinct keys are found in each
+run, each run is restricted to them, the restrictions are merged, and crossed with the batch.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
+from caladan.columns.interner import Interner
 from caladan.columns.kernels import probe
 from caladan.columns.layout import Counts, Keys, Mask, Words
 from caladan.columns.runs import Run
@@ -88,8 +90,18 @@ class RunMatches:
     def __init__(self, index: RunIndex, keys: Keys, lead: int) -> None:
         self._index = index
         self._rows = len(keys)
-        self._found: list[tuple[Run, Counts, Counts]] = []
-        self.total = 0
+        self._found: list[tuple[Keys, Counts, Counts]] = []  # a run's keys, and each row's stretch
+        self._merged = False
+        if len(index.runs) > 1 and (numbered := numbered_keys(keys)) is not None:
+            self._accumulate(*numbered, lead)
+        else:
+            self._found = self._stretches(keys, lead)
+        self.total = sum(int(counts.sum()) for _, _, counts in self._found)
+
+    def _stretches(self, keys: Keys, lead: int) -> list[tuple[Keys, Counts, Counts]]:
+        """The runs that have some of the keys, and where."""
+        index = self._index
+        found: list[tuple[Keys, Counts, Counts]] = []
         for run in index.runs:
             starts: Counts = np.empty(len(keys), np.int64)
             counts: Counts = np.empty(len(keys), np.int64)
@@ -98,8 +110,24 @@ class RunMatches:
                 keys, run.keys, index.shift, run.bounds, lead, sieve.bits, sieve.log, starts, counts
             )
             if total:
-                self._found.append((run, starts, counts))
-                self.total += total
+                found.append((run.keys, starts, counts))
+        return found
+
+    def _accumulate(self, keys: Keys, numbers: Counts, lead: int) -> None:
+        """Merge what the runs have for distinct keys; each row has the stretch of its key."""
+        found = self._stretches(keys, lead)
+        if len(found) > 1:
+            counts: Counts = np.zeros(len(keys), np.int64)
+            for _, _, each in found:
+                counts += each
+            ends = np.cumsum(counts)
+            merged: Keys = np.empty(int(ends[-1]), np.uint64)
+            places = ends - counts
+            for run, starts, each in found:
+                probe.copy_matches(run, starts, each, 0, len(keys), places, merged)
+            found = [(merged, ends - counts, counts)]
+            self._merged = True
+        self._found = [(run, starts[numbers], each[numbers]) for run, starts, each in found]
 
     def counts(self) -> Counts:
         """How many facts agree with each row."""
@@ -111,15 +139,14 @@ class RunMatches:
     @property
     def stretches(self) -> tuple[Keys, Counts, Counts] | None:
         """The only run that has matches, with the start and the length of each row's."""
-        if len(self._found) != 1 or not self._index.is_exact:
+        if len(self._found) != 1 or self._merged or not self._index.is_exact:
             return None
-        run, starts, counts = self._found[0]
-        return run.keys, starts, counts
+        return self._found[0]
 
     def only(self, rows: Mask) -> RunMatches:
         """The facts that agree with some of the rows; the others have none."""
         some = RunMatches.__new__(RunMatches)
-        some._index, some._rows = self._index, self._rows
+        some._index, some._rows, some._merged = self._index, self._rows, self._merged
         some._found = [(run, starts, counts * rows) for run, starts, counts in self._found]
         some.total = sum(int(counts.sum()) for _, _, counts in some._found)
         return some
@@ -138,7 +165,7 @@ class RunMatches:
             rows: Words = np.empty(room, np.uint32)
             hits: Keys = np.empty(room, np.uint64)
             if len(self._found) == 1:
-                end = probe.spread(run.keys, starts, counts, first, room, used, rows, hits)
+                end = probe.spread(run, starts, counts, first, room, used, rows, hits)
             else:
                 end = self._accumulated(counts, first, room, used, rows, hits)
             first = end
@@ -161,7 +188,7 @@ class RunMatches:
             while first < self._rows:
                 out: Keys = np.empty(size, np.uint64)
                 first = probe.emit(
-                    run.keys, starts, counts, first, size, bases,
+                    run, starts, counts, first, size, bases,
                     np.array(from_shifts, np.int64), np.array(masks, np.uint64),
                     np.array(to_shifts, np.int64), used, out,
                 )  # fmt: skip
@@ -174,12 +201,38 @@ class RunMatches:
         places: Counts = np.empty(self._rows - first, np.int64)
         end = probe.fitting(counts, first, room, used, rows, places)
         for run, starts, each in self._found:
-            probe.copy_matches(run.keys, starts, each, first, end, places, hits)
+            probe.copy_matches(run, starts, each, first, end, places, hits)
         return end
 
     def _living(self, rows: Words, hits: Keys) -> tuple[Words, Keys]:
         alive = self._index.alive(hits)
         return (rows, hits) if alive is None else (rows[alive], hits[alive])
+
+
+def numbered_keys(keys: Keys) -> tuple[Keys, Counts] | None:
+    """Distinct keys, and for each row the number of its own; None where few rows share a key.
+
+    >>> numbered_keys(np.array([5, 7], np.uint64)) is None
+    True
+    """
+    shared = thresholds.now.accumulate
+    if not shared or len(keys) < thresholds.now.grouping:
+        return None
+    most = int(keys.max()) + 1
+    if most > len(keys):  # then a sample must tell
+        sample = keys[:: max(1, len(keys) // 1024)]
+        if len(np.unique(sample)) * shared > len(sample):
+            return None
+        known = Interner()
+        numbers, _ = known.ids(keys)
+        return known.keys, numbers.astype(np.int64)
+    there: Mask = np.zeros(most, np.bool_)
+    there[keys] = True
+    distinct = np.flatnonzero(there)
+    if len(distinct) * shared > len(keys):
+        return None
+    places = np.cumsum(there) - 1
+    return distinct.astype(np.uint64), places[keys]
 
 
 def present(index: RunIndex, keys: Keys, lead: int) -> Mask:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from caladan.analysis.core import CoreAtom, CoreRule
 from caladan.explain.delta import facts_lines, rule_line
 from caladan.explain.terms import commas, comparison, expression, expressions
-from caladan.fixpoint.blueprint import ROUNDS, Blueprint, Foreseen, blueprint, said
+from caladan.fixpoint.blueprint import ROUNDS, Blueprint, Foreseen, atom, blueprint, said
 from caladan.fixpoint.forecast import CliqueForecast, Forecast, Option, RuleForecast, forecast
-from caladan.join.access import Access, Check, Compute, keys, views
+from caladan.join.access import Access, Check, Compute, Hunt, Meet, keys, views
 from caladan.pipeline import Compiled
-from caladan.program import thresholds
+from caladan.program import Variable, thresholds
 from caladan.program.options import Options
 from caladan.rules.program import DeltaClique
 
@@ -41,6 +41,15 @@ def _small_rounds() -> str:
     )
 
 
+def _runs() -> str:
+    shared = thresholds.now.accumulate
+    return (
+        f"Where a relation has several runs, and {shared} solutions of a batch or more look for "
+        "each\nkey: the keys are found in each run, what the runs have for them is merged, and "
+        "crossed\nwith the batch once. Otherwise run by run."
+    )
+
+
 def embedded(
     compiled: Compiled,
     given: Mapping[str, pa.Table] | None,
@@ -52,17 +61,17 @@ def embedded(
     Tasks that evaluate one of the `exchanging` cliques exchange what is new.
     """
     found = forecast(blueprint(compiled.delta), given, options, exchanging)
-    blocks = ["\n".join(_clique(each, found.plan)) for each in found.cliques]
+    blocks = ["\n".join(_clique(each, found.plan, given or {})) for each in found.cliques]
     notes: list[str] = []
     if any(_may_vary(rule) for each in found.cliques for rule in each.everything):
         notes.append(_SAMPLES)
     if any(c.clique.is_recursive and _goes_round(c) for c in found.cliques):
-        notes.append(_small_rounds())
+        notes += [_small_rounds(), _runs()]
     wanted = commas(_arrangements(found))
     return "\n\n".join([*blocks, *notes, f"Arrangements: {wanted or 'none'}"])
 
 
-def _clique(each: CliqueForecast, plan: Blueprint) -> Iterator[str]:
+def _clique(each: CliqueForecast, plan: Blueprint, given: Mapping[str, pa.Table]) -> Iterator[str]:
     clique = each.clique
     kind = "Clique" if clique.is_recursive else "Relation"
     yield f"{kind} {commas(clique.relations)}"
@@ -72,6 +81,7 @@ def _clique(each: CliqueForecast, plan: Blueprint) -> Iterator[str]:
     for rule in each.rules:
         yield f"  {rule_line(rule.rule, clique)}"
         yield from _plans(rule)
+        yield from _estimates(rule, given)
     for rule in each.links:
         core = rule.rule.rule
         head = f"shape({expressions(core.arguments)})"
@@ -110,6 +120,26 @@ def _plans(rule: RuleForecast) -> Iterator[str]:
     for number, step in enumerate(first, start=1):
         yield f"    {number}) {_step(step)}"
     yield from (f"    or {'; '.join(map(said, plan))}" for plan in others)
+
+
+def _estimates(rule: RuleForecast, given: Mapping[str, pa.Table]) -> Iterator[str]:
+    """Where atoms meet: what each would propose for a variable before anything is bound."""
+    steps = rule.plans[0] if rule.plans else ()
+    scans = rule.rule.body.atoms
+    if not any(isinstance(each, Meet | Hunt) for each in steps):
+        return
+    if any(scan.relation not in given for scan in scans):
+        return  # derived facts are not known yet
+    for name in dict.fromkeys(name for scan in scans for name in scan.variables):
+        found = {
+            scan: len(given[scan.relation].column(column).unique())
+            for scan in scans
+            for column, argument in enumerate(scan.arguments)
+            if isinstance(argument, Variable) and argument.name == name
+        }
+        if len(found) > 1:
+            said = commas(f"{atom(scan)} {count:,}" for scan, count in found.items())
+            yield f"    {name}: {min(found.values()):,} at most, of {said}"
 
 
 def _step(step: Access) -> str:

@@ -146,7 +146,7 @@ def said(step: Access, shown: Callable[[Scan], Scan] = lambda scan: scan) -> str
             probes = ", ".join(_by(probe, shown) for probe in step.probes)
             return f"meet in {step.variable}: {probes}"
         case Hunt():
-            scans = ", ".join(_atom(shown(scan)) for scan in step.scans)
+            scans = ", ".join(atom(shown(scan)) for scan in step.scans)
             cuts = "".join(f", {said(each, shown)}" for each in step.cuts)
             return f"search {scans}{cuts}, graded by {step.grade}"
         case Exclude():
@@ -157,7 +157,7 @@ def said(step: Access, shown: Callable[[Scan], Scan] = lambda scan: scan) -> str
             return f"check {', '.join(sorted(names(step.comparison)))}".rstrip()
 
 
-def _atom(scan: Scan) -> str:
+def atom(scan: Scan) -> str:
     """`δtc(A, C)`, `tc'(A, C)` for the new facts and all facts of a clique, `tc(A, C)` for old."""
     mark = {Version.DELTA: "δ{}", Version.NEW: "{}'"}.get(scan.version, "{}")
     return f"{mark.format(scan.relation)}({', '.join(map(_term, scan.arguments))})"
@@ -177,4 +177,4 @@ def _by(found: Probe, shown: Callable[[Scan], Scan]) -> str:
         terms = (a if c in named else Variable("_") for c, a in enumerate(scan.arguments))
         scan = replace(scan, arguments=tuple(terms))
     columns = ", ".join(scan.column_names[c] for c, _ in found.bound)
-    return f"{_atom(scan)} by {columns}" if columns else _atom(scan)
+    return f"{atom(scan)} by {columns}" if columns else atom(scan)

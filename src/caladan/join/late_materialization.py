@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -31,9 +31,6 @@ from caladan.program import thresholds
 
 if TYPE_CHECKING:
     from caladan.join.steps import LookupStep
-
-
-_LONGEST_PAUSE: Final = 15  # batches: later ones may repeat what the first did not
 
 
 class Taker(Protocol):
@@ -73,7 +70,7 @@ class Asides:
         tuples = Tuples(len(names))
         _, fresh = tuples.ids([frontier.columns[name] for name in names], frontier.rows)
         if len(fresh) * thresholds.now.grouping_pays > frontier.rows:
-            pause = min(2 * pause + 1, _LONGEST_PAUSE)
+            pause = min(2 * pause + 1, thresholds.now.repeats_pause)
         else:
             pause = 0
         self._distinct[place] = (pause, pause)

@@ -58,6 +58,7 @@ class Thresholds:
     cached_bits: int = _int(22)  # of a fact: a bit for every possible one stays in cache
     bounds_keys: int = _int(64, least=1)  # of a run; fewer are found as quickly without bounds
     bounds_sparse: int = _int(8, most=64)  # leading words that bounds have for a key
+    accumulate: int = _int(4)  # rows that look for a key, from which on runs are merged; 0: never
     sort_in_threads: int = _int(1 << 19, least=2)  # keys
     spill_keys: int = _int(1 << 16, least=1)  # of a run that may go to disk
     folded_block: int = _int(1 << 22, least=1)  # facts of a folded relation listed at a time
@@ -85,6 +86,7 @@ class Thresholds:
     room: int = _int(1 << 18, least=1)  # solutions of a batch
     grouping: int = _int(1 << 12)  # solutions of a batch that may be grouped
     repeats: int = _int(128)  # solutions of a batch that are told apart before they are joined
+    repeats_pause: int = _int(15)  # batches left as they are where solutions differed, at most
     grouping_pays: int = _int(3)  # solutions of a group, on average
     crossing: int = _int(1 << 18, least=1)  # solutions of groups that are crossed at a time
     batch_in_threads: int = _int(1 << 16, least=1)  # solutions, or those a batch will lead to

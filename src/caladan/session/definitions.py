@@ -40,6 +40,8 @@ class Definitions:
             )
         if not callable(code):
             raise error("C050", f"`{name}` is a {type(code).__name__}, not a function")
+        if returns is None:
+            raise error("C050", f"it must be said what `{name}` gives", help='returns="double"')
         wanted = next((each for each in RETURNED if str(each) == str(returns)), None)
         if wanted is None:
             raise error(

@@ -218,18 +218,29 @@ class Session:
     def define(
         self,
         name: str,
-        function: Callable[..., object],
+        function: object,
         *,
-        returns: str,
+        returns: str | None = None,
         vectorized: Literal["numpy", "arrow"] | None = None,
+        arguments: Sequence[str] | None = None,
     ) -> None:
         """Have rules call a Python function: `D = km(A, B)`, or as a test if it gives a boolean.
 
         It is called once for each distinct input, so it must give the same for the same values;
-        a vectorized one gets and gives whole columns.
+        a vectorized one gets and gives whole columns. What `find` takes can be defined too: a set
+        becomes a relation; ranges, predicates and constraints, with their `arguments`, are tests.
         """
         self._check_open()
         inputs.check_text("the name of a function", name)
+        if returns is None:
+            from caladan.join.search.in_rules import facts_of, test_of
+
+            if (facts := facts_of(function)) is not None:
+                self.add(name, facts)
+                return
+            if (test := test_of(function, arguments)) is not None:
+                function, vectorized = test
+                returns = "boolean"
         self._definitions.define(name, function, returns, vectorized)
 
     def run(

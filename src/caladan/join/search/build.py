@@ -32,14 +32,16 @@ from caladan.join.search.constraints.terms import Term, variables_of
 from caladan.join.search.frontier import Mask, Var, Words
 from caladan.join.search.kinds import compares, kind_of, names_of
 from caladan.join.search.library import Domain, Library
-from caladan.join.search.parse import Alternatives, Literal
 from caladan.join.search.solve import solve
 from caladan.program import (
     Arithmetic,
     Atom,
+    Choice,
     Comparison,
     Constant,
+    Disjunction,
     Expression,
+    Literal,
     Negative,
     Variable,
     variables,
@@ -71,15 +73,17 @@ class Builder:
                     made.extend(self._atom(literal))
                 case Comparison():
                     made.extend(self._comparison(literal))
-                case Alternatives():
+                case Disjunction():
                     rest = (*body[:number], *body[number + 1 :])
                     made.append(self._either(literal, visible | names_of(rest)))
+                case Choice():
+                    raise AssertionError(f"{literal} in a body of `find`")
         return made
 
-    def _either(self, literal: Alternatives, visible: frozenset[Var]) -> Constraint:
+    def _either(self, literal: Disjunction, visible: frozenset[Var]) -> Constraint:
         """Alternatives; variables that nobody else uses are each alternative's own."""
         alternatives: list[list[Constraint]] = []
-        for each in literal.bodies:
+        for each in literal.branches:
             inside = self.conjunction(each, visible)
             own = frozenset[Var]().union(*(c.variables for c in inside)) - visible
             alternatives.append([Exists(inside, own, solve)] if own else inside)
@@ -107,7 +111,7 @@ class Builder:
         if literal.negated:
             yield Negated(relation, arguments)
         else:
-            yield atom(relation, arguments)
+            yield atom(relation, arguments, literal.relation)
 
     def _word(self, constant: Constant, kind: Kind) -> int:
         """The word of a constant in a column; one that nobody has if it has none."""

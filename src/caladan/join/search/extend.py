@@ -136,6 +136,7 @@ class _Step:
         budget = thresholds.now.search_budget
         most = int(np.minimum.reduce(hi - lo).sum()) if end else 0
         state = np.array([0, -1, 0, 0])
+        total = 0
         while state[0] < end:
             cap = max(min(self.ramp.width, most), 1)
             parents = np.empty(cap, np.int64)
@@ -148,6 +149,15 @@ class _Step:
             parents = parents[:written] if rows is None else rows[parents[:written]]
             candidates = Candidates.of(self.frontier, self.var, words[:written], parents)
             yield self._confirmed(candidates, listed, made)
+            total += made
+        if self.statistics is not None and self.statistics.details and end:
+            counts = hi - lo
+            least = which if len(which) else np.argmin(counts, axis=0)
+            lengths = np.bincount(least, counts[least, np.arange(end)], len(listed))
+            # A list is left where another one ends: each gets its part of what was looked at.
+            ends = np.round(np.cumsum(lengths) * (total / max(lengths.sum(), 1)))
+            for place, part in zip(listed, np.diff(ends, prepend=0), strict=True):
+                self._name(place, int(part))
 
     def proposed(self, place: int, counts: Counts, rows: Rows) -> Iterator[Candidates]:
         """The rows that one other constraint proposes for, at most a width at a time."""
@@ -160,6 +170,7 @@ class _Step:
             part = rows[at : max(end, at + 1)]
             at += len(part)
             for candidates in self._chunks(proposer, part, int(counts[part[0]])):
+                self._name(place, len(candidates))
                 yield self._confirmed(candidates, (place,), len(candidates))
 
     def _chunks(self, proposer: Constraint, rows: Rows, first: int) -> Iterator[Candidates]:
@@ -181,6 +192,11 @@ class _Step:
             at = cut.stop
             parents = rows[proposed.parents[cut]]
             yield Candidates.of(self.frontier, self.var, proposed.values[cut], parents)
+
+    def _name(self, place: int, proposed: int) -> None:
+        """Note who proposed so much."""
+        if self.statistics is not None and self.statistics.details and proposed:
+            self.statistics.proposers[self.var, str(self.constraints[place])] += proposed
 
     def _confirmed(self, candidates: Candidates, done: Container[int], proposed: int) -> Candidates:
         """Let the constraints that had no say yet kill."""

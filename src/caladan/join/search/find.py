@@ -17,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from caladan.columns.ranks import Kind, kind_of_value
-from caladan.join.search.body import forget_unused
+from caladan.join.search.body import SearchBody, forget_unused
 from caladan.join.search.build import Builder, gives_values
 from caladan.join.search.constraint import Constraint
 from caladan.join.search.frontier import Frontier, Var
+from caladan.join.search.grades import estimates
 from caladan.join.search.kinds import check, kinds_of, listed_variables
 from caladan.join.search.library import Data, Domain, Library
 from caladan.join.search.parse import parse_body
@@ -121,6 +122,15 @@ class Found:
             columns.append(self._domains[var].arrow(words))
         return pa.table(columns, names=list(self.variables))
 
+    def explain(self) -> str:
+        """What each constraint of a variable would propose at the start, and what was proposed.
+
+        Before the answers were asked for, only the estimates are known.
+        """
+        constraints = forget_unused(self._constraints, frozenset(self.variables))
+        body = SearchBody(constraints, self.variables)
+        return "\n".join(estimates(body, self._grade, self.statistics))
+
     def __repr__(self) -> str:
         shown = list(islice(self, _SHOWN + 1))
         more = ", …" if len(shown) > _SHOWN else ""
@@ -128,7 +138,7 @@ class Found:
 
     def _distinct(self) -> Iterator[Frontier]:
         """Batches of words; bindings that differ only in variables nobody asked for come once."""
-        self.statistics = Statistics()
+        self.statistics = Statistics(details=True)
         batches = solve(
             self._constraints,
             self.variables,

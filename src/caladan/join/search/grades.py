@@ -25,6 +25,7 @@ agrees with them extends to a result of its part, and the parts do not disturb e
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, Protocol
 
 import numpy as np
@@ -39,6 +40,7 @@ from caladan.join.search.extend import Weights, extend, stacked
 from caladan.join.search.frontier import Counts, Frontier, Ramp, Var, Words
 from caladan.join.search.relation import SearchRelation, TrieRun
 from caladan.join.search.trie import distinct_rows
+from caladan.join.statistics import Statistics
 from caladan.program import thresholds
 from caladan.program.diagnostics import did_you_mean, error
 
@@ -83,8 +85,8 @@ def reduced(body: SearchBody, seed: Frontier) -> tuple[SearchBody, Frontier] | N
             seed = seed.take(np.flatnonzero(keep))
     masks = reduce_fully(columns, counts, tree)
     stored = [
-        _stored({v: c[mask] for v, c in table.items()}, int(np.count_nonzero(mask)))
-        for table, mask, _ in zip(columns, masks, atoms, strict=False)
+        _stored({v: c[mask] for v, c in table.items()}, int(np.count_nonzero(mask)), of)
+        for table, mask, of in zip(columns, masks, atoms, strict=False)
     ]
     if seeded:
         seed = seed.take(np.flatnonzero(masks[-1]))
@@ -112,10 +114,11 @@ def _table(atom: Stored | OneOf) -> tuple[dict[Var, Words], int]:
     return {str(atom.arguments[i]): c for i, c in zip(at, rows, strict=True)}, len(rows[0])
 
 
-def _stored(table: dict[Var, Words], count: int) -> Stored:
+def _stored(table: dict[Var, Words], count: int, of: Stored | OneOf) -> Stored:
+    name = of.name if isinstance(of, Stored) else str(of)
     if table:
-        return Stored(SearchRelation.of(list(table.values())), list(table))
-    return Stored(SearchRelation(0, [TrieRun([], count)]), [])
+        return Stored(SearchRelation.of(list(table.values())), list(table), name)
+    return Stored(SearchRelation(0, [TrieRun([], count)]), [], name)
 
 
 class Grade(Protocol):
@@ -259,6 +262,33 @@ class Leto(Ghanima):
                 assert lists is not None  # reduced relations have one run
                 return lists.counts
         return None
+
+
+def estimates(body: SearchBody, grade: str, statistics: Statistics) -> Iterator[str]:
+    """A table: by variable what its constraints would propose for nothing bound, and the least.
+
+    Behind it, once there was a search, what they did propose, and how much of it was in vain.
+    """
+    start, graded = Frontier.start(), grade_named(grade)
+    width = max((len(var) for var in body.variables), default=0)
+    yield f"search {grade}: estimates before anything is bound"
+    for var in body.variables:
+        found = [(c, c.estimate(start, var)) for c in body.of[var]]
+        shown = (f"{c} {'-' if counts is None else int(counts[0])}" for c, counts in found)
+        least = graded.measure(start, var, graded.weigh(start, var, body), body)
+        stored = "-" if least is None else f"{int(least[0]):,}"
+        yield f"  {var:<{width}}  {stored:>9}  of {', '.join(shown)}"
+    if not statistics.steps:
+        return
+    yield f"searched by {statistics.grade}: {statistics.results:,} results"
+    for var in body.variables:
+        said = [
+            f"{n:,} by {who}" for (of, who), n in statistics.proposers.most_common() if of == var
+        ]
+        proposed, wasted = statistics.proposed[var], statistics.wasted[var]
+        asked = f"{statistics.estimated[var]:,} estimates"
+        counts = f"{proposed:,} proposed, {wasted:,} wasted, {asked}"
+        yield f"  {var:<{width}}  {counts}{': ' if said else ''}{', '.join(said)}"
 
 
 GRADES: Final[dict[str, type[Paul]]] = {

@@ -6,24 +6,25 @@ equation; integers that meet doubles are widened. Relations and arguments are ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from caladan.columns.ranks import Kind, kind_of_value
 from caladan.join.search.frontier import Var
 from caladan.join.search.library import Library
-from caladan.join.search.parse import Alternatives, Literal
 from caladan.program import (
     Arithmetic,
-    Atom,
     Comparison,
     Constant,
     Expression,
+    Literal,
     Negative,
     Variable,
+    atoms,
     variables,
 )
 from caladan.program.diagnostics import Diagnostics, did_you_mean, error
+from caladan.program.transform import walk
 
 NUMBERS: Final = (Kind.INTEGER, Kind.FLOAT)
 _COMPARE_AS_NUMBERS: Final = (*NUMBERS, Kind.DECIMAL)
@@ -59,7 +60,7 @@ def kinds_of(
     for name, kind in given.items():
         kinds.setdefault(name, kind)
     for _ in range(len(body) + 1):  # an equation may give a kind to the next
-        for comparison in comparisons(body):
+        for comparison in (each for each in walk(*body) if isinstance(each, Comparison)):
             sides = (comparison.left, comparison.right)
             for side, other in (sides, sides[::-1]):
                 if isinstance(side, Variable) and side.name not in kinds:
@@ -69,26 +70,6 @@ def kinds_of(
     for name in names_of(body):
         kinds.setdefault(name, Kind.INTEGER)
     return kinds
-
-
-def atoms(body: Sequence[Literal]) -> Iterator[Atom]:
-    """All atoms, those of alternatives included."""
-    for literal in body:
-        if isinstance(literal, Alternatives):
-            for each in literal.bodies:
-                yield from atoms(each)
-        elif isinstance(literal, Atom):
-            yield literal
-
-
-def comparisons(body: Sequence[Literal]) -> Iterator[Comparison]:
-    """All comparisons, those of alternatives included."""
-    for literal in body:
-        if isinstance(literal, Alternatives):
-            for each in literal.bodies:
-                yield from comparisons(each)
-        elif isinstance(literal, Comparison):
-            yield literal
 
 
 def listed_variables(body: Sequence[Literal]) -> frozenset[Var]:

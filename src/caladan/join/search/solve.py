@@ -192,6 +192,8 @@ class Search:
         for grown in atom.tuples(frontier, [v for v in self.body.ranked if v in unbound], ramp):
             for var in unbound:
                 self.statistics.count(var, len(grown), len(grown))
+                if self.statistics.details:
+                    self.statistics.proposers[var, str(atom)] += len(grown)
             yield grown
             ramp.widen()
 

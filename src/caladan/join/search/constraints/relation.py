@@ -24,11 +24,14 @@ from caladan.join.search.trie import Trie
 class Stored:
     """An atom over a stored relation. A variable may occur once: see `atom` for the others."""
 
-    def __init__(self, relation: SearchRelation, arguments: Sequence[Term | None]) -> None:
+    def __init__(
+        self, relation: SearchRelation, arguments: Sequence[Term | None], name: str = "atom"
+    ) -> None:
         if len(arguments) != relation.arity:
             raise ValueError(f"{len(arguments)} arguments for {relation.arity} columns")
         self.relation = relation
         self.arguments = tuple(arguments)
+        self.name = name
         self._at = {a: i for i, a in enumerate(arguments) if isinstance(a, str)}
         if len(self._at) < sum(isinstance(a, str) for a in arguments):
             raise ValueError("a variable occurs twice: use atom()")
@@ -38,7 +41,7 @@ class Stored:
 
     def __repr__(self) -> str:
         shown = ", ".join("_" if a is None else str(a) for a in self.arguments)
-        return f"Stored({shown})"
+        return f"{self.name}({shown})"
 
     def estimate(self, frontier: Frontier, var: Var) -> Counts:
         """Distinct words that can follow what is bound; exact with one run and a fitting trie."""
@@ -126,7 +129,8 @@ class Stored:
 
     def forget(self, variables: frozenset[Var]) -> Stored:
         """The same atom, where some variables may have any value."""
-        return Stored(self.relation, [None if a in variables else a for a in self.arguments])
+        arguments = [None if a in variables else a for a in self.arguments]
+        return Stored(self.relation, arguments, self.name)
 
     def tuples(self, frontier: Frontier, unbound: Sequence[Var], ramp: Ramp) -> Iterator[Frontier]:
         """All facts that agree with each row, whole, a chunk at a time: a plain join."""
@@ -201,7 +205,7 @@ class Stored:
         return Lists(words, np.zeros(len(frontier), np.int64), np.full(len(frontier), len(words)))
 
 
-def atom(relation: SearchRelation, arguments: Sequence[Term | None]) -> Stored:
+def atom(relation: SearchRelation, arguments: Sequence[Term | None], name: str = "atom") -> Stored:
     """An atom in which a variable may occur several times: those columns must be equal."""
     first: dict[Term, int] = {}
     repeated = [
@@ -210,7 +214,7 @@ def atom(relation: SearchRelation, arguments: Sequence[Term | None]) -> Stored:
         if isinstance(a, str) and first.setdefault(a, i) != i
     ]
     if not repeated:
-        return Stored(relation, arguments)
+        return Stored(relation, arguments, name)
     masks: list[Mask] = []
     for run in relation.runs:
         same = np.ones(run.count, np.bool_)
@@ -219,7 +223,7 @@ def atom(relation: SearchRelation, arguments: Sequence[Term | None]) -> Stored:
         masks.append(same)
     dropped = {right for _, right in repeated}
     kept = [i for i in range(len(arguments)) if i not in dropped]
-    return Stored(relation.where(masks).project(kept), [arguments[i] for i in kept])
+    return Stored(relation.where(masks).project(kept), [arguments[i] for i in kept], name)
 
 
 def _lists(trie: Trie, prefix: list[Words], rows: int) -> Lists:

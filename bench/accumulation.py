@@ -1,0 +1,115 @@
+"""Accumulating in mid-join against run by run: CPU seconds, warm, the best of three.
+
+    python -m bench.accumulation [CASE,CASE,…] [SHARE]
+
+*merged*: for a batch and a relation of several runs, the keys are found, each run is restricted to
+them, the restrictions are merged, and the batch is crossed with them once. *runs*: each run by
+itself. *default* takes the first where at least four rows of a batch look for each key.
+
+`galen-six` are the six rules of datatoad's GALEN script over the ontology in galen-el: subclasses
+p, conjunctions c, existentials q and u, sub-properties s; compositions r of properties are made up,
+for the ontology has one. A SHARE below 1 takes so much of the classes.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+import caladan
+from bench.cases import find
+from bench.data import FOLDER
+from caladan.program import thresholds
+
+SIX: Final = """
+database({p0(X: integer, Y: integer), q0(X: integer, R: integer, Y: integer),
+  r(R: integer, S: integer, T: integer), c(Y: integer, W: integer, Z: integer),
+  u(W: integer, R: integer, Z: integer), s(R: integer, S: integer)}).
+p(X, Z) <- p0(X, Z).
+q(X, R, Z) <- q0(X, R, Z).
+p(X, Z) <- p(X, Y), p(Y, Z).
+q(X, R, Z) <- p(X, Y), q(Y, R, Z).
+p(X, Z) <- p(Y, W), u(W, R, Z), q(X, R, Y).
+p(X, Z) <- c(Y, W, Z), p(X, W), p(X, Y).
+q(X, S, Z) <- q(X, R, Z), s(R, S).
+q(X, T, O) <- q(X, R, Z), r(R, S, T), q(Z, S, O).
+"""
+WAYS: Final = {"runs": 0, "merged": 1, "default": thresholds.Thresholds().accumulate}
+
+
+def main() -> None:
+    """Print a line for each case: facts, and seconds by each way."""
+    names = sys.argv[1].split(",") if len(sys.argv) > 1 else list(CASES)
+    share = float(sys.argv[2]) if len(sys.argv) > 2 else 1.0
+    print(f"{'case':<12} {'facts':>11} " + " ".join(f"{way:>8}" for way in WAYS))
+    for name in names:
+        program, data = CASES[name]
+        tables = data(share)
+        facts, seconds = 0, dict.fromkeys(WAYS, float("inf"))
+        for turn in range(4):  # the first one warms up; ways take turns, for machines get busy
+            for way, accumulate in WAYS.items():
+                db = caladan.connect("embedded")
+                for relation, columns in tables.items():
+                    db.add(relation, columns)
+                with thresholds.using(accumulate=accumulate):
+                    started = time.process_time()
+                    out = db.run(program)
+                    facts = sum(out[each].count() for each in out)
+                    taken = time.process_time() - started
+                seconds[way] = min(seconds[way], taken) if turn else seconds[way]
+        times = " ".join(f"{each:>8.3f}" for each in seconds.values())
+        print(f"{name:<12} {facts:>11,} {times}", flush=True)
+
+
+def _galen(share: float) -> Mapping[str, Any]:
+    """The ontology by numbers, as much of its classes as asked for."""
+    numbers: dict[str, int] = {}
+    names = ("subClassOf", "exists", "conj", "subProp")
+    tables = {name: _numbered(f"galen-el/{name}.csv.gz", numbers) for name in names}
+    random = np.random.default_rng(4)
+    kept = random.random(len(numbers)) < share
+    kept[tables["exists"][:, 1]] = kept[tables["subProp"].ravel()] = True
+    sub, exists, conj, properties = (t[kept[t].all(axis=1)] for t in tables.values())
+    roles = np.unique(exists[:, 1])
+    composed = random.choice(roles, (len(roles) // 8, 3))
+    return {
+        "p0": _columns("XY", sub),
+        "q0": _columns("XRY", exists),
+        "u": _columns("WRZ", exists[:, [2, 1, 0]]),
+        "c": _columns("YWZ", conj[:, [1, 2, 0]]),
+        "s": _columns("RS", properties),
+        "r": _columns("RST", composed),
+    }
+
+
+def _numbered(path: str, numbers: dict[str, int]) -> np.ndarray:
+    import gzip
+
+    with gzip.open(FOLDER / path, "rt") as lines:
+        rows = [line.rstrip("\n").split(",") for line in lines]
+    return np.array([[numbers.setdefault(value, len(numbers)) for value in row] for row in rows])
+
+
+def _columns(names: str, facts: np.ndarray) -> dict[str, np.ndarray]:
+    return dict(zip(names, facts.T, strict=True))
+
+
+def _known(name: str) -> tuple[str, Callable[[float], Mapping[str, Any]]]:
+    """A case of the other benches."""
+    (case,) = find([name])
+    return case.text("deals.dl") or "", lambda _: case.data.tables()
+
+
+CASES: Final[Mapping[str, tuple[str, Callable[[float], Mapping[str, Any]]]]] = {
+    "galen-six": (SIX, _galen),
+    "cspa-10k": _known("cspa-10k"),
+    "galen-el": _known("galen-el"),
+    "andersen-5M": _known("andersen-5M"),
+}
+
+if __name__ == "__main__":
+    main()
