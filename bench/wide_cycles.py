@@ -65,6 +65,11 @@ def _labels(n: int) -> Tables:
     return {"e": {"a": a, "b": b, "l": (a + b) % 5}}
 
 
+def _chained(n: int) -> Tables:
+    steps = np.arange(1, n)
+    return {**_edges(n), "next": {"a": steps, "b": steps + 1}}
+
+
 def _galen(n: int) -> Tables:
     """A hub X with n facts, which few rules want; and n X with one fact, which n rules want."""
     w, one = np.arange(2, n + 2), np.ones(n, np.int64)
@@ -87,6 +92,16 @@ CASES: Final[Mapping[str, tuple[str, Callable[[int], Tables]]]] = {
     "weights": ("t(X, Y, Z, A, B, C) <- e(X, Y, A), e(Y, Z, B), e(Z, X, C).", _labels),
     "least": ("t(X, min<W>) <- e(X, Y, A), e(Y, Z, B), e(Z, X, C), W = A + B + C.", _labels),
     "recursion": ("t(X, Y) <- e(X, Y). t(X, Z) <- c(Y, W, Z), t(X, W), t(X, Y).", _galen),
+    "groups": (
+        """t(X, Y, mmin<L>) <- e(X, Y, L).
+        t(X, Y, mmin<N>) <- t(X, Y, A), t(Y, Z, _), t(Z, X, _), N = A - 1, N > 0.""",
+        _labels,
+    ),
+    "tiny rounds": (
+        "t(1, 1). t(Y, 1) <- t(X, _), next(X, Y). t(X, Z) <- t(X, _), e(X, Y), e(Y, Z), e(Z, X).",
+        _chained,
+    ),
+    "only ends": ("t(X, Z) <- e(X, Y), e(Y, Z), e(Z, W), e(W, X), X < 3, Z < 3.", _edges),
     "4 atoms": ("t(A, E) <- e(A, B), e(B, C), e(C, D), e(D, E), A < 10.", _small),
 }
 
