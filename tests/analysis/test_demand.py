@@ -5,7 +5,7 @@ from tests.analysis.support import compiled, rules_text
 
 ARC = "database({arc(A: integer, B: integer)}). "
 LEFT = "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). "
-RIGHT = "tc(A, B) <- arc(A, B). tc(A, B) <- arc(A, C), tc(C, B). "
+GENERATION = "sg(A, B) <- arc(P, A), arc(P, B). sg(A, B) <- arc(C, A), sg(C, D), arc(D, B). "
 
 
 def demanded(text: str, **options: object) -> list[str]:
@@ -25,12 +25,12 @@ def demanded(text: str, **options: object) -> list[str]:
             ],
         ),
         (
-            RIGHT + "query tc(1, B).",
+            GENERATION + "query sg(1, B).",
             [
-                "tc_bf(A, B) <- demand_tc_bf(A), arc(A, B).",
-                "tc_bf(A, B) <- demand_tc_bf(A), arc(A, C), tc_bf(C, B).",
-                "demand_tc_bf(C) <- demand_tc_bf(A), arc(A, C).",
-                "demand_tc_bf(1,)",
+                "sg_bf(A, B) <- demand_sg_bf(A), arc(P, A), arc(P, B).",
+                "sg_bf(A, B) <- demand_sg_bf(A), arc(C, A), sg_bf(C, D), arc(D, B).",
+                "demand_sg_bf(C) <- demand_sg_bf(A), arc(C, A).",
+                "demand_sg_bf(1,)",
             ],
         ),
         (

@@ -7,11 +7,11 @@ are needed only for certain bindings (the magic-set transformation). For `query 
     tc_bf(A, B) <- demand_tc_bf(A), arc(A, B).
     tc_bf(A, B) <- demand_tc_bf(A), tc_bf(A, C), arc(C, B).
 
-and where a body passes bindings on, a rule for the demand: `demand_tc_bf(C) <- demand_tc_bf(A),
-arc(A, C)` for the right-linear closure. A rewriting must not draw a relation into the recursion of
-a relation whose final values it needs; where it would, that relation is evaluated whole. So is one
-whose demand would go on for ever although its facts end: `n(Y) <- n(X), Y = X + 1, Y <= 9` has ten
-facts, but 9 asks for 8, 0 for -1, and so on.
+and where a body passes bindings on, a rule for the demand. Recursions that would go against their
+bindings are turned round first (direction.py). A rewriting must not draw a relation into the
+recursion of a relation whose final values it needs; where it would, that relation is evaluated
+whole. So is one whose demand would go on for ever although its facts end: `n(Y) <- n(X), Y = X + 1,
+Y <= 9` has ten facts, but 9 asks for 8, 0 for -1, and so on.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from caladan.analysis.core import (
     Term,
     with_open,
 )
+from caladan.analysis.direction import apart, directed
 from caladan.analysis.monotone import computes, may_not_end
 from caladan.analysis.patterns import Patterns, body_order, explore, settle
 from caladan.analysis.schedule import reach
@@ -62,8 +63,11 @@ def demand(checked: Checked, wanted: Iterable[str] | None = None, enabled: bool 
     whole: set[str] = set() if enabled else set(checked.relations)
     while True:
         patterns = settle(checked, wanted, whole)
+        turned = directed(patterns, wanted)
+        if turned is not checked:
+            patterns = settle(turned, wanted, whole)
         demanded = _Rewriting(patterns, explore(patterns, wanted)).result()
-        clash = _clashes(checked, demanded) | _growing(checked, demanded)
+        clash = _clashes(turned, demanded) | _growing(turned, demanded)
         if not clash:
             return Demanded(demanded, patterns, wanted)
         whole |= clash
@@ -270,12 +274,3 @@ _Item = TypeVar("_Item")
 
 def _bound(items: Iterable[_Item], pattern: str) -> list[_Item]:
     return [item for item, letter in zip(items, pattern, strict=True) if letter == "b"]
-
-
-def apart(name: str, taken: set[str]) -> str:
-    """A name that is not taken; now it is."""
-    candidate, i = name, 2
-    while candidate in taken:
-        candidate, i = f"{name}_{i}", i + 1
-    taken.add(candidate)
-    return candidate

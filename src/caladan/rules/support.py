@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from caladan.analysis.core import Checked, Clique, CoreAtom, CoreRule, RelationInfo
-from caladan.analysis.demand import apart
+from caladan.analysis.direction import apart
 from caladan.program import Aggregate, Column, Expression, Variable, variables
 from caladan.rules.contributors import solution, steady
 
