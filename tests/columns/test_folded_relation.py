@@ -125,3 +125,12 @@ def test_counts_and_picks(
         key = tuple(fact[c] for c in relation.first.columns)
         expected[key] = min(expected.get(key, 1 << 60), fact[column])
     assert dict(zip(found, least.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("make", [bit_rows, range_rows])
+def test_listing_takes_no_more_room_than_there_are_facts(
+    make: Callable[..., BitRows | RangeRows],
+) -> None:
+    ends = Fold.of(np.array([0, 0, 1], np.uint32), 2)
+    matrix = make(ends, ends, [(0, 1)])
+    assert [len(first) for first, _ in matrix.blocks(1 << 40)] == [2]

@@ -133,6 +133,7 @@ class _Folded(ABC):
 
     def _listed(self, words: Words, rows: int) -> Iterator[tuple[Words, ...]]:
         cursor = np.zeros(3, np.int64)
+        rows = max(1, min(rows, self.total))
         while cursor[0] < len(words):
             first = np.empty(rows, np.uint32)
             second = np.empty(rows, np.uint32)
