@@ -221,7 +221,7 @@ def test_work_that_is_given_up_leaves_the_depth_of_calls_alone(
 
 
 def test_ctrl_c_is_remembered_whoever_handles_it() -> None:
-    """PySpark has a handler of its own while there is a session: it stays, and so does what came."""
+    """PySpark has a handler of its own while there is a session: it stays, and is called."""
     told: list[int] = []
 
     def theirs(number: int, _: object) -> None:
