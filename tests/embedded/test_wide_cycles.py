@@ -223,7 +223,10 @@ def skewed(random: np.random.Generator, arity: int, size: int) -> np.ndarray:
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 @pytest.mark.parametrize("narrow", [3, 40])
-def test_known_bodies_stay_within_the_bound(body: list[str], narrow: int) -> None:
+@pytest.mark.parametrize("grade", [None, *GRADES])
+def test_known_bodies_stay_within_the_bound(
+    body: list[str], narrow: int, grade: str | None
+) -> None:
     random = np.random.default_rng(narrow)
     db = caladan.connect("embedded")
     sizes: list[int] = []
@@ -235,7 +238,7 @@ def test_known_bodies_stay_within_the_bound(body: list[str], narrow: int) -> Non
         db.add(f"r{number}", {f"c{i}": column for i, column in enumerate(facts.T)})
     variables = sorted(set("".join(body)))
     atoms = ", ".join(f"r{i}({', '.join(atom)})" for i, atom in enumerate(body))
-    out = db.run(f"q({', '.join(variables)}) <- {atoms}.")
+    out = db.run(f"q({', '.join(variables)}) <- {atoms}.", search=grade)
     (rule,) = out.stats.cliques[0].rules
     assert rule.search
     bound = agm(body, sizes)
@@ -319,8 +322,8 @@ def test_random_bodies(body: RandomBody, grade: str | None) -> None:
     assert sorted(found) == sorted(expected)
 
 
-@given(random_bodies())
-def test_random_cores_stay_within_the_bound(body: RandomBody) -> None:
+@given(random_bodies(), st.sampled_from([None, *GRADES]))
+def test_random_cores_stay_within_the_bound(body: RandomBody, grade: str | None) -> None:
     """What is proposed in the core is bounded by the core: other atoms and tests only take away."""
     named = [frozenset(atom) & frozenset(NAMES) for atom in body.atoms]
     core = cyclic_core(named)
@@ -328,5 +331,5 @@ def test_random_cores_stay_within_the_bound(body: RandomBody) -> None:
         return
     note(body.text)
     bound = agm(named, [len(set(facts)) for facts in body.facts])
-    (rule,) = run("embedded", body).stats.cliques[0].rules
+    (rule,) = run("embedded", body, grade).stats.cliques[0].rules
     assert all(each.proposed <= bound * 1.001 for each in rule.search)
