@@ -117,9 +117,54 @@ def cases() -> dict[str, NearMiss]:
         ),
         "A ~= B": NearMiss(_closure(step="tc(A, C), arc(C, B), A ~= B"), facts=FULL),
         "B - A < 4000": NearMiss(_closure(step="tc(A, C), arc(C, B), B - A < 4000")),
+        "A < B": NearMiss(_closure(step="tc(A, C), arc(C, B), A < B"), facts=FULL),
+        "A + B > 100": NearMiss(_closure(step="tc(A, C), arc(C, B), A + B > 100")),
+        "C - A < 4000": NearMiss(_closure(step="tc(A, C), arc(C, B), C - A < 4000")),
+        "A + C < B + 9000": NearMiss(_closure(step="tc(A, C), arc(C, B), A + C < B + 9000")),
+        "A ~= B by two rules": NearMiss(
+            _closure(
+                step="tc(A, C), arc(C, B), A ~= B",
+                rest="tc(A, B) <- tc(A, C), arc(B, C), B < 5, A ~= B.",
+            )
+        ),
+        "~pair(A, B)": NearMiss(
+            f"{pairs}tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B), ~pair(A, B).\n"
+            "query tc(A, B)."
+        ),
+        "K < B, carried": NearMiss(
+            f"{wide}tc(A, K, B) <- src(K, A), arc(A, B). "
+            "tc(A, K, B) <- tc(A, K, C), arc(C, B), K < B.\nquery tc(A, K, B).",
+            facts=FULL,
+        ),
+        "non-linear, A ~= B": NearMiss(
+            _closure(step="tc(A, C), tc(C, B), A ~= B"), facts=FULL
+        ),
+        "non-linear, A > 10": NearMiss(_closure(step="tc(A, C), tc(C, B), A > 10")),
+        "equivalence": NearMiss(
+            _closure(step="tc(A, C), tc(C, B)", rest="tc(A, B) <- tc(B, A)."), facts=22_500**2
+        ),
+        "both directions": NearMiss(_closure(rest="tc(A, B) <- tc(B, A).")),
+        "a relation between": NearMiss(
+            _closure(step="mid(A, C), arc(C, B)", rest="mid(A, B) <- tc(A, B)."), facts=FULL
+        ),
         "distances": NearMiss(
             ARC + "d(A, B, mmin<D>) <- arc(A, B), D = 1.\n"
             "d(A, B, mmin<D>) <- d(A, C, E), arc(C, B), D = E + 1.\nquery d(A, B, D).",
+            "distances",
+        ),
+        "non-linear distances": NearMiss(
+            ARC + "d(A, B, mmin<D>) <- arc(A, B), D = 1.\n"
+            "d(A, B, mmin<D>) <- d(A, C, E), d(C, B, F), D = E + F.\nquery d(A, B, D).",
+            "distances",
+        ),
+        "distances, A > 10": NearMiss(
+            ARC + "d(A, B, mmin<D>) <- arc(A, B), D = 1.\n"
+            "d(A, B, mmin<D>) <- d(A, C, E), arc(C, B), D = E + 1, A > 10.\nquery d(A, B, D).",
+            "distances",
+        ),
+        "distances, computed": NearMiss(
+            ARC + "d(A, B, mmin<D>) <- arc(A, B), D = 1.\n"
+            "d(A, B, mmin<D>) <- d(A, C, E), arc(C, B), D = E + 2 * B + 1.\nquery d(A, B, D).",
             "distances",
         ),
         "same generation": NearMiss(_generation("X ~= Y", ""), "generations"),

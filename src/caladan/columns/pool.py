@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 _NAME: Final = "caladan-part"
 
@@ -39,6 +41,8 @@ def in_parts(
     """
     if threading.current_thread().name.startswith(_NAME):
         return [work(part) for part in parts]
+    from concurrent.futures import wait  # small programs have no parts
+
     futures = [_pool(os.getpid(), threads()).submit(work, part) for part in parts]
     try:
         wait(futures)
@@ -53,4 +57,6 @@ def in_parts(
 @cache
 def _pool(process: int, size: int) -> ThreadPoolExecutor:
     """The threads of a process: a child that was forked has none of its parent's."""
+    from concurrent.futures import ThreadPoolExecutor
+
     return ThreadPoolExecutor(size, f"{_NAME}-{process}")

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import pkgutil
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -48,6 +47,8 @@ def preload() -> int:
 
 
 def _modules() -> Iterator[str]:
+    import pkgutil
+
     for module in pkgutil.iter_modules(kernels.__path__):
         yield f"{kernels.__name__}.{module.name}"
 

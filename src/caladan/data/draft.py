@@ -8,7 +8,6 @@ nobody can guess and must be new, so that a link put in its way is never followe
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -36,7 +35,7 @@ def created(path: Path) -> Generator[BinaryIO]:
             with path.open("wb") as stream:
                 yield stream
             return
-        draft = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}")
+        draft = path.with_name(f".{path.name[:100]}.{os.urandom(8).hex()}")
         with new_file(draft) as stream:
             try:
                 yield stream

@@ -127,6 +127,15 @@ def to_text(table: pa.Table, stream: TextIO, format: str, *, header: bool = Fals
         line = _csv_line if format == "csv" else _tsv_line
         if header:
             stream.write(line(names))
+        if names and all(pa.types.is_integer(each) for each in table.schema.types):
+            between = "," if format == "csv" else "\t"
+            for batch in table.to_batches(max_chunksize=65536):
+                if not any(column.null_count for column in batch.columns):
+                    digits = (map(str, column.to_pylist()) for column in batch.columns)
+                    stream.writelines(f"{between.join(row)}\n" for row in zip(*digits, strict=True))
+                else:
+                    stream.writelines(line(row) for row in rows(pa.table(batch)))
+            return
         stream.writelines(line(row) for row in rows(table))
         return
     _check_names(table)

@@ -11,7 +11,6 @@ limit was hit, 130 interrupted.
 
 from __future__ import annotations
 
-import difflib
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -297,6 +296,8 @@ def did_you_mean(name: object, known: Iterable[str]) -> str | None:
     """A help line with the nearest known name, if one is near; users hand in all kinds of names."""
     if not isinstance(name, str):
         return None
+    import difflib  # loaded for mistakes only
+
     near = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
     return f"did you mean `{near[0]}`?" if near else None
 

@@ -9,7 +9,6 @@ left, ascending. NaN is greater than every other number.
 from __future__ import annotations
 
 import datetime as dt
-import html
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -97,6 +96,8 @@ def remainder(shown: int, count: int) -> str:
 
 def notebook(relation: Relation, rows: Sequence[tuple[object, ...]], count: int) -> str:
     """Some rows of a relation as an HTML table."""
+    import html  # for notebooks
+
     heads = "".join(
         f"<th>{html.escape(name)}<br><small>{type}</small></th>"
         for name, type in zip(relation.columns, relation.types, strict=True)

@@ -7,7 +7,8 @@ Nodes cannot be folded, for what one source reaches together another one may not
 so no source depends on another, and 512 of them are searched at a time: every node has a bit for
 each, and a step moves them all at once (kernels/blocks.py). A `Trail` is a rule: its edges, the
 sources it applies to, and tests of a source against the ends of a step. A test comes down to bits
-too; it is asked for those nodes only that some source of the block would reach without any test.
+too; unless most are, only those nodes are asked that a source of the block would reach without
+any test.
 
 Rows come out as ranges or as bit rows, whichever a block in the middle says is smaller. Nodes are
 numbered in the order of components, so that what is reached is few ranges.
@@ -222,6 +223,7 @@ class _BlockGraph:
         ends = [(i, j) for i, t in enumerate(trails) for j in (0, 1) if (t.leaving, t.arriving)[j]]
         for number, (i, j) in enumerate(ends):
             self._numbers[i, j] = number
+        self._every = False  # whether tests are asked for all nodes
         self._masks = np.full((len(self.tests), self.count, WORDS), _ALL, np.uint64)
         self.bits: Bits = np.zeros((self.count, WORDS), np.uint64)
         self._fresh: Bits = np.zeros((self.count, WORDS), np.uint64)
@@ -234,9 +236,7 @@ class _BlockGraph:
             if trail.may is not None:
                 may[number] = _as_bits(trail.may[sources][None, :])[0]
         if self.tests:
-            self._run(sources, starts, may, np.full_like(self._numbers, -1), limits)
-            touched = np.unpackbits(self.touched.view(np.uint8), bitorder="little")
-            rows = np.flatnonzero(touched).astype(np.uint32)
+            rows = self._foreseen(sources, starts, may, limits)
             nodes = self.order[rows]
             for masks, tests in zip(self._masks, self.tests, strict=True):
                 masks[rows] = _ALL
@@ -244,6 +244,17 @@ class _BlockGraph:
                     inside = (nodes >= each.begin) & (nodes < each.end)
                     each.test.keep(sources, nodes[inside], rows[inside], masks)
         self._run(sources, starts, may, self._numbers, limits)
+
+    def _foreseen(self, sources: Words, starts: Graph, may: Bits, limits: ShapeLimits) -> Words:
+        """The nodes that some sources may reach: all, once they were most of them."""
+        if self._every:
+            return np.arange(self.count, dtype=np.uint32)
+        self._run(sources, starts, may, np.full_like(self._numbers, -1), limits)
+        touched = np.unpackbits(self.touched.view(np.uint8), bitorder="little")
+        rows = np.flatnonzero(touched).astype(np.uint32)
+        asks = any(isinstance(t.test, AskedTest) for tests in self.tests for t in tests)
+        self._every = 2 * len(rows) > self.count and not asks
+        return rows
 
     def _run(
         self, sources: Words, starts: Graph, may: Bits, numbers: Counts, limits: ShapeLimits
