@@ -180,3 +180,33 @@ def test_best_values_are_improved_by_what_comes() -> None:
         db.insert("arc", [(1, 2, 0)])
         assert live["d"].rows()[0] == (1, 2, 0)
         assert live.stats.cliques[0].recomputed == 1
+
+
+def test_a_closure_by_doubling_is_kept_as_a_linear_one() -> None:
+    """What is given to it, written in the program or derived by its other rules are its steps."""
+    text = """
+        database({arc(A: integer, B: integer), tc(A: integer, B: integer)}).
+        tc(7, 8).
+        tc(A, B) <- arc(A, B), A ~= 0.
+        tc(A, C) <- tc(B, C), tc(A, B).
+        ends(A) <- tc(A, _), ~tc(_, A).
+    """
+    db = cal.connect("embedded")
+    db.add("arc", [(1, 2), (2, 3), (0, 1)])
+    db.add("tc", [(3, 4)])
+    live = db.watch(text)
+    found = {(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)}
+    assert set(live["tc"].rows()) == found | {(7, 8)}
+    db.insert("tc", [(4, 7)])
+    assert set(live["tc"].rows()) == found | {(7, 8)} | {
+        (a, b) for a in (1, 2, 3, 4) for b in (7, 8)
+    }
+    assert live["ends"].rows() == [(1,)]
+    db.delete("tc", [(3, 4), (7, 8), (1, 2)])  # one is written, and one derived
+    assert set(live["tc"].rows()) == {(1, 2), (1, 3), (2, 3), (7, 8), (4, 7), (4, 8)}
+    assert set(live["ends"].rows()) == {(1,), (4,)}
+    db.replace("tc", [(3, 1)])
+    db.delete("arc", [(1, 2)])
+    assert set(live["tc"].rows()) == {(2, 3), (2, 1), (3, 1), (7, 8)}
+    assert sum(each.recomputed for each in live.stats.cliques) == 0
+    assert {name for name in live} == {"tc", "ends", "arc"}

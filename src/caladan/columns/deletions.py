@@ -66,7 +66,7 @@ class Deletions:
         if self._before_count:
             self._before.mark(keys, marks)
         if not either and len(self.leaving):
-            marks |= _among(keys, self.leaving)
+            marks |= among(keys, self.leaving)
         return marks
 
     def hide(self, keys: Keys) -> None:
@@ -79,10 +79,10 @@ class Deletions:
 
     def show(self, keys: Keys) -> Keys:
         """Keys that were hidden are facts again; those that were none when the change began."""
-        among = _among(keys, self.leaving)
-        if among.any():
-            self.leaving = self.leaving[~_among(self.leaving, keys)]
-            keys = keys[~among]
+        leaving = among(keys, self.leaving)
+        if leaving.any():
+            self.leaving = self.leaving[~among(self.leaving, keys)]
+            keys = keys[~leaving]
         if len(keys):
             self._before.drop(keys)
             self._before_count -= len(keys)
@@ -96,7 +96,7 @@ class Deletions:
             self.leaving = NO_KEYS
 
 
-def _among(keys: Keys, some: Keys) -> Mask:
+def among(keys: Keys, some: Keys) -> Mask:
     """Which keys are among some that are sorted."""
     if not len(some):
         return np.zeros(len(keys), np.bool_)

@@ -16,10 +16,11 @@ from typing import TypeAlias
 import numpy as np
 
 from caladan.columns import pool
-from caladan.columns.deletions import NO_KEYS, Deletions, stamps
+from caladan.columns.deletions import NO_KEYS, Deletions, among, stamps
 from caladan.columns.index import RunMatches, present
 from caladan.columns.invariants import CHECKED, check_run
-from caladan.columns.layout import Keys, Mask, Words, first_rows
+from caladan.columns.kernels import probe
+from caladan.columns.layout import Counts, Keys, Mask, Words, first_rows
 from caladan.columns.membership import Bitmap, Seen, WordSet
 from caladan.columns.packing import Packing
 from caladan.columns.runs import Arrangement, Run, distinct, merged, subtracted
@@ -321,12 +322,18 @@ class PackedRelation:
     def ranks(self, keys: Keys) -> Words:
         """When facts were derived, as keys of the base packing; 0 where nobody knows."""
         found: Words = np.zeros(len(keys), np.uint32)
+        lead = self.base.packing.leading_shift
+        starts: Counts = np.empty(len(keys), np.int64)
+        counts: Counts = np.empty(len(keys), np.int64)
         for run in self.base.all_runs:
-            if run.ranks is not None:
-                at = np.searchsorted(run.keys, keys)
-                at[at == len(run)] = 0
-                same = run.keys[at] == keys
-                found[same] = run.ranks[at[same]]
+            if run.ranks is None:
+                continue
+            sieve = run.filter(0, len(keys))
+            if probe.ranges(
+                keys, run.keys, 0, run.bounds, lead, sieve.bits, sieve.log, starts, counts
+            ):
+                there = np.flatnonzero(counts)
+                found[there] = run.ranks[starts[there]]
         return found
 
     def _hiding(self, packing: Packing, version: Version) -> Callable[[Keys], Mask] | None:
@@ -341,7 +348,7 @@ class PackedRelation:
 
     def _without_shown(self, delta: Run) -> Run:
         """A delta without what runs hold already; all orders take it over from here."""
-        again: Mask = np.isin(delta.keys, self._shown)
+        again = among(delta.keys, self._shown)
         for run in self.base.runs:
             if run.ranks is not None and delta.ranks is not None:
                 at = np.searchsorted(run.keys, self._shown)

@@ -37,6 +37,7 @@ from caladan.fixpoint.wiring import Upkeep, Wiring
 from caladan.join.classes import Classes
 from caladan.program.events import Listener
 from caladan.program.options import Options
+from caladan.rules.linear import linear
 from caladan.rules.program import DeltaProgram
 from caladan.rules.variants import given_of
 
@@ -73,6 +74,9 @@ class Living:
         listener: Listener,
         transient: Iterable[str] = (),
     ) -> None:
+        # What a closure is given are steps of it, as what its other rules derive.
+        program, steps = linear(program)
+        given = {steps.get(name, name): table for name, table in given.items()}
         self.program = program
         self._limits = Limits(options)
         plan = blueprint(program)
@@ -110,6 +114,8 @@ class Living:
                 kept.flip()
                 kept.commit()
                 self.relations[alias] = kept
+        for name, taking in steps.items():
+            self._given[name] = self._given[taking]
         for relation in self.relations.values():
             relation.record()
             relation.forget_views()

@@ -25,14 +25,16 @@ def delta(checked: Checked) -> DeltaProgram:
     cliques: list[DeltaClique] = []
     for clique in checked.cliques:
         rules = tuple(replace(rule, place=next(places)) for rule in clique.rules)
-        cliques.append(_clique(replace(clique, rules=rules), checked.relations))
+        cliques.append(delta_clique(replace(clique, rules=rules), checked.relations))
     return DeltaProgram(
         checked.relations, tuple(cliques), checked.goals,
         facts=checked.facts, open_facts=checked.open_facts,
     )  # fmt: skip
 
 
-def _clique(clique: Clique, relations: Mapping[str, RelationInfo]) -> DeltaClique:
+def delta_clique(clique: Clique, relations: Mapping[str, RelationInfo]) -> DeltaClique:
+    """The delta rules of a clique, whose rules have their places."""
+
     def made(rule: CoreRule, seed: int | None) -> DeltaRule:
         keys, places = contributors(rule, clique, relations)
         body = body_of(rule, relations, clique.relations, seed=seed, keys=keys)

@@ -50,6 +50,7 @@ from caladan.program import (
     Variable,
     variables,
 )
+from caladan.rules.linear import doubles
 from caladan.rules.program import DeltaClique
 
 
@@ -92,7 +93,7 @@ def _reached(relations: tuple[str, ...], rules: list[CoreRule]) -> Reached | Non
 
 def _carried(relations: tuple[str, ...], rules: list[CoreRule], arity: int) -> Carried | None:
     alone = len(relations) == 1 and arity == 2
-    doubling = [r for r in rules if alone and _doubles(r, relations[0])]
+    doubling = [r for r in rules if alone and doubles(r, relations[0])]
     swapping = [r for r in rules if alone and _swaps(r, relations[0])]
     linear = [r for r in rules if all(r is not other for other in (*doubling, *swapping))]
     single = rules[0] if alone and len(rules) == len(linear) == 1 else None
@@ -126,7 +127,7 @@ def _unfolded(rule: CoreRule, relation: str) -> Carried | None:
         return None
     bare = replace(rule, atoms=tuple(mine), comparisons=())
     for first, second in (mine, mine[::-1]):
-        if not _doubles(replace(bare, atoms=(first, second)), relation):
+        if not doubles(replace(bare, atoms=(first, second)), relation):
             continue
         (x, y), (_, z) = _named(first.arguments), _named(second.arguments)
         literals = _without([*rule.atoms, *rule.comparisons], mine)
@@ -550,25 +551,3 @@ def _summands(expression: Expression) -> list[Expression] | None:
             return [expression]
         case _:
             return None
-
-
-def _doubles(rule: CoreRule, relation: str) -> bool:
-    """p(X, Z) <- p(X, Y), p(Y, Z), in either order of the atoms, and nothing else."""
-    if rule.comparisons or len(rule.atoms) != len(rule.arguments) or len(rule.atoms) != 2:
-        return False
-    if any(a.relation != relation or a.negated for a in rule.atoms):
-        return False
-    x, z = rule.arguments
-    for first, second in (rule.atoms, rule.atoms[::-1]):
-        middle = first.arguments[1]
-        if (
-            isinstance(x, Variable)
-            and isinstance(z, Variable)
-            and x != z
-            and isinstance(middle, Variable)
-            and middle not in (x, z)
-            and first.arguments[0] == x
-            and second.arguments == (middle, z)
-        ):
-            return True
-    return False
