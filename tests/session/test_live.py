@@ -209,4 +209,4 @@ def test_a_closure_by_doubling_is_kept_as_a_linear_one() -> None:
     db.delete("arc", [(1, 2)])
     assert set(live["tc"].rows()) == {(2, 3), (2, 1), (3, 1), (7, 8)}
     assert sum(each.recomputed for each in live.stats.cliques) == 0
-    assert {name for name in live} == {"tc", "ends", "arc"}
+    assert set(live) == {"tc", "ends", "arc"}
