@@ -152,7 +152,13 @@ def wanted(case: Case) -> Answered:
 
 def check(engine: Any, case: Case, right: Answered) -> None:
     """Run a case; fail unless it answers what is right."""
-    got = answered(engine, case, PATIENCE)
+    started = time.process_time()
+    try:
+        got = answered(engine, case, PATIENCE)
+    except caladan.Stopped:
+        if engine == "embedded" and time.process_time() - started < PATIENCE / 2:
+            reject()  # others had the machine
+        raise
     for number, (one, other) in enumerate(zip(got.answers, right.answers, strict=True), 1):
         if one[0] != other[0]:
             raise WrongAnswerError(f"goal {number}: types {one[0]} for {other[0]}")
@@ -177,7 +183,9 @@ def write(folder: Path, case: Case, expected: Answered, why: str) -> None:
         lines.append(f"warnings = [{', '.join(map(_quoted, expected.warned))}]")
     lines += ["", "[replay]", *(f"{name} = {_quoted(v)}" for name, v in case.asked.items())]
     lines += ["", "[replay.thresholds]"]
-    lines += [f"{name} = {value}" for name, value in case.chosen.changes().items()]
+    # Kernels are loaded here by now, which decides who takes small rounds: so they are there.
+    chosen = {"small_rounds_cold": 0, **case.chosen.changes()}
+    lines += [f"{name} = {value}" for name, value in chosen.items()]
     (folder / "meta.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
     for stem, (types, rows) in zip(Folder(folder, {}).queries(), expected.answers, strict=True):
         header = [tuple(types) if types else ("()",)]

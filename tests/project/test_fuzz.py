@@ -50,7 +50,8 @@ def test_a_case_is_a_folder_of_the_corpus(tmp_path: Path) -> None:
     fuzz.write(tmp_path / "made", case, fuzz.wanted(case), 'a "quoted" \\ reason')
     folder = written(tmp_path / "made")
     assert folder.meta["description"] == "a 'quoted' \\ reason"
-    assert folder.replay["thresholds"] == {"room": 3, "closure_byte": 0.5}
+    chosen = {"room": 3, "closure_byte": 0.5}
+    assert folder.replay["thresholds"] == {"small_rounds_cold": 0, **chosen}
     assert (folder.replay["threads"], folder.replay["search"]) == (1, "leto")
     assert folder.queries() == ["p.1", "p.2", "z"]
     assert folder.expected("z").rows == [()]

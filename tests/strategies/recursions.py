@@ -5,6 +5,7 @@ two. These go on: closures (linear from both ends, non-linear, with conditions),
 mutual recursion, points-to and value-flow analyses, entity resolution, distances, reachability.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -70,6 +71,41 @@ RULES = {
     "labels": """p(X, mmin<X>) <- e(X, _). p(Y, mmin<L>) <- p(X, L), e(X, Y).
         p(X, mmin<L>) <- p(Y, L), e(X, Y).""",
     "widest": "p(X, mmax<X>) <- e(X, _). p(Y, mmax<L>) <- p(X, L), f(X, Y).",
+    "generations apart": """p(X, Y) <- e(A, X), e(A, Y), X ~= Y.
+        p(X, Y) <- e(A, X), p(A, B), f(B, Y), X ~= Y.""",
+    "generations of many": """p(X, Y) <- e(A, X), e(A, Y).
+        p(X, Y) <- e(A, X), p(A, B), e(B, Y). p(X, Y) <- f(A, X), p(A, B), f(B, Y).""",
+    "generations above": """p(X, Y) <- e(A, X), e(A, Y), X < Y.
+        p(X, Y) <- e(A, X), p(A, B), e(B, Y), A ~= Y.""",
+    "many rules": """p(X, Y) <- e(X, Y). p(X, Y) <- f(Y, X). p(X, Z) <- p(X, Y), e(Y, Z).
+        p(X, Z) <- f(X, Y), p(Y, Z), X ~= Z. p(X, Y) <- p(Y, X), f(X, Y).""",
+    "either": "p(X, Y) <- e(X, Y) ; f(X, Y). p(X, Z) <- p(X, Y), (e(Y, Z) ; f(Z, Y), X < Z).",
+    "either itself": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), (p(Y, Z), ~f(Y, Z) ; f(Y, Z)).",
+    "constants": """p(X, Y) <- e(X, Y). p(X, 3) <- p(X, Y), f(Y, 1). p(2, Y) <- p(1, Y).
+        p(X, X) <- p(X, 3).""",
+    "diagonal": """p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), f(Y, Z), ~e(Z, Z).
+        p(X, X) <- p(X, Y), f(Y, X).""",
+    "compared": """p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X < Z, Y >= X.
+        p(Y, X) <- p(X, Y), X = Y.""",
+    "negated below": """q(X, Y) <- e(X, Y). q(X, Z) <- q(X, Y), e(Y, Z).
+        p(X, Y) <- f(X, Y), ~q(X, Y). p(X, Z) <- p(X, Y), f(Y, Z), ~q(Z, X).""",
+    "negated twice": """q(X) <- e(X, _). q(X) <- q(Y), f(Y, X). r(X) <- f(_, X), ~q(X).
+        p(X, Y) <- e(X, Y), ~r(Y). p(X, Z) <- p(X, Y), p(Y, Z), ~r(Z), ~f(X, Z).""",
+    "wide atoms": """q(X, Y, Z) <- e(X, Y), f(Y, Z). p(X, Y, Z) <- q(X, Y, Z).
+        p(X, Z, W) <- p(X, Y, Z), q(Y, Z, W), e(X, W).""",
+    "wide pairs": """q(X, Y, Z) <- e(X, Y), f(X, Z). p(X, Y) <- e(X, Y).
+        p(Y, Z) <- p(X, W), q(X, Y, Z), q(W, Z, Y).""",
+    "nearest": """p(X, D, P) <- e(0, X), D = 1, P = X.
+        q(X, mmin<D, P>) <- e(0, X), D = 1, P = X. q(Y, mmin<C + 1, X>) <- q(X, C, _), e(X, Y).
+        p(X, D, P) <- q(X, D, P), f(X, _).""",
+    "nearest paths": """q(X, mmin<D, T>) <- e(0, X), D = 1, T = 'n'.
+        q(Y, mmin<C + 1, concat(T, '.')>) <- q(X, C, T), e(X, Y).
+        p(X, D) <- q(X, D, T), length(T) > 0.""",
+    "counted below": """q(X, count<Y>) <- e(X, Y). p(X, N) <- q(X, N).
+        p(Y, N) <- p(X, N), f(X, Y), q(Y, M), M <= N.""",
+    "sums of a closure": """q(X, Y) <- e(X, Y). q(X, Z) <- q(X, Y), q(Y, Z).
+        p(X, sum<Y>) <- q(X, Y), ~f(X, Y).""",
+    "no way in": "p(X, Y) <- p(Y, X), e(X, Y). p(X, Z) <- p(X, Y), p(Y, Z).",
     "party": """p(X) <- e(X, X). p(X) <- e(0, X). q(Y, mcount<X>) <- p(X), f(Y, X).
         p(Y) <- q(Y, N), N >= 2.""",
 }  # fmt: skip
@@ -80,6 +116,11 @@ ABOVE = {
     "absent": " a(X, Y) <- f(X, Y), ~p(X, Y). query a(X, Y).",
     "joined": " j(X, Z) <- p(X, Y), p(Z, Y), f(X, Z). query j(X, Z).",
     "in all": " n(count<_>) <- p(X, Y). query n(N).",
+    "widest of it": " n(Y, max<X>, min<X>, countd<X>) <- p(X, Y). query n(Y, A, B, C).",
+    "itself absent": " a(X, Y) <- p(X, Y), ~p(Y, X). query a(X, Y).",
+    "above again": " c(X, Y) <- p(X, Y). c(X, Z) <- c(X, Y), p(Y, Z), ~f(X, Z). query c(X, Y).",
+    "a triangle": " t(X, Y, Z) <- p(X, Y), p(Y, Z), f(X, Z), X ~= Z. query t(X, Y, Z).",
+    "few of them": " s(X, Y) <- p(X, Y), sort((Y, desc), X), limit(3). query s(X, Y).",
 }
 """What reads a relation of two columns once it is finished."""
 
@@ -101,11 +142,13 @@ def recursions(draw: st.DrawFn, most: int = 12, least: int = 1) -> Recursion:
     """A program over graphs of so many nodes."""
     name = draw(st.sampled_from(sorted(RULES)))
     rules = RULES[name]
-    head = rules[: rules.index(")") + 1]
+    start = re.search(r"\bp\(", rules)
+    assert start is not None
+    head = rules[start.start() : rules.index(")", start.start()) + 1]
     arity = head.count(",") + 1
     arguments = ", ".join("XYZ"[:arity])
     above = draw(st.sampled_from(sorted(ABOVE))) if arity == 2 and "<D>" not in rules else "nothing"
-    numeric = any(each in rules for each in ("0", "+", "count", "N"))
+    numeric = any(each in rules for each in ("0", "+", "count", "N", "1", "3", "sum"))
     kind, named = NODES[draw(st.sampled_from([n for n in NODES if not numeric or n != "text"]))]
     one = f"'{named(1)}'" if kind == "string" else str(named(1))
     ways = [arguments, arguments.replace("X", one), arguments.replace("XYZ"[arity - 1], one)]

@@ -23,9 +23,9 @@ class LimitReached(CaladanError):
 LimitName: TypeAlias = Literal["max_rounds", "max_facts", "timeout", "memory"]
 
 _REACHED: Final[dict[LimitName, str]] = {
-    "max_rounds": "{bound} rounds were not enough to finish {relations}",
+    "max_rounds": "{bound} {rounds} not enough to finish {relations}",
     "max_facts": "more than {bound} facts were derived, while evaluating {relations}",
-    "timeout": "{bound} seconds were not enough to finish {relations}",
+    "timeout": "{bound} {seconds} not enough to finish {relations}",
     "memory": "{bound} bytes of memory were not enough to finish {relations}",
 }
 
@@ -73,7 +73,10 @@ def call_failed(rule: CoreRule, function: str, reason: str) -> Diagnostic:
 def limit(name: LimitName, bound: float, relations: Sequence[str]) -> Diagnostic:
     """C042: a limit of the options was reached while the relations were being derived."""
     reached = _REACHED[name].format(
-        bound=f"{bound:g}" if bound < 1e6 else f"{bound:.0f}", relations=_names(relations)
+        bound=f"{bound:g}" if bound < 1e6 else f"{bound:.0f}",
+        rounds="round was" if bound == 1 else "rounds were",
+        seconds=_seconds(bound),
+        relations=_names(relations),
     )
     return Diagnostic(
         "C042",
@@ -121,7 +124,7 @@ def interrupted(relations: Sequence[str]) -> Diagnostic:
 def late(seconds: float, doing: str) -> Diagnostic:
     """C042: the time was over before anything could be derived."""
     return Diagnostic(
-        "C042", f"{seconds:g} seconds were not enough: the time was over while {doing}",
+        "C042", f"{seconds:g} {_seconds(seconds)} not enough: the time was over while {doing}",
         help="raise `timeout` to go on",
     )  # fmt: skip
 
@@ -129,6 +132,10 @@ def late(seconds: float, doing: str) -> Diagnostic:
 def interrupted_early(doing: str) -> Diagnostic:
     """C043: the user interrupted the run before anything could be derived."""
     return Diagnostic("C043", f"interrupted while {doing}")
+
+
+def _seconds(bound: float) -> str:
+    return "second was" if bound == 1 else "seconds were"
 
 
 def _names(relations: Sequence[str]) -> str:
