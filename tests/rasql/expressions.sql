@@ -510,6 +510,8 @@ format_string('%d', I) -- refused
 printf('%d', I) -- refused
 soundex(S) -- refused
 levenshtein('kitten', 'sitting')
+levenshtein(NULL, 'a')
+levenshtein('', 'abc')
 md5('abc')
 sha1('abc')
 sha('abc')
@@ -528,6 +530,10 @@ octet_length('é')
 upper('straße')
 lower('ÀÉ')
 reverse('aé')
+reverse('éa')
+reverse('👨‍👩‍👧')
+reverse('')
+reverse(CAST(NULL AS STRING))
 encode('abc', 'UTF-8') -- refused
 quote('a') -- refused
 unhex('4142')

@@ -204,3 +204,9 @@ def test_a_line_break_that_a_match_ends_before_is_told() -> None:
     """Where a match ends matters to what is replaced, so nothing is answered there."""
     with pytest.raises(caladan.CaladanError, match="a line break at the end"):
         session("embedded").sql("SELECT regexp_replace(S || chr(10), 'o$', '') FROM t").rows()
+
+
+def test_distances_of_texts_are_about_letters_not_bytes() -> None:
+    with pytest.raises(caladan.CaladanError, match="levenshtein of letters beyond ASCII") as caught:
+        session("embedded").sql("SELECT levenshtein(S, 'abc') FROM t").rows()
+    assert caught.value.diagnostics[0].code == "C062"

@@ -88,7 +88,11 @@ TEXTS: Final[dict[str, str]] = {
         "(a VARCHAR, b VARCHAR) AS replace(a, b, ''), "
         "(a VARCHAR, b VARCHAR, c VARCHAR) AS replace(a, b, c)"
     ),
-    "reverse": "(a VARCHAR) AS reverse(a)",
+    "reverse": (  # DuckDB's leaves an accent with its letter
+        "(a VARCHAR) AS CASE WHEN length(a) = length_grapheme(a) THEN reverse(a) "
+        "ELSE array_to_string(list_transform(range(length(a), 0, -1), "
+        "lambda i: substring(a, i, 1)), '') END"
+    ),
     "repeat": "(a VARCHAR, n) AS repeat(a, greatest(n, 0))",
     "space": "(n) AS repeat(' ', greatest(n, 0))",
     "lpad": (
@@ -142,7 +146,11 @@ TEXTS: Final[dict[str, str]] = {
         "the end of a text, and a regular expression with $') ELSE a END"
     ),
     "joined": "(l, d) AS list_reduce(l, lambda x, y: x || d || y)",
-    "levenshtein": "(a VARCHAR, b VARCHAR) AS CAST(levenshtein(a, b) AS INTEGER)",
+    "levenshtein": (  # DuckDB's is about bytes
+        "(a VARCHAR, b VARCHAR) AS CASE WHEN strlen(a) = length(a) AND strlen(b) = length(b) "
+        "THEN CAST(levenshtein(a, b) AS INTEGER) WHEN a IS NOT NULL AND b IS NOT NULL "
+        "THEN error('embedded: levenshtein of letters beyond ASCII') END"
+    ),
     "md5": "(a VARCHAR) AS md5(a)",
     "sha1": "(a VARCHAR) AS sha1(a)",
     "sha256": "(a VARCHAR) AS sha256(a)",
