@@ -17,15 +17,18 @@ from typing import Any
 
 from bench.meshed import CASES
 from caladan.engines.spark.mesh.checkpoint import CheckpointFiles, CheckpointState, Saved
-from caladan.engines.spark.mesh.fixpoint import Bounds, rounds
+from caladan.engines.spark.mesh.exchange import MeshExchange
 from caladan.engines.spark.mesh.shard import Shard
+from caladan.fixpoint.fixpoint import run
+from caladan.fixpoint.limits import Limits
 from caladan.language import parse
 from caladan.pipeline import compile_program
+from caladan.program.options import Options
 
 SAVED = Saved(1, "0" * 16, 1)
 
 
-class Alone:
+class Nobody:
     """The connections of a task that has no peers."""
 
     def exchange(self, messages: Sequence[Sequence[Any] | None]) -> list[bytearray | None]:
@@ -48,16 +51,18 @@ def line(name: str) -> str:
     case, _ = CASES[name]
     program = compile_program(parse(case.text("deals.dl")), {}, {}, demand=False).delta
     tables = dict(case.data.tables())
-    part, again = (Shard(program, tables, 0, 1, lambda: None) for _ in range(2))
+    part, again = (Shard(program, tables, 0, 1, Limits(Options())) for _ in range(2))
     digest, _ = timed(part.fingerprint)
-    evaluate, _ = timed(lambda: rounds(part, Alone(), Bounds()))
+    evaluate, _ = timed(
+        lambda: run(part, MeshExchange(part, Nobody()), part.limits, lambda *_: None)
+    )
     with tempfile.TemporaryDirectory() as folder:
         files = CheckpointFiles(folder, lambda: None)
-        state = CheckpointState(part.facts, part.solutions())
+        state = CheckpointState(part.facts, part.events.solutions)
         save = min(timed(lambda: files.write(SAVED, 0, state, part.saved()))[0] for _ in range(3))
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
         read, (_, data, at) = timed(lambda: files.read(SAVED, 0))
-    back, _ = timed(lambda: again.go_on(1, {0: (data, at)}, [], Alone(), lambda: None))
+    back, _ = timed(lambda: again.go_on(1, {0: (data, at)}, [], Nobody(), lambda: None))
     assert again.facts == part.facts
     seconds = " | ".join(f"{each:.3f}" for each in (evaluate, digest, save, read, back))
     return f"| {name} | {part.facts:,} | {size / 1e6:.1f} | {seconds} |"

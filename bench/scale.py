@@ -31,11 +31,14 @@ import numpy as np
 import pyarrow as pa
 
 from bench.cases import find
-from caladan.engines.spark.mesh.fixpoint import Bounds, rounds
+from caladan.engines.spark.mesh.exchange import MeshExchange
 from caladan.engines.spark.mesh.links import Links
 from caladan.engines.spark.mesh.shard import Shard
+from caladan.fixpoint.fixpoint import run
+from caladan.fixpoint.limits import Limits
 from caladan.language import parse
 from caladan.pipeline import compile_program
+from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram
 
 PATIENCE = 600.0
@@ -112,16 +115,16 @@ def measured(program: DeltaProgram, tables: Mapping[str, pa.Table], tasks: int) 
 def _evaluate(
     me: int, links: Links, program: DeltaProgram, tables: Mapping[str, pa.Table]
 ) -> Measured:
-    return evaluated(Shard(program, tables, me, links.tasks, lambda: None), links)
+    return evaluated(Shard(program, tables, me, links.tasks, Limits(Options())), links)
 
 
 def evaluated(part: Shard, links: Links) -> Measured:
     """What a part does, from its first round to its last."""
     cpu, wall = time.process_time(), time.perf_counter()
-    ending = rounds(part, links, Bounds())
+    rounds = run(part, MeshExchange(part, links), part.limits, lambda *_: None)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    solutions = sum(count for count, _ in part.solutions().values())
-    return Measured(links.tasks, ending.rounds, solutions, part.facts, links.sent, cpu, wall, 1.0)
+    solutions = sum(count for count, _ in part.events.solutions.values())
+    return Measured(links.tasks, rounds, solutions, part.facts, links.sent, cpu, wall, 1.0)
 
 
 def _exchange(_: int, links: Links, size: int, times: int) -> float:
@@ -216,12 +219,12 @@ def _report(runs: Sequence[Measured], rates: Rates) -> Iterator[str]:
     yield "| tasks | rounds | facts | MB sent | busiest | CPU s | predicted | wall s |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     sent = runs[1].bytes / runs[1].facts * 2  # with two tasks, half of what travels is at home
-    for run in runs:
-        load = Load(run.rounds, run.solutions, run.facts, sent)
-        whole = sum(predicted(load, rates, run.tasks))
+    for each in runs:
+        load = Load(each.rounds, each.solutions, each.facts, sent)
+        whole = sum(predicted(load, rates, each.tasks))
         yield (
-            f"| {run.tasks} | {run.rounds} | {run.facts:,} | {run.bytes / 1e6:.1f} "
-            f"| {run.busiest:.2f} | {run.cpu:.2f} | {whole:.2f} | {run.wall:.2f} |"
+            f"| {each.tasks} | {each.rounds} | {each.facts:,} | {each.bytes / 1e6:.1f} "
+            f"| {each.busiest:.2f} | {each.cpu:.2f} | {whole:.2f} | {each.wall:.2f} |"
         )
     yield ""
     yield "| tasks | facts | s evaluating | s rounds | s bytes | GB sent by each | GB held |"

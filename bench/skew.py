@@ -125,8 +125,10 @@ def _evaluate(
 ) -> tuple[Measured, int]:
     from bench.scale import evaluated
     from caladan.engines.spark.mesh.shard import Shard
+    from caladan.fixpoint.limits import Limits
+    from caladan.program.options import Options
 
-    part = Shard(program, tables, me, links.tasks, lambda: None, splitting)
+    part = Shard(program, tables, me, links.tasks, Limits(Options()), splitting)
     return evaluated(part, links), part.heavy
 
 

@@ -232,6 +232,11 @@ class AggregateHead:
         }
         self.relation = StoredRelation.of_groups(domains, info.group)
 
+    @property
+    def pending_bytes(self) -> int:
+        """Nothing: amounts are added up as they come."""
+        return 0
+
     def give(self, columns: Sequence[Words], rows: int) -> None:
         """Facts that are there from the start; their values count as amounts."""
         groups = self._numbers([columns[i] for i in self._group], rows)

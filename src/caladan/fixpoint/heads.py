@@ -92,7 +92,15 @@ class DirectHead:
 class RelationHead(Protocol):
     """What the fixpoint asks of a relation that it derives."""
 
-    relation: StoredRelation
+    @property
+    def relation(self) -> StoredRelation:
+        """Its facts, as rules read them."""
+        ...
+
+    @property
+    def pending_bytes(self) -> int:
+        """What is derived, and not sorted out yet."""
+        ...
 
     def give(self, columns: Sequence[Words], rows: int) -> None:
         """Facts that are there from the start."""
@@ -118,6 +126,11 @@ class PlainHead:
         self._domains = tuple(domains)
         self.relation = StoredRelation(domains, orders)
 
+    @property
+    def pending_bytes(self) -> int:
+        """What is derived, and not sorted out yet."""
+        return self.relation.pending_bytes
+
     def give(self, columns: Sequence[Words], rows: int) -> None:
         """Facts that are there from the start."""
         self.relation.add(columns, rows)
@@ -139,7 +152,7 @@ class PlainHead:
         direct = DirectHead(body.columns, self._domains, self.relation, evaluator)
         if not direct.is_plain:
             return Sink(take)
-        return Sink(take, direct=direct.take, shared=self.relation.packed() is not None)
+        return Sink(take, direct=direct.take, shared=lambda: self.relation.packed() is not None)
 
     def flip(self) -> int:
         """Make what is new the delta."""

@@ -117,12 +117,13 @@ class Limits:
         self._options = options
         self.deadline = deadline(options.timeout)
         """When the time is over, by the monotonic clock."""
-        self._relations: Sequence[str] = ()
+        self.relations: Sequence[str] = ()
+        """Those that are derived now."""
         self.memory = Memory(options.memory)
 
     def enter(self, relations: Sequence[str]) -> None:
         """Relations that are derived from now on, to be named if a limit is reached."""
-        self._relations = relations
+        self.relations = relations
 
     @property
     def max_facts(self) -> int | None:
@@ -134,9 +135,13 @@ class Limits:
         """How many rounds a clique may take."""
         return self._options.max_rounds
 
+    def glance(self) -> None:
+        """Stop if the user has had enough; whoever waits for a kernel looks at the time itself."""
+        heed()
+
     def seconds(self) -> None:
         """Stop if the time is over, or the user has had enough."""
-        heed()
+        self.glance()
         if self.deadline is not None and time.monotonic() > self.deadline:
             self._stop("timeout", self._options.timeout or 0)
 
@@ -164,10 +169,10 @@ class Limits:
 
     def out_of_memory(self) -> LimitReached:
         """The relations do not fit into the memory they may use."""
-        return LimitReached(limit("memory", self.memory.most, self._relations))
+        return LimitReached(limit("memory", self.memory.most, self.relations))
 
     def _stop(self, name: LimitName, bound: float) -> None:
-        raise LimitReached(limit(name, bound, self._relations))
+        raise LimitReached(limit(name, bound, self.relations))
 
 
 T = TypeVar("T")
@@ -175,8 +180,16 @@ T = TypeVar("T")
 _GLANCE: Final = 0.1  # seconds between two looks at the clock
 
 
-def run_stoppable(work: Callable[[], T], stop: Counts, deadline: float | None) -> T:
-    """The result of some work; past the deadline the flag is raised, and the work should end."""
+def run_stoppable(
+    work: Callable[[], T],
+    stop: Counts,
+    deadline: float | None,
+    glance: Callable[[], None] = heed,
+) -> T:
+    """The result of some work; past the deadline the flag is raised, and the work should end.
+
+    `glance` is called now and then, and may raise.
+    """
     results: list[T] = []
     failures: list[BaseException] = []
     done = threading.Event()  # a thread whose `join` was interrupted may say it ended, and has not
@@ -192,10 +205,10 @@ def run_stoppable(work: Callable[[], T], stop: Counts, deadline: float | None) -
     threading.Thread(target=target, daemon=True).start()
     try:
         while not done.wait(_GLANCE):
-            heed()
+            glance()
             if deadline is not None and time.monotonic() > deadline:
                 stop[0] = 1
-    except KeyboardInterrupt:
+    except BaseException:
         stop[0] = 1
         done.wait()
         raise

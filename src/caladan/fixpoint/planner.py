@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from types import MappingProxyType
 
 import numpy as np
 
@@ -34,10 +35,11 @@ from caladan.columns.layout import Words
 from caladan.columns.ranks import Kind, float_ranks, rank_floats
 from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.heads import PlainHead
+from caladan.fixpoint.rules import ReadyRule
 from caladan.fixpoint.state import State
 from caladan.join.plan import RulePlan
 from caladan.program import Column, Expression, Variable, thresholds, variables
-from caladan.rules.body import Scan
+from caladan.rules.body import Scan, Version
 from caladan.rules.delta import seeded
 from caladan.rules.program import DeltaClique, DeltaRule
 
@@ -180,14 +182,27 @@ def _made(
 
 
 class Planner:
-    """Makes plans. `search` is the grade of the guided search for cyclic bodies, if they use it."""
+    """Makes plans. `search` is the grade of the guided search for cyclic bodies, if they use it.
 
-    def __init__(self, state: State, search: str | None) -> None:
+    Without `factoring` no relation comes in between: where all that is new between two rounds is
+    to be found in the clique's own.
+    """
+
+    def __init__(self, state: State, search: str | None, *, factoring: bool = True) -> None:
         self._state = state
         self._search = search
+        self._factoring = factoring
 
-    def plan(self, rule: DeltaRule) -> RulePlan:
-        """The plan of a rule, or of what was made of one: its variables are those of the whole."""
+    def plan(
+        self,
+        rule: DeltaRule,
+        atoms: Sequence[Scan] | None = None,
+        copies: Mapping[str, tuple[str, StoredRelation]] = MappingProxyType({}),
+    ) -> RulePlan:
+        """The plan of a rule, or of what was made of one: its variables are those of the whole.
+
+        Its atoms may be others, which read `copies`: by name, of which relation they are.
+        """
         state, body = self._state, rule.body.separated
         domains = state.classes.variables(rule.rule, body)
         if rule.rule.head in state.program.relations:
@@ -204,17 +219,52 @@ class Planner:
                 return widened_relation(relation, own, into)
             return relation
 
-        relations = {scan.relation: state.relation(scan.relation) for scan in body.atoms}
-        columns = state.classes.column
-        return RulePlan(body, relations, absent, domains, columns, head, self._search)
+        def column(relation: str, column: int) -> Domain:
+            known = copies.get(relation)
+            return state.classes.column(relation if known is None else known[0], column)
+
+        body = body if atoms is None else body.with_atoms(atoms)
+        relations = {
+            name: copies[name][1] if name in copies else state.relation(name)
+            for name in dict.fromkeys(scan.relation for scan in body.atoms)
+        }
+        return RulePlan(body, relations, absent, domains, column, head, self._search)
+
+    def ready(
+        self,
+        rule: DeltaRule,
+        atoms: Sequence[Scan] | None = None,
+        copies: Mapping[str, tuple[str, StoredRelation]] = MappingProxyType({}),
+        *,
+        idle: bool = False,
+    ) -> ReadyRule:
+        """A rule with its plan, its guard and its sink."""
+        state = self._state
+        plan = self.plan(rule, atoms, copies)
+        head = state.heads[rule.rule.head]
+
+        def relation(scan: Scan) -> StoredRelation:
+            known = copies.get(scan.relation)
+            return state.relation(scan.relation) if known is None else known[1]
+
+        def shown(scan: Scan) -> Scan:
+            known = copies.get(scan.relation)
+            if known is None:
+                return scan
+            version = Version.FULL if rule.seed is None else scan.version
+            return replace(scan, relation=known[0], version=version)
+
+        scans = plan.body.atoms
+        seeds = tuple(relation(scan) for scan in scans if scan.version is Version.DELTA)
+        reads = tuple(relation(scan) for scan in scans if scan.version is not Version.DELTA)
+        sink = head.sink(rule, plan, state.classes.keys(rule))
+        return ReadyRule(rule, plan, head, sink, seeds, reads, shown, idle)
 
     # ── Rules in two parts ───────────────────────────────────────────────────────────────────────
 
-    def ready(
-        self, clique: DeltaClique
-    ) -> tuple[tuple[str, ...], list[tuple[DeltaRule, RulePlan]]]:
-        """The relations to go round, some in between (`FactoredRule`), and the rules' plans."""
-        splits = self._splits(clique)
+    def recursive(self, clique: DeltaClique) -> tuple[tuple[str, ...], list[ReadyRule]]:
+        """The relations to go round, some in between (`FactoredRule`), and the rules."""
+        splits = self._splits(clique) if self._factoring else {}
         between = {each.relation.name: each.relation for each in splits.values()}
         members = (*clique.relations, *between)
         relations = {**self._state.program.relations, **between}
@@ -225,7 +275,7 @@ class Planner:
             else:
                 rules += seeded(parts.inner, members, relations)
                 rules += seeded(parts.outer, members, relations)
-        return members, [(rule, self.plan(rule)) for rule in rules]
+        return members, [self.ready(rule) for rule in rules]
 
     def _splits(self, clique: DeltaClique) -> dict[int, FactoredRule]:
         """The rules that go in two parts, by their places; what is in between gets a head."""

@@ -35,12 +35,17 @@ class State:
         self.limits = limits
         self.finished: dict[str, Layout] = {}
         self.heads: dict[str, RelationHead] = {}
+        self.copies: dict[str, StoredRelation] = {}  # of relations, as peers have them
         self.is_ranked = False  # whether facts remember when they were derived
 
     def layouts(self) -> dict[str, Layout]:
         """What is known of every relation."""
         unfinished = {name: head.relation for name, head in self.heads.items()}
         return {**self.finished, **unfinished}
+
+    def held(self) -> dict[str, Layout]:
+        """All that takes memory."""
+        return {**self.layouts(), **self.copies}
 
     def load(self, name: str) -> None:
         """Store the given facts of a relation that no rule derives."""
@@ -50,7 +55,7 @@ class State:
         new = relation.flip()
         relation.commit()
         self.finished[name] = relation
-        self.limits.memory.add(new, self.layouts)
+        self.limits.memory.add(new, self.held)
 
     def start(self, relations: Iterable[str]) -> None:
         """Give the relations of a clique their heads, with what was given for them."""

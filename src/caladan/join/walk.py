@@ -28,7 +28,7 @@ class Sink:
     """Takes a rule's solutions; `count` of them so far.
 
     `direct`, if there is one, may take the last lookup itself, with the solutions before it; it
-    returns whether it did. A `shared` sink may be called from several threads.
+    returns whether it did. A sink that is `shared`, now, may be called from several threads.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Sink:
         finish: Callable[[], None] | None = None,
         direct: Callable[[LookupStep, Bindings, Callable[[], None]], int | None] | None = None,
         *,
-        shared: bool = False,
+        shared: Callable[[], bool] = lambda: False,
     ) -> None:
         self._take = take
         self._finish = finish
@@ -91,7 +91,7 @@ class Walk:
     def run(self, steps: Sequence[Step]) -> None:
         """Push everything through the steps."""
         everything = Bindings(1, {})
-        if not self._sink.shared or not _can_be_shared(steps) or pool.threads() < 2:
+        if not self._sink.shared() or not _can_be_shared(steps) or pool.threads() < 2:
             self.walk(steps, everything, self._sink, self._needed)
             return
         first, *rest = steps

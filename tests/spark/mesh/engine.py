@@ -60,12 +60,10 @@ class PartsEngine(EmbeddedEngine):
         parts, endings = run_parts(
             program, given, self.tasks, local=self.local, splitting=self.splitting
         )
-        for part, ending in zip(parts, endings, strict=True):
+        for ending in endings:
             if ending.failure is not None:
                 raise ending.failure
-            told = part.never_settling(ending.growth) if ending.reached == "growing" else None
-            if told is not None:
-                raise CaladanError(told)
-        assert all(ending.reached is None for ending in endings)
+            if ending.reached is not None:
+                raise CaladanError(*ending.reached.diagnostics)
         self.heavy += parts[0].heavy
         return parts

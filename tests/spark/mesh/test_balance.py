@@ -24,10 +24,10 @@ from caladan.engines.embedded.engine import EmbeddedEngine
 from caladan.engines.embedded.tables import LoadedTable
 from caladan.engines.spark.mesh import inputs as inputs_module
 from caladan.engines.spark.mesh.balance import Balance, JoinEstimate, expected
-from caladan.engines.spark.mesh.fixpoint import Bounds
 from caladan.engines.spark.mesh.messages import Standing, Verdict
 from caladan.engines.spark.mesh.shard import Shard
 from caladan.engines.spark.mesh.skew import HeavyValues, Splitting
+from caladan.fixpoint.limits import Limits
 from caladan.language import parse
 from caladan.language.deals import unparse
 from caladan.pipeline import compile_program
@@ -106,7 +106,7 @@ def facts(parts: Sequence[Shard], name: str = "p") -> list[tuple[object, ...]]:
 
 
 def solutions(parts: Sequence[Shard]) -> list[int]:
-    return [sum(count for count, _ in part.solutions().values()) for part in parts]
+    return [sum(count for count, _ in part.events.solutions.values()) for part in parts]
 
 
 @contextmanager
@@ -215,8 +215,8 @@ def test_limits_hold_as_they_do_without() -> None:
     delta = compiled(PROGRAMS["a label of many"])
     data = tables(delta, SPREAD_OUT)
     with nothing_known_before():
-        _, endings = run_parts(delta, data, 3, Bounds(max_facts=2000), splitting=OFTEN)
-    assert {ending.reached for ending in endings} == {"max_facts"}
+        _, endings = run_parts(delta, data, 3, Options(max_facts=2000), splitting=OFTEN)
+    assert all("more than 2000 facts" in str(ending.reached) for ending in endings)
 
 
 # ── How it is decided ────────────────────────────────────────────────────────────────────────────
@@ -236,7 +236,7 @@ class Told:
 def balance(exchange: Told, splitting: Splitting) -> Balance:
     delta = compiled(PROGRAMS["a label of many"])
     data = tables(delta, SPREAD_OUT)
-    part = Shard(delta, data, 0, 2, lambda: None, splitting)
+    part = Shard(delta, data, 0, 2, Limits(Options()), splitting)
     return Balance(part, exchange, lambda: None)
 
 

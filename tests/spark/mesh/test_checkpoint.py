@@ -17,7 +17,7 @@ from tests.programs.answers import answered
 from tests.programs.corpus import Folder
 from tests.spark.mesh.engine import PartsEngine
 from tests.spark.mesh.recursive import RECURSIVE
-from tests.spark.mesh.together import Lost, run_parts
+from tests.spark.mesh.together import Ending, Lost, run_parts
 from tests.strategies.random_programs import RandomProgram, random_programs
 
 import caladan
@@ -29,13 +29,14 @@ from caladan.engines.spark.mesh.checkpoint import (
     folder_of,
     removed,
 )
-from caladan.engines.spark.mesh.fixpoint import Bounds, Ending
 from caladan.engines.spark.mesh.recovery import Recovery
 from caladan.engines.spark.mesh.shard import Shard
 from caladan.engines.spark.mesh.skew import Splitting
+from caladan.fixpoint.limits import Limits
 from caladan.language import parse
 from caladan.language.deals import unparse
 from caladan.pipeline import compile_program
+from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram
 from caladan.session.session import Session
 
@@ -65,19 +66,19 @@ class Saving:
         program: DeltaProgram,
         tables: Mapping[str, pa.Table],
         lasting: int | None = None,
-        bounds: Bounds = Bounds(),  # noqa: B008
+        options: Options = Options(),  # noqa: B008
         tasks: int = TASKS,
     ) -> tuple[list[Shard], list[Ending]]:
         self.attempts += 1
         attempt = f"{self.attempts:016x}"
 
         def keeper(part: Shard, me: int) -> Recovery:
-            name = folder_of(part.fingerprint(self.local))
+            name = folder_of(part.fingerprint())
             files = CheckpointFiles(f"{self.folder}/{name}", lambda: None)
             return Recovery(files, attempt, 0, self.resumed.append, self.lost.append)
 
         return run_parts(
-            program, tables, tasks, bounds,
+            program, tables, tasks, options,
             local=self.local, keeper=keeper, lasting=lasting, splitting=self.splitting,
         )  # fmt: skip
 
@@ -216,8 +217,8 @@ def test_what_was_split_before_is_known_to_those_who_go_on(saving: Saving, after
     assert (parts[0].heavy > 0) == (after == TASKS)
 
 
-def _counts(part: Shard) -> dict[int, int]:
-    return {rule: count for rule, (count, _) in part.solutions().items()}
+def _counts(part: Shard) -> dict[tuple[int, str | None], int]:
+    return {rule: count for rule, (count, _) in part.events.solutions.items()}
 
 
 # ── What is not used ─────────────────────────────────────────────────────────────────────────────
@@ -301,16 +302,16 @@ def test_limits_that_would_have_ended_the_run_earlier(saving: Saving) -> None:
     """A run with a limit never has more than the limit allows, whatever was saved."""
     with pytest.raises(Lost):
         saving.run(closure(), CHAIN, 5)
-    parts, endings = saving.run(closure(), CHAIN, bounds=Bounds(max_rounds=2))
+    parts, endings = saving.run(closure(), CHAIN, options=Options(max_rounds=2))
     assert saving.resumed == []
-    assert {ending.reached for ending in endings} == {"max_rounds"}
-    alone = run_parts(closure(), CHAIN, TASKS, Bounds(max_rounds=2))[0]
+    assert all("rounds" in str(ending.reached) for ending in endings)
+    alone = run_parts(closure(), CHAIN, TASKS, Options(max_rounds=2))[0]
     assert pairs(parts) == pairs(alone)
 
 
 def test_a_run_that_met_a_limit_goes_on_with_a_larger_one(saving: Saving) -> None:
-    _, endings = saving.run(closure(), CHAIN, bounds=Bounds(max_rounds=4))
-    assert endings[0].reached == "max_rounds"
+    _, endings = saving.run(closure(), CHAIN, options=Options(max_rounds=4))
+    assert "rounds were not enough" in str(endings[0].reached)
     parts, _ = saving.run(closure(), CHAIN)
     assert saving.resumed == [4] * TASKS
     assert pairs(parts) == WANTED
@@ -365,7 +366,9 @@ def test_a_fingerprint_is_the_same_in_every_process() -> None:
     script = (
         "from tests.spark.mesh.test_checkpoint import CHAIN, closure\n"
         "from caladan.engines.spark.mesh.shard import Shard\n"
-        "print(Shard(closure(), CHAIN, 0, 3, lambda: None).fingerprint(False))"
+        "from caladan.fixpoint.limits import Limits\n"
+        "from caladan.program.options import Options\n"
+        "print(Shard(closure(), CHAIN, 0, 3, Limits(Options())).fingerprint())"
     )
     there = subprocess.run(
         [sys.executable, "-c", script],
@@ -374,7 +377,7 @@ def test_a_fingerprint_is_the_same_in_every_process() -> None:
         text=True,
         check=True,
     ).stdout
-    assert there.strip() == Shard(closure(), CHAIN, 0, 3, lambda: None).fingerprint(False)
+    assert there.strip() == Shard(closure(), CHAIN, 0, 3, Limits(Options())).fingerprint()
 
 
 @settings(max_examples=30)

@@ -14,6 +14,7 @@ from caladan.engines.spark.mesh.placement import Copy, Heavy, RuleBody, placemen
 from caladan.engines.spark.mesh.shard import Shard
 from caladan.engines.spark.mesh.shuffle import AsIs, Batch, field_copy
 from caladan.engines.spark.mesh.skew import Splitting, histogram
+from caladan.fixpoint.limits import Limits
 from caladan.language import parse
 from caladan.pipeline import compile_program
 from caladan.program.events import Listener
@@ -66,7 +67,7 @@ def facts(parts: Sequence[Shard], name: str = "p") -> list[tuple[object, ...]]:
 
 
 def solutions(parts: Sequence[Shard]) -> list[int]:
-    return [sum(count for count, _ in part.solutions().values()) for part in parts]
+    return [sum(count for count, _ in part.events.solutions.values()) for part in parts]
 
 
 @st.composite
@@ -117,13 +118,15 @@ def test_a_hub_is_no_longer_the_work_of_one_task(name: str, arcs: list[tuple[int
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_without_a_hub_nothing_is_split(name: str) -> None:
-    part = Shard(compiled(PROGRAMS[name]), table(SPARSE), 0, 3, lambda: None, Splitting(least=4))
+    part = Shard(
+        compiled(PROGRAMS[name]), table(SPARSE), 0, 3, Limits(Options()), Splitting(least=4)
+    )
     assert part.heavy == 0
     assert all(copy.heavy is Heavy.TOGETHER for copy in part.placement.others)
 
 
 def test_one_task_has_nothing_to_split() -> None:
-    part = Shard(compiled(PROGRAMS["closure"]), table(STAR), 0, 1, lambda: None, OFTEN)
+    part = Shard(compiled(PROGRAMS["closure"]), table(STAR), 0, 1, Limits(Options()), OFTEN)
     assert part.heavy == 0
 
 
@@ -142,7 +145,7 @@ def test_of_one_atom_heavy_values_are_spread_and_of_the_other_everywhere() -> No
 
 
 def test_a_fact_that_fans_out_has_a_copy_for_heavy_values_alone() -> None:
-    part = Shard(compiled(PROGRAMS["labels"]), table(STAR), 0, 2, lambda: None, OFTEN)
+    part = Shard(compiled(PROGRAMS["labels"]), table(STAR), 0, 2, Limits(Options()), OFTEN)
     assert part.placement.owners == {"p": Copy("p", (0,))}
     assert part.placement.others == (Copy("p", (0,), Heavy.ALONE),)
 

@@ -2,14 +2,21 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from caladan.engines.spark.mesh.fixpoint import Bounds, Ending, rounds
+from caladan.engines.spark.mesh.exchange import FailedElsewhere, MeshExchange
 from caladan.engines.spark.mesh.recovery import Recovery
 from caladan.engines.spark.mesh.shard import Shard
 from caladan.engines.spark.mesh.skew import Splitting
+from caladan.fixpoint.exchange import Tally
+from caladan.fixpoint.fixpoint import run
+from caladan.fixpoint.limits import Limits
+from caladan.program.diagnostics import CaladanError
+from caladan.program.options import Options
+from caladan.rules.failures import LimitReached
 from caladan.rules.program import DeltaProgram
 
 
@@ -52,11 +59,39 @@ class Seat:
         return came
 
 
+@dataclass
+class Ending:
+    """How the rounds ended for a task: what it says of a limit, or of a mistake of the program."""
+
+    rounds: int = 0
+    facts: int = 0
+    reached: LimitReached | None = None
+    failure: CaladanError | None = None
+
+
+def ended(part: Shard, exchange: MeshExchange) -> Ending:
+    """The rounds of a part, and how they ended."""
+    ending = Ending()
+
+    def tell(number: int, tally: Tally, _: float) -> None:
+        ending.rounds, ending.facts = number, tally.facts
+
+    try:
+        run(part, exchange, part.limits, tell)
+    except LimitReached as reached:
+        ending.reached = reached
+    except FailedElsewhere:
+        pass
+    except CaladanError as failure:
+        ending.failure = failure
+    return ending
+
+
 def run_parts(
     program: DeltaProgram,
     tables: Mapping[str, pa.Table],
     tasks: int,
-    bounds: Bounds = Bounds(),  # noqa: B008
+    options: Options = Options(),  # noqa: B008
     *,
     local: bool = False,
     keeper: Callable[[Shard, int], Recovery | None] = lambda _, __: None,
@@ -74,9 +109,11 @@ def run_parts(
 
     def work(me: int) -> None:
         try:
-            part = parts[me] = Shard(program, tables, me, tasks, lambda: None, splitting)
+            part = parts[me] = Shard(
+                program, tables, me, tasks, Limits(options), splitting, local=local
+            )
             seat = Seat(room, me, lasting)
-            endings[me] = rounds(part, seat, bounds, local=local, keeper=keeper(part, me))
+            endings[me] = ended(part, MeshExchange(part, seat, keeper(part, me)))
         except BaseException as failure:
             if not isinstance(failure, threading.BrokenBarrierError):
                 failures.append(failure)

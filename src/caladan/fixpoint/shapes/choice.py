@@ -77,7 +77,7 @@ class Shaping:
             return evaluated(shape, self, limits, partial(declined, shape.name))
 
         try:
-            return run_stoppable(work, stop, self._state.limits.deadline)
+            return run_stoppable(work, stop, known.deadline, known.glance)
         except Interrupted:
             self._state.limits.seconds()
             raise

@@ -63,6 +63,7 @@ class TinyRounds:
             lambda: worklist.run(most_rounds, most_facts, stop, counters),
             stop,
             self._limits.deadline,
+            self._limits.glance,
         )
         self._limits.seconds()
         done = int(counters[1])

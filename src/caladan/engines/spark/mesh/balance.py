@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 from caladan.columns.domains import Domain
 from caladan.columns.layout import Words
 from caladan.columns.relation import StoredRelation
-from caladan.engines.spark.mesh.members import Slots
 from caladan.engines.spark.mesh.messages import (
-    Exchange,
+    Connections,
     Standing,
     Verdict,
     batches_of,
@@ -40,7 +39,7 @@ from caladan.engines.spark.mesh.messages import (
 )
 from caladan.engines.spark.mesh.rules import ShardRules
 from caladan.engines.spark.mesh.shard import Shard
-from caladan.engines.spark.mesh.shuffle import AsIs, Batch, Everywhere, codec
+from caladan.engines.spark.mesh.shuffle import AsIs, Batch, Everywhere, Slots, codec
 from caladan.rules.body import Version
 
 _FEW: Final = 1 << 12  # new facts that are all looked at
@@ -124,7 +123,7 @@ _CREDIT: Final = 16  # looks that can be saved up
 class Balance:
     """Keeps the tasks of a clique equally busy; `beat` is called while that takes long."""
 
-    def __init__(self, part: Shard, exchange: Exchange, beat: Callable[[], None]) -> None:
+    def __init__(self, part: Shard, exchange: Connections, beat: Callable[[], None]) -> None:
         self._part, self._exchange, self._beat = part, exchange, beat
         self._meetings = list(meetings_of(part.placed))
         self._found = [0] * part.tasks
@@ -169,7 +168,7 @@ class Balance:
             if id(domain) in offered
         ]
         verdict = Verdict.FAILED if failed else Verdict.GO_ON
-        mine = Standing(total, part.new, part.facts, part.found, verdict)
+        mine = Standing(total, part.new, part.facts, part.events.found, verdict)
         came = self._exchange.exchange([message(mine, told)] * part.tasks)
         standings = [mine if each is None else standing_of(each) for each in came]
         if any(each.verdict is Verdict.FAILED for each in standings):

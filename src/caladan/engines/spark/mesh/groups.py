@@ -25,7 +25,7 @@ from caladan.columns.ranks import Kind, rank_floats
 from caladan.columns.relation import StoredRelation
 from caladan.columns.rows import GroupRelation
 from caladan.engines.spark.mesh import snapshot
-from caladan.engines.spark.mesh.members import Slots, delta_columns
+from caladan.engines.spark.mesh.members import CopyOf, Member
 from caladan.engines.spark.mesh.placement import Copy
 from caladan.engines.spark.mesh.repartition import ContributorArrivals, GroupArrivals
 from caladan.engines.spark.mesh.shuffle import (
@@ -35,6 +35,7 @@ from caladan.engines.spark.mesh.shuffle import (
     Field,
     Route,
     Slot,
+    Slots,
     codec,
     field_copy,
 )
@@ -53,8 +54,13 @@ from caladan.join.walk import Sink
 from caladan.rules.program import DeltaRule
 
 
-class Outbox(Protocol):
+class GroupOutbox(Protocol):
     """Takes contributions, and gives them away as a batch: groups, amounts, keys."""
+
+    @property
+    def pending_bytes(self) -> int:
+        """How much there is."""
+        ...
 
     def add(self, contribution: Contribution) -> None:
         """Some more."""
@@ -72,6 +78,11 @@ class BestOutbox:
         self._info = info
         self._domains = domains
         self._clear()
+
+    @property
+    def pending_bytes(self) -> int:
+        """A value for each group: too little to matter."""
+        return 0
 
     def add(self, contribution: Contribution) -> None:
         ids, fresh = self._tuples.ids(contribution.group, contribution.rows)
@@ -112,6 +123,10 @@ class WholeOutbox:
     def __init__(self) -> None:
         self._kept: list[Contribution] = []
 
+    @property
+    def pending_bytes(self) -> int:
+        return sum(field.nbytes for each in self._kept for field in _fields(each))
+
     def add(self, contribution: Contribution) -> None:
         self._kept.append(contribution)
 
@@ -130,7 +145,7 @@ def _fields(contribution: Contribution) -> list[Field]:
     return [*contribution.group, *amounts, *keys]
 
 
-class GroupMember:
+class GroupMember(Member):
     """A relation with aggregates."""
 
     def __init__(
@@ -141,49 +156,39 @@ class GroupMember:
         others: Sequence[Copy],
         slots: Slots,
         heavy: Callable[[Copy], Words | None],
-        me: int,
-        tasks: int,
+        place: tuple[int, int],
     ) -> None:
         assert owner.by is not None
         self._info = info
         self._domains = tuple(domains)
-        self._me, self._tasks = me, tasks
-        self._owner = owner
         self._heavy = heavy(owner)
-        self._head = AggregateHead(info, domains)
         self._slots = slots
         self._is_best = all(f in (None, *SMALLEST, *LARGEST) for f in info.aggregates)
         self._columns = tuple(map(codec, domains))
         self._group = [self._columns[i] for i in info.group]
         self._by = tuple(info.group.index(column) for column in owner.by)
-        self._outboxes: list[tuple[Slot, Outbox]] = []
         self._places: dict[tuple[int, str], tuple[Codec, ...]] = {}
-        self._others: dict[Copy, tuple[GroupCopy, Slot]] = {}
+        self._told: dict[Copy, tuple[GroupCopy, Slot]] = {}
         for copy in others:
             values = GroupCopy(info, domains)
             spread = field_copy(self._columns, copy.by, info.group, copy.heavy, heavy(copy))
-            self._others[copy] = (values, slots.made(self._columns, spread, values.take))
+            self._told[copy] = (values, slots.made(self._columns, spread, values.take))
+        told: dict[Copy, tuple[CopyOf, Slot]] = {**self._told}
+        super().__init__(AggregateHead(info, domains), owner, told, place)
 
     @property
-    def facts(self) -> StoredRelation:
-        return self._head.relation
+    def _groups(self) -> AggregateHead:
+        assert isinstance(self.head, AggregateHead)
+        return self.head
 
-    def reading(self, copy: Copy) -> StoredRelation:
-        return self.facts if copy == self._owner else self._others[copy][0].relation
-
-    def give(self, columns: Sequence[Words], rows: int) -> None:
-        given = StoredRelation(self._domains)
-        given.add(columns, rows)
-        if not given.flip():
-            return
-        batch = Batch(given.delta_count(), delta_columns(given))
-        mine = self._owning().split(batch, self._tasks)[self._me]
-        if mine is not None and mine.rows:
-            self._head.give(mine.fields, mine.rows)
+    def own(self, batch: Batch) -> None:
+        self._groups.give(batch.fields, batch.rows)
 
     def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> Sink:
         contributing = Contributing(self._info, self._domains, rule, plan, keys)
-        outbox = BestOutbox(self._info, self._domains) if self._is_best else WholeOutbox()
+        outbox: GroupOutbox = WholeOutbox()
+        if self._is_best:
+            outbox = BestOutbox(self._info, self._domains)
         self._outboxes.append((self._contributions(contributing), outbox))
         return Sink(lambda frontier: outbox.add(contributing.of(frontier)))
 
@@ -195,7 +200,7 @@ class GroupMember:
         codecs += [_amounts(self._domains[i]) for i in kinds]
         codecs += [codec(domain) for domains in keys.values() for domain in domains]
         places = {} if self._is_best else contributing.places
-        self._head.expect(places)
+        self._groups.expect(places)
         for i, place in places.items():
             fields = tuple(map(codec, keys[i]))
             self._places[i, place.place] = fields[: place.width]
@@ -207,12 +212,12 @@ class GroupMember:
             group = [next(fields) for _ in self._group]
             amounts = {i: ValueColumn(kind, next(fields)) for i, kind in kinds.items()}
             known = {i: tuple(next(fields) for _ in domains) for i, domains in keys.items()}
-            self._head.take(Contribution(batch.rows, group, amounts, known), places)
+            self._groups.take(Contribution(batch.rows, group, amounts, known), places)
 
         return self._slots.made(codecs, self._spread(codecs), receive)
 
-    def _owning(self) -> Route:
-        """Where facts are owned."""
+    @property
+    def owning(self) -> Route:
         by, whole = self._owner.by, self._info.group
         return field_copy(self._columns, by, whole, self._owner.heavy, self._heavy)
 
@@ -221,20 +226,10 @@ class GroupMember:
         whole = tuple(range(len(self._group)))
         return field_copy(codecs, self._by, whole, self._owner.heavy, self._heavy)
 
-    def leaving(self) -> Iterator[tuple[Slot, Batch]]:
-        for slot, outbox in self._outboxes:
-            batch = outbox.leave()
-            if batch is not None:
-                yield slot, batch
-        if self._others and self.facts.delta_count():
-            news = Batch(self.facts.delta_count(), delta_columns(self.facts))
-            for _, slot in self._others.values():
-                yield slot, news
-
     def shelves(self) -> Iterator[SnapshotSection]:
-        head = self._head
+        head = self._groups
         yield from snapshot.groups(
-            self.facts, self._columns, lambda batch: head.restore(batch.fields, batch.rows)
+            self.relation, self._columns, lambda batch: head.restore(batch.fields, batch.rows)
         )
         for column in head.columns.values():
             types = tuple(AsIs(each.dtype) for each in column.columns(0))
@@ -248,19 +243,19 @@ class GroupMember:
                 types = (AsIs(np.uint32), *keys, AsIs(places.dtype), AsIs(np.bool_))
                 take = partial(_keep, partial(places.restore, place))
                 yield SnapshotSection(types, partial(_placed, places, place), take)
-        for values, _ in self._others.values():
+        for values, _ in self._told.values():
             yield from snapshot.groups(values.relation, self._columns, values.restore)
 
     def contents(self) -> Iterator[tuple[str, Batch]]:
-        head, rows = self._head, self.facts.count()
-        columns = tuple(concatenated(self.facts.blocks(), len(self._domains)))
+        head, rows = self._groups, self.relation.count()
+        columns = tuple(concatenated(self.relation.blocks(), len(self._domains)))
         if rows:
             kept = [array for column in head.columns.values() for array in column.columns(rows)]
             yield "groups", Batch(rows, (*columns, *kept))
             yield "facts", Batch(rows, columns)
-        for relation in (self.facts, *(values.relation for values, _ in self._others.values())):
+        for relation in (self.relation, *(values.relation for values, _ in self._told.values())):
             if relation.delta_count():
-                yield "changed", Batch(relation.delta_count(), delta_columns(relation))
+                yield "changed", self.news(relation)
         for i, place in self._places:
             places = head.columns[i].places
             for batch in _placed(places, place) if places is not None else ():
@@ -269,10 +264,10 @@ class GroupMember:
                 yield f"{i} {place}", Batch(batch.rows, (*group, *rest))
 
     def arrivals(self, slots: Slots) -> GroupArrivals:
-        head = self._head
+        head = self._groups
         kept = [AsIs(a.dtype) for column in head.columns.values() for a in column.columns(0)]
-        copies = [(values, slot.spread) for values, slot in self._others.values()]
-        found = GroupArrivals(head, self._columns, kept, self._owning(), copies, slots)
+        copies = [(values, slot.spread) for values, slot in self._told.values()]
+        found = GroupArrivals(head, self._columns, kept, self.owning, copies, slots)
         for (i, place), keys in self._places.items():
             places = head.columns[i].places
             if places is not None:
@@ -283,19 +278,16 @@ class GroupMember:
         return found
 
     def _kept(self, column: Accumulator) -> Iterator[Batch]:
-        rows = self.facts.count()
+        rows = self.relation.count()
         yield Batch(rows, tuple(column.columns(rows)))
 
-    def commit(self) -> None:
-        self.facts.commit()
-        for values, _ in self._others.values():
-            values.relation.commit()
-
     def flip(self) -> int:
-        for values, _ in self._others.values():
-            values.flip()
         # A total over nothing is 0, in the one task that owns it.
-        return self._head.flip() if self._by or self._me == 0 else 0
+        if self._by or self._me == 0:
+            return super().flip()
+        for values, _ in self._told.values():
+            values.flip()
+        return 0
 
 
 def _amounts(domain: Domain) -> Codec:

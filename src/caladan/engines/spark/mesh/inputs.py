@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
 from caladan.columns.domains import Domain
-from caladan.columns.layout import Words
 from caladan.columns.relation import StoredRelation
 from caladan.engines.spark.mesh.checkpoint import fingerprint
 from caladan.engines.spark.mesh.placement import RuleBody
 from caladan.engines.spark.mesh.skew import HeavyValues, SkewInputs, Splitting, heavy_values
+from caladan.fixpoint.blueprint import blueprint
+from caladan.fixpoint.limits import Limits
+from caladan.fixpoint.planner import Planner
+from caladan.fixpoint.state import State
 from caladan.join.classes import Classes
 from caladan.rules.program import DeltaProgram
 
@@ -21,7 +24,8 @@ class MeshInputs:
 
     `base` are the finished relations, `facts` what relations of the clique have from the start, as
     columns with their length; `heavy` are the values that are heavy as far as all that tells.
-    `search` is the grade of the guided search that cyclic bodies go through, if they should.
+    `state` and `planner` are those of the run; `search` is the grade of the guided search that
+    cyclic bodies go through, if they should.
     """
 
     def __init__(
@@ -30,23 +34,22 @@ class MeshInputs:
         tables: Mapping[str, pa.Table],
         splitting: Splitting,
         tasks: int,
+        limits: Limits,
         search: str | None = None,
     ) -> None:
-        self.search = search
         (self.clique,) = program.cliques
         self.program = program
         self.rules = (*self.clique.exit_rules, *self.clique.delta_rules)
         self.classes = Classes(program)
         words = self.classes.encode(tables)
-        self.base = {
-            name: stored(
-                words.get(name),
-                tables[name].num_rows if name in words else 0,
-                self.classes.columns(name),
-            )
-            for name in program.relations
-            if name not in self.clique.relations
-        }
+        encoded = {name: [(columns, tables[name].num_rows)] for name, columns in words.items()}
+        self.state = State(program, self.classes, encoded, limits, blueprint(program).orders)
+        self.planner = Planner(self.state, search, factoring=False)
+        self.base: dict[str, StoredRelation] = {}
+        for name in program.relations:
+            if name not in self.clique.relations:
+                self.state.load(name)
+                self.base[name] = self.state.relation(name)
         self.own = {name: program.relations[name] for name in self.clique.relations}
         self.recursive = [RuleBody.of(rule) for rule in self.clique.delta_rules]
         exits = [(rule.rule.head, rule.body.separated) for rule in self.clique.exit_rules]
@@ -70,16 +73,9 @@ class MeshInputs:
         """What a checkpoint belongs to; before `facts` are gone."""
         given: dict[str, StoredRelation] = dict(self.base)
         for name, (columns, rows) in self.facts.items():
-            given[name] = stored(columns, rows, self.classes.columns(name))
+            given[name] = relation = StoredRelation(self.classes.columns(name))
+            relation.add(columns, rows)
+            relation.flip()
+            relation.commit()
         relations = {name: (each, self.classes.columns(name)) for name, each in given.items()}
         return fingerprint(self.program, relations, *settings)
-
-
-def stored(columns: Sequence[Words] | None, rows: int, domains: Sequence[Domain]) -> StoredRelation:
-    """A finished relation."""
-    relation = StoredRelation(domains)
-    if columns is not None:
-        relation.add(columns, rows)
-    relation.flip()
-    relation.commit()
-    return relation

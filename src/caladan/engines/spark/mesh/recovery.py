@@ -21,9 +21,9 @@ from caladan.engines.spark.mesh.checkpoint import (
     Damaged,
     Saved,
 )
-from caladan.engines.spark.mesh.fixpoint import Bounds
-from caladan.engines.spark.mesh.messages import Exchange, Saving
+from caladan.engines.spark.mesh.messages import Connections, Saving
 from caladan.engines.spark.mesh.shard import Shard
+from caladan.fixpoint.limits import Limits
 from caladan.program.diagnostics import without_user
 from caladan.program.events import sendable
 
@@ -73,7 +73,7 @@ class Recovery:
         started = time.monotonic()
         saved = Saved(number, self._attempt, part.tasks)
         try:
-            state = CheckpointState(part.facts, part.solutions())
+            state = CheckpointState(part.facts, part.events.solutions)
             self._files.write(saved, part.me, state, part.saved())
         except FAILURES as problem:
             self._cannot = True
@@ -90,7 +90,7 @@ class Recovery:
 
     # ── Going on ─────────────────────────────────────────────────────────────────────────────────
 
-    def resume(self, part: Shard, exchange: Exchange, bounds: Bounds) -> int | None:
+    def resume(self, part: Shard, exchange: Connections) -> int | None:
         """Put a part back to where all tasks have been; the round to go on with."""
         found = self._files.found()
         self._known = list(found)
@@ -106,7 +106,7 @@ class Recovery:
             answers = [_ANSWER.unpack(each) for each in told]
             if not all(good for good, _ in answers) or read is None:
                 self._files.remove(saved, mine)
-            elif _is_within(bounds, saved.round, sum(facts for _, facts in answers)):
+            elif _is_within(part.limits, saved.round, sum(facts for _, facts in answers)):
                 parts = {number: (data, at) for number, (_, data, at) in read.items()}
                 solutions = [state.solutions for state, _, _ in read.values()]
                 part.go_on(saved.tasks, parts, solutions, exchange, self._files.beat)
@@ -115,7 +115,7 @@ class Recovery:
                 return saved.round
         return None
 
-    def _common(self, found: Sequence[Saved], part: Shard, exchange: Exchange) -> list[Saved]:
+    def _common(self, found: Sequence[Saved], part: Shard, exchange: Connections) -> list[Saved]:
         """The rounds that all tasks have found, the latest first."""
         mine = [[each.round, each.attempt, each.tasks] for each in found]
         told = json.dumps({"for": self._files.folder, "found": mine}, default=sendable).encode()
@@ -135,14 +135,14 @@ def _share(part: Shard, saved: Saved) -> range:
     return range(part.me, saved.tasks, part.tasks)
 
 
-def _is_within(bounds: Bounds, number: int, facts: int) -> bool:
-    """Whether a run with these bounds would have come so far."""
-    return (bounds.max_rounds is None or number <= bounds.max_rounds) and (
-        bounds.max_facts is None or facts <= bounds.max_facts
+def _is_within(limits: Limits, number: int, facts: int) -> bool:
+    """Whether a run with these limits would have come so far."""
+    return (limits.max_rounds is None or number <= limits.max_rounds) and (
+        limits.max_facts is None or facts <= limits.max_facts
     )
 
 
-def _told(part: Shard, exchange: Exchange, message: bytes) -> list[bytes | bytearray]:
+def _told(part: Shard, exchange: Connections, message: bytes) -> list[bytes | bytearray]:
     """What all tasks have to say, this one included."""
     came = exchange.exchange([[message]] * part.tasks)
     return [message, *(each for each in came if each is not None)]

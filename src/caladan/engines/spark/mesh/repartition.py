@@ -18,8 +18,7 @@ from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.columns.rows import GroupRelation
 from caladan.engines.spark.mesh import snapshot
-from caladan.engines.spark.mesh.members import Slots
-from caladan.engines.spark.mesh.shuffle import Batch, Codec, Field, Route, Slot
+from caladan.engines.spark.mesh.shuffle import Batch, Codec, Field, Route, Slot, Slots
 from caladan.fixpoint.groups import AggregateHead
 from caladan.rules.body import Version
 
@@ -30,6 +29,16 @@ class _Kept(list[Batch]):
     def fields(self) -> list[Field]:
         """All of them as one, in arrays of our own; none if nothing has come."""
         return [np.concatenate(parts) for parts in zip(*(b.fields for b in self), strict=True)]
+
+
+class Arrivals(Protocol):
+    """Takes in what is placed anew: slots by the kind of what comes."""
+
+    slots: dict[str, list[Slot]]
+
+    def settle(self) -> None:
+        """Make copies of all that has come, as they are between two rounds."""
+        ...
 
 
 class PlainArrivals:

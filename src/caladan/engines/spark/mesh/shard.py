@@ -1,12 +1,10 @@
-"""One task's part of a clique.
+"""One task's share of a clique.
 
 All tasks have all finished relations, and encode them alike. `start` evaluates the exit rules, each
 task for its share of one of their atoms; `step` evaluates the delta rules over what is new here.
 Either leaves batches to be sent. `take` takes in what has come, and decides what is new. Between
-two rounds all that a part has can be placed anew, because more values are split or because other
+two rounds all that a shard has can be placed anew, because more values are split or because other
 tasks had it.
-
-How what parts hold is placed anew, between two rounds: other values split, or other tasks.
 
 Between two rounds a fact is *new* if some copy of it, in some task, has not been joined with all
 others yet. An owner that has found a fact new tells the other copies a round later, so a fact that
@@ -18,9 +16,8 @@ and groups know their contributors. What an owner then tells once more the other
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -32,9 +29,9 @@ from caladan.data.schema import ARROW
 from caladan.engines.embedded.tables import DerivedTable
 from caladan.engines.spark.mesh import snapshot
 from caladan.engines.spark.mesh.inputs import MeshInputs
-from caladan.engines.spark.mesh.members import Slots
 from caladan.engines.spark.mesh.messages import (
-    Exchange,
+    Connections,
+    Saving,
     Standing,
     Verdict,
     batches_of,
@@ -42,28 +39,38 @@ from caladan.engines.spark.mesh.messages import (
     message,
 )
 from caladan.engines.spark.mesh.placement import Placement
-from caladan.engines.spark.mesh.rules import ReadyRule, RuleKey, ShardRules
-from caladan.engines.spark.mesh.shuffle import Batch, Slot, codec
+from caladan.engines.spark.mesh.rules import ShardRules
+from caladan.engines.spark.mesh.shuffle import Batch, Slot, Slots, codec
 from caladan.engines.spark.mesh.skew import HeavyValues, Splitting
 from caladan.engines.spark.mesh.snapshot import SnapshotSection
+from caladan.fixpoint.limits import Limits
+from caladan.fixpoint.rules import ReadyRule
 from caladan.fixpoint.sums import never_settling, values_of
 from caladan.join.arithmetic import blamed
 from caladan.program.diagnostics import Diagnostic
 from caladan.program.events import (
     CliqueTaken,
     Event,
+    Listener,
     RelationHeld,
     RuleDone,
     RulePlanned,
     RuleSearched,
 )
-from caladan.rules.program import DeltaProgram, Totals
+from caladan.rules.growth import Growth, Sign
+from caladan.rules.program import DeltaProgram
 
 _STANDING = Standing(0, 0, 0, 0, Verdict.GO_ON)
 
+Going: TypeAlias = list[list[tuple[Slot, Batch]]]
+"""What goes to each task."""
+
 
 def moved(
-    sources: Iterable[ShardRules], target: ShardRules, exchange: Exchange, beat: Callable[[], None]
+    sources: Iterable[ShardRules],
+    target: ShardRules,
+    exchange: Connections,
+    beat: Callable[[], None],
 ) -> None:
     """Place what this task has, in one exchange with all others; `target` has nothing yet."""
     slots = Slots()
@@ -89,11 +96,52 @@ def moved(
         beat()
 
 
-Solutions = Mapping[RuleKey, tuple[int, float]]
+RuleKey: TypeAlias = tuple[int, str | None]
+"""The number of a rule, and the relation whose new facts seed it."""
+Solutions: TypeAlias = Mapping[RuleKey, tuple[int, float]]
+"""By rule, how many solutions were found, and in how many seconds."""
+
+
+class ShardEvents(Listener):
+    """What a task has to tell when it is done: of all rounds together."""
+
+    def __init__(self) -> None:
+        self.solutions: dict[RuleKey, tuple[int, float]] = {}
+        self.found = 0
+        self._proposed: dict[tuple[RuleKey, str], tuple[int, int]] = {}
+        self._planned: dict[tuple[RuleKey, tuple[str, ...]], RulePlanned] = {}
+
+    def add(self, rule: RuleKey, count: int, seconds: float) -> None:
+        """Some more solutions of a rule."""
+        so_far, before = self.solutions.get(rule, (0, 0.0))
+        self.solutions[rule] = (so_far + count, before + seconds)
+
+    def tell(self, event: Event) -> None:
+        """Keep what an event says of a rule."""
+        match event:
+            case RuleDone():
+                self.add((event.rule, event.seed), event.facts or 0, event.seconds)
+                self.found += event.facts or 0
+            case RulePlanned():
+                self._planned[(event.rule, event.seed), tuple(event.steps)] = event
+            case RuleSearched():
+                key = (event.rule, event.seed), event.variable
+                proposed, confirmed = self._proposed.get(key, (0, 0))
+                self._proposed[key] = proposed + event.proposed, confirmed + event.confirmed
+            case _:
+                pass
+
+    def told(self) -> Iterator[Event]:
+        """All of it."""
+        yield from self._planned.values()
+        for key, done in self.solutions.items():
+            yield RuleDone(*key, *done)
+        for (key, variable), counts in self._proposed.items():
+            yield RuleSearched(*key, variable, *counts)
 
 
 class Shard:
-    """The part of task `me` of `tasks`. `check` is called now and then, and may raise."""
+    """The share of task `me` of `tasks`. With `local`, it goes on alone while it can."""
 
     def __init__(
         self,
@@ -101,46 +149,98 @@ class Shard:
         tables: Mapping[str, pa.Table],
         me: int,
         tasks: int,
-        check: Callable[[], None],
+        limits: Limits,
         splitting: Splitting = Splitting(),  # noqa: B008
         search: str | None = None,
+        *,
+        local: bool = False,
     ) -> None:
-        self.me, self.tasks = me, tasks
-        self.check = check
+        self.me, self.tasks, self.local = me, tasks, local
+        self.limits = limits
         self.splitting = splitting
-        self.given = MeshInputs(program, tables, splitting, tasks, search)
+        self.given = MeshInputs(program, tables, splitting, tasks, limits, search)
+        limits.enter(self.given.clique.relations)
+        self.events = ShardEvents()
         self.placed = ShardRules(self.given, me, tasks, self.given.heavy)
         self._aggregating = {
             each.rule.head: each.rule for each in self.given.rules if each.rule.has_aggregates
         }
         self._mine: list[tuple[Slot, Batch]] = []
-        self.activity = 0
-        """How many rows the last step left to be sent, to this task itself too."""
+        self._going: Going = []
+        self._activity = 0  # rows that the last step left to be sent, to this task itself too
         self.new = 0
         """How many facts, or values of groups, were new when this task last took in."""
-        self._before: Solutions = {}
-        self._found_before = 0
-        self._proposed: dict[tuple[RuleKey, str], tuple[int, int]] = {}
-        self._planned: dict[RulePlanned, None] = {}
+        self.reset_growth()
+
+    def reset_growth(self) -> None:
+        """Watch sums from now on; a task that goes on alone knows nothing of rounds."""
+        # Other copies hear of a value one round after its owner has it.
+        self.growth = Growth(None if self.local else self.given.clique.totals, steps=2)
 
     # ── Rounds ───────────────────────────────────────────────────────────────────────────────────
 
-    def start(self) -> list[list[tuple[Slot, Batch]]]:
-        """Evaluate the exit rules; what goes to each task."""
+    def start(self) -> None:
+        """Evaluate the exit rules."""
         for name, (columns, rows) in self.given.facts.items():
             self.placed.members[name].give(columns, rows)
         self.given.facts = {}
         self._run(self.placed.exits)
-        # What is given counts as active: it has no delta before everybody takes in.
-        return self._leaving(1)
+        self._leave()
+        self._activity += 1  # what is given has no delta before everybody takes in
+        self._go_on_alone()
 
-    def step(self) -> list[list[tuple[Slot, Batch]]]:
-        """Evaluate the delta rules over what is new; what goes to each task."""
+    def step(self) -> None:
+        """Evaluate the delta rules over what is new."""
         self._run(self.placed.rules)
-        going = self._leaving(0)
+        self._leave()
         for member in self.placed.members.values():
             member.commit()
-        return going
+        self._go_on_alone()
+
+    def _run(self, rules: Sequence[ReadyRule]) -> None:
+        for ready in rules:
+            ready.evaluate(self.given.state, self.events)
+
+    def _leave(self) -> None:
+        """Sort what is leaving by where it goes."""
+        going: Going = [[] for _ in range(self.tasks)]
+        activity = 0
+        for member in self.placed.members.values():
+            for slot, batch in member.leaving():
+                for task, part in enumerate(slot.spread.split(batch, self.tasks)):
+                    if part is not None:
+                        activity += part.rows
+                        going[task].append((slot, part))
+        self._mine, going[self.me] = going[self.me], []
+        self._activity, self._going = activity, going
+
+    def _go_on_alone(self) -> None:
+        """Where that is asked for, go on with what this task derived for itself."""
+        while self.local and self._mine:
+            activity, going = self._activity, self._going
+            self.take(())
+            self._run(self.placed.rules)
+            self._leave()
+            for member in self.placed.members.values():
+                member.commit()
+            self._activity += activity
+            self._going = [before + more for before, more in zip(going, self._going, strict=True)]
+
+    def standing(self, verdict: Verdict, saving: Saving) -> Standing:
+        """How this task stands after its work; one that cannot go on has nothing to send."""
+        if verdict is not Verdict.GO_ON:
+            self._going, self._mine, self._activity = [], [], 0
+        sign = Sign.NOTHING
+        if self.growth.is_suspect:
+            columns = self.given.classes.columns
+            sign = self.growth.look(values_of(self._owned(), self.given.own, columns))
+        counts = (self._activity, self.new, self.facts, self.events.found)
+        return Standing(*counts, verdict, saving, sign)
+
+    def going(self) -> Going:
+        """What goes to each task; then it is gone."""
+        going, self._going = self._going, []
+        return going or [[] for _ in range(self.tasks)]
 
     def take(self, batches: Iterable[tuple[Slot, Batch]]) -> None:
         """Take in what has come, this task's own too, and see what of it is new."""
@@ -153,11 +253,9 @@ class Shard:
         for name, member in self.placed.members.items():
             with blamed(self._aggregating.get(name)):
                 self.new += member.flip()
+        self.limits.memory.add(self.new, self.given.state.held)
 
-    @property
-    def keeps_some(self) -> bool:
-        """Whether this task has something to take in from itself."""
-        return bool(self._mine)
+    # ── What there is ────────────────────────────────────────────────────────────────────────────
 
     @property
     def slots(self) -> Sequence[Slot]:
@@ -187,64 +285,26 @@ class Shard:
     @property
     def facts(self) -> int:
         """How many facts this task owns."""
-        return sum(member.facts.count() for member in self.placed.members.values())
+        return sum(member.relation.count() for member in self.placed.members.values())
 
-    @property
-    def totals(self) -> Totals | None:
-        """What is known of the sums of the clique."""
-        return self.given.clique.totals
-
-    def values(self) -> dict[Any, Any]:
-        """The values of the aggregates that this task owns."""
-        return values_of(self._owned(), self.given.own, self.given.classes.columns)
-
-    def never_settling(self, rounds: int) -> Diagnostic | None:
+    def never_settling(self) -> Diagnostic | None:
         """C042 for a fact of this task whose sums change for ever, if it has one."""
-        given = self.given
-        columns = given.classes.columns
-        return never_settling(given.clique, self._owned(), given.own, columns, rounds)
+        given, columns = self.given, self.given.classes.columns
+        return never_settling(given.clique, self._owned(), given.own, columns, self.growth.rounds)
 
     def _owned(self) -> dict[str, StoredRelation]:
-        return {name: member.facts for name, member in self.placed.members.items()}
-
-    @property
-    def found(self) -> int:
-        """How many solutions this task has found since it started or went on."""
-        return self._found_before + self.placed.found
-
-    def solutions(self) -> dict[RuleKey, tuple[int, float]]:
-        """By rule and seed, how many solutions were found here, and in how many seconds."""
-        done = [
-            (ready.key, int(ready.sink.count), ready.seconds)
-            for ready in (*self.placed.exits, *self.placed.rules)
-        ]
-        return _added(self._before, done)
-
-    def proposals(self) -> dict[tuple[RuleKey, str], tuple[int, int]]:
-        """By rule and variable, what the guided search proposed here, and confirmed."""
-        for ready in (*self.placed.exits, *self.placed.rules):
-            for variable, proposed, confirmed in ready.plan.proposals():
-                key = ready.key, variable
-                before, kept = self._proposed.get(key, (0, 0))
-                self._proposed[key] = before + proposed, kept + confirmed
-        return self._proposed
+        return {name: member.relation for name, member in self.placed.members.items()}
 
     def told(self) -> Iterator[Event]:
         """What was done here in all, and how relations are held in the end."""
-        yield from self._planned
-        for key, done in self.solutions().items():
-            yield RuleDone(*key, *done)
-        for (key, variable), counts in self.proposals().items():
-            yield RuleSearched(*key, variable, *counts)
+        yield from self.events.told()
         members = self.placed.members
-        forms = [member.facts.form for member in members.values()]
+        forms = [member.relation.form for member in members.values()]
         yield CliqueTaken(tuple(members), "meshed", forms)
         for name, relation in self.given.base.items():
             yield self._held(name, [relation])
         for name in members:
-            copies = [copy for copy in self.placement.others if copy.relation == name]
-            others = [members[name].reading(copy) for copy in copies]
-            yield self._held(name, [members[name].facts, *others])
+            yield self._held(name, [members[name].relation, *members[name].copies.values()])
 
     def _held(self, name: str, copies: Sequence[StoredRelation]) -> RelationHeld:
         columns = self.given.program.relations[name].columns
@@ -260,49 +320,24 @@ class Shard:
 
     def owned(self, name: str) -> DerivedTable:
         """The facts of a relation that this task owns."""
-        relation = self.placed.members[name].facts
+        relation = self.placed.members[name].relation
         domains = self.given.classes.columns(name)
         return DerivedTable(self.given.own[name].columns, relation, domains)
 
-    def _run(self, rules: Sequence[ReadyRule]) -> None:
-        for ready in rules:
-            if ready.may_derive():
-                started = time.perf_counter()
-                with blamed(ready.rule.rule):
-                    ready.plan.run(ready.sink, self.check)
-                    ready.sink.finish()
-                ready.seconds += time.perf_counter() - started
-                if (planned := ready.planned()) is not None:
-                    self._planned[planned] = None
-
-    def _leaving(self, activity: int) -> list[list[tuple[Slot, Batch]]]:
-        going: list[list[tuple[Slot, Batch]]] = [[] for _ in range(self.tasks)]
-        for member in self.placed.members.values():
-            for slot, batch in member.leaving():
-                for task, part in enumerate(slot.spread.split(batch, self.tasks)):
-                    if part is not None:
-                        activity += part.rows
-                        going[task].append((slot, part))
-        self._mine, going[self.me] = going[self.me], []
-        self.activity = activity
-        return going
-
     # ── Placing anew ─────────────────────────────────────────────────────────────────────────────
 
-    def split(self, heavy: HeavyValues, exchange: Exchange, beat: Callable[[], None]) -> None:
+    def split(self, heavy: HeavyValues, exchange: Connections, beat: Callable[[], None]) -> None:
         """Split other values from now on; all tasks do it between the same two rounds."""
-        source, solutions = self.placed, self.solutions()
-        self.proposals()  # as far as the rules that are left behind know of some
-        self._found_before += source.found
+        source = self.placed
         self.placed = ShardRules(self.given, self.me, self.tasks, heavy)
-        self._before = solutions
+        self.reset_growth()  # groups have moved
         moved([source], self.placed, exchange, beat)
 
     # ── Saving ───────────────────────────────────────────────────────────────────────────────────
 
-    def fingerprint(self, *settings: object) -> str:
-        """What a checkpoint of this part belongs to; before the start."""
-        return self.given.fingerprint(*settings)
+    def fingerprint(self) -> str:
+        """What a checkpoint of this shard belongs to; before the start."""
+        return self.given.fingerprint(self.local)
 
     def saved(self) -> Iterator[Sequence[SnapshotSection]]:
         """What there is to be saved after taking in: which values are split, then all the rest."""
@@ -314,7 +349,7 @@ class Shard:
         tasks: int,
         saved: Mapping[int, tuple[bytearray, int]],
         solutions: Iterable[Solutions],
-        exchange: Exchange,
+        exchange: Connections,
         beat: Callable[[], None],
     ) -> None:
         """Go on instead of starting, with what so many tasks had saved.
@@ -328,10 +363,12 @@ class Shard:
             (self.placed,) = put_back
         else:
             moved(put_back, self.placed, exchange, beat)
+        self.placed.enter()
         self.given.facts = {}
-        self.new = sum(member.facts.delta_count() for member in self.placed.members.values())
+        self.new = sum(member.relation.delta_count() for member in self.placed.members.values())
         for each in solutions:
-            self._before = _added(self._before, [(rule, *done) for rule, done in each.items()])
+            for rule, done in each.items():
+                self.events.add(rule, *done)
 
 
 def _put_back(given: MeshInputs, me: int, tasks: int, data: bytearray, at: int) -> ShardRules:
@@ -357,13 +394,3 @@ def _heavy_shelves(given: MeshInputs, heavy: dict[int, Words]) -> list[SnapshotS
         return SnapshotSection((codec(domain),), some, take)
 
     return [shelf(domain) for _, domain in given.domains()]
-
-
-def _added(
-    solutions: Solutions, more: Iterable[tuple[RuleKey, int, float]]
-) -> dict[RuleKey, tuple[int, float]]:
-    found = dict(solutions)
-    for rule, count, seconds in more:
-        so_far, before = found.get(rule, (0, 0.0))
-        found[rule] = (so_far + count, before + seconds)
-    return found

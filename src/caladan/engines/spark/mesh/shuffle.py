@@ -241,6 +241,17 @@ class Slot:
     receive: Callable[[Batch], None]
 
 
+class Slots(list[Slot]):
+    """The slots of a clique, numbered in the order in which they are made."""
+
+    def made(
+        self, codecs: Sequence[Codec], spread: Route, receive: Callable[[Batch], None]
+    ) -> Slot:
+        """One more slot."""
+        self.append(Slot(len(self), tuple(codecs), spread, receive))
+        return self[-1]
+
+
 @dataclass(frozen=True, slots=True)
 class SkewRoute:
     """Rows with heavy values one way, all others another."""

@@ -19,10 +19,9 @@ from caladan.engines.embedded.tables import LoadedTable
 from caladan.engines.interface import Table
 from caladan.engines.spark.mesh.checkpoint import Checkpoint, CheckpointFiles, folder_of
 from caladan.engines.spark.mesh.encryption import Identity, Secure
-from caladan.engines.spark.mesh.fixpoint import Bounds, Ending, Enough, Round, rounds
+from caladan.engines.spark.mesh.exchange import FailedElsewhere, MeshExchange
 from caladan.engines.spark.mesh.handshake import Door, Doorway
 from caladan.engines.spark.mesh.links import Links
-from caladan.engines.spark.mesh.messages import Verdict
 from caladan.engines.spark.mesh.recovery import Recovery
 from caladan.engines.spark.mesh.shard import Shard
 from caladan.engines.spark.mesh.skew import Splitting
@@ -30,6 +29,9 @@ from caladan.engines.spark.tasks.control import Line
 from caladan.engines.spark.tasks.output import output
 from caladan.engines.spark.tasks.relay import Relay, packed
 from caladan.engines.spark.tasks.work import TaskOutcome, Work
+from caladan.fixpoint.exchange import Tally
+from caladan.fixpoint.fixpoint import run
+from caladan.fixpoint.limits import Limits
 from caladan.program.diagnostics import CaladanError, Diagnostic
 from caladan.program.events import (
     BytesShuffled,
@@ -39,7 +41,8 @@ from caladan.program.events import (
     ValuesSplit,
     to_plain,
 )
-from caladan.rules.failures import interrupted, limit
+from caladan.program.options import Options
+from caladan.rules.failures import LimitReached, interrupted
 
 _PATIENCE: Final = 5.0  # seconds to wait for the driver to bring tasks together
 _SHOWN: Final = 16  # values that are split of which the driver is told
@@ -121,19 +124,12 @@ def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> Ta
     work = mesh.work
     options = work.options
     started = time.perf_counter()
-    deadline = None if options.timeout is None else time.monotonic() + options.timeout
     relay = Relay(line if me == 0 else None)
+    limits = TaskLimits(options, line, links)
 
-    def check() -> None:
-        links.beat()
-        if line.is_stopped:
-            raise Enough(Verdict.ASKED_TO_STOP)
-        if deadline is not None and time.monotonic() > deadline:
-            raise Enough(Verdict.TIME_IS_OVER)
-
-    def tell(done: Round) -> None:
-        seconds = done.evaluating + done.exchanging
-        relay.tell(RoundDone(done.number, done.new, done.facts, seconds))
+    def tell(number: int, tally: Tally, seconds: float) -> None:
+        if number:
+            relay.tell(RoundDone(number, tally.new, tally.facts, seconds))
 
     try:
         relations = work.program.relations
@@ -142,7 +138,10 @@ def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> Ta
             for name, shipment in work.inputs.items()
         }
         given = given_facts(work.program, store)
-        part = Shard(work.program, given, me, mesh.tasks, check, mesh.splitting, options.search)
+        part = Shard(
+            work.program, given, me, mesh.tasks, limits, mesh.splitting, options.search,
+            local=mesh.local,
+        )  # fmt: skip
     except CaladanError as problem:  # every task finds the same
         cannot = problem.diagnostics[0].code == "C051"  # what kernels do not do
         return TaskOutcome("cannot" if cannot else "failed", (), _packed(problem.diagnostics, work))
@@ -154,10 +153,9 @@ def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> Ta
 
     if part.heavy:
         tell_split()
-    bounds = Bounds(options.max_rounds, options.max_facts)
     keeper = None
     if mesh.checkpoint is not None:
-        name = folder_of(part.fingerprint(mesh.local))
+        name = folder_of(part.fingerprint())
         line.send({"part": me, "checkpoint": name})
         keeper = Recovery(
             CheckpointFiles(f"{mesh.checkpoint.folder.rstrip('/')}/{name}", links.beat),
@@ -166,45 +164,43 @@ def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> Ta
             lambda number: relay.tell(Resumed(number)),
             lambda reason: line.send({"events": [to_plain(CheckpointLost(reason))]}),
         )
-    ending = rounds(part, links, bounds, tell, local=mesh.local, keeper=keeper, split=tell_split)
-    links.farewell()
-    relay.close()
-    totals = [*part.told(), BytesShuffled(links.sent)]
-    line.send({"totals": me, "events": [to_plain(event) for event in totals]})
-    return _outcome(ending, part, work, time.perf_counter() - started)
-
-
-def _outcome(ending: Ending, part: Shard, work: Work, seconds: float) -> TaskOutcome:
-    if ending.failure is not None:
-        return TaskOutcome("failed", (), _packed(ending.failure.diagnostics, work))
-    if ending.failed_elsewhere:
-        return TaskOutcome("done")
+    exchange = MeshExchange(part, links, keeper, tell_split)
+    status, problem = "done", None
+    try:
+        run(part, exchange, limits, tell)
+    except FailedElsewhere:
+        return TaskOutcome(status)
+    except LimitReached as reached:
+        status, problem = "stopped", reached
+    except CaladanError as failure:
+        return TaskOutcome("failed", (), _packed(failure.diagnostics, work))
+    finally:
+        links.farewell()
+        relay.close()
+        totals = [*part.told(), BytesShuffled(links.sent)]
+        line.send({"totals": me, "events": [to_plain(event) for event in totals]})
+    seconds = time.perf_counter() - started
     (clique,) = work.program.cliques
     outputs = tuple(
         output(name, part.owned(name), work.keeping, seconds, is_final=False)
         for name in clique.relations
     )
-    if ending.reached is None:
-        return TaskOutcome("done", outputs)
-    if ending.reached == "growing":
-        reached = part.never_settling(ending.growth)
-        if reached is None:  # it is others who have a fact to show
-            return TaskOutcome("done", outputs)
-    else:
-        reached = _reached(ending.reached, work)
-    return TaskOutcome("stopped", outputs, _packed([reached], work))
+    diagnostics = () if problem is None else _packed(problem.diagnostics, work)
+    return TaskOutcome(status, outputs, diagnostics)
 
 
-def _reached(name: str, work: Work) -> Diagnostic:
-    (clique,) = work.program.cliques
-    options = work.options
-    if name == Verdict.ASKED_TO_STOP.name:
-        return interrupted(clique.relations)
-    if name == "max_rounds":
-        return limit("max_rounds", options.max_rounds or 0, clique.relations)
-    if name == "max_facts":
-        return limit("max_facts", options.max_facts or 0, clique.relations)
-    return limit("timeout", options.timeout or 0, clique.relations)
+class TaskLimits(Limits):
+    """Those of a task that peers wait for, and that the driver may stop."""
+
+    def __init__(self, options: Options, line: Line, links: Links) -> None:
+        super().__init__(options)
+        self._line, self._links = line, links
+
+    def glance(self) -> None:
+        """Say that this task is alive; stop if the user has had enough."""
+        self._links.beat()
+        if self._line.is_stopped:
+            raise LimitReached(interrupted(self.relations))
 
 
 def _packed(diagnostics: Iterable[Diagnostic], work: Work) -> tuple[dict[str, Any], ...]:

@@ -1,0 +1,140 @@
+"""The exchange of tasks that have connections to each other: what happens between two rounds.
+
+In a round a task evaluates, sends one message to every peer, and takes in one from every peer. All
+see the same sums, so all come to the same conclusion: the end is reached when nobody sent
+anything. Limits are looked at in the same way, and a task that failed says so instead of dying: a
+death would be taken for an accident, and the whole job would be tried again. Between two rounds
+values may be split that make one task busier than others (balance.py), and what tasks have may be
+saved (recovery.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING
+
+from caladan.engines.spark.mesh.balance import Balance
+from caladan.engines.spark.mesh.messages import (
+    Connections,
+    Saving,
+    Standing,
+    Verdict,
+    batches_of,
+    merged,
+    message,
+    standing_of,
+)
+from caladan.engines.spark.mesh.shard import Shard
+from caladan.fixpoint.exchange import Tally, Work
+from caladan.program.diagnostics import CaladanError
+from caladan.rules.failures import LimitReached
+from caladan.rules.growth import Sign
+
+if TYPE_CHECKING:
+    from caladan.engines.spark.mesh.recovery import Recovery
+
+
+class FailedElsewhere(Exception):
+    """Another task has failed, and says why."""
+
+
+class MeshExchange:
+    """The exchange of a shard with its peers.
+
+    With a keeper, rounds begin where tasks have been before, if they have, and are saved now and
+    then. `split` is called when other values are split than at the start.
+    """
+
+    lag = 1
+
+    def __init__(
+        self,
+        shard: Shard,
+        connections: Connections,
+        keeper: Recovery | None = None,
+        split: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.peers, self.index = shard.tasks, shard.me
+        self._shard, self._connections, self._keeper = shard, connections, keeper
+        self._split = split
+        self._failure: CaladanError | None = None
+        self._done = 0
+
+    def begin(self) -> int:
+        """How many rounds are done already: those that were saved, if they were."""
+        if self._keeper is not None:
+            saved = self._keeper.resume(self._shard, self._connections)
+            if saved is not None:
+                self._done = saved
+                if self._shard.heavy:
+                    self._split()
+        self._balance = Balance(self._shard, self._connections, self._beat)
+        return self._done
+
+    def round(self, work: Work) -> Tally:
+        """Do some work, send what comes of it, and take in what has come."""
+        shard = self._shard
+        verdict = self._attempt(work)
+        came, standings = self._exchanged(shard.standing(verdict, self._saving))
+        facts, new = (sum(each.facts for each in standings), sum(each.new for each in standings))
+        worst = max(each.verdict for each in standings)
+        if worst is not Verdict.GO_ON and self._failure is not None:
+            raise self._failure
+        if worst is Verdict.FAILED:
+            raise FailedElsewhere
+        active = worst is Verdict.GO_ON and any(each.activity for each in standings)
+        shard.limits.facts(facts)
+        if active:
+            shard.limits.rounds(self._done)
+            self._take(came)
+            self._done += 1
+            if self._balance.is_due(standings) and self._look():
+                self._split()
+            if self._keeper is not None and self._failure is None:
+                self._keeper.keep(shard, self._done, [each.saving for each in standings])
+        sign = reduce(and_, (each.sign for each in standings), Sign.BOTH)
+        return Tally(new, facts, active, 1, sign if new else Sign.NOTHING)
+
+    def _attempt(self, work: Work) -> Verdict:
+        shard = self._shard
+        try:
+            if self._failure is None:
+                shard.limits.seconds()
+                work()
+        except MemoryError:
+            self._failure = shard.limits.out_of_memory()
+        except CaladanError as problem:
+            self._failure = problem
+        if self._failure is None:
+            return Verdict.GO_ON
+        return Verdict.STOP if isinstance(self._failure, LimitReached) else Verdict.FAILED
+
+    @property
+    def _saving(self) -> Saving:
+        return Saving.NOT_NOW if self._keeper is None else self._keeper.saving
+
+    def _exchanged(self, standing: Standing) -> tuple[list[bytearray], list[Standing]]:
+        going = self._shard.going()
+        messages = [message(standing, merged(sections)) for sections in going]
+        came = self._connections.exchange(messages)
+        standings = [standing if each is None else standing_of(each) for each in came]
+        return [each for each in came if each is not None], standings
+
+    def _take(self, came: Sequence[bytearray]) -> None:
+        """Take in what has come; a failure is told in the next round."""
+        shard = self._shard
+        try:
+            shard.take(batch for data in came for batch in batches_of(data, shard.slots))
+        except CaladanError as problem:
+            self._failure = problem
+
+    def _look(self) -> bool:
+        return self._balance.look(failed=self._failure is not None)
+
+    def _beat(self) -> None:
+        """Tell peers that this task is alive; that it is to stop, the next round will find."""
+        with suppress(LimitReached):
+            self._shard.limits.seconds()
