@@ -67,13 +67,14 @@ def test_a_link_in_the_way_of_a_draft_is_not_followed(
 ) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
-    monkeypatch.setattr(secrets, "token_hex", lambda _: "known")  # even if it could be guessed
-    (tmp_path / ".p.csv.known").symlink_to(victim)
+    monkeypatch.setattr(os, "urandom", bytes)  # even if it could be guessed
+    known = tmp_path / f".p.csv.{bytes(8).hex()}"
+    known.symlink_to(victim)
     with pytest.raises(CaladanError, match="C037"):
         output.write(ROWS, tmp_path / "p.csv", "csv", "error")
     assert victim.read_text() == "precious"
     with pytest.raises(FileExistsError):
-        new_file(tmp_path / ".p.csv.known")
+        new_file(known)
 
 
 def test_a_link_in_the_way_of_a_checkpoint_is_not_followed(
