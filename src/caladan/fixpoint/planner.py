@@ -182,16 +182,11 @@ def _made(
 
 
 class Planner:
-    """Makes plans. `search` is the grade of the guided search for cyclic bodies, if they use it.
+    """Makes plans. `search` is the grade of the guided search for cyclic bodies, if they use it."""
 
-    Without `factoring` no relation comes in between: where all that is new between two rounds is
-    to be found in the clique's own.
-    """
-
-    def __init__(self, state: State, search: str | None, *, factoring: bool = True) -> None:
+    def __init__(self, state: State, search: str | None) -> None:
         self._state = state
         self._search = search
-        self._factoring = factoring
 
     def plan(
         self,
@@ -264,7 +259,7 @@ class Planner:
 
     def recursive(self, clique: DeltaClique) -> tuple[tuple[str, ...], list[ReadyRule]]:
         """The relations to go round, some in between (`FactoredRule`), and the rules."""
-        splits = self._splits(clique) if self._factoring else {}
+        splits = self._splits(clique)
         between = {each.relation.name: each.relation for each in splits.values()}
         members = (*clique.relations, *between)
         relations = {**self._state.program.relations, **between}

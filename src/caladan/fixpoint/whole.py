@@ -31,15 +31,10 @@ from caladan.rules.program import DeltaClique
 
 
 class Whole:
-    """A clique, of which so many rounds are done."""
+    """A clique; `found` has its relations once they are finished."""
 
     def __init__(
-        self,
-        clique: DeltaClique,
-        state: State,
-        planner: Planner,
-        events: Listener,
-        done: int = 0,
+        self, clique: DeltaClique, state: State, planner: Planner, events: Listener
     ) -> None:
         self._clique, self._state, self._planner = clique, state, planner
         self._events = events
@@ -47,7 +42,7 @@ class Whole:
         self._rules: list[ReadyRule] | None = None
         self._tiny: TinyRounds | None = None
         self._new = 0
-        self._rounds = done
+        self._rounds = 0
         self.growth = Growth(clique.totals)
         self.strategy = ROUNDS
         self._found: Mapping[str, Layout] | None = None
@@ -113,8 +108,9 @@ class Whole:
     def tally(self, rounds: int) -> Tally:
         """How the clique stands."""
         self._rounds += rounds
-        facts = self._state.total(self._clique.relations)
-        goes_on = bool(self._clique.delta_rules and self.delta)
+        heads, facts = self._state.heads, self._state.total(self._clique.relations)
+        goes_on = self._found is None and bool(self._clique.delta_rules)
+        goes_on = goes_on and any(heads[name].relation.delta_count() for name in self._members)
         sign = Sign.NOTHING
         if self.growth.is_suspect:
             relations, columns = self._relations(), self._state.classes.columns
@@ -125,13 +121,6 @@ class Whole:
         """C042 for a fact whose sums change for ever, if there is one."""
         infos, columns = self._state.program.relations, self._state.classes.columns
         return never_settling(self._clique, self._relations(), infos, columns, self.growth.rounds)
-
-    @property
-    def delta(self) -> int:
-        """How many facts are new; none, if it is answered by its shape."""
-        if self._found is not None:
-            return 0
-        return sum(self._state.heads[name].relation.delta_count() for name in self._members)
 
     def finish(self) -> Mapping[str, Layout]:
         """The relations, now that nothing changes any more."""

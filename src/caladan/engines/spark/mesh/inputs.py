@@ -44,7 +44,7 @@ class MeshInputs:
         words = self.classes.encode(tables)
         encoded = {name: [(columns, tables[name].num_rows)] for name, columns in words.items()}
         self.state = State(program, self.classes, encoded, limits, blueprint(program).orders)
-        self.planner = Planner(self.state, search, factoring=False)
+        self.planner = Planner(self.state, search)
         self.base: dict[str, StoredRelation] = {}
         for name in program.relations:
             if name not in self.clique.relations:

@@ -1,6 +1,6 @@
 """What a task tells a peer in a round: how it stands, and its batches, as bytes.
 
-    activity, new, facts, found, verdict, saving, sign, rounds, sections               8 bytes each
+    activity, new, facts, found, verdict, saving, sign, sections                       8 bytes each
     for each section: slot, rows                                                       8 bytes each
     the arrays of every section, each filled up to a multiple of 8 bytes
 
@@ -21,7 +21,7 @@ import numpy as np
 from caladan.engines.spark.mesh.shuffle import Batch, Codec, Field, Slot
 from caladan.rules.growth import Sign
 
-_HEAD: Final = struct.Struct("<9q")
+_HEAD: Final = struct.Struct("<qqqqqqqq")
 _SECTION: Final = struct.Struct("<qq")
 _FILL: Final = bytes(8)
 
@@ -54,8 +54,7 @@ class Saving(IntEnum):
 class Standing:
     """How a task stands: the rows it sends now, what it last found new, the facts it owns.
 
-    `found` is how many solutions it has found so far, `sign` what its sums show, `rounds` how many
-    it has done alone.
+    `found` is how many solutions it has found so far, `sign` what its sums show.
     """
 
     activity: int
@@ -65,7 +64,6 @@ class Standing:
     verdict: Verdict
     saving: Saving = Saving.NOT_NOW
     sign: Sign = Sign.NOTHING
-    rounds: int = 0
 
 
 def message(standing: Standing, sections: Sequence[tuple[Slot, Batch]]) -> list[Any]:
@@ -90,13 +88,13 @@ def buffers_of(codecs: Sequence[Codec], batch: Batch) -> Iterator[Any]:
 
 def _numbers(standing: Standing) -> tuple[int, ...]:
     counts = (standing.activity, standing.new, standing.facts, standing.found)
-    return *counts, standing.verdict, standing.saving, standing.sign, standing.rounds
+    return *counts, standing.verdict, standing.saving, standing.sign
 
 
 def standing_of(data: bytearray) -> Standing:
     """How the sender of a message stands."""
-    *counts, verdict, saving, sign, rounds, _ = _HEAD.unpack_from(data)
-    return Standing(*counts, Verdict(verdict), Saving(saving), Sign(sign), rounds)
+    activity, new, facts, found, verdict, saving, sign, _ = _HEAD.unpack_from(data)
+    return Standing(activity, new, facts, found, Verdict(verdict), Saving(saving), Sign(sign))
 
 
 def batches_of(data: bytearray, slots: Sequence[Slot]) -> Iterator[tuple[Slot, Batch]]:

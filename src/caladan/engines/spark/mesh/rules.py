@@ -21,13 +21,7 @@ from caladan.columns.relation import StoredRelation
 from caladan.engines.spark.mesh.groups import GroupMember
 from caladan.engines.spark.mesh.inputs import MeshInputs
 from caladan.engines.spark.mesh.members import Member, PlainMember
-from caladan.engines.spark.mesh.placement import (
-    Copy,
-    Placement,
-    RuleBody,
-    gathered,
-    placement,
-)
+from caladan.engines.spark.mesh.placement import Copy, Placement, RuleBody, placement
 from caladan.engines.spark.mesh.shuffle import Slots
 from caladan.engines.spark.mesh.skew import Fan, HeavyValues
 from caladan.engines.spark.mesh.snapshot import SnapshotSection
@@ -91,31 +85,15 @@ def committed(relation: StoredRelation) -> StoredRelation:
 
 
 class ShardRules:
-    """What task `me` of `tasks` has of what is given, once it is decided which values are split.
+    """What task `me` of `tasks` has of what is given, once it is decided which values are split."""
 
-    If all is gathered the first task has everything, and its rules are those of the whole clique;
-    the rules here only say what there is to be moved and saved.
-    """
-
-    def __init__(
-        self,
-        given: MeshInputs,
-        me: int,
-        tasks: int,
-        heavy: HeavyValues,
-        *,
-        is_gathered: bool = False,
-    ) -> None:
-        self.given, self.heavy, self.is_gathered = given, heavy, is_gathered
+    def __init__(self, given: MeshInputs, me: int, tasks: int, heavy: HeavyValues) -> None:
+        self.given, self.heavy = given, heavy
         self.me, self.tasks = me, tasks
-        fans: dict[int, Fan] = {}
-        if is_gathered:
-            self.placement: Placement = gathered(given.own)
-        else:
-            found = ((rule.rule, heavy.fan(rule, given.own)) for rule in given.recursive)
-            fans = {rule: fan for rule, fan in found if fan is not None}
-            copies = [fan.copy for fan in fans.values()]
-            self.placement = placement(given.recursive, given.own, heavy.has, copies)
+        fans = {rule.rule: fan for rule in given.recursive if (fan := heavy.fan(rule, given.own))}
+        self.placement: Placement = placement(
+            given.recursive, given.own, heavy.has, [fan.copy for fan in fans.values()]
+        )
         self.slots = Slots()
         self.members = {name: self._member(name) for name in given.own}
         self.enter()
@@ -185,7 +163,7 @@ class ShardRules:
     def _exit(self, rule: DeltaRule) -> ReadyRule:
         """An exit rule, over this task's share of an atom; what is not shared the first does."""
         body, base = rule.body.separated, self.given.base
-        shared = None if self.is_gathered else shared_atom(body, base, self.tasks)
+        shared = shared_atom(body, base, self.tasks)
         if shared is None:
             return self.given.planner.ready(rule, idle=self.me > 0)
         scan = body.atoms[shared]
