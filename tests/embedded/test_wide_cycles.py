@@ -96,6 +96,9 @@ def test_a_hub_costs_what_it_has_edges(rules: str, data: Any) -> None:
         out = db.run(rules)
         answers[n] = out["t"].count()
         assert 0 < proposals(out) < 30 * n, n  # pairs over the hub are n²
+        rules_done = (rule for clique in out.stats.cliques for rule in clique.rules)
+        for each in (each for rule in rules_done for each in rule.search):
+            assert sum(each.by.values()) == each.proposed, each  # whoever proposed is named
     assert answers[1200] > 3 * answers[300]
 
 

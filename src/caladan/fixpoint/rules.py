@@ -68,5 +68,7 @@ class ReadyRule:
         if (steps := self.plan.news()) is not None:
             events.tell(RulePlanned(number, seed, [said(step, self.shown) for step in steps]))
         events.tell(RuleDone(number, seed, self.sink.count - before, seconds))
+        by = self.plan.proposers()
         for variable, proposed, confirmed in self.plan.proposals():
-            events.tell(RuleSearched(number, seed, variable, proposed, confirmed))
+            who = by.get(variable, ())
+            events.tell(RuleSearched(number, seed, variable, proposed, confirmed, who))

@@ -45,6 +45,7 @@ class StoredAtom:
     relation: StoredRelation
     version: Version
     arguments: tuple[Term | None, ...]
+    name: str = "atom"
 
 
 def solve_atoms(
@@ -66,7 +67,7 @@ def solve_atoms(
     comes once however many values they could have.
     """
     constraints: list[Constraint] = [
-        atom(relation_of(a.relation, a.version), a.arguments) for a in atoms
+        atom(relation_of(a.relation, a.version), a.arguments, a.name) for a in atoms
     ]
     constraints += map(StepConstraint, cuts)
     columns = {v: as_words(words) for v, words in seed.items()}

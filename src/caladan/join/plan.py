@@ -75,7 +75,7 @@ class RulePlan:
         self._told: Sequence[Access] | None = None
         self._asides = Asides()
         self._fan_out = 1.0  # of the last round
-        self._statistics = Statistics()
+        self._statistics = Statistics(details=True)
 
     def run(self, sink: Sink, check: Callable[[], None]) -> None:
         """Hand all solutions to the sink; `check` is called now and then and may raise."""
@@ -112,6 +112,10 @@ class RulePlan:
     def proposals(self) -> Iterator[tuple[str, int, int]]:
         """What was proposed and confirmed for each variable since this was last asked."""
         yield from self._statistics.taken()
+
+    def proposers(self) -> Mapping[str, tuple[tuple[str, int], ...]]:
+        """By variable which atoms proposed how much since this was last asked."""
+        return self._statistics.named()
 
     # ── The order of atoms ───────────────────────────────────────────────────────────────────────
 
@@ -165,7 +169,7 @@ class RulePlan:
             self._given(argument, scan.relation, column)
             for column, argument in enumerate(scan.arguments)
         )
-        return StoredAtom(self._relations[scan.relation], scan.version, arguments)
+        return StoredAtom(self._relations[scan.relation], scan.version, arguments, scan.relation)
 
     def ready(self, step: Access, *, is_trial: bool = False) -> Step:
         """A step over the relations as they are stored; a trial counts for itself."""
@@ -175,7 +179,8 @@ class RulePlan:
                 return self.lookup(step)
             case Meet():
                 lookups = tuple(map(self.lookup, step.probes))
-                return ProposeStep(lookups, step.variable, statistics)
+                names = tuple(_label(probe.scan) for probe in step.probes)
+                return ProposeStep(lookups, step.variable, statistics, names)
             case Exclude():
                 return AbsentStep(self._absents[step.scan], self._words(step.scan, step.bound))
             case Compute():
@@ -248,6 +253,11 @@ class _Trial:
             return int(step.least(frontier).sum()) / frontier.rows
         assert isinstance(step, LookupStep)
         return step.matches(frontier).total / frontier.rows
+
+
+def _label(scan: Scan) -> str:
+    shown = (a.name if isinstance(a, Variable) else repr(a.value) for a in scan.arguments)
+    return f"{scan.relation}({', '.join(shown)})"
 
 
 def _grown(before: Sequence[int], now: Sequence[int]) -> bool:

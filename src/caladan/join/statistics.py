@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TypeAlias
@@ -44,6 +45,29 @@ class Statistics:
             self.proposed[var] += proposed
             self.confirmed[var] += confirmed
             self.widest = max(self.widest, confirmed)
+
+    def share(self, var: Var, names: Sequence[str], lengths: Sequence[int], made: int) -> None:
+        """Note who proposed, by the lengths of the lists that were the least.
+
+        A list is left where another one ends: each gets its part of what was looked at.
+        """
+        total, done, before = max(sum(lengths), 1), 0, 0
+        with self._counting:
+            for name, length in zip(names, lengths, strict=True):
+                done += length
+                part = round(done * made / total)
+                if part > before:
+                    self.proposers[var, name] += part - before
+                before = part
+
+    def named(self) -> dict[Var, tuple[tuple[str, int], ...]]:
+        """By variable who proposed how much since this was last asked."""
+        with self._counting:
+            found: dict[Var, list[tuple[str, int]]] = {}
+            for (var, name), count in sorted(self.proposers.items()):
+                found.setdefault(var, []).append((name, count))
+            self.proposers.clear()
+        return {var: tuple(each) for var, each in found.items()}
 
     def taken(self) -> list[tuple[Var, int, int]]:
         """By variable what was proposed and confirmed since this was last asked."""

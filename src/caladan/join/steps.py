@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -147,6 +147,7 @@ class ProposeStep:
     lookups: tuple[LookupStep, ...]
     variable: str
     statistics: Statistics
+    names: tuple[str, ...]
 
     @property
     def reads(self) -> frozenset[str]:
@@ -184,6 +185,8 @@ class ProposeStep:
                 if isinstance(found, RunMatches)
                 else lookup.run(frontier.where(mine), needed)
             )
+            made = int(counts[number][mine].sum())
+            self.statistics.share(self.variable, (self.names[number],), (made,), made)
             others = [self.confirming(each) for each in self.lookups if each is not lookup]
             yield from self._confirmed(proposed, others, keep)
 
@@ -217,7 +220,10 @@ class ProposeStep:
     ) -> Iterator[Bindings]:
         """The longer solutions, by one kernel: the least list proposes, the others confirm."""
         runs, starts, counts, masks = zip(*lists, strict=True)
-        most = int(reduce(np.minimum, counts).sum())
+        least = np.argmin(np.stack(counts), axis=0)
+        lengths = [int(each[least == i].sum()) for i, each in enumerate(counts)]
+        names = [n for n, each in zip(self.names, self.lookups, strict=True) if each.bound]
+        most, total = sum(lengths), 0
         size = max(1, min(most, thresholds.now.room))
         budget = thresholds.now.search_budget
         work = (
@@ -240,10 +246,12 @@ class ProposeStep:
                 keep_them = index.present(*index.key({0: words}, len(words)))
                 rows, words = rows[keep_them], words[keep_them]
             self.statistics.count(self.variable, made, len(rows))
+            total += made
             columns = frontier.at(rows, old)
             if self.variable in keep:
                 columns[self.variable] = words
             yield Bindings(len(rows), columns)
+        self.statistics.share(self.variable, names, lengths, total)
 
     def least(self, frontier: Bindings) -> Counts:
         """How many values the one with the fewest has, for each solution."""

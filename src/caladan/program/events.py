@@ -87,13 +87,14 @@ class RuleDone:
 
 @dataclass(frozen=True, slots=True)
 class RuleSearched:
-    """Atoms of a rule made proposals for a variable, and confirmed some."""
+    """Atoms of a rule made proposals for a variable, and confirmed some; `by` has who did."""
 
     rule: int
     seed: str | None
     variable: str
     proposed: int
     confirmed: int
+    by: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

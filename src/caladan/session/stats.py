@@ -42,6 +42,8 @@ class SearchStats:
     variable: str
     proposed: int = 0
     confirmed: int = 0
+    by: dict[str, int] = field(default_factory=dict[str, int])
+    """How much of it each atom proposed."""
 
 
 @dataclass(slots=True)
@@ -273,6 +275,8 @@ class Stats(Listener):
                     rule.search += found
                 found[0].proposed += event.proposed
                 found[0].confirmed += event.confirmed
+                for name, count in event.by:
+                    found[0].by[name] = found[0].by.get(name, 0) + count
             case _:
                 rule.skipped += 1
 
@@ -323,7 +327,10 @@ def _split_line(clique: CliqueStats) -> str:
 
 def _search_line(search: SearchStats) -> str:
     wasted = search.proposed - search.confirmed
-    return f"    {search.variable}: {search.proposed:,} proposed, {wasted:,} wasted"
+    by = ", ".join(f"{count:,} by {name}" for name, count in search.by.items())
+    return f"    {search.variable}: {search.proposed:,} proposed, {wasted:,} wasted" + (
+        f" ({by})" if by else ""
+    )
 
 
 def _short(text: str, width: int) -> str:

@@ -154,10 +154,8 @@ class _Step:
             counts = hi - lo
             least = which if len(which) else np.argmin(counts, axis=0)
             lengths = np.bincount(least, counts[least, np.arange(end)], len(listed))
-            # A list is left where another one ends: each gets its part of what was looked at.
-            ends = np.round(np.cumsum(lengths) * (total / max(lengths.sum(), 1)))
-            for place, part in zip(listed, np.diff(ends, prepend=0), strict=True):
-                self._name(place, int(part))
+            names = [str(self.constraints[place]) for place in listed]
+            self.statistics.share(self.var, names, lengths.astype(int).tolist(), total)
 
     def proposed(self, place: int, counts: Counts, rows: Rows) -> Iterator[Candidates]:
         """The rows that one other constraint proposes for, at most a width at a time."""
