@@ -15,7 +15,7 @@ from caladan.engines.embedded.engine import given_facts
 from caladan.fixpoint import blueprint as blueprints
 from caladan.fixpoint.blueprint import blueprint, said
 from caladan.fixpoint.forecast import CliqueForecast, Forecast, forecast
-from caladan.join.access import keys
+from caladan.join.access import keys, views
 from caladan.language import parse
 from caladan.pipeline import Compiled, compile_program
 from caladan.program import Program, thresholds
@@ -66,6 +66,10 @@ def compare_arrangements(told: Forecast, stats: Stats) -> None:
                         columns = relations[relation].columns
                         order = told.plan.order(relation, key)
                         names = tuple(columns[i].name for i in order)
+                        wanted.setdefault(relation, set()).add(names)
+                for relation, view in views(plan):
+                    if relation in relations:
+                        names = tuple(view.named([c.name for c in relations[relation].columns]))
                         wanted.setdefault(relation, set()).add(names)
     for held in stats.held:
         columns = tuple(c.name for c in relations[held.relation].columns)

@@ -101,6 +101,11 @@ class StoredRelation:
         """The column orders that were made."""
         return self.body.arrangements
 
+    def arranged(self, columns: Sequence[str]) -> list[list[str]]:
+        """What was made for lookups, in names: column orders, then views with `_` for the rest."""
+        orders = [[columns[i] for i in order] for order in self.arrangements]
+        return orders + [shown.named(columns) for shown, v in self._views.items() if v.is_made]
+
     @property
     def nbytes(self) -> int:
         return self.body.nbytes + sum(view.nbytes for view in self._views.values())

@@ -39,6 +39,10 @@ class ViewColumns:
     columns: tuple[int, ...]
     equal: tuple[tuple[int, int], ...] = ()
 
+    def named(self, columns: Sequence[str]) -> list[str]:
+        """The columns of the relation, `_` for those that it does without."""
+        return [name if i in self.columns else "_" for i, name in enumerate(columns)]
+
 
 class ColumnView:
     """A relation under some of its columns; whoever reads it gets it as the relation is now."""
@@ -52,6 +56,11 @@ class ColumnView:
     def relation(self) -> StoredRelation:
         """The view as a relation; its new facts are taken in."""
         return self._current(with_delta=True)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether anybody has looked."""
+        return self._follower is not None
 
     @property
     def arity(self) -> int:

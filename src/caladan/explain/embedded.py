@@ -7,7 +7,7 @@ with data, those that the data alone decides are taken.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from caladan.analysis.core import CoreAtom, CoreRule
@@ -67,8 +67,7 @@ def embedded(
         notes.append(_SAMPLES)
     if any(c.clique.is_recursive and _goes_round(c) for c in found.cliques):
         notes += [_small_rounds(), _runs()]
-    wanted = commas(_arrangements(found))
-    return "\n\n".join([*blocks, *notes, f"Arrangements: {wanted or 'none'}"])
+    return "\n\n".join([*blocks, *notes, f"Arrangements: {_arrangements(found)}"])
 
 
 def _clique(each: CliqueForecast, plan: Blueprint, given: Mapping[str, pa.Table]) -> Iterator[str]:
@@ -85,7 +84,8 @@ def _clique(each: CliqueForecast, plan: Blueprint, given: Mapping[str, pa.Table]
     for rule in each.links:
         core = rule.rule.rule
         head = f"shape({expressions(core.arguments)})"
-        yield f"  {head} <- {_body(core)}.  [of rule {core.number}, if the shape is taken]"
+        when = "" if each.is_shaped else ", if the shape is taken"
+        yield f"  {head} <- {_body(core)}.  [of rule {core.number}{when}]"
         yield from _plans(rule)
     for parts in each.parts:
         yield f"  rule {parts.number} in two parts, {parts.when}:"
@@ -113,6 +113,8 @@ def _options(title: str, options: Sequence[Option]) -> Iterator[str]:
 
 
 def _plans(rule: RuleForecast) -> Iterator[str]:
+    if rule.is_spare:
+        yield "    the shape is taken in its place; should that run out of room:"
     if rule.plans is None:
         yield "    any order of its atoms in which each meets what is bound, by samples"
         return
@@ -153,22 +155,43 @@ def _step(step: Access) -> str:
             return said(step)
 
 
-def _arrangements(found: Forecast) -> Iterable[str]:
-    """The orders for the lookups of every rule's first plan, and views under some columns."""
+def _arrangements(found: Forecast) -> str:
+    """What is made for lookups: for the first plan of every rule, then what others would need."""
+    lists = [r.plans for each in found.cliques for r in each.everything]
+    first = _made_for(found, lambda rule: () if rule.is_spare else (rule.plans or ())[:1])
+    others = _made_for(found, lambda rule: rule.plans or ())
+    others = {name: None for name in others if name not in first}
+    said = [commas(first)] if first else []
+    said += [f"for other plans {commas(others)}"] if others else []
+    said += ["those of the orders that samples choose"] if None in lists else []
+    return "; ".join(said) or "none"
+
+
+def _made_for(
+    found: Forecast, plans: Callable[[RuleForecast], Iterable[tuple[Access, ...]]]
+) -> dict[str, None]:
+    """The orders that lookups by some plans of rules need, and views under some columns.
+
+    What a shape leaves is looked up as it is.
+    """
+    program = found.plan.program
+    folded = {name for e in found.cliques if e.is_shaped for name in e.clique.relations}
     names: dict[str, None] = {}
     for each in found.cliques:
-        for rule in (*each.rules, *each.links):
-            for relation, key in keys(rule.plans[0] if rule.plans else ()):
-                columns = found.plan.program.relations[relation].columns
-                order = found.plan.order(relation, key)
-                traits = Foreseen(found.plan.program, each.clique)
-                if not all(traits.can_bind(relation, i) for i in range(len(columns))):
-                    order = tuple(sorted(key))  # groups are indexed by what is looked up
-                names[f"{relation} by ({commas(columns[i].name for i in order)})"] = None
-            for relation, view in views(rule.plans[0] if rule.plans else ()):
-                columns = found.plan.program.relations[relation].columns
-                shown = (c.name if i in view.columns else "_" for i, c in enumerate(columns))
-                names[f"{relation}({commas(shown)})"] = None
+        traits = Foreseen(program, each.clique)
+        steps = [step for rule in each.everything for plan in plans(rule) for step in plan]
+        for relation, key in keys(steps):
+            if relation not in program.relations or relation in folded - {*each.clique.relations}:
+                continue  # what is between the parts of a rule is its own business
+            columns = program.relations[relation].columns
+            order = found.plan.order(relation, key)
+            if not all(traits.can_bind(relation, i) for i in range(len(columns))):
+                order = tuple(sorted(key))  # groups are indexed by what is looked up
+            names[f"{relation} by ({commas(columns[i].name for i in order)})"] = None
+        for relation, view in views(steps):
+            if relation in program.relations:
+                columns = [c.name for c in program.relations[relation].columns]
+                names[f"{relation}({commas(view.named(columns))})"] = None
     return names
 
 

@@ -34,6 +34,7 @@ from caladan.join.access import Access
 from caladan.join.classes import Classes
 from caladan.join.route import orders, planned, searched
 from caladan.program import thresholds
+from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.body import Body
 from caladan.rules.delta import plain, seeded
@@ -53,10 +54,14 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class RuleForecast:
-    """A rule with the lists of steps it may go through; None where they are too many to list."""
+    """A rule with the lists of steps it may go through; None where they are too many to list.
+
+    `is_spare` says that a shape is taken in its place, unless that runs out of room.
+    """
 
     rule: DeltaRule
     plans: tuple[tuple[Access, ...], ...] | None
+    is_spare: bool = False
 
     @property
     def seed(self) -> str | None:
@@ -87,6 +92,11 @@ class CliqueForecast:
     rules: tuple[RuleForecast, ...]
     links: tuple[RuleForecast, ...]
     parts: tuple[PartsForecast, ...]
+
+    @property
+    def is_shaped(self) -> bool:
+        """Whether a shape is taken, as far as the data can tell."""
+        return all(each.name != ROUNDS for each in self.strategies)
 
     @property
     def everything(self) -> tuple[RuleForecast, ...]:
@@ -150,7 +160,7 @@ class _Known:
         self.limits = Limits(options)
         self.state = State(plan.program, classes, encoded, self.limits, plan.orders)
         self.planner = Planner(self.state, options.search)
-        self.shaping = Shaping(self.state, self.planner)
+        self.shaping = Shaping(self.state, self.planner, Listener())
         derived = {
             name
             for clique in plan.program.cliques
@@ -174,9 +184,10 @@ def _clique(
 ) -> CliqueForecast:
     strategies, layouts = _choice(clique, plan.program, known)
     traits = Foreseen(plan.program, clique, search)
-    rules = tuple(
-        RuleForecast(rule, _plans(rule, traits, known))
-        for rule in (*clique.exit_rules, *clique.delta_rules)
+    is_shaped = all(each.name != ROUNDS for each in strategies)
+    rules = (
+        *(RuleForecast(rule, _plans(rule, traits, known)) for rule in clique.exit_rules),
+        *(RuleForecast(r, _plans(r, traits, known), is_shaped) for r in clique.delta_rules),
     )
     links = tuple(_links(clique, plan, known, strategies, traits))
     parts = tuple(_parts(clique, plan, traits))
@@ -208,25 +219,22 @@ def _choice(
     stored = _stored(clique, known)
     if not clique.is_recursive:
         return (Option(ROUNDS, "once, for it is not recursive"),), stored
-    shape = shape_of(clique, program)
-    if isinstance(shape, str):
-        return (Option(ROUNDS, shape),), stored
     facts, is_all = (0, False) if known is None else _facts(clique, known)
     reason = why_rounds(facts if is_all else None)
-    if reason is not None:
-        return (Option(ROUNDS, reason),), stored
-    shaped = tuple(Option(each, f"by shape {shape.name}") for each in shape.layouts)
+    shape = shape_of(clique, program) if reason is None else reason
+    if isinstance(shape, str):
+        return (Option(ROUNDS, shape),), stored
+    own = [each for each in shape.layouts if each not in {option.name for option in stored}]
+    either = (*(Option(each, f"by shape {shape.name}") for each in own), *stored)
     otherwise = Option(ROUNDS, "if the shape declines: its facts may not fit it, or the memory")
     if known is None or why_rounds(facts) is not None:
         taken = Option(shape.name, f"if its rules read at least {thresholds.now.shape:,} facts")
-        return (taken, Option(ROUNDS, f"if they read fewer, or {otherwise.when[3:]}")), (
-            *shaped, *stored,
-        )  # fmt: skip
+        return (taken, Option(ROUNDS, f"if they read fewer, or {otherwise.when[3:]}")), either
     taken = Option(shape.name, f"its rules read {'' if is_all else 'at least '}{facts:,} facts")
     asked = _asked(shape, clique, known)
     match asked:
         case None:
-            return (taken, otherwise), (*shaped, *stored)
+            return (taken, otherwise), either
         case str():
             return (Option(ROUNDS, f"shape {shape.name} declines: {asked}"),), stored
         case [first, *others]:
@@ -321,9 +329,15 @@ def _links(
     """What a shape has solved first, where one may be taken."""
     if all(each.name == ROUNDS for each in strategies):
         return
+    from caladan.fixpoint.shapes.forms import Carried
+
     shape = shape_of(clique, plan.program)
     assert not isinstance(shape, str)
-    for rule in shape.rules:
+    rules = list(shape.rules)
+    if isinstance(shape, Carried) and not (shape.doubles or shape.back or shape.swaps):
+        for step in shape.steps:
+            rules += shape.conditions(step, plan.program.relations) or ()
+    for rule in rules:
         solved = plain(rule, plan.program.relations)
         yield RuleForecast(solved, _plans(solved, traits, known))
 

@@ -114,7 +114,8 @@ class DataStats:
 class HeldStats:
     """What a relation takes at the end of a run: bytes in memory, and on disk.
 
-    `arrangements` are the column orders that were made of it, for lookups.
+    `arrangements` are what was made of it for lookups: column orders, and views with `_` for the
+    columns that they do without.
     """
 
     relation: str

@@ -103,11 +103,8 @@ class EmbeddedEngine(InProcess):
         for name, layout in evaluation.layouts().items():
             stored = layout if isinstance(layout, StoredRelation) else None
             spilled = 0 if stored is None else stored.spilled
-            columns = program.relations[name].columns
-            orders = [
-                [columns[i].name for i in order]
-                for order in ([] if stored is None else stored.arrangements)
-            ]
+            columns = [column.name for column in program.relations[name].columns]
+            orders = [] if stored is None else stored.arranged(columns)
             held = (layout.count(), layout.nbytes, spilled)
             events.tell(RelationHeld(name, *held, layout.form, orders))
         events.tell(RunDone(time.perf_counter() - started))

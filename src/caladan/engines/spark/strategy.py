@@ -74,12 +74,12 @@ class Context:
 class Strategy(Protocol):
     """A way of evaluating the cliques of a program.
 
-    `store` has a table for each relation of the program that takes data. Tells `clique_started`
-    (with the strategy's name), `round_done` and `clique_done` of each clique, but neither
-    `run_started` nor `run_done`.
+    `store` has a table for each relation of the program that takes data. Tells `CliqueStarted`
+    (with the strategy's name), `RoundDone` and `CliqueDone` of each clique, but neither
+    `RunStarted` nor `RunDone`.
 
     Raises `CannotServe` before anything was derived, if another strategy should do it;
-    `interface.Stopped` at a limit or when asked to stop, with SparkTables of what was derived
+    `EngineStopped` at a limit or when asked to stop, with SparkTables of what was derived
     so far; CaladanError for what is wrong with the program or its data.
     """
 

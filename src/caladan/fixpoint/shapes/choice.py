@@ -5,6 +5,7 @@ Nothing here loads the kernels of shapes: evaluate.py does, once there is one to
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -16,7 +17,7 @@ from caladan.columns import pool
 from caladan.columns.domains import Domain, word_of
 from caladan.columns.layout import Counts, Layout, Mask, Words, concatenated
 from caladan.columns.relation import StoredRelation
-from caladan.fixpoint.blueprint import facts_read, shape_of, why_rounds
+from caladan.fixpoint.blueprint import facts_read, said, shape_of, why_rounds
 from caladan.fixpoint.heads import PlainHead
 from caladan.fixpoint.limits import run_stoppable
 from caladan.fixpoint.planner import Planner
@@ -25,6 +26,7 @@ from caladan.join.arithmetic import blamed
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.program import Comparison, Constant, Value, Variable
+from caladan.program.events import Listener, RuleDone, RulePlanned
 from caladan.rules.body import Version
 from caladan.rules.delta import plain
 from caladan.rules.program import DeltaClique
@@ -36,11 +38,12 @@ TellDeclined: TypeAlias = "Callable[[str, str], None]"  # what was not taken, an
 
 
 class Shaping:
-    """Finds shapes and evaluates them."""
+    """Finds shapes and evaluates them; `events` are told of the rules that were solved for one."""
 
-    def __init__(self, state: State, planner: Planner) -> None:
+    def __init__(self, state: State, planner: Planner, events: Listener) -> None:
         self._state = state
         self._planner = planner
+        self._events = events
 
     def shape(self, clique: DeltaClique, declined: TellDeclined) -> Shape | None:
         """The shape that a clique is to be evaluated by; None if it goes in rounds."""
@@ -199,9 +202,14 @@ class Shaping:
             if most is not None and sink.count > most:
                 raise Declined("its steps are a join of many more pairs than it has facts")
 
+        started = time.perf_counter()
         with blamed(rule):
             plan.run(sink, check)
         head.flip()
+        steps = [said(step) for step in plan.accesses or ()]
+        self._events.tell(RulePlanned(rule.number, None, steps))
+        seconds = time.perf_counter() - started
+        self._events.tell(RuleDone(rule.number, None, sink.count, seconds))
         return concatenated(head.relation.blocks(), len(domains))
 
 

@@ -266,15 +266,9 @@ def _closure(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> _Closu
         return _from_both_ends(shape, exits, inputs, limits)
     kept, stepping = shape.sides.carried, shape.sides.stepping
     graph = stepped(shape.relations, stepping, shape.steps, exits, inputs, limits)
-    conditions = [
-        [
-            inputs.solve(step.conditions(name, shape.sides, inputs.info(name)))
-            for name in shape.relations
-        ]
-        if step.condition or any(isinstance(t, Constant) for t in step.carried)
-        else None
-        for step in shape.steps
-    ]
+    infos = {name: inputs.info(name) for name in shape.relations}
+    asked = [shape.conditions(step, infos) for step in shape.steps]
+    conditions = [None if each is None else [*map(inputs.solve, each)] for each in asked]
     given = [tuple(exits[name][c] for c in kept) for name in shape.relations]
     passing = [part for parts in conditions if parts is not None for part in parts]
     sources, ids = numbered([*given, *passing], [len(part[0]) for part in (*given, *passing)])

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo, Term
-from caladan.program import Comparison, Expression, Variable
+from caladan.program import Comparison, Constant, Expression, Variable
 
 Literal: TypeAlias = CoreAtom | Comparison
 
@@ -74,15 +75,16 @@ class Step:
     def conditions(self, relation: str, columns: Sides, info: RelationInfo) -> CoreRule:
         """The carried tuples among a relation's facts that the rule applies to."""
         types = dict(self.rule.types)
-        arguments: list[Term] = [Variable(f"{i}'") for i in range(info.arity)]
+        fresh = [Variable(f"{column.name}'") for column in info.columns]
+        arguments: list[Term] = list(fresh)
         comparisons: list[Comparison] = []
         for i, term in zip(columns.carried, self.carried, strict=True):
             if isinstance(term, Variable) and term not in arguments:
                 arguments[i] = term
             else:
-                comparisons.append(Comparison("=", Variable(f"{i}'"), term))
-        fresh = [(f"{i}'", column.type) for i, column in enumerate(info.columns)]
-        types |= {name: type for name, type in fresh if Variable(name) in arguments}
+                comparisons.append(Comparison("=", fresh[i], term))
+        named = zip(fresh, info.columns, strict=True)
+        types |= {each.name: column.type for each, column in named if each in arguments}
         atoms = tuple(each for each in self.condition if isinstance(each, CoreAtom))
         comparisons += [each for each in self.condition if isinstance(each, Comparison)]
         return replace(
@@ -147,6 +149,14 @@ class Carried:
     def rules(self) -> tuple[CoreRule, ...]:
         """What is solved before the shape starts."""
         return tuple(rule for step in (*self.steps, *self.back) for rule in step.rules)
+
+    def conditions(
+        self, step: Step, relations: Mapping[str, RelationInfo]
+    ) -> list[CoreRule] | None:
+        """What is solved for the sources that a step is open to; None if it is open to all."""
+        if not step.condition and not any(isinstance(t, Constant) for t in step.carried):
+            return None
+        return [step.conditions(name, self.sides, relations[name]) for name in self.relations]
 
 
 @dataclass(frozen=True, slots=True)

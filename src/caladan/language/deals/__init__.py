@@ -3,8 +3,7 @@
     tokens       text → tokens; what a name and a quoted text are
     cursor       where the parser stands; failing, help for slips, recovery
     expressions  values: constants, variables, arithmetic, `if(…)`, aggregates
-    literals     bodies: atoms, comparisons, `if(…)` of literals
-    cut          `sort` and `limit`
+    literals     bodies: atoms, comparisons, `if(…)` of literals, `sort` and `limit`
     parser       statements: `parse` and `parse_goal`
     printer      Program → text: `unparse`
 

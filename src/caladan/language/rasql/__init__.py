@@ -3,11 +3,12 @@
     dialect      what the grammar adds to sqlglot's Spark SQL
     script       statements: declared tables, views, queries
     parser       text → Script: `parse`
-    spans        where a node was written
     views        which views of a WITH are recursive, and their branches
+    outline      the columns of recursive views, before their rules are made
     scope        the tables in a FROM and their columns; what a name stands for
     conditions   WHERE as alternatives, each a list of literals
     expressions  values: arithmetic, CASE, functions
+    body         the body of one rule: variables, atoms, literals
     branches     a SELECT of a recursive view → rules
     translate    recursive views → Program: `translate`
 

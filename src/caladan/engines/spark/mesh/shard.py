@@ -307,15 +307,15 @@ class Shard:
             yield self._held(name, [members[name].relation, *members[name].copies.values()])
 
     def _held(self, name: str, copies: Sequence[StoredRelation]) -> RelationHeld:
-        columns = self.given.program.relations[name].columns
-        orders = {order: None for copy in copies for order in copy.arrangements}
+        columns = [column.name for column in self.given.program.relations[name].columns]
+        orders = {tuple(order): None for copy in copies for order in copy.arranged(columns)}
         return RelationHeld(
             name,
             copies[0].count(),
             sum(copy.nbytes for copy in copies),
             sum(copy.spilled for copy in copies),
             copies[0].form,
-            [[columns[i].name for i in order] for order in orders],
+            list(orders),
         )
 
     def owned(self, name: str) -> DerivedTable:

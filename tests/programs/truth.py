@@ -1,0 +1,161 @@
+"""Whether explain, given the data, prints what stats say was done, on any engine, by any strategy.
+
+`check_truth` compares the printed physical plan with the stats of a run: the cliques, the strategy
+and why another was passed over, how relations are held, the steps of every rule, the arrangements.
+Where the plan names one thing, that was done; where it lists several, one of them was.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import caladan
+from caladan.program.options import STRATEGIES
+from caladan.session.stats import CliqueStats, Stats
+
+_CLIQUE = re.compile(r"^(?:Clique|Relation) (.+)$")
+_TAKEN = re.compile(r"^  (strategy|held as): (.+?) \((.+)\)$")
+_RULE = re.compile(r"  \[(?:of )?rule (\d+)(?:, seed ([^\]]+?))?(?:, [^\]]*)?\]")
+_NO_SHAPE = "its rules are no closure and no generations"
+_STRATEGY = re.compile(r"\[([^\[\]]+)\] strategy: (\w+) \(")
+_RELATION = re.compile(
+    r"(?:Distinct|HashAggregate) ([^,\n]+)(?:, .*?)?(?:, strategy: (\w+) \(.*)?$"
+)
+
+
+@dataclass
+class Told:
+    """What is printed of a clique; plans are steps by number and seed, None for any order."""
+
+    strategies: dict[str, str] = field(default_factory=dict[str, str])
+    layouts: dict[str, str] = field(default_factory=dict[str, str])
+    plans: dict[tuple[int, str | None], list[list[str] | None]] = field(
+        default_factory=dict[tuple[int, str | None], "list[list[str] | None]"]
+    )
+
+
+def check_truth(
+    db: caladan.Session, program: Any, params: dict[str, Any], stats: Stats, **options: Any
+) -> None:
+    """Explain a program as it was run, and compare."""
+    printed = db.explain(program, "plan", params=params, **options)
+    match stats.engine:
+        case "embedded":
+            for part, done in _by_program(printed, stats):
+                _check_embedded(part, done, stats)
+        case "reference":
+            named = re.findall(r"^\d+\) (.+): (?:once|until nothing is new)$", printed, re.M)
+            assert named == [", ".join(each.relations) for each in stats.cliques]
+        case _:
+            _check_spark(printed, stats)
+
+
+def _by_program(printed: str, stats: Stats) -> list[tuple[str, list[CliqueStats]]]:
+    """The plans of a script's programs, each with the cliques it derived."""
+    found: list[tuple[str, list[CliqueStats]]] = []
+    cliques = list(stats.cliques)
+    for part in printed.split("== Physical Plan ==\n")[1:]:
+        count = sum(bool(_CLIQUE.match(line)) for line in part.splitlines())
+        found.append((part, cliques[:count]))
+        cliques = cliques[count:]
+    assert not cliques, (printed, [each.relations for each in cliques])
+    return found
+
+
+# ── Embedded ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_embedded(printed: str, done: list[CliqueStats], stats: Stats) -> None:
+    told = read_plan(printed)
+    assert list(told) == [each.relations for each in done]
+    for clique in done:
+        check_clique(told[clique.relations], clique)
+    check_arrangements(printed, {name for each in done for name in each.relations}, stats)
+
+
+def read_plan(printed: str) -> dict[tuple[str, ...], Told]:
+    """What the plan of the embedded engine says of each clique."""
+    told: dict[tuple[str, ...], Told] = {}
+    options: dict[str, str] | None = None
+    each, steps = Told(), list[list[str] | None]()
+    for line in printed.splitlines():
+        if found := _CLIQUE.match(line):
+            each = told[tuple(found[1].split(", "))] = Told()
+        elif found := _TAKEN.match(line):
+            (each.strategies if found[1] == "strategy" else each.layouts)[found[2]] = found[3]
+        elif line.endswith(", decided by the facts:"):
+            options = each.strategies if line.startswith("  strategy") else each.layouts
+            continue
+        elif options is not None and line.startswith("    "):
+            name, _, when = line.strip().partition(": ")
+            assert name not in options, f"{name} is listed twice"
+            options[name] = when
+            continue
+        elif found := _RULE.search(line):
+            steps = each.plans.setdefault((int(found[1]), found[2]), [])
+            steps.append([])
+        elif line.startswith("    any order"):
+            steps[-1] = None
+        elif found := re.match(r"^    \d+\) (.+)$", line):
+            assert steps[-1] is not None
+            steps[-1].append(found[1])
+        elif line.startswith("    or "):
+            steps.append(line.removeprefix("    or ").split("; "))
+        options = None
+    return told
+
+
+def check_clique(told: Told, done: CliqueStats) -> None:
+    """A clique was done as it was told."""
+    assert done.strategy in told.strategies
+    if len(told.strategies) == 1:
+        reason = told.strategies[done.strategy]
+        said = [each.reason for each in done.declined if each.strategy != "tiny rounds"]
+        # What is derived first may be little, too: then a run does not look at the rules at all.
+        assert all(each in reason or reason == _NO_SHAPE for each in said), (said, reason)
+    held = {name.removesuffix(", transposed") for name in done.layouts.values()}
+    assert held <= set(told.layouts), (held, told.layouts)
+    for rule in done.rules:
+        plans = told.plans.get((rule.rule, rule.seed), [])
+        for plan in rule.plans:
+            assert any(_is_same(plan, each) for each in plans), (plan, plans)
+        assert bool(rule.plans) == bool(rule.evaluated)
+
+
+def _is_same(done: list[str], told: list[str] | None) -> bool:
+    """Whether steps are those printed; what is printed may go on with what a step is about."""
+    if told is None:
+        return True
+    pairs = zip(done, told, strict=False)
+    return len(done) == len(told) and all(t == d or t.startswith(f"{d}: ") for d, t in pairs)
+
+
+def check_arrangements(printed: str, relations: set[str], stats: Stats) -> None:
+    """Every arrangement that was made is printed, or belongs to steps that are alternatives."""
+    (line,) = re.findall(r"^Arrangements: (.+)$", printed, re.M)
+    told = {(name, order) for name, order in re.findall(r"(\S+) by \(([^)]*)\)", line)}
+    views = {(name, shown) for name, shown in re.findall(r"(\w\S*)\(([^)]*)\)", line)}
+    if "those of the orders that samples choose" in line:
+        return
+    for held in stats.held:
+        if held.relation in relations and held.layout == "packed keys":
+            made = {(held.relation, ", ".join(order)) for order in held.arrangements[1:]}
+            assert made <= told | views, (held, line)
+
+
+# ── Spark ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_spark(printed: str, stats: Stats) -> None:
+    told = {tuple(names.split(", ")): how for names, how in _STRATEGY.findall(printed)}
+    together = {name: how for names, how in told.items() for name in names if "Task [" in printed}
+    waiting = set(re.findall(r"^\[(.+)\] \w+, but", printed, re.M))
+    for line in printed.splitlines():
+        if (found := _RELATION.search(line)) is not None:
+            told.setdefault((found[1],), found[2] or "frame")
+    for done in stats.cliques:
+        if ", ".join(done.relations) in waiting:
+            continue
+        how = told.get(done.relations) or together.get(done.relations[0])
+        declined = [each.strategy for each in done.declined if each.strategy in STRATEGIES]
+        assert (declined or [done.strategy])[0] == how, (done, printed)
