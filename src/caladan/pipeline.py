@@ -1,6 +1,6 @@
 """The table of contents of the compiler: a Program goes in, every pass adds an artefact.
 
-    program ─ checked ─► Checked ─ demanded ─► Demanded ─ watched ─► Watching ─ derived ─►
+    program ─ checked ─► Checked ─ demanded ─► Demanded ─ watched ─► SupportedProgram ─ derived ─►
     DeltaProgram
 
 `PASSES` is the compiler: pure functions, each of which takes what was made so far and adds one
@@ -28,7 +28,7 @@ from caladan.program.objects import Objects
 from caladan.rules.delta import delta
 from caladan.rules.operators import OperatorProgram, operators
 from caladan.rules.program import DeltaProgram
-from caladan.rules.support import Watching, watch
+from caladan.rules.support import SupportedProgram, watch
 
 T = TypeVar("T")
 
@@ -83,9 +83,9 @@ class Compiled:
         return self._made(Demanded)
 
     @property
-    def watching(self) -> Watching:
+    def supported(self) -> SupportedProgram:
         """The same, with what tells whether sums keep what they were given."""
-        return self._made(Watching)
+        return self._made(SupportedProgram)
 
     @property
     def delta(self) -> DeltaProgram:
@@ -105,7 +105,7 @@ class Compiled:
     @property
     def operators(self) -> OperatorProgram:
         """The operators of each rule, which only explain wants."""
-        return operators(self.watching.checked)
+        return operators(self.supported.checked)
 
     def _made(self, kind: type[T]) -> T:
         found = next((each for each in self.made if isinstance(each, kind)), None)
@@ -129,14 +129,14 @@ def demanded(compiled: Compiled) -> Demanded:
     return demand(compiled.checked, compiled.request.wanted, compiled.request.demand)
 
 
-def watched(compiled: Compiled) -> Watching:
+def watched(compiled: Compiled) -> SupportedProgram:
     """Rules that add to sums are watched where they look at what still changes."""
     return watch(compiled.demanded.checked)
 
 
 def derived(compiled: Compiled) -> DeltaProgram:
     """Bodies, one for each atom of a rule that can bring new facts."""
-    return delta(compiled.watching.checked)
+    return delta(compiled.supported.checked)
 
 
 Pass: TypeAlias = Callable[[Compiled], object]

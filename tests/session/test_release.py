@@ -16,7 +16,7 @@ import caladan as cal
 from caladan.engines.interface import Table
 from caladan.engines.spark.sources import shipment, sources, table
 from caladan.engines.spark.tasks import job
-from caladan.engines.spark.tasks.work import Keeping
+from caladan.engines.spark.tasks.work import Retention
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -165,8 +165,13 @@ def test_replaced_data_goes_from_spark(
 
 STAYING = {
     "written by the driver": (table, "_MANY_BYTES", 0, "single"),
-    "written by tasks": (job, "Keeping", partial(Keeping, few_bytes=0, rate=1e99), "pivoted"),
-    "derived again": (job, "Keeping", partial(Keeping, few_bytes=0, rate=0, moment=0), "single"),
+    "written by tasks": (job, "Retention", partial(Retention, few_bytes=0, rate=1e99), "pivoted"),
+    "derived again": (
+        job,
+        "Retention",
+        partial(Retention, few_bytes=0, rate=0, moment=0),
+        "single",
+    ),
     "held by Spark": (table, "_MANY_BYTES", 0, "frame"),
 }
 

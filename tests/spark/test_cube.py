@@ -18,7 +18,7 @@ from caladan.engines.spark import run
 from caladan.engines.spark.cube import spread
 from caladan.engines.spark.tasks import job
 from caladan.engines.spark.tasks.shares import product, shares
-from caladan.engines.spark.tasks.work import Keeping
+from caladan.engines.spark.tasks.work import Retention
 from caladan.session.result import Stopped
 
 ARC = "database({arc(A: integer, B: integer)}).\n"
@@ -98,7 +98,7 @@ def test_tasks_find_what_there_is(
         return parts
 
     if kept == "staged":
-        monkeypatch.setattr(job, "Keeping", partial(Keeping, few_bytes=0, rate=1e12))
+        monkeypatch.setattr(job, "Retention", partial(Retention, few_bytes=0, rate=1e12))
     monkeypatch.setattr(run, "parts_of", so_many)
     answers: list[list[Any]] = []
     for engine, strategy in ((spark, "cubed"), ("embedded", None)):

@@ -17,7 +17,7 @@ from tests.spark.garbage import settles
 import caladan
 from caladan.engines.spark.sources import table
 from caladan.engines.spark.tasks import job
-from caladan.engines.spark.tasks.work import Keeping
+from caladan.engines.spark.tasks.work import Retention
 from caladan.program.events import Event, Listener, RoundDone, StrategyDeclined
 from caladan.session.result import Stopped
 
@@ -229,7 +229,7 @@ def test_facts_are_the_same_however_they_are_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     few, rate = {"held": (1 << 20, 0.0), "staged": (9, 1e12), "derived again": (9, 0.0)}[kept]
-    monkeypatch.setattr(job, "Keeping", partial(Keeping, few_bytes=few, rate=rate))
+    monkeypatch.setattr(job, "Retention", partial(Retention, few_bytes=few, rate=rate))
     out = db.run(NAMES, strategy=strategy)
     staged = staging(db)
     assert bool(staged) == (kept == "staged")
@@ -261,7 +261,7 @@ def test_many_facts_that_are_held_are_a_file_to_spark(
 def test_few_facts_of_a_task_join_the_many_of_another(
     spark: SparkSession, db: caladan.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job, "Keeping", partial(Keeping, few_bytes=100, rate=1e12))
+    monkeypatch.setattr(job, "Retention", partial(Retention, few_bytes=100, rate=1e12))
     arcs = [(0, i) for i in range(1, 100)] + [(-i, -i - 9) for i in range(1, 9)]
     db.add("arc", arcs)
     with db.run(CLOSURE, strategy="pivoted") as out:
@@ -275,7 +275,7 @@ def test_few_facts_of_a_task_join_the_many_of_another(
 def test_what_takes_a_moment_to_write_is_written(
     db: caladan.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job, "Keeping", partial(Keeping, few_bytes=9, rate=211, moment=1.0))
+    monkeypatch.setattr(job, "Retention", partial(Retention, few_bytes=9, rate=211, moment=1.0))
     with db.run(CLOSURE, strategy="single") as out:
         assert len(staging(db)) == 1
         assert out.answer.count() == 210
@@ -291,7 +291,7 @@ def staging(db: caladan.Session) -> list[Path]:
 def test_a_stopped_run_keeps_what_it_cannot_derive_again(
     db: caladan.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job, "Keeping", partial(Keeping, few_bytes=9, rate=0.0))
+    monkeypatch.setattr(job, "Retention", partial(Retention, few_bytes=9, rate=0.0))
     with pytest.raises(Stopped) as stopped:
         db.run(CLOSURE, max_rounds=2, strategy="single")
     assert stopped.value.result.answer.count() == 39

@@ -16,7 +16,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from caladan.data import json_rows, memory, text, utf8
-from caladan.data.changed import applied
+from caladan.data.changes import applied
 from caladan.data.columnar import columnar
 from caladan.data.problems import BadRow, cannot_read, only_spark, reading, rejected_table, report
 from caladan.data.schema import empty_table

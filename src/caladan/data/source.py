@@ -6,7 +6,7 @@
     arrow     anything in memory, copied: `load` makes an Arrow table of it, given the columns
     spark     a DataFrame of Spark
     external  a table elsewhere, which Spark makes a DataFrame of
-    changed   any of these, and what was inserted and deleted since (changed.py)
+    changed   any of these, and what was inserted and deleted since (changes.py)
 
 `files(source)` lists the files behind a local path. Its format follows from the file's name.
 """

@@ -56,7 +56,7 @@ class Table(Protocol):
 
 
 @runtime_checkable
-class Leading(Protocol):
+class KnowsFirst(Protocol):
     """A table that may know its first facts without looking at all of them."""
 
     def first(self, rows: int) -> pa.Table | None:
@@ -65,7 +65,7 @@ class Leading(Protocol):
 
 
 @runtime_checkable
-class Lending(Protocol):
+class SharedStorage(Protocol):
     """A table whose storage is read by frames that users were handed."""
 
     def framed(self, session: Any, widths: Widths, looks: Sequence[Look]) -> Any:

@@ -166,7 +166,7 @@ class _Drawing(Once[DeltaClique], Operators):
         tree = union([*self._given(info), *(self._rule(r) for r in clique.exit_rules)])
         outlook = self._outlook(clique)
         is_plain = outlook.large.strategy == "frame"
-        how = "" if is_plain else f", strategy: {_strategy(outlook)}"
+        how = _declined(outlook, ", ") if is_plain else f", strategy: {_strategy(outlook)}"
         if info.has_aggregates:
             return Tree(f"HashAggregate {info.name}, {_aggregation(info)}{how}", (tree,))
         return Tree(f"Distinct {info.name}{how}", (tree,))
@@ -309,7 +309,13 @@ def _is_delta(node: Operator) -> bool:
 def _strategy(outlook: Outlook) -> str:
     """The strategy, and why; where sizes decide, the one if much goes in."""
     facts = "" if outlook.facts is None else f"{counted(outlook.facts, 'fact')} go in; "
-    return f"{outlook.large.strategy} ({facts}{outlook.large.reason})"
+    return f"{outlook.large.strategy} ({facts}{outlook.large.reason}{_declined(outlook, '; ')})"
+
+
+def _declined(outlook: Outlook, before: str) -> str:
+    """What was asked for and cannot serve."""
+    said = outlook.declined
+    return "" if said is None else f"{before}not {said.strategy}: {said.reason}"
 
 
 def _waiting(outlook: Outlook) -> str:

@@ -28,7 +28,7 @@ _TOTALS = ("sum", "count", "msum", "mcount", "countd")
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class SumRule:
     """A rule that adds to sums, and the relation of those of its solutions that were lost.
 
     Its first columns are the variables `keys`.
@@ -40,18 +40,18 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class Watching:
+class SupportedProgram:
     """A program, and those of its rules that are watched."""
 
     checked: Checked
-    rules: tuple[Watched, ...] = ()
+    rules: tuple[SumRule, ...] = ()
 
 
-def watch(checked: Checked) -> Watching:
+def watch(checked: Checked) -> SupportedProgram:
     """The program with its rules watched, where they look at sums that still change."""
     relations = dict(checked.relations)
     cliques: list[Clique] = []
-    watched: list[Watched] = []
+    watched: list[SumRule] = []
     for clique in checked.cliques:
         after: list[Clique] = []
         watching = clique
@@ -65,13 +65,13 @@ def watch(checked: Checked) -> Watching:
             )
             after.append(Clique((made.holds,), False, clique.stratum, made.holding(made.holds)))
             after.append(Clique((made.lost,), False, clique.stratum + 1, (made.losing(),)))
-            watched.append(Watched(rules[0], made.lost, keys))
+            watched.append(SumRule(rules[0], made.lost, keys))
         cliques += [watching, *after]
     if not watched:
-        return Watching(checked)
+        return SupportedProgram(checked)
     every = tuple(rule for clique in cliques for rule in clique.rules)
     program = replace(checked, relations=relations, rules=every, cliques=tuple(cliques))
-    return Watching(program, tuple(watched))
+    return SupportedProgram(program, tuple(watched))
 
 
 def _to_watch(

@@ -246,7 +246,7 @@ class Live(Mapping[str, Relation]):
             callback(told)
 
     def _watched(self) -> Iterator[str]:
-        return (each.lost for each in self._compiled.watching.rules)
+        return (each.lost for each in self._compiled.supported.rules)
 
     def _open(self) -> Living:
         if self._living is None:

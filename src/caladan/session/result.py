@@ -160,11 +160,11 @@ class Relation:
 
         It can be read for as long as Spark runs, whatever becomes of this result and its session.
         """
-        from caladan.engines.interface import Lending
+        from caladan.engines.interface import SharedStorage
 
         frame = self.frame(session)
         for table in (self._table, *self._needs):
-            if isinstance(table, Lending):
+            if isinstance(table, SharedStorage):
                 table.lend()
         return frame
 
@@ -180,9 +180,9 @@ class Relation:
             raise error(
                 "C050", "there is no Spark session", help="pass one: relation.spark(session)"
             )
-        from caladan.engines.interface import Lending
+        from caladan.engines.interface import SharedStorage
 
-        if isinstance(self._table, Lending):
+        if isinstance(self._table, SharedStorage):
             return self._table.framed(session, self._widths, self._looks)
         frame = self._table.spark(session)
         if not self._widths:
@@ -203,13 +203,13 @@ class Relation:
 
     def head(self, n: int = 20) -> list[tuple[Any, ...]]:
         """The first facts in the order of `rows()`; of very many, whichever come first."""
-        from caladan.engines.interface import Leading
+        from caladan.engines.interface import KnowsFirst
         from caladan.session.display import first_in_order
 
         if self._order or self._is_ordered:
             return self._rows(self._facts().slice(0, n))
         if self._arrow is None:
-            first = self._table.first(n) if isinstance(self._table, Leading) else None
+            first = self._table.first(n) if isinstance(self._table, KnowsFirst) else None
             if first is None and self.count() > _SORTED_UP_TO:
                 first = self._table.arrow(limit=n)
             if first is not None:

@@ -46,7 +46,7 @@ Derive: TypeAlias = "Callable[[str, Options], Table | None]"
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class ScriptRun:
     """What came of a script, who answered its SQL, what its rules derived, and from which data."""
 
     outcome: ScriptOutcome
@@ -78,7 +78,7 @@ class Scripts:
         store: Store,
         evaluate: EvaluateCompiled,
         options: Options,
-    ) -> Ran:
+    ) -> ScriptRun:
         """Evaluate a script; a run that was stopped comes with what it had until then.
 
         What `evaluate` is asked for later, when somebody looks at a whole view, goes there too.
@@ -110,9 +110,9 @@ class Scripts:
         try:
             outcome = run(bound, self._tables(store, aside, options), sql, rules)
         except ScriptStopped as stopped:
-            return Ran(stopped.outcome, sql, tables, stores, stopped, aside)
+            return ScriptRun(stopped.outcome, sql, tables, stores, stopped, aside)
         self._remember(bound)
-        return Ran(outcome, sql, tables, stores, rejected=aside)
+        return ScriptRun(outcome, sql, tables, stores, rejected=aside)
 
     def compile(
         self, script: Script, params: Mapping[str, Value], store: Store
@@ -212,7 +212,7 @@ class SessionTables:
         return None
 
 
-def result(ran: Ran, engine: Engine, stats: Stats) -> Result:
+def result(ran: ScriptRun, engine: Engine, stats: Stats) -> Result:
     """The Result of a script: its answers, and its views by name."""
     outcome = ran.outcome
     session = engine.session

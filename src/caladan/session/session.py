@@ -445,7 +445,7 @@ class Session:
         *,
         is_insert: bool,
     ) -> None:
-        from caladan.data.changed import changed
+        from caladan.data.changes import changed
         from caladan.data.source import source
 
         self._check_open()
@@ -480,14 +480,14 @@ class Session:
 
     def _for_watchers(self, name: str, given: Source) -> list[tuple[Live, pa.Table]]:
         """Facts as each that watches a relation takes them; bad rows are told before any change."""
-        watching = [(each, each.columns(name)) for each in self._watchers.values()]
-        watching = [(live, columns) for live, columns in watching if columns is not None]
-        if not watching:
+        supported = [(each, each.columns(name)) for each in self._watchers.values()]
+        supported = [(live, columns) for live, columns in supported if columns is not None]
+        if not supported:
             return []
         from caladan.data.load import load
 
         own = replace(given, objects=self._store.objects)
-        return [(live, load(name, own, columns)[0]) for live, columns in watching]
+        return [(live, load(name, own, columns)[0]) for live, columns in supported]
 
     # ── How a run goes ───────────────────────────────────────────────────────────────────────────
 
@@ -712,7 +712,7 @@ class PreparedProgram:
 
 def _check_support(compiled: Compiled, derived: Mapping[str, Table]) -> None:
     """Fail if a sum has what does not hold in the end."""
-    for each in compiled.watching.rules:
+    for each in compiled.supported.rules:
         if derived[each.lost].count():
             row = derived[each.lost].arrow(1).to_pylist()[0].values()
             for table in derived.values():

@@ -13,7 +13,7 @@ from caladan.columns.relation import StoredRelation
 from caladan.columns.warmup import load_ahead
 from caladan.data.load import load
 from caladan.data.schema import arrow_schema, table_of
-from caladan.engines.embedded.kept import Kept
+from caladan.engines.embedded.cache import EncodedCache
 from caladan.engines.embedded.tables import DerivedTable, LoadedTable
 from caladan.engines.interface import EngineStopped, InProcess, Table
 from caladan.fixpoint.blueprint import blueprint
@@ -39,7 +39,7 @@ class EmbeddedEngine(InProcess):
     name = "embedded"
 
     def __init__(self) -> None:
-        self._kept = Kept()
+        self._cache = EncodedCache()
 
     def load(
         self, name: str, source: Source, columns: tuple[Column, ...], options: Options
@@ -69,12 +69,12 @@ class EmbeddedEngine(InProcess):
         derived = {name for clique in program.cliques for name in clique.relations}
         tables = _lasting(program, store, derived)
         others = [n for n in given if n not in tables and program.relations[n].takes_data]
-        found = self._kept.find(classes, tables, others)
+        found = self._cache.find(classes, tables, others)
         words = classes.encode(given, found.domains, found.relations)
-        made = self._kept.encoded(classes, tables)
+        made = self._cache.encoded(classes, tables)
         encoded = {name: [(columns, given[name].num_rows)] for name, columns in words.items()}
         evaluation = Fixpoint(plan, classes, encoded, limits, events, options.search)
-        limits.memory.outside = self._kept.outside(found.relations.values())
+        limits.memory.outside = self._cache.outside(found.relations.values())
         evaluation.adopt(found.relations)
         relations: tuple[str, ...] = ()
         try:
@@ -82,7 +82,7 @@ class EmbeddedEngine(InProcess):
                 if name not in derived and name not in found.relations:
                     evaluation.load(name)
             fresh = {n: evaluation.relation(n) for n in tables if n not in found.relations}
-            self._kept.keep(classes, made, tables, fresh, limits.memory.most)
+            self._cache.keep(classes, made, tables, fresh, limits.memory.most)
             _tell_reading(store, evaluation, events)
             for clique in program.cliques:
                 relations = clique.relations

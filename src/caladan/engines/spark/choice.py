@@ -76,6 +76,8 @@ It has all cores of its machine, and each of the few would have all inputs, too.
 SHIPPED: Final = 50_000_000
 """Facts up to which every task may have all inputs, to take from them what it needs."""
 
+NOT_RECURSIVE: Final = "the relation is not recursive"
+
 NO_TASKS: Final = "Spark Connect runs no tasks of ours"
 """Why only *frame* serves there."""
 
@@ -144,8 +146,25 @@ def _is_enough_for_one(facts: int | None, tasks: int | None) -> bool:
     return facts <= ENOUGH_FOR_ONE and tasks <= FEW_TASKS
 
 
+def why_not(
+    strategy: str, clique: DeltaClique, relations: Mapping[str, RelationInfo]
+) -> str | None:
+    """What of its rules keeps a clique from a strategy that is asked for; None if nothing does."""
+    match strategy:
+        case "pivoted":
+            return why_not_pivoted(clique)
+        case "cubed":
+            return why_not_cubed(clique, relations)
+        case "meshed":
+            return None if clique.is_recursive else NOT_RECURSIVE
+        case _:
+            return None
+
+
 def why_not_pivoted(clique: DeltaClique) -> str | None:
     """Why a clique cannot be evaluated in independent parts; None if it can."""
+    if not clique.is_recursive:
+        return NOT_RECURSIVE
     if clique.pivot is None:
         return "no column is carried unchanged through every recursive rule"
     for rule in clique.exit_rules:
@@ -215,13 +234,15 @@ class Outlook:
     """How a clique will be evaluated, as far as that can be told.
 
     If it is decided, the first option is the one, and the others follow where it cannot serve;
-    else each option says when it is taken. `facts` go into it, where that is known.
+    else each option says when it is taken. `facts` go into it, where that is known; `declined` is
+    the strategy that was asked for, if it cannot serve, and why.
     """
 
     clique: DeltaClique
     options: tuple[StrategyChoice, ...]
     is_decided: bool
     facts: int | None = None
+    declined: StrategyChoice | None = None
 
     @property
     def large(self) -> StrategyChoice:
@@ -282,14 +303,17 @@ def outlooks(
     for clique in cliques:
         inputs = set(reads([clique])).difference(clique.relations)
         is_known = sizes is not None and inputs <= known.keys()
-        asked = forced(clique, options)
+        asked, declined = forced(clique, options), None
+        if asked is not None and (obstacle := why_not(asked, clique, program.relations)):
+            asked, declined = None, StrategyChoice(asked, obstacle)
         if asked is not None or is_known:
             facts = facts_in([clique], known) if is_known else None
             ranked = choices(clique, facts, asked, tasks, program.relations)
             if tasks is not None or ranked[0].strategy != "meshed" or asked is not None:
-                found.append(Outlook(clique, tuple(ranked), is_decided=True, facts=facts))
+                found.append(Outlook(clique, tuple(ranked), True, facts, declined))
                 continue
-        found.append(Outlook(clique, tuple(_alternatives(clique, program, tasks)), False))
+        alternatives = tuple(_alternatives(clique, program, tasks))
+        found.append(Outlook(clique, alternatives, False, declined=declined))
     return found
 
 

@@ -20,7 +20,7 @@ from caladan.engines.spark.run import Cliques
 from caladan.engines.spark.session import connect
 from caladan.engines.spark.session.failures import SparkSaid, diagnosed
 from caladan.engines.spark.session.session import adopt, child
-from caladan.engines.spark.session.shuffled import Shuffled
+from caladan.engines.spark.session.shuffle_bytes import ShuffleBytes
 from caladan.engines.spark.session.staging import Readers, Staging
 from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources import sources
@@ -100,7 +100,7 @@ class SparkEngine:
         workspace.ship = self._ship
         tag = new_tag()
         if not self._is_connect:
-            workspace.shuffled = Shuffled(self._child.sparkContext, tag)
+            workspace.shuffle_bytes = ShuffleBytes(self._child.sparkContext, tag)
         cliques = Cliques(program, tables, options, events, workspace)
 
         def work(check: Callable[[], None]) -> None:
@@ -123,10 +123,10 @@ class SparkEngine:
             derived = cliques.tables()
         finally:
             workspace.close()
-        if workspace.shuffled is not None:
-            workspace.shuffled.look()
-            if workspace.shuffled.size is not None:
-                events.tell(BytesShuffled(workspace.shuffled.size))
+        if workspace.shuffle_bytes is not None:
+            workspace.shuffle_bytes.look()
+            if workspace.shuffle_bytes.size is not None:
+                events.tell(BytesShuffled(workspace.shuffle_bytes.size))
         events.tell(RunDone(time.perf_counter() - started))
         return dict(derived)
 

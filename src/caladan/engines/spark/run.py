@@ -18,7 +18,14 @@ from pyspark.errors import PySparkException
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.data.schema import table_of
 from caladan.engines.interface import EngineStopped, Table
-from caladan.engines.spark.choice import NO_TASKS, choices, facts_in, forced, goes_together
+from caladan.engines.spark.choice import (
+    NO_TASKS,
+    choices,
+    facts_in,
+    forced,
+    goes_together,
+    why_not,
+)
 from caladan.engines.spark.frame.fixpoint import FrameFixpoint
 from caladan.engines.spark.session.connect import described, is_connect
 from caladan.engines.spark.session.workers import obstacle
@@ -108,6 +115,9 @@ class Cliques:
     def _evaluate(self, clique: DeltaClique) -> None:
         tasks = parts_of(self._workspace)
         facts, asked = facts_in([clique], self._sizes()), forced(clique, self._options)
+        if asked is not None and (obstacle := why_not(asked, clique, self._program.relations)):
+            self._events.tell(StrategyDeclined(clique.relations, asked, obstacle))
+            asked = None
         for choice in choices(clique, facts, asked, tasks, self._program.relations):
             if self._try(choice.strategy, [clique]):
                 return
@@ -123,8 +133,8 @@ class Cliques:
         context = Context(
             self._workspace, self._given, self._events, parts, self.stopping, self._limits
         )
-        if name == "meshed" and self._workspace.shuffled is not None:
-            self._workspace.shuffled.expected = True
+        if name == "meshed" and self._workspace.shuffle_bytes is not None:
+            self._workspace.shuffle_bytes.expected = True
         try:
             if name != "frame" and (reason := self._why_no_tasks()) is not None:
                 raise CannotServe(reason)

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.engines.interface import EngineStopped, Table
-from caladan.engines.spark.choice import SHIPPED, why_not_cubed
+from caladan.engines.spark.choice import SHIPPED
 from caladan.engines.spark.columns.aggregates import SMALLEST, TOTALS, Bag, blamed, combined
 from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources.table import SparkTable, distinct, held
@@ -90,13 +90,10 @@ def cubed(
 ) -> dict[str, SparkTable]:
     """Evaluate the one clique of a program in cells."""
     (clique,) = program.cliques
-    reason = why_not_cubed(clique, program.relations)
     info = program.relations[clique.relations[0]]
     sizes = {name: table.count() for name, table in store.items()}
-    if reason is None and sum(sizes.values()) > SHIPPED:
-        reason = f"more than {SHIPPED:,} facts go in"
-    if reason is not None:
-        raise CannotServe(reason)
+    if sum(sizes.values()) > SHIPPED:
+        raise CannotServe(f"more than {SHIPPED:,} facts go in")
     for name, rows in program.facts.items():
         sizes[name] = sizes.get(name, 0) + len(rows)
     cut = tuple(_cut(rule, sizes, context.parts) for rule in clique.exit_rules)

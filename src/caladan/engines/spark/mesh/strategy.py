@@ -30,8 +30,6 @@ def meshed(
 ) -> dict[str, SparkTable]:
     """Evaluate the one clique of a program by tasks that exchange what is new."""
     (clique,) = program.cliques
-    if not clique.is_recursive:
-        raise CannotServe("the relation is not recursive")
     slots = job.slots(context)
     if not slots:
         raise CannotServe("Spark has no executor to run tasks on")

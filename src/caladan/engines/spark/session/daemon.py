@@ -6,7 +6,7 @@ exempt from that, for it would cost each task more than its own work. So is what
 
 Sessions that Caladan starts on one machine use this. On a cluster where it is installed, set
 
-    spark.python.daemon.module    caladan.engines.spark.daemon
+    spark.python.daemon.module    caladan.engines.spark.session.daemon
 """
 
 from __future__ import annotations

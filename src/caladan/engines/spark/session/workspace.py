@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType
 from caladan.engines.spark.choice import SMALL
 from caladan.engines.spark.session import connect
 from caladan.engines.spark.session.session import created
-from caladan.engines.spark.session.shuffled import Shuffled
+from caladan.engines.spark.session.shuffle_bytes import ShuffleBytes
 from caladan.engines.spark.session.staging import Staging
 
 # As objects: PySpark's MEMORY_AND_DISK has rows serialised, one by one, and back for every reader.
@@ -81,7 +81,7 @@ class Workspace:
         self.check = check
         self.ship: bool | None = None
         """Whether this package is sent to executors; None for where they lack it."""
-        self.shuffled: Shuffled | None = None
+        self.shuffle_bytes: ShuffleBytes | None = None
         """Counts what is exchanged, if anybody wants to know."""
         self._alive: set[FrameRun] = set()
         self._condemned: list[FrameRun] = []
@@ -101,8 +101,8 @@ class Workspace:
     def materialise(self, frame: DataFrame, flags: Sequence[str] = ()) -> FrameRun:
         """Compute a frame. For each of the flags, boolean columns, the rows that have it count."""
         self.check()
-        if self.shuffled is not None:
-            self.shuffled.expected = True
+        if self.shuffle_bytes is not None:
+            self.shuffle_bytes.expected = True
         if connect.is_connect(frame):
             run = _counted(connect.checkpointed(frame, _HELD), flags, 0)
             self._alive.add(run)
@@ -131,8 +131,8 @@ class Workspace:
 
     def sweep(self) -> None:
         """Let go of what was released."""
-        if self.shuffled is not None:
-            self.shuffled.pass_by()
+        if self.shuffle_bytes is not None:
+            self.shuffle_bytes.pass_by()
         for run in self._condemned:
             self._alive.discard(run)
             release(run)

@@ -13,8 +13,8 @@ from pyspark.sql import functions as sf
 
 from caladan.data.source import Source
 from caladan.data.text import TextColumns
-from caladan.engines.spark.sources.checked import CheckedRows
 from caladan.engines.spark.sources.fields import from_text
+from caladan.engines.spark.sources.validity import CheckedRows
 from caladan.program import Column
 
 if TYPE_CHECKING:

@@ -27,15 +27,15 @@ from caladan.engines.spark.session.connect import is_connect
 from caladan.engines.spark.session.failures import is_bad_row
 from caladan.engines.spark.session.workspace import Workspace, observed, union
 from caladan.engines.spark.sources import delimited, json_rows, remote
-from caladan.engines.spark.sources.checked import (
+from caladan.engines.spark.sources.fields import from_column
+from caladan.engines.spark.sources.table import SparkTable
+from caladan.engines.spark.sources.validity import (
     CheckedRows,
     empty,
     from_arrow,
     from_process,
     table,
 )
-from caladan.engines.spark.sources.fields import from_column
-from caladan.engines.spark.sources.table import SparkTable
 from caladan.program import Column, Type
 
 Found: TypeAlias = "tuple[SparkTable, pa.Table | None]"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as sf
 
-from caladan.engines.spark.sources.checked import CheckedRows
 from caladan.engines.spark.sources.fields import Field, from_number, from_text
+from caladan.engines.spark.sources.validity import CheckedRows
 from caladan.program import Column, Type
 
 if TYPE_CHECKING:

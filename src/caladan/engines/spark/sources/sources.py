@@ -31,10 +31,10 @@ from caladan.engines.spark.session.failures import is_bad_row, said
 from caladan.engines.spark.session.session import moved
 from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources import files
-from caladan.engines.spark.sources.checked import CheckedRows, from_arrow, from_process, table
 from caladan.engines.spark.sources.external import unreadable
 from caladan.engines.spark.sources.fields import from_column
 from caladan.engines.spark.sources.table import SparkTable
+from caladan.engines.spark.sources.validity import CheckedRows, from_arrow, from_process, table
 from caladan.program import Column
 from caladan.program.diagnostics import error
 

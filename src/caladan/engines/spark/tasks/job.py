@@ -25,7 +25,7 @@ from caladan.engines.spark.sources.table import SparkTable, held
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks.control import Control, Message, Peer
 from caladan.engines.spark.tasks.relay import heard, unpacked
-from caladan.engines.spark.tasks.work import Keeping, Output, TaskOutcome, Work, lister, task
+from caladan.engines.spark.tasks.work import Output, Retention, TaskOutcome, Work, lister, task
 from caladan.program.diagnostics import CaladanError
 from caladan.program.events import CliqueStarted, Event, Listener, TaskLost
 from caladan.program.options import Options
@@ -63,7 +63,7 @@ def work_on(
         for name, info in program.relations.items()
         if info.takes_data
     }
-    return Work(program, inputs, context.options, Keeping(workspace.staging.folder), parts)
+    return Work(program, inputs, context.options, Retention(workspace.staging.folder), parts)
 
 
 def why_too_much(tables: Sequence[SparkTable], context: Context, parts: int | None) -> str | None:

@@ -19,14 +19,14 @@ from caladan.engines.embedded.tables import DerivedTable
 from caladan.engines.spark.columns.physical import physical_schema
 from caladan.engines.spark.session.staging import written
 from caladan.engines.spark.sources.shipment import stream_of
-from caladan.engines.spark.tasks.work import Keeping, Output
+from caladan.engines.spark.tasks.work import Output, Retention
 from caladan.program import Type
 
 _BYTES: Final = {Type.BYTE: 1, Type.SHORT: 2, Type.INTEGER: 4, Type.FLOAT: 4, Type.BOOLEAN: 1}
 
 
 def output(
-    name: str, table: DerivedTable, keeping: Keeping, seconds: float, *, is_final: bool
+    name: str, table: DerivedTable, keeping: Retention, seconds: float, *, is_final: bool
 ) -> Output:
     """Hand out a relation that took so many seconds; if final, it can be derived again."""
     count = table.count()

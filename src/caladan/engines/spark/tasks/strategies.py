@@ -22,9 +22,8 @@ from dataclasses import replace
 from typing import TypeAlias, cast
 
 from caladan.engines.interface import EngineStopped
-from caladan.engines.spark.choice import why_not_pivoted
 from caladan.engines.spark.sources.table import SparkTable
-from caladan.engines.spark.strategy import CannotServe, Context
+from caladan.engines.spark.strategy import Context
 from caladan.engines.spark.tasks import job, relay
 from caladan.engines.spark.tasks.work import TaskOutcome, Work
 from caladan.program.diagnostics import Diagnostic
@@ -181,10 +180,6 @@ def pivoted(
     program: DeltaProgram, store: Mapping[str, SparkTable], context: Context
 ) -> dict[str, SparkTable]:
     """Evaluate the one clique of a program in parts."""
-    (clique,) = program.cliques
-    reason = why_not_pivoted(clique)
-    if reason is not None:
-        raise CannotServe(reason)
     work = job.work_on(program, store, context, context.parts)
     return in_parts(
         "pivoted", work, context, lambda outcomes: job.tables(work, outcomes, context), apart=True

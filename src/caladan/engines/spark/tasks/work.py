@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class Retention:
     """How facts are kept: what travels with a result, where the rest may go, and how quickly.
 
     What is written in a moment is written in any case: the job that would list it takes as long.
@@ -53,7 +53,7 @@ class Work:
     program: DeltaProgram
     inputs: Mapping[str, Shipment]
     options: Options
-    keeping: Keeping
+    keeping: Retention
     parts: int | None = None
     address: Address | None = None
     cut: tuple[Mapping[str, int], ...] | None = None

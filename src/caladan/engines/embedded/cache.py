@@ -25,7 +25,7 @@ Place = tuple[int, int]  # a table by its number, and a column of it
 
 
 @dataclass(eq=False, slots=True)
-class KeptClass:
+class ClassEntry:
     """A class of columns: its domain as it was when they were encoded."""
 
     known: Class
@@ -34,30 +34,30 @@ class KeptClass:
 
 
 @dataclass(eq=False, slots=True)
-class KeptRelation:
+class RelationEntry:
     """The facts of a table, in the words of some classes."""
 
     table: int
-    classes: tuple[KeptClass, ...]
+    classes: tuple[ClassEntry, ...]
     relation: StoredRelation
 
 
 @dataclass(slots=True)
-class KeptData:
+class CacheHit:
     """What a run need not encode: domains by class, relations by name."""
 
     domains: dict[Node, Domain] = field(default_factory=dict[Node, Domain])
     relations: dict[str, StoredRelation] = field(default_factory=dict[str, StoredRelation])
 
 
-class Kept:
+class EncodedCache:
     """What runs of a session left for the next."""
 
     def __init__(self) -> None:
         self._numbers: weakref.WeakKeyDictionary[LoadedTable, int] = weakref.WeakKeyDictionary()
         self._next = 0
-        self._classes: list[KeptClass] = []
-        self._relations: list[KeptRelation] = []  # the last used one last
+        self._classes: list[ClassEntry] = []
+        self._relations: list[RelationEntry] = []  # the last used one last
 
     @property
     def nbytes(self) -> int:
@@ -66,7 +66,7 @@ class Kept:
 
     def find(
         self, classes: Classes, tables: Mapping[str, LoadedTable], others: Iterable[str]
-    ) -> KeptData:
+    ) -> CacheHit:
         """What is there for a program; `others` are given data that is no table of their own."""
         self._sweep()
         members = classes.members(tables)
@@ -76,7 +76,7 @@ class Kept:
             for root, (each, nodes) in members.items()
             if nodes and root not in blocked
         }
-        kept: dict[str, KeptRelation] = {}
+        kept: dict[str, RelationEntry] = {}
         for name, table in tables.items():
             own = [known.get(root) for root in classes.roots(name)]
             found = next((r for r in self._relations if self._is(r, table, own)), None)
@@ -90,7 +90,7 @@ class Kept:
             if still == reused:
                 break
             reused = still
-        result = KeptData()
+        result = CacheHit()
         for root in reused:
             each = known[root]
             assert each is not None
@@ -105,10 +105,12 @@ class Kept:
             result.relations[name] = StoredRelation.sharing(domains, body)
         return result
 
-    def encoded(self, classes: Classes, tables: Mapping[str, LoadedTable]) -> dict[Node, KeptClass]:
+    def encoded(
+        self, classes: Classes, tables: Mapping[str, LoadedTable]
+    ) -> dict[Node, ClassEntry]:
         """The classes of a program that columns of tables are in, as they are now."""
         return {
-            root: KeptClass(each, self._places(nodes, tables), forked(classes.domain(root)))
+            root: ClassEntry(each, self._places(nodes, tables), forked(classes.domain(root)))
             for root, (each, nodes) in classes.members(tables).items()
             if nodes
         }
@@ -116,7 +118,7 @@ class Kept:
     def keep(
         self,
         classes: Classes,
-        made: Mapping[Node, KeptClass],
+        made: Mapping[Node, ClassEntry],
         tables: Mapping[str, LoadedTable],
         relations: Mapping[str, StoredRelation],
         most: int,
@@ -126,7 +128,7 @@ class Kept:
             own = tuple(made[root] for root in classes.roots(name) if root in made)
             if own and len(own) == relation.arity:
                 number = self._number(tables[name])
-                self._relations.append(KeptRelation(number, own, relation))
+                self._relations.append(RelationEntry(number, own, relation))
                 self._classes += [each for each in own if each not in self._classes]
         while self._relations and self.nbytes * thresholds.now.kept_share > most:
             del self._relations[0]
@@ -139,7 +141,7 @@ class Kept:
             each.relation.nbytes for each in self._relations if id(each.relation.body) not in own
         )
 
-    def _class(self, known: Class, places: frozenset[Place]) -> KeptClass | None:
+    def _class(self, known: Class, places: frozenset[Place]) -> ClassEntry | None:
         for each in reversed(self._classes):
             if (
                 each.known.kind is known.kind
@@ -157,7 +159,7 @@ class Kept:
         return not domain.kind.is_coded or word_of(value, domain) is not None  # pyright: ignore[reportArgumentType]
 
     def _is(
-        self, kept: KeptRelation, table: LoadedTable, classes: Sequence[KeptClass | None]
+        self, kept: RelationEntry, table: LoadedTable, classes: Sequence[ClassEntry | None]
     ) -> bool:
         return kept.table == self._numbers.get(table) and all(
             one is other for one, other in zip(kept.classes, classes, strict=True)

@@ -15,7 +15,7 @@ CLOSURE = "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B
 
 
 def kept(db: Any) -> list[Any]:
-    return db._engine._kept._relations
+    return db._engine._cache._relations
 
 
 @settings(max_examples=max(5, settings().max_examples // 5))

@@ -10,7 +10,7 @@ from pyspark import SparkContext
 _OFTEN: Final = 200  # Spark forgets old jobs and stages; by default it remembers a thousand
 
 
-class Shuffled:
+class ShuffleBytes:
     """The bytes that jobs with a tag have written for others to read; None if Spark won't say."""
 
     def __init__(self, context: SparkContext, tag: str) -> None:
