@@ -87,7 +87,8 @@ def compare(folder: Folder, spark: SparkSession, strategy: str | None) -> None:
     assert [each.clique.relations for each in seen] == [c.relations for c in stats.cliques]
     for each, done in zip(seen, stats.cliques, strict=True):
         declined = [said.strategy for said in done.declined if said.strategy in STRATEGIES]
-        expected = [option.strategy for option in each.options]
+        asked = [] if each.declined is None else [each.declined.strategy]
+        expected = [*asked, *(option.strategy for option in each.options)]
         if each.is_decided:
             assert [*declined, done.strategy] == expected[: len(declined) + 1]
         else:

@@ -19,9 +19,8 @@ _RULE = re.compile(r"  \[(?:of )?rule (\d+)(?:, seed ([^\]]+?))?(?:, [^\]]*)?\]"
 _NO_SHAPE = "its rules are no closure and no generations"
 _SMALL = "Inputs of at most 2,000,000 facts in all are evaluated by one task"
 _STRATEGY = re.compile(r"\[([^\[\]]+)\] strategy: (\w+) \(")
-_RELATION = re.compile(
-    r"(?:Distinct|HashAggregate) ([^,\n]+)(?:, .*?)?(?:, strategy: (\w+) \(.*)?$"
-)
+_RELATION = re.compile(r"(?:Distinct|HashAggregate) ([^,\n]+)(.*)$")
+_HOW = re.compile(r", strategy: (\w+) \(")
 
 
 @dataclass
@@ -153,7 +152,8 @@ def _check_spark(printed: str, stats: Stats) -> None:
     waiting = set(re.findall(r"^\[(.+)\] \w+, but", printed, re.M))
     for line in printed.splitlines():
         if (found := _RELATION.search(line)) is not None:
-            told.setdefault((found[1],), found[2] or "frame")
+            how = _HOW.search(found[2])
+            told.setdefault((found[1],), "frame" if how is None else how[1])
     for done in stats.cliques:
         if ", ".join(done.relations) in waiting:
             continue

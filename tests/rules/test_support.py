@@ -38,21 +38,21 @@ LEFT_ALONE = [
 @pytest.mark.parametrize("rule", [*WATCHED, GROUPED])
 def test_rules_that_look_at_what_changes_are_watched(rule: str) -> None:
     out = compiled(DATA + START + rule + " query t(P, C).")
-    assert {each.rule.number for each in out.watching.rules} == {2}
-    for each in out.watching.rules:
+    assert {each.rule.number for each in out.supported.rules} == {2}
+    for each in out.supported.rules:
         assert out.delta.relations[each.lost].is_internal
 
 
 @pytest.mark.parametrize("rule", LEFT_ALONE)
 def test_other_rules_are_left_alone(rule: str) -> None:
     out = compiled(DATA + START + rule + " query t(P, C).")
-    assert not out.watching.rules
+    assert not out.supported.rules
     assert [clique.relations for clique in out.delta.cliques] == [("t",)]
 
 
 def test_bests_and_plain_facts_are_not_taken_back_and_not_watched() -> None:
     text = DATA + START + "t(P, msum<Q>) <- big(S), bom(P, S, Q). big(P) <- t(P, C), C > 3. "
-    assert not compiled(text + "query t(P, C).").watching.rules
+    assert not compiled(text + "query t(P, C).").supported.rules
 
 
 def outcome(engine: Any, text: str, facts: dict[str, list[tuple[int, ...]]]) -> Any:
