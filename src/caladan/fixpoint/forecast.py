@@ -337,6 +337,7 @@ def _links(
     if isinstance(shape, Carried) and not (shape.doubles or shape.back or shape.swaps):
         for step in shape.steps:
             rules += shape.conditions(step, plan.program.relations) or ()
+            rules += step.tests
     for rule in rules:
         solved = plain(rule, plan.program.relations)
         yield RuleForecast(solved, _plans(solved, traits, known))

@@ -62,6 +62,21 @@ class Step:
         return bool(self.leaving or self.arriving or self.along)
 
     @property
+    def tests(self) -> list[CoreRule]:
+        """What is solved for the atoms among these literals: all their facts, if they are few."""
+        found = (*self.leaving, *self.arriving, *self.along)
+        atoms = [replace(each, negated=False) for each in found if isinstance(each, CoreAtom)]
+        return [
+            replace(
+                self.rule,
+                arguments=tuple(map(Variable, dict.fromkeys(atom.variables))),
+                atoms=(atom,),
+                comparisons=(),
+            )
+            for atom in atoms
+        ]
+
+    @property
     def is_plain(self) -> bool:
         """Whether every fact of the source steps, by what it has in its stepping columns."""
         names = tuple(a.name for a in self.pattern if isinstance(a, Variable))
