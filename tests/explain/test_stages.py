@@ -105,7 +105,7 @@ def test_groups_that_still_change_are_indexed_by_what_is_looked_up() -> None:
     sp(A, B, mmin<D + E>) <- sp(A, C, D), sp(C, B, E). query sp(A, B, D)."""
     text = explain.text(compiled(program), "plan", explain.Setting("embedded"))
     assert text.endswith("Arrangements: sp by (A), sp by (B)")
-    assert "strategy: rounds (its rules are no closure and no generations)" in text
+    assert "    distances: if its rules read at least 1,000 facts" in text
 
 
 def test_linear_and_non_linear_recursion() -> None:
