@@ -52,7 +52,7 @@ class Whole:
     def start(self) -> int | None:
         """Evaluate the exit rules, and all others if the clique has a shape that is taken."""
         clique, state = self._clique, self._state
-        shaping = Shaping(state, self._planner)
+        shaping = Shaping(state, self._planner, self._events)
         shape = shaping.shape(clique, self._declined)
         state.start(clique.relations)
         for rule in clique.exit_rules:
