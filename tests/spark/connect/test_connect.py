@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from caladan.engines.spark.session import connect
 from caladan.engines.spark.session.session import start
 from caladan.program.diagnostics import CaladanError
 
@@ -24,8 +25,8 @@ def is_here(name: str) -> bool:
 IS_HERE = all(map(is_here, NEEDED))
 
 
-@pytest.mark.skipif(IS_HERE, reason="caladan[connect] is installed")
-def test_without_its_packages_the_extra_is_named() -> None:
+def test_without_its_packages_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect, "find_spec", lambda _: None)
     with pytest.raises(CaladanError, match=r"C050.*not installed") as caught:
         start("sc://127.0.0.1:1")
     assert 'pip install "caladan[connect]"' in str(caught.value)

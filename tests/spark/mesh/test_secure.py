@@ -3,6 +3,7 @@
 import socket
 import ssl
 import stat
+import sys
 import tempfile
 import threading
 from contextlib import suppress
@@ -33,9 +34,9 @@ def identity(spark: SparkSession) -> Identity:
 
 
 @pytest.fixture(scope="module")
-def other(spark: SparkSession) -> Identity:
+def other() -> Identity:
     """Made in the same way for somebody else."""
-    return encryption._new(spark.sparkContext._jvm)
+    return encryption.new_identity()
 
 
 def shaken(secure: Secure, connection: socket.socket, *, called: bool) -> ssl.SSLSocket:
@@ -243,10 +244,7 @@ def test_when_tasks_encrypt(settings: dict[str, str], wanted: bool) -> None:
 def test_without_a_certificate_another_strategy_is_taken(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(_: Any) -> Identity:
-        raise OSError("there is no java")
-
-    monkeypatch.setattr(encryption, "_new", fails)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
     monkeypatch.setattr(encryption, "_made", {})
-    with pytest.raises(CannotServe, match="no certificate could be made"):
+    with pytest.raises(CannotServe, match=r'pip install "caladan\[encryption\]"'):
         encryption.certificate(spark.sparkContext)

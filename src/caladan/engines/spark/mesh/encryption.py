@@ -5,27 +5,19 @@ one of us. It comes to the tasks with their work, through Spark: that is as secr
 itself sends, which is encrypted where this is used (job.py). Who has the certificate still has to
 prove that it belongs to the attempt (handshake.py).
 
-The certificate of a session, made by the Java that the driver runs on.
-
-Python can use certificates but not make them, and Java brings a tool for it. Its arguments are
-fixed; the password of the file that the key passes through is random, and goes by the environment,
-since arguments of a process can be seen by others.
+Python can use certificates but not make them: the driver needs `cryptography` for that, the extra
+`encryption`. Tasks do not.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 import socket
 import ssl
-import subprocess
 import tempfile
-from base64 import encodebytes
 from dataclasses import dataclass
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
-
-from py4j.protocol import Py4JError
 
 from caladan.engines.spark.strategy import CannotServe
 
@@ -79,9 +71,8 @@ def _context(identity: Identity, protocol: int) -> ssl.SSLContext:
     return context
 
 
-_ALIAS: Final = "caladan"
-_PASSWORD: Final = "CALADAN_STORE"  # the name of a variable
-_SECONDS: Final = 60
+_DAY: Final = timedelta(days=1)
+_VALID: Final = 365  # days
 
 _made: dict[str, Identity] = {}
 
@@ -91,48 +82,34 @@ def certificate(spark: Any) -> Identity:
     application = str(spark.applicationId)
     if application not in _made:
         try:
-            made = _new(spark._jvm)
-        except (OSError, subprocess.SubprocessError, Py4JError) as problem:
-            reason = type(problem).__name__
-            raise CannotServe(f"no certificate could be made to encrypt with ({reason})") from None
+            made = new_identity()
+        except ImportError:
+            reason = 'to encrypt takes a certificate: pip install "caladan[encryption]"'
+            raise CannotServe(reason) from None
         _made.clear()  # a process has one SparkContext at a time
         _made[application] = made
     return _made[application]
 
 
-def _new(jvm: Any) -> Identity:
-    password = secrets.token_hex(32)
-    java = Path(str(jvm.java.lang.System.getProperty("java.home"))) / "bin" / "java"
-    with tempfile.TemporaryDirectory(prefix="caladan-") as folder:
-        store = str(Path(folder) / "store.p12")
-        subprocess.run(
-            [
-                str(java), "-m", "java.base/sun.security.tools.keytool.Main", "-genkeypair",
-                "-alias", _ALIAS, "-dname", "CN=caladan", "-keyalg", "EC",
-                "-groupname", "secp256r1", "-sigalg", "SHA256withECDSA",
-                "-startdate", "-1d", "-validity", "365",
-                "-storetype", "PKCS12", "-keystore", store, "-storepass:env", _PASSWORD,
-            ],
-            env={**os.environ, _PASSWORD: password},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=True,
-        )  # fmt: skip
-        stream = jvm.java.io.FileInputStream(store)
-        try:
-            # A Java string would become one of Python's on its way; an array stays where it is.
-            characters = jvm.java.nio.CharBuffer.allocate(len(password)).put(password).array()
-            keys = jvm.java.security.KeyStore.getInstance("PKCS12")
-            keys.load(stream, characters)
-            signed = bytes(keys.getCertificate(_ALIAS).getEncoded())
-            # The class of the key is none that others may call; what describes it is.
-            described = jvm.java.lang.Class.forName("java.security.spec.PKCS8EncodedKeySpec")
-            made = keys.getKey(_ALIAS, characters)
-            factory = jvm.java.security.KeyFactory.getInstance("EC")
-            key = bytes(factory.getKeySpec(made, described).getEncoded())
-        finally:
-            stream.close()
-    body = encodebytes(key).decode("ascii")
-    pem = f"-----BEGIN PRIVATE KEY-----\n{body}-----END PRIVATE KEY-----\n"
-    return Identity(ssl.DER_cert_to_PEM_cert(signed), pem)
+def new_identity() -> Identity:
+    """A certificate that signs itself, of a key that nobody else has; ImportError without help."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "caladan")])
+    now = datetime.now(UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _DAY)  # clocks differ
+        .not_valid_after(now + _VALID * _DAY)
+        .sign(key, hashes.SHA256())
+    )
+    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
+    return Identity(signed.public_bytes(pem).decode("ascii"), secret.decode("ascii"))
