@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from caladan import bloom
-    from caladan.data.external import jdbc, table
+    from caladan.data.external import jdbc, stored, table
     from caladan.join.search.specs import between, one_of, predicate
     from caladan.program import Program
     from caladan.program.diagnostics import CaladanError, Diagnostic
+    from caladan.program.events import Listener
+    from caladan.session.event_log import EventLog
     from caladan.session.result import CaladanWarning, Relation, Result, Stopped
     from caladan.session.session import Session, connect
 
@@ -28,6 +30,8 @@ __all__ = [
     "CaladanError",
     "CaladanWarning",
     "Diagnostic",
+    "EventLog",
+    "Listener",
     "Program",
     "Relation",
     "Result",
@@ -39,6 +43,7 @@ __all__ = [
     "jdbc",
     "one_of",
     "predicate",
+    "stored",
     "table",
 ]
 
@@ -46,6 +51,8 @@ _HOMES = {
     "CaladanError": "program.diagnostics",
     "CaladanWarning": "session.result",
     "Diagnostic": "program.diagnostics",
+    "EventLog": "session.event_log",
+    "Listener": "program.events",
     "Program": "program",
     "Relation": "session.result",
     "Result": "session.result",
@@ -56,6 +63,7 @@ _HOMES = {
     "jdbc": "data.external",
     "one_of": "join.search.specs",
     "predicate": "join.search.specs",
+    "stored": "data.external",
     "table": "data.external",
 }
 

@@ -189,6 +189,52 @@ def test_delta_is_missed_clearly(db: cal.Session, sales: cal.Relation, tmp_path:
         sales.write(tmp_path / "d", format="delta")
 
 
+def test_any_format_that_spark_reads_with_its_options(db: cal.Session, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("A|B\n1|2\n2|3\n")
+    options = {"sep": "|", "header": True, "inferSchema": True}
+    db.add("arc", cal.stored(str(tmp_path / "in.txt"), "csv", options=options))
+    answer = db.run("back(B, A) <- arc(A, B). query back(B, A).").answer
+    assert answer.rows() == [(2, 1), (3, 2)]
+    answer.write(cal.stored(str(tmp_path / "out"), "csv", options={"sep": ";", "quoteAll": True}))
+    parts = [part.read_text() for part in (tmp_path / "out").glob("part-*")]
+    assert sorted("".join(parts).split()) == ['"2";"1"', '"3";"2"']
+    for place in ("nosuch", "avro"):
+        with pytest.raises(CaladanError, match=f"C035.*this Spark session has no format '{place}'"):
+            db.add("arc", cal.stored(str(tmp_path), place))
+    with pytest.raises(CaladanError, match=r"C035.*only the spark engine"):
+        cal.connect("embedded").add("arc", cal.stored(str(tmp_path), "avro"))
+
+
+def test_writes_that_are_partitioned_or_in_buckets(
+    db: cal.Session, spark: SparkSession, tmp_path: Path
+) -> None:
+    db.add("arc", [(i % 3, i) for i in range(9)])
+    answer = db.run("database({arc(A: integer, B: integer)}). query arc(A, B).").answer
+    answer.write(tmp_path / "parts", partition_by="A")
+    assert sorted(p.name for p in (tmp_path / "parts").glob("A=*")) == ["A=0", "A=1", "A=2"]
+    assert spark.read.parquet(str(tmp_path / "parts")).where("A = 1").count() == 3
+    answer.write(tmp_path / "parts", mode="overwrite", partition_by=["A"])
+    name = f"shop_{uuid.uuid4().hex}"
+    spark.sql(f"CREATE DATABASE {name} LOCATION '{tmp_path / 'tables'}'")
+    try:
+        answer.write(cal.table(f"{name}.arc"), partition_by=["A"], bucket_by=(2, "B"))
+        told = {row[0]: row[1] for row in spark.sql(f"DESCRIBE EXTENDED {name}.arc").collect()}
+        assert (told["Num Buckets"], told["Bucket Columns"]) == ("2", "[`B`]")
+        db.add("arc", cal.table(f"{name}.arc"))
+        assert db.run("n(count<_>) <- arc(A, B). query n(N).").answer.rows() == [(9,)]
+    finally:
+        spark.sql(f"DROP DATABASE {name} CASCADE")
+    for wrong, said in (
+        ({"partition_by": "C"}, "there is no column 'C'; there are A, B"),
+        ({"bucket_by": (0, "A")}, "buckets are some, by a column"),
+        ({"bucket_by": (2, "A")}, "buckets of tables in its catalog only"),
+    ):
+        with pytest.raises(CaladanError, match=f"C050.*{said}"):
+            answer.write(tmp_path / "more", **wrong)
+    with pytest.raises(CaladanError, match=r"C050.*is one file"):
+        answer.write(tmp_path / "one.parquet", partition_by="A")
+
+
 @pytest.mark.parametrize("format", ["csv", "tsv", "json", "parquet", "orc"])
 def test_what_spark_writes_is_read_back(db: cal.Session, tmp_path: Path, format: str) -> None:
     rows = [

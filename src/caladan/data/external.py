@@ -1,7 +1,8 @@
-"""Tables that live elsewhere, and that Spark reads and writes: by JDBC, in its catalog, of Delta.
+"""Tables that live elsewhere, and that Spark reads and writes: by JDBC, in its catalog, as files.
 
-`jdbc(…)` and `table(…)` name such a table; `db.add` reads it, `relation.write` writes it. What may
-be a secret (a password in a URL, in properties) is in no message and in no repr (secrets.py).
+`jdbc(…)`, `table(…)` and `stored(…)` name such a table; `db.add` reads it, `relation.write` writes
+it. What may be a secret (a password in a URL, in properties) is in no message and in no repr
+(secrets.py).
 """
 
 from __future__ import annotations
@@ -46,9 +47,10 @@ class Jdbc:
 
 @dataclass(frozen=True, slots=True)
 class CatalogTable:
-    """A table or view that Spark's catalog knows."""
+    """A table or view that Spark's catalog knows; options are its format's, such as a version."""
 
     name: str
+    options: tuple[tuple[str, str], ...] = ()
 
     @property
     def shown(self) -> str:
@@ -59,11 +61,13 @@ class CatalogTable:
         """There is no secret in a name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """A folder with a table of Delta."""
+@dataclass(frozen=True, slots=True, repr=False)
+class StoredFiles:
+    """Files, or a folder, in a format that Spark has a reader or writer for."""
 
     path: str
+    format: str
+    options: tuple[tuple[str, str], ...] = ()
 
     @property
     def shown(self) -> str:
@@ -71,10 +75,15 @@ class Delta:
         return self.path
 
     def hide(self) -> None:
-        """There is no secret in a path."""
+        """Have secrets of its options kept out of what is told from now on."""
+        if self.options:
+            secrets.hide(f"stored:{self.path}", self.options)
+
+    def __repr__(self) -> str:
+        return f"<{self.shown} ({self.format})>"
 
 
-External: TypeAlias = Jdbc | CatalogTable | Delta
+External: TypeAlias = Jdbc | CatalogTable | StoredFiles
 
 
 def is_url(text: str) -> bool:
@@ -111,14 +120,32 @@ def jdbc(
     for name in _OURS:
         if name in given:
             raise error("C050", f"`{name}` is no property: it has an argument of its own")
-    return Jdbc(url, table, query, tuple((key, _text(value)) for key, value in given.items()))
+    return Jdbc(url, table, query, _options(given))
 
 
-def table(name: str) -> CatalogTable:
-    """A table or view that Spark's catalog knows by this name: `table("sales.orders")`."""
+def table(name: str, *, options: Mapping[str, object] | None = None) -> CatalogTable:
+    """A table or view that Spark's catalog knows by this name: `table("sales.orders")`.
+
+    `options` are those of its format: a snapshot to read, or how it is written.
+    """
     if not name.strip():
         raise error("C050", "the name of a table is missing")
-    return CatalogTable(name)
+    return CatalogTable(name, _options(options))
+
+
+def stored(path: str, format: str, *, options: Mapping[str, object] | None = None) -> StoredFiles:
+    """Files or a folder in any format that this Spark has a reader for: delta, iceberg, avro, …
+
+    `options` go to the reader or the writer as they are. Formats that do not come with Spark need
+    their jars: `connect(conf={"spark.jars.packages": …})`.
+    """
+    if not format.strip():
+        raise error("C050", "the name of a format is missing")
+    return StoredFiles(str(path), format, _options(options))
+
+
+def _options(given: Mapping[str, object] | None) -> tuple[tuple[str, str], ...]:
+    return tuple((key, _text(value)) for key, value in (given or {}).items())
 
 
 def named(text: str, relation: str, environment: Mapping[str, str]) -> External | None:

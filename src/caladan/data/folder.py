@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import shutil
 import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from caladan.data import output
 from caladan.data.secrets import scrubbed
 from caladan.data.source import suffix
+from caladan.program.diagnostics import error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +29,46 @@ class Writable(Protocol):
     def frame(self, session: Any) -> Any:
         """All facts, for Spark."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How Spark spreads what it writes: a folder for each value, files by a hash of columns."""
+
+    folders: tuple[str, ...] = ()
+    buckets: int = 0
+    by: tuple[str, ...] = ()
+
+
+NOT_SPREAD: Final = Spread()
+
+
+def spread(
+    columns: Sequence[str],
+    partition_by: str | Sequence[str],
+    bucket_by: tuple[int, str | Sequence[str]] | None,
+) -> Spread:
+    """What a user asks for; C050 if a relation has no such columns."""
+    folders = _names(partition_by)
+    buckets, given = bucket_by if bucket_by is not None else (0, ())
+    by = _names(given)
+    for name in (*folders, *by):
+        if name not in columns:
+            raise error("C050", f"there is no column {name!r}; there are {', '.join(columns)}")
+    if bucket_by is not None and (buckets < 1 or not by):
+        raise error("C050", "buckets are some, by a column: bucket_by=(8, 'A')")
+    return Spread(folders, buckets, by)
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def spread_over(writer: Any, spread: Spread) -> Any:
+    """A writer of Spark's that spreads what it writes."""
+    if spread.folders:
+        writer = writer.partitionBy(*spread.folders)
+    return writer.bucketBy(spread.buckets, *spread.by) if spread.buckets else writer
 
 
 _UNWRITABLE: Final = "caladan: a text that a file without quotes cannot hold"
@@ -53,13 +96,24 @@ def is_folder(path: str) -> bool:
 
 
 def write(
-    relation: Writable, path: str, format: str, mode: str, session: Any, *, header: bool
+    relation: Writable,
+    path: str,
+    format: str,
+    mode: str,
+    session: Any,
+    spread: Spread = NOT_SPREAD,
+    *,
+    header: bool,
 ) -> None:
     """Write a relation into a folder."""
     format = output.format_of(path, format)
+    if spread.buckets:
+        raise error("C050", "Spark makes buckets of tables in its catalog only: cal.table(…)")
     if session is not None:
-        _with_spark(relation, path, format, mode, session, header=header)
+        _with_spark(relation, path, format, mode, session, spread, header=header)
         return
+    if spread.folders:
+        raise output.cannot_write(path, "only the spark engine partitions what it writes")
     if "://" in path:
         raise output.cannot_write(path, "only the spark engine writes remote files")
     target = Path(path).expanduser()
@@ -72,7 +126,14 @@ def write(
 
 
 def _with_spark(
-    relation: Writable, path: str, format: str, mode: str, session: Any, *, header: bool
+    relation: Writable,
+    path: str,
+    format: str,
+    mode: str,
+    session: Any,
+    spread: Spread,
+    *,
+    header: bool,
 ) -> None:
     if "://" not in path:
         _check(path, mode)
@@ -88,7 +149,7 @@ def _with_spark(
     if format == "tsv":
         writer = writer.options(quote="", emptyValue="")
     try:
-        writer.save(path)
+        spread_over(writer, spread).save(path)
     except Exception as problem:
         if _UNWRITABLE in str(problem):
             raise output.unwritable() from None

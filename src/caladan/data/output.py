@@ -27,7 +27,7 @@ from typing import Any, BinaryIO, Final, TextIO, cast
 import pyarrow as pa
 
 from caladan.data.draft import appended, cannot_write, created, ends_with_a_line
-from caladan.data.external import CatalogTable, Delta, External, Jdbc, named
+from caladan.data.external import CatalogTable, External, Jdbc, StoredFiles, named
 from caladan.data.source import compression, suffix
 from caladan.program import Value
 from caladan.program.diagnostics import CaladanError, error
@@ -69,15 +69,17 @@ def format_of(path: str, asked: str | None) -> str:
 
 def check_path(path: object) -> None:
     """C050 for what names no file, folder or table."""
-    if not isinstance(path, str | os.PathLike | Jdbc | CatalogTable | Delta):
+    if not isinstance(path, str | os.PathLike | Jdbc | CatalogTable | StoredFiles):
         raise error("C050", f"a path is text or a pathlib.Path, not a {type(path).__name__}")
 
 
 def elsewhere(path: object, format: str | None) -> External | None:
     """The table elsewhere that is meant, None if it is a file or a folder."""
-    if isinstance(path, Jdbc | CatalogTable | Delta):
+    if isinstance(path, Jdbc | CatalogTable | StoredFiles):
         return path
-    return Delta(str(path)) if format == "delta" else named(str(path), "", os.environ)
+    return (
+        StoredFiles(str(path), "delta") if format == "delta" else named(str(path), "", os.environ)
+    )
 
 
 def write(table: pa.Table, path: Path, format: str, mode: str, *, header: bool = False) -> None:

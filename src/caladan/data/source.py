@@ -21,7 +21,7 @@ from pathlib import Path, PurePath
 from typing import Final, Literal, TypeAlias, cast
 
 from caladan.data import memory, problems
-from caladan.data.external import CatalogTable, Delta, External, Jdbc, named
+from caladan.data.external import CatalogTable, External, Jdbc, StoredFiles, named
 from caladan.program.diagnostics import error
 from caladan.program.objects import Objects
 
@@ -213,13 +213,13 @@ def _kind_of_all(relation: str, paths: Sequence[str]) -> str:
 
 def _elsewhere(relation: str, data: object, format: str | None) -> External | None:
     """The table elsewhere that was given, None if it is something else."""
-    if isinstance(data, Jdbc | CatalogTable | Delta):
+    if isinstance(data, Jdbc | CatalogTable | StoredFiles):
         return data
     if format == "delta" and isinstance(data, str | os.PathLike):
         path = os.fspath(cast("str | os.PathLike[str]", data))
         if not _is_uri(path):
             _check_there(relation, path)
-        return Delta(path)
+        return StoredFiles(path, "delta")
     if isinstance(data, str | os.PathLike):
         return named(os.fspath(cast("str | os.PathLike[str]", data)), relation, os.environ)
     return None

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from caladan.data.external import External
+    from caladan.data.folder import Spread
     from caladan.data.widths import Look
     from caladan.engines.interface import Table
     from caladan.program.notation import Widths
@@ -223,29 +224,38 @@ class Relation:
         mode: str = "error",
         *,
         header: bool = False,
+        partition_by: str | Sequence[str] = (),
+        bucket_by: tuple[int, str | Sequence[str]] | None = None,
     ) -> None:
         """Write the facts to a file: parquet, orc, csv, tsv, json or jsonl, by suffix or `format`.
 
         A folder (a name without a suffix, or a URI) gets a file inside it; on the spark engine
-        Spark writes it, in as many files as it likes, and also writes to `jdbc(…)`, to `table(…)`,
-        and folders of Delta. `mode` is error, overwrite or append.
+        Spark writes it, in as many files as it likes, and also writes to `jdbc(…)`, to `table(…)`
+        and to `stored(…)`. `mode` is error, overwrite or append. Spark makes a folder for each
+        value of the columns in `partition_by`, and in tables so many buckets by some columns.
         """
         from caladan.data import folder, output
 
         output.check_path(path)
         self._check_objects("a file or a table elsewhere")
+        spread = folder.spread(self.columns, partition_by, bucket_by)
         place = output.elsewhere(path, format)
         if place is not None:
-            self._write_elsewhere(place, format if place is path else None, mode)
+            self._write_elsewhere(place, format if place is path else None, mode, spread)
             return
         given = str(path)
         if folder.is_folder(given):
-            folder.write(self, given, format or "parquet", mode, self._session, header=header)
+            kind = format or "parquet"
+            folder.write(self, given, kind, mode, self._session, spread, header=header)
             return
+        if spread != folder.NOT_SPREAD:
+            raise error("C050", f"{given} is one file: a folder can be partitioned")
         kind = output.format_of(given, format)
         output.write(self.ordered(), Path(given).expanduser(), kind, mode, header=header)
 
-    def _write_elsewhere(self, place: External, format: str | None, mode: str) -> None:
+    def _write_elsewhere(
+        self, place: External, format: str | None, mode: str, spread: Spread
+    ) -> None:
         from caladan.data import output
 
         if self._session is None:
@@ -254,7 +264,7 @@ class Relation:
             )
         from caladan.engines.spark.sources import external
 
-        external.write(self, place, format, mode, self._session)
+        external.write(self, place, format, mode, self._session, spread)
 
     def close(self) -> None:
         """Let go of what the engine holds for this relation; data stays with the session."""

@@ -123,7 +123,7 @@ class Session:
 
         `data` is a list of tuples, a dict of columns, a pandas or Polars data frame, anything of
         Arrow, a Spark DataFrame, or a path: csv, tsv, facts, json, parquet, orc; a pattern, a
-        folder. On spark also a table elsewhere: `jdbc(…)`, `table(…)`, a folder of Delta.
+        folder. On spark also a table elsewhere: `jdbc(…)`, `table(…)`, `stored(…)`.
         """
         from caladan.data.source import source
 

@@ -14,7 +14,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
-from caladan.data.external import CatalogTable, Delta, External, Jdbc
+from caladan.data.external import CatalogTable, External, Jdbc, StoredFiles
+from caladan.data.folder import NOT_SPREAD, Spread, spread_over
 from caladan.data.output import cannot_write, check_mode
 from caladan.data.problems import cannot_read, not_found
 from caladan.data.source import Source
@@ -32,6 +33,10 @@ _DRIVER: Final = (
     "or `--conf spark.jars=driver.jar`"
 )
 _DELTA: Final = "install delta-spark and start the session with it, as its documentation says"
+_FORMAT: Final = (
+    'bring its jar: connect(conf={"spark.jars.packages": "group:artifact:version"}), '
+    "or `--conf spark.jars.packages=…`"
+)
 _ABSENT: Final = ("TABLE_OR_VIEW_NOT_FOUND", "PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND")
 _PRESENT: Final = ("ALREADY_EXISTS", "already exists")
 _NO_TABLE: Final = ("no such table", "does not exist", "doesn't exist")
@@ -66,17 +71,27 @@ def unreadable(relation: str, place: External, problem: BaseException) -> Calada
     return cannot_read(relation, place.shown, *_reason(place, text))
 
 
-def write(relation: Any, place: External, format: str | None, mode: str, session: Any) -> None:
+def write(
+    relation: Any,
+    place: External,
+    format: str | None,
+    mode: str,
+    session: Any,
+    spread: Spread = NOT_SPREAD,
+) -> None:
     """Write a relation to a table elsewhere."""
     check_mode(place.shown, mode, exists=False)
     if isinstance(place, Jdbc) and place.table is None:
         raise error("C050", "a query cannot be written to", help="name a table")
     if format is not None and not isinstance(place, CatalogTable):
         raise error("C050", f"{place.shown} has its own format, not {format!r}")
+    if spread.buckets and not isinstance(place, CatalogTable):
+        raise error("C050", "Spark makes buckets of tables in its catalog only: cal.table(…)")
     place.hide()
     try:
         with quietly():
-            _save(relation.frame(session).write.mode(mode), place, format)
+            writer = spread_over(relation.frame(session).write.mode(mode), spread)
+            _save(writer, place, format)
     except (PySparkException, Py4JError) as problem:
         text = said(problem)
         if mode == "error" and any(mark in text for mark in _PRESENT):
@@ -90,9 +105,10 @@ def write(relation: Any, place: External, format: str | None, mode: str, session
 def _frame(place: External, session: SparkSession) -> DataFrame:
     match place:
         case CatalogTable():
-            return session.table(place.name)
-        case Delta():
-            return session.read.format("delta").load(place.path)
+            return session.read.options(**dict(place.options)).table(place.name)
+        case StoredFiles():
+            options = dict(place.options)
+            return session.read.format(place.format).options(**options).load(place.path)
         case Jdbc():
             # A timestamp of a database has no zone; the JVM's would be put on it otherwise.
             reader = session.read.format("jdbc").option("preferTimestampNTZ", "true")
@@ -133,9 +149,10 @@ def _decimal(text: Column, name: str) -> Column:
 def _save(writer: Any, place: External, format: str | None) -> None:
     match place:
         case CatalogTable():
+            writer = writer.options(**dict(place.options))
             (writer if format is None else writer.format(format)).saveAsTable(place.name)
-        case Delta():
-            writer.format("delta").save(place.path)
+        case StoredFiles():
+            writer.format(place.format).options(**dict(place.options)).save(place.path)
         case Jdbc():
             writer.format("jdbc").options(**_options(place)).save()
 
@@ -149,6 +166,8 @@ def _reason(place: External, text: str) -> tuple[str, str | None]:
     """What Spark said, without secrets, and what to do about it."""
     if isinstance(place, Jdbc) and ("No suitable driver" in text or "ClassNotFound" in text):
         return "no driver for this database", _DRIVER
-    if isinstance(place, Delta) and any(mark in text for mark in _NO_SOURCE):
-        return "this Spark session has no Delta", _DELTA
+    if isinstance(place, StoredFiles) and any(mark in text for mark in _NO_SOURCE):
+        if place.format == "delta":
+            return "this Spark session has no Delta", _DELTA
+        return f"this Spark session has no format {place.format!r}", _FORMAT
     return first_line(text), None

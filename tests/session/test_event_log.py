@@ -1,0 +1,58 @@
+"""Events as lines of JSON."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import caladan as cal
+
+CLOSURE = """database({arc(A: integer, B: integer)}).
+tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B)."""
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_file_has_a_line_for_each_event(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    with cal.connect("embedded", listeners=[cal.EventLog(path)]) as db:
+        db.add("arc", [(i, i + 1) for i in range(5)])
+        db.run(CLOSURE)
+        db.run(CLOSURE)
+    told = lines(path.read_text())
+    assert {line["run"] for line in told} == {1, 2}
+    assert next(line["event"] for line in told if line["run"] == 2) == "RunStarted"
+    (done,) = [line for line in told if (line["run"], line["event"]) == (2, "CliqueDone")]
+    assert (done["relations"], done["facts"]) == (["tc"], 15)
+    assert done["time"].endswith("+00:00")
+
+
+@pytest.mark.filterwarnings("ignore:events are no longer logged")
+def test_a_log_that_cannot_be_written_does_not_end_the_run(tmp_path: Path) -> None:
+    closed = io.StringIO()
+    closed.close()
+    for out in (tmp_path / "no" / "such" / "folder", closed):
+        with cal.connect("embedded", listeners=[cal.EventLog(out)]) as db:
+            db.add("arc", [(1, 2)])
+            assert db.run(CLOSURE).answer.rows() == [(1, 2)]
+
+
+def test_a_stream_of_text(capsys: pytest.CaptureFixture[str]) -> None:
+    class Rounds(cal.Listener):
+        """What users write for their own metrics."""
+
+        number = 0
+
+        def tell(self, event: Any) -> None:
+            self.number += type(event).__name__ == "RunDone"
+
+    out, mine = io.StringIO(), Rounds()
+    with cal.connect("reference", listeners=[cal.EventLog(out), mine]) as db:
+        db.add("arc", [(1, 2)])
+        db.run(CLOSURE)
+    assert lines(out.getvalue())[-1]["event"] == "RunDone"
+    assert mine.number == 1
