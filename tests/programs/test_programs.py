@@ -74,7 +74,8 @@ def test_what_once_failed(folder: Folder, request: pytest.FixtureRequest) -> Non
         db = caladan.connect("embedded" if strategy is None else request.getfixturevalue("spark"))
     threads = {"CALADAN_THREADS": str(replay["threads"])} if "threads" in replay else {}
     with patch.dict(os.environ, threads), thresholds.using(**replay.get("thresholds", {})):
-        answered(db, folder, strategy=strategy, search=replay.get("search"))
+        search, is_ours = replay.get("search"), "tasks" not in replay
+        answered(db, folder, is_explained=is_ours, strategy=strategy, search=search)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

@@ -156,7 +156,7 @@ def test_program(folder: Folder) -> None:
     """Every kind of relation there is: sets, best values, sums, texts that rules make."""
     db = Session(PartsEngine(3, splitting=OFTEN))
     with nothing_known_before():
-        answered(db, folder)
+        answered(db, folder, is_explained=False)
 
 
 @settings(max_examples=30)

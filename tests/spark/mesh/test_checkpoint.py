@@ -138,7 +138,7 @@ def test_program(
     """Every kind of relation there is: sets, best values, sums, texts that rules make."""
     saving = Saving(tmp_path, splitting=splitting)
     db = Session(LosingEngine(saving, *sizes, every=2))
-    answered(db, folder)
+    answered(db, folder, is_explained=False)
 
 
 @settings(max_examples=25)  # each of them is run up to nine times

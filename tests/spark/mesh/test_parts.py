@@ -26,7 +26,7 @@ NEVER, OFTEN, SOMETIMES = SPLITTING["never"], SPLITTING["often"], SPLITTING["som
 @pytest.mark.parametrize("folder", RECURSIVE, ids=lambda folder: folder.name)
 def test_program(folder: Folder, tasks: int, local: bool, splitting: Splitting) -> None:
     db = Session(PartsEngine(tasks, local=local, splitting=splitting))
-    answered(db, folder)
+    answered(db, folder, is_explained=False)
 
 
 @given(
