@@ -29,7 +29,12 @@ class ArrowTable:
 
     def spark(self, session: Any) -> Any:
         """The facts as a DataFrame of a Spark session."""
-        return session.createDataFrame(self.data)
+        if self.data.num_rows:
+            return session.createDataFrame(self.data)
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        # With Spark Connect an Arrow table without rows has no schema.
+        return session.createDataFrame([], from_arrow_schema(self.data.schema))
 
     def close(self) -> None:
         """There is nothing to let go of."""
