@@ -142,7 +142,7 @@ def test_timeout(db: caladan.Session) -> None:
 
 
 def test_interrupted(db: caladan.Session) -> None:
-    timer = threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT))
+    timer = threading.Timer(6, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(Stopped, match="interrupted while evaluating `n`") as stopped:
         db.run(COUNTING, strategy="meshed")
