@@ -149,8 +149,14 @@ def _paths() -> list[Case]:
 
 
 def _bound() -> list[Case]:
+    """A goal that binds one end; then the same closure, and distances, written the other ways."""
+    grid = graph("grid150.csv")
     return [
-        Case("bound-grid150", "bound", graph("grid150.csv"), {"answer": 2_699}, {"start": 0}),
+        *(
+            Case(f"bound-{how}", f"bound_{how}", grid, {"answer": 2_699}, {"start": 0})
+            for how in ("right", "doubled", "distances")
+        ),
+        Case("bound-grid150", "bound", grid, {"answer": 2_699}, {"start": 0}),
         Case("bound-SF", "bound", graph("SF.cedge.tsv"), {"answer": 1_253}, {"start": 0}),
     ]
 
