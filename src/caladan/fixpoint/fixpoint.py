@@ -46,7 +46,6 @@ def run(
         tell(number, tally, time.perf_counter() - started)
         if not tally.goes_on:
             return number
-        share.growth.count(tally.facts)
         growth = share.growth
         if tally.new and growth.is_suspect and (growth.is_sure or tally.sign):
             found = share.never_settling()

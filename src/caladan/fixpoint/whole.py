@@ -85,7 +85,7 @@ class Whole:
         state, heads = self._state, self._state.heads
         self._members, self._rules = self._planner.recursive(self._clique)
         if len(self._members) > len(self._clique.relations):
-            self.growth = Growth(self._clique.totals, 2)
+            self.growth.steps = 2
         self._tiny = TinyRounds(
             [heads[name] for name in self._members],
             [(rule.head, rule.plan) for rule in self._rules],
@@ -112,7 +112,9 @@ class Whole:
         goes_on = self._found is None and bool(self._clique.delta_rules)
         goes_on = goes_on and any(heads[name].relation.delta_count() for name in self._members)
         sign = Sign.NOTHING
-        if self.growth.is_suspect:
+        if goes_on:
+            self.growth.count(facts)
+        if goes_on and self.growth.is_suspect:
             relations, columns = self._relations(), self._state.classes.columns
             sign = self.growth.look(values_of(relations, self._state.program.relations, columns))
         return Tally(self._new, facts, goes_on, rounds, sign)

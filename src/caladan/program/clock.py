@@ -59,36 +59,28 @@ def running(timeout: float | None) -> Generator[None]:
         _CLOCK.reset(token)
 
 
-class _Remembering:
-    """A handler that remembers Ctrl-C, and leaves what else is done about it to the one before."""
-
-    def __init__(self, before: Callable[[int, FrameType | None], object]) -> None:
-        self._before = before
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        _CTRL_C.set()
-        self._before(number, frame)
-
-
 @contextmanager
 def heeding() -> Generator[None]:
     """Remember Ctrl-C: Python raises it once, and a library that was just at work may swallow it.
 
-    Whoever handles it already goes on doing so, as PySpark does while it has a session.
+    A handler of somebody else stays in place, and so does ours where this is nested.
     """
-    before = signal.getsignal(signal.SIGINT)
     ours = threading.current_thread() is threading.main_thread()
-    if not ours or not callable(before) or isinstance(before, _Remembering):
+    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        _CTRL_C.set()
+        signal.default_int_handler(number, frame)
+
     _CTRL_C.clear()
-    handler = _Remembering(before)
-    signal.signal(signal.SIGINT, handler)
+    signal.signal(signal.SIGINT, handle)
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is handler:  # else somebody has come in between
-            signal.signal(signal.SIGINT, before)
+        if signal.getsignal(signal.SIGINT) is handle:  # else somebody has come in between
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def heed() -> None:

@@ -42,9 +42,9 @@ class Growth:
     """Watches the sums of a clique."""
 
     def __init__(self, totals: Totals | None, steps: int = 1) -> None:
-        """A change takes so many rounds to get from one sum to the next, at most."""
+        """A change takes so many rounds, `steps`, to get from one sum to the next, at most."""
         self._totals = totals
-        self._steps = steps
+        self.steps = steps
         self._facts = -1
         self._rounds = 0
         self._forget()
@@ -73,7 +73,7 @@ class Growth:
     def _enough(self) -> int:
         """In how many rounds sums along data without a cycle settle."""
         assert self._totals is not None
-        return self._facts * self._totals.width * self._steps
+        return self._facts * self._totals.width * self.steps
 
     @property
     def is_suspect(self) -> bool:

@@ -95,6 +95,7 @@ class MeshExchange:
                 self._split()
             if self._keeper is not None and self._failure is None:
                 self._keeper.keep(shard, self._done, [each.saving for each in standings])
+            shard.growth.count(facts)
         sign = reduce(and_, (each.sign for each in standings), Sign.BOTH)
         return Tally(new, facts, active, 1, sign if new else Sign.NOTHING)
 
