@@ -23,7 +23,7 @@ tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B)."""
 
 ENDLESS = "n(0). n(M) <- n(N), M = N + 1. query n(N)."
 
-SOME = 10
+SOME = 30
 """The corpus is walked in steps of so many: a round takes longer than on a driver."""
 
 
