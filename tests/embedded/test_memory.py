@@ -100,7 +100,7 @@ def test_listing_a_folded_relation_can_time_out() -> None:
     nodes = np.arange(20_000, dtype=np.int32)
     text = CLOSURE + "p(X, Y) <- tc(X, Y), X + Y ~= 7. query p(X, Y)."
     started = time.monotonic()
-    with pytest.raises(caladan.CaladanError, match="not enough"):
+    with pytest.raises(caladan.CaladanError, match="1 second was not enough"):
         run(text, pa.table({"A": nodes, "B": nodes + 1}), timeout=1.0)
     assert time.monotonic() - started < 20
 
