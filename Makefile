@@ -22,7 +22,7 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # pip must not run twice at once in one environment
-.PHONY: help install demo test fuzz cluster-test wheel-test versions lint format bench lock clean python
+.PHONY: help install demo test fuzz cluster-test frame-test wheel-test versions lint format bench lock clean python
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ fuzz: $(STAMPS)/dev  ## compare random programs on all engines for MINUTES
 cluster-test: $(STAMPS)/dev  ## run recursive programs on a small cluster while processes die
 	CALADAN_CLUSTER=1 $(BIN)/python -m pytest tests/cluster -p no:randomly \
 	    --session-timeout=1800 $(ARGS)
+
+# Programs of many rounds take long as DataFrames; `make test` has them evaluated in a task.
+frame-test: $(STAMPS)/dev  ## run all programs of the corpus as DataFrames
+	CALADAN_FRAME=1 $(BIN)/python -m pytest tests/programs -k spark $(ARGS)
 
 # Where `make test` borrows the dependencies from .venv, this installs them from the index.
 wheel-test: $(STAMPS)/dev  ## install the wheel into an empty environment and take the README's tour

@@ -1,6 +1,7 @@
 """Accumulating in mid-join against run by run: CPU seconds, warm, the best of three.
 
     python -m bench.accumulation [CASE,CASE,…] [SHARE]
+    python -m bench.accumulation lookups
 
 *merged*: for a batch and a relation of several runs, the keys are found, each run is restricted to
 them, the restrictions are merged, and the batch is crossed with them once. *runs*: each run by
@@ -8,7 +9,8 @@ itself. *default* takes the first where at least four rows of a batch look for e
 
 `galen-six` are the six rules of datatoad's GALEN script over the ontology in galen-el: subclasses
 p, conjunctions c, existentials q and u, sub-properties s; compositions r of properties are made up,
-for the ontology has one. A SHARE below 1 takes so much of the classes.
+for the ontology has one. A SHARE below 1 takes so much of the classes. `lookups` is one lookup of
+a large batch in a relation of several runs, without a program around it.
 """
 
 from __future__ import annotations
@@ -16,14 +18,21 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
 import caladan
 from bench.cases import find
 from bench.data import FOLDER
+from caladan.columns.domains import OffsetDomain
+from caladan.columns.index import RunIndex
+from caladan.columns.ranks import Kind
+from caladan.columns.relation import StoredRelation
+from caladan.join.frontier import Bindings
+from caladan.join.steps import LookupStep
 from caladan.program import thresholds
+from caladan.rules.body import Version
 
 SIX: Final = """
 database({p0(X: integer, Y: integer), q0(X: integer, R: integer, Y: integer),
@@ -43,6 +52,9 @@ WAYS: Final = {"runs": 0, "merged": 1, "default": thresholds.Thresholds().accumu
 
 def main() -> None:
     """Print a line for each case: facts, and seconds by each way."""
+    if sys.argv[1:] == ["lookups"]:
+        lookups()
+        return
     names = sys.argv[1].split(",") if len(sys.argv) > 1 else list(CASES)
     share = float(sys.argv[2]) if len(sys.argv) > 2 else 1.0
     print(f"{'case':<12} {'facts':>11} " + " ".join(f"{way:>8}" for way in WAYS))
@@ -63,6 +75,41 @@ def main() -> None:
                 seconds[way] = min(seconds[way], taken) if turn else seconds[way]
         times = " ".join(f"{each:>8.3f}" for each in seconds.values())
         print(f"{name:<12} {facts:>11,} {times}", flush=True)
+
+
+def lookups() -> None:
+    """Print a line for each number of runs and of keys that a batch of a million rows looks for."""
+    random = np.random.default_rng(1)
+    print(f"{'runs':>4} {'keys':>8} {'found':>11} " + " ".join(f"{way:>8}" for way in WAYS))
+    for most in (1, 2, 4, 6):
+        for keys, largest in ((20_000, 200_000), (200_000, 1_600_000)):
+            relation = _runs(random, most, keys, largest)
+            step = LookupStep(relation, Version.FULL, {0: "x"}, {}, {1: "y"}, counting=False)
+            words = random.integers(0, keys, 1_000_000).astype(np.uint32)
+            batch = Bindings(len(words), {"x": words})
+            found, seconds = 0, dict.fromkeys(WAYS, float("inf"))
+            for _ in range(3):
+                for way, accumulate in WAYS.items():
+                    with thresholds.using(accumulate=accumulate):
+                        started = time.process_time()
+                        found = sum(each.rows for each in step.run(batch, frozenset("xy")))
+                        seconds[way] = min(seconds[way], time.process_time() - started)
+            times = " ".join(f"{each:>8.3f}" for each in seconds.values())
+            index = cast("RunIndex", relation.index((0,), Version.FULL))
+            print(f"{len(index.runs):>4} {keys:>8,} {found:>11,} {times}")
+
+
+def _runs(random: np.random.Generator, most: int, keys: int, largest: int) -> StoredRelation:
+    """A relation of so many runs, each an eighth of the one before."""
+    domain = OffsetDomain(Kind.INTEGER, 0, 1 << 20, grows=False)
+    relation = StoredRelation([domain, domain])
+    for number in range(most):
+        rows = largest >> 3 * number
+        values = (random.integers(0, end, rows).astype(np.uint32) for end in (keys, 1 << 20))
+        relation.add(list(values), rows)
+        relation.flip()
+        relation.commit()
+    return relation
 
 
 def _galen(share: float) -> Mapping[str, Any]:

@@ -136,6 +136,7 @@ def _flows() -> list[Case]:
         "null_flow_column": 436_613,
         "null_flow_rules": 436_613,
         "null_flow_costs": 436_613,
+        "null_flow_mixed": 436_613,
     }
     return [Case(p.replace("_", "-"), p, Made("flow"), {"null": n}) for p, n in known.items()]
 

@@ -115,6 +115,43 @@ def cases() -> dict[str, NearMiss]:
         "negation of a column on top": NearMiss(
             f"{pairs}{closure}j(A) <- pair(A, _), ~tc(A, _). query j(A)."
         ),
+        "copy on top": NearMiss(
+            _closure(top="c(B, 1, A) <- tc(A, B). query c(B, K, A)."), facts=FULL
+        ),
+        "filter on top": NearMiss(_closure(top="c(A, B) <- tc(A, B), A > 100. query c(A, B).")),
+        "A < B on top": NearMiss(
+            _closure(top="c(A, B) <- tc(A, B), A < B. query c(A, B)."), facts=FULL
+        ),
+        "~pair(A, B) on top": NearMiss(
+            f"{pairs}{closure}c(A, B) <- tc(A, B), ~pair(A, B). query c(A, B)."
+        ),
+        "union on top": NearMiss(
+            f"{pairs}{closure}c(A, B) <- tc(A, B). c(A, B) <- pair(A, B). query c(A, B)."
+        ),
+        "both directions on top": NearMiss(
+            _closure(top="c(A, B) <- tc(A, B). c(A, B) <- tc(B, A). query c(A, B)."), facts=2 * FULL
+        ),
+        "join with the edges on top": NearMiss(
+            _closure(top="c(A, B) <- tc(A, C), arc(C, B). query c(A, B).")
+        ),
+        "join with itself on top": NearMiss(
+            _closure(top="c(A, B) <- tc(A, C), tc(C, B). query c(A, B).")
+        ),
+        "sum<B> on top": NearMiss(_closure(top="n(A, sum<B>) <- tc(A, B). query n(A, N).")),
+        "avg<A> by B on top": NearMiss(_closure(top="n(B, avg<A>) <- tc(A, B). query n(B, N).")),
+        "count<B>, B > 5 on top": NearMiss(
+            _closure(top="n(A, count<B>) <- tc(A, B), B > 5. query n(A, N).")
+        ),
+        "counts by label on top": NearMiss(
+            f"{wide}{closure}n(K, count<B>, countd<B>) <- tc(A, B), src(K, A). query n(K, N, M)."
+        ),
+        "a closure as the step": NearMiss(
+            f"{pairs}{closure}t(A, B) <- pair(A, B). t(A, B) <- t(A, C), tc(C, B). query t(A, B)."
+        ),
+        "a closure of the closure": NearMiss(
+            _closure(top="t(A, B) <- tc(A, B). t(A, B) <- t(A, C), tc(C, B). query t(A, B)."),
+            facts=FULL,
+        ),
         "A ~= B": NearMiss(_closure(step="tc(A, C), arc(C, B), A ~= B"), facts=FULL),
         "B - A < 4000": NearMiss(_closure(step="tc(A, C), arc(C, B), B - A < 4000")),
         "A < B": NearMiss(_closure(step="tc(A, C), arc(C, B), A < B"), facts=FULL),

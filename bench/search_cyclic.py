@@ -12,15 +12,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from bench.cases import find
 from caladan.columns.domains import Domain, closed_domain
 from caladan.columns.ranks import Kind, arrow_ranks
 from caladan.columns.relation import StoredRelation
-from caladan.join.cyclic import StoredAtom, solve_atoms
 from caladan.join.frontier import Bindings
+from caladan.join.guided import solve
+from caladan.join.parties import StoredAtom
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
 from caladan.program import Column, Type, Variable
@@ -92,10 +92,9 @@ def _searched(relation: StoredRelation, atoms: Sequence[str], grade: str) -> int
     names = sorted(set("".join(atoms)))
     searched = [StoredAtom(relation, Version.FULL, tuple(a)) for a in atoms]
     count = 0
-    for tags, columns in solve_atoms(searched, names, {}, grade=grade):
-        count += len(tags)
-        for words in columns.values():
-            np.max(words, initial=0)
+    for found in solve(searched, names, grade=grade):
+        count += found.rows
+        _look(found)
     return count
 
 

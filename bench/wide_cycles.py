@@ -91,6 +91,8 @@ CASES: Final[Mapping[str, tuple[str, Callable[[int], Tables]]]] = {
     "labels": ("t(X, Y, Z) <- e(X, Y, _), e(Y, Z, _), e(Z, X, _).", _labels),
     "weights": ("t(X, Y, Z, A, B, C) <- e(X, Y, A), e(Y, Z, B), e(Z, X, C).", _labels),
     "least": ("t(X, min<W>) <- e(X, Y, A), e(Y, Z, B), e(Z, X, C), W = A + B + C.", _labels),
+    "equation": ("t(X, Z) <- e(X, Y), e(Y, Z), e(W, X), W = Z + 1.", _edges),
+    "product": ("t(X, Z) <- e(X, Y), e(Y, Z), e(W, X), 2 * W = Z + 1.", _edges),
     "recursion": ("t(X, Y) <- e(X, Y). t(X, Z) <- c(Y, W, Z), t(X, W), t(X, Y).", _galen),
     "groups": (
         """t(X, Y, mmin<L>) <- e(X, Y, L).

@@ -5,16 +5,18 @@
     make fuzz MINUTES=60 ARGS="--spark"             now and then on Spark too, strategy by strategy
 
 A case is a program with its facts (tests/strategies), thresholds, a number of threads and a grade
-of search; one in six goes through the tasks of *meshed*, side by side in this process. The
-reference engine says what must come out; where facts are too many for it, the embedded engine with
-its plainest thresholds. Facts are looked at wherever some are added (CALADAN_CHECK). A case that
-fails is made smaller, and written as a folder that tests/programs can take as it is: program,
-facts, what must come out, and in `[replay]` of meta.toml what made it fail.
+of search; one in six goes through the tasks of *meshed*, side by side in this process, and one in
+six is watched while facts come and go. The reference engine says what must come out; where facts
+are too many for it, the embedded engine with its plainest thresholds. Facts are looked at wherever
+some are added (CALADAN_CHECK). A case that fails is made smaller, and written as a folder that
+tests/programs can take as it is: program, facts, what must come out, in `[replay]` of meta.toml
+what made it fail, and in changes.json how the facts came to be what they are.
 Ends with 1 if there was one.
 """
 
 import argparse
 import csv
+import json
 import os
 import shutil
 import sys
@@ -32,14 +34,16 @@ os.environ.setdefault("CALADAN_CHECK", "1")  # before the package is loaded
 
 from hypothesis import HealthCheck, Phase, given, reject, seed, settings, strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
+from tests.programs.answers import Changes, Step, follow
 from tests.programs.compare import difference
 from tests.spark.mesh.engine import SPLITTING, PartsEngine
-from tests.strategies.random_programs import Facts, random_programs
+from tests.strategies.random_programs import Facts, free, random_programs
 from tests.strategies.random_thresholds import NEVER, random_thresholds
 from tests.strategies.recursions import recursions
 
 import caladan
-from caladan.join.search.grades import GRADES
+from caladan.join.grades import GRADES
+from caladan.language import parse
 from caladan.language.deals import unparse
 from caladan.program import thresholds
 from caladan.program.thresholds import Thresholds
@@ -55,6 +59,7 @@ SPARK = {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2"}
 AT_ONCE = 100  # cases between two lines about how far we are
 FEW = 4  # of them on Spark
 PATIENCE = 60  # seconds for a run, after which it counts as one that does not end
+SPARK_PATIENCE = 400  # the same for Spark, whose processes may get little of a busy machine
 SHRINKING = 90  # seconds for making a case smaller
 REFERENCE = 5  # seconds for the reference engine, after which a case is let go
 
@@ -72,6 +77,8 @@ class Case:
     tasks: int | None = None
     splitting: str | None = None
     large: bool = False
+    changes: Changes | None = None
+    """How the facts came to be what they are, while the program was watched."""
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -111,10 +118,38 @@ def cases(draw: st.DrawFn) -> Case:
     search = draw(st.sampled_from([None, None, *GRADES]))
     chosen = draw(random_thresholds())
     case = Case(text, facts, chosen, threads, search, large=kind == "large")
-    if draw(st.integers(0, 5)):
+    how = draw(st.integers(0, 5))
+    if how > 1:
         return case
+    if how == 1:
+        return draw(watched(case))
     splitting = draw(st.sampled_from(sorted(SPLITTING)))
     return replace(case, search=None, tasks=draw(st.sampled_from([2, 3])), splitting=splitting)
+
+
+@st.composite
+def watched(draw: st.DrawFn, case: Case) -> Case:
+    """A case whose facts come and go: at each step some of those of one relation.
+
+    Goals bind nothing, for a program is watched whole.
+    """
+    known = {name: sorted(set(rows)) for name, rows in case.facts.items() if rows}
+    if not known:
+        return case
+    start = {name: list(rows) for name, rows in case.facts.items()}
+    for name, rows in known.items():
+        gone = draw(st.sets(st.sampled_from(rows), max_size=3))
+        start[name] = [row for row in start[name] if row not in gone]
+    facts: Facts = {name: list(rows) for name, rows in start.items()}
+    steps: list[Step] = []
+    for name in draw(st.lists(st.sampled_from(sorted(known)), min_size=1, max_size=6)):
+        turned = draw(st.lists(st.sampled_from(known[name]), max_size=3, unique=True))
+        less = [row for row in turned if row in facts[name]]
+        more = [row for row in turned if row not in facts[name]]
+        facts[name] = [row for row in facts[name] if row not in less] + more
+        steps.append((name, less, more))
+    text = unparse(free(parse(case.text)))
+    return replace(case, text=text, facts=facts, search=None, changes=Changes(start, steps))
 
 
 # ── Running ──────────────────────────────────────────────────────────────────────────────────────
@@ -126,14 +161,19 @@ def answered(engine: Any, case: Case, seconds: float) -> Answered:
         db = Session(PartsEngine(case.tasks, splitting=SPLITTING[case.splitting]))
     else:
         db = caladan.connect(engine)
-    for name, rows in case.facts.items():
-        db.add(name, rows)
+    if case.changes is None or engine != "embedded":
+        for name, rows in case.facts.items():
+            db.add(name, rows)
     options: dict[str, Any] = {"timeout": seconds}
     if engine != "reference":
         options |= {"search": case.search, "strategy": case.strategy}
     threads = patch.dict(os.environ, {"CALADAN_THREADS": str(case.threads)})
     with warnings.catch_warnings(), threads, thresholds.using(case.chosen):
         warnings.simplefilter("ignore", caladan.CaladanWarning)
+        if case.changes is not None and engine == "embedded":
+            live = follow(db, case.text, case.changes)
+            goals = [live[goal.atom.relation] for goal in parse(case.text).goals]
+            return Answered([(tuple(each.types), each.rows()) for each in goals])
         out = db.run(case.text, **options)
         found = [(tuple(answer.types), answer.rows()) for answer in out.answers]
     return Answered(found, [warning.code for warning in out.warnings])
@@ -144,7 +184,9 @@ def wanted(case: Case) -> Answered:
     try:
         if case.large:
             return answered(
-                "embedded", replace(case, chosen=PLAIN, search=None, tasks=None), PATIENCE
+                "embedded",
+                replace(case, chosen=PLAIN, search=None, tasks=None, changes=None),
+                PATIENCE,
             )
         return answered("reference", case, REFERENCE)
     except caladan.CaladanError:
@@ -155,7 +197,7 @@ def check(engine: Any, case: Case, right: Answered) -> None:
     """Run a case; fail unless it answers what is right."""
     started = time.process_time()
     try:
-        got = answered(engine, case, PATIENCE)
+        got = answered(engine, case, PATIENCE if engine == "embedded" else SPARK_PATIENCE)
     except caladan.Stopped:
         if engine == "embedded" and time.process_time() - started < PATIENCE / 2:
             reject()  # others had the machine
@@ -179,6 +221,9 @@ def write(folder: Path, case: Case, expected: Answered, why: str) -> None:
     (folder / "program.dl").write_text(case.text, encoding="utf-8")
     for name, rows in case.facts.items():
         _write_rows(folder / "facts" / f"{name}.csv", rows)
+    if case.changes is not None:
+        changes = json.dumps({"start": case.changes.start, "steps": case.changes.steps})
+        (folder / "changes.json").write_text(changes + "\n", encoding="utf-8")
     lines = [f"description = {_quoted(why)}"]
     if expected.warned:
         lines.append(f"warnings = [{', '.join(map(_quoted, expected.warned))}]")
@@ -307,7 +352,7 @@ def fuzz(minutes: float, out: Path, number: int, *, spark: bool, most: int) -> i
         state.some(cases(), "embedded", random, AT_ONCE)
         if session is not None:
             strategy = random.choice(STRATEGIES)
-            there = partial(replace, chosen=tasks, strategy=strategy, tasks=None)
+            there = partial(replace, chosen=tasks, strategy=strategy, tasks=None, changes=None)
             on_spark = cases().filter(lambda case: not case.large).map(there)
             state.some(on_spark, session, random, FEW)
         say(f"{state.cases:,} cases, {state.failures} failed")

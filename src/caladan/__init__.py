@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from caladan.program import Program
     from caladan.program.diagnostics import CaladanError, Diagnostic
     from caladan.program.events import Listener
-    from caladan.session.event_log import EventLog
+    from caladan.session.listeners import EventLog
     from caladan.session.result import CaladanWarning, Relation, Result, Stopped
     from caladan.session.session import Session, connect
 
@@ -51,7 +51,7 @@ _HOMES = {
     "CaladanError": "program.diagnostics",
     "CaladanWarning": "session.result",
     "Diagnostic": "program.diagnostics",
-    "EventLog": "session.event_log",
+    "EventLog": "session.listeners",
     "Listener": "program.events",
     "Program": "program",
     "Relation": "session.result",
@@ -73,9 +73,28 @@ def __getattr__(name: str) -> object:
         return import_module(f"{__name__}.bloom")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value: object = _load_connect() if name == "connect" else _load(name)
     globals()[name] = value
     return value
+
+
+def _load(name: str) -> object:
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def _load_connect() -> object:
+    """The first thing that people call; Ctrl-C while libraries are loaded stops it like a run."""
+    from caladan.program.clock import postponing
+
+    try:
+        with postponing():
+            return _load("connect")
+    except KeyboardInterrupt:
+        from caladan.program.diagnostics import Diagnostic
+        from caladan.session.result import Result, Stopped
+
+        told = Diagnostic("C043", "interrupted while Caladan was loaded")
+        raise Stopped((told,), Result((), lambda _: None)) from None
 
 
 def __dir__() -> list[str]:

@@ -184,7 +184,6 @@ MISTAKES = [
     (["run"], 2, "usage: caladan run"),
     ([""], 2, "usage: caladan"),
     (["explain", "tc.dl", "--stage", "pgc"], 2, "error[C050]: there is no stage `pgc`"),
-    (["repl"], 2, "error[C051]: `caladan repl` arrives with a later version"),
     (["bench", "tc"], 2, "error[C051]: `caladan bench` arrives with a later version"),
 ]
 

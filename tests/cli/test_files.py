@@ -246,6 +246,18 @@ def test_mistakes_in_tests(
     assert message in err
 
 
+def test_expectations_on_stdin(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text, code, told in (
+        ("p(1). expect p(1).", 0, "<stdin>: 1 expectation holds\n"),
+        ("p(1). expect p(2).", 1, "<stdin>: 1 of 1 expectation does not hold\n"),
+        ("p(1).", 1, "<stdin>: cannot be run\n"),
+    ):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        assert said(capsys, "test", "-")[:2] == (code, told)
+
+
 def test_nothing_to_test(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = said(capsys, "test", ".")
     assert (code, "nothing is expected" in err) == (2, True)

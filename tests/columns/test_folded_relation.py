@@ -99,10 +99,8 @@ def test_counts_and_picks(
     relation, facts = folded(make, drawn, sides)
     index = relation.index((), Version.FULL)
     for side in (relation.first, relation.second):
-        weighed = relation.weights(frozenset(side.columns))
-        assert weighed is not None
-        keys, counts = weighed
-        columns = [index.column(keys, c).tolist() for c in side.columns]
+        numbers, counts = relation.weighed(first=side is relation.first)
+        columns = [side.of(numbers, c).tolist() for c in side.columns]
         counted = Counter(tuple(fact[c] for c in side.columns) for fact in facts)
         assert dict(zip(zip(*columns, strict=True), counts.tolist(), strict=True)) == counted
         needed = frozenset(side.columns[:1])
@@ -110,16 +108,14 @@ def test_counts_and_picks(
         assert set(index.column(hits, side.columns[0]).tolist()) == {
             fact[side.columns[0]] for fact in facts
         }
-    assert relation.weights(frozenset({relation.first.columns[0], relation.second.columns[0]})) is (
-        None
-    )
     size = len(drawn[1].class_of) + 400
     column = relation.second.columns[0]
     values = relation.second.of(np.arange(size, dtype=np.uint32), column) if (
         relation.second.words is None
     ) else relation.second.words[0]  # fmt: skip
-    keys, least = relation.best(values.astype(np.int64))
-    found = zip(*(index.column(keys, c).tolist() for c in relation.first.columns), strict=True)
+    numbers, least = relation.best(values.astype(np.int64))
+    first = relation.first
+    found = zip(*(first.of(numbers, c).tolist() for c in first.columns), strict=True)
     expected: dict[tuple[int, ...], int] = {}
     for fact in facts:
         key = tuple(fact[c] for c in relation.first.columns)

@@ -250,3 +250,18 @@ def test_a_filter_of_one_bit_is_not_taken_for_one_of_all_keys() -> None:
     run = Run(np.array([7], np.uint64), Packing((32, 32), (0, 1)))
     with thresholds.using(filter_keys=1, filter_bits=1):
         assert run.filter(0, 1).bits.nbytes == 8
+
+
+def test_a_batch_of_known_facts_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("caladan.columns.pool.threads", lambda: 2)
+    relation = PackedRelation((10, 10))
+    known = np.arange(1 << 16, dtype=np.uint64)
+    relation.add_keys(known.copy())
+    assert relation.bitmap(1 << 20) is not None
+    for new in range(20):
+        batch = known.copy()
+        batch[0] = (1 << 16) + new
+        relation.add_keys(batch)
+    held = sum(keys.nbytes if keys.base is None else keys.base.nbytes for keys in relation.pending)
+    assert held < 2 * known.nbytes
+    assert relation.flip() == len(known) + 20

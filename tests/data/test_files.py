@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
-from caladan.data import text, utf8
+from caladan.data import formats, text
 from caladan.data.load import load
 from caladan.data.problems import BadRow
 from caladan.data.source import Source, source
@@ -362,7 +362,7 @@ def test_both_readers_agree_on_quoted_text(data: list[tuple[str, str]]) -> None:
 
 
 def test_lines_end_in_three_ways() -> None:
-    found = list(utf8.lines("r", "f", b"a\nb\r\n\rc", []))
+    found = list(formats.lines("r", "f", b"a\nb\r\n\rc", []))
     assert found == [(1, "a", "\n"), (2, "b", "\r\n"), (3, "", "\r"), (4, "c", "")]
 
 

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import caladan as cal
 from caladan.data.infer import from_spark, infer
 from caladan.data.load import load
 from caladan.data.source import source
@@ -250,3 +251,38 @@ def test_columns_of_spark_frames() -> None:
     assert [c.type for c in found] == [Type.INTEGER, Type.DECIMAL, Type.DATETIME]
     with pytest.raises(CaladanError, match="array<int>"):
         from_spark("r", [("a", "array<int>")])
+
+
+@pytest.mark.parametrize("engine", ["embedded", "reference"])
+def test_facts_without_columns(engine: str) -> None:
+    """All there is to know is whether there is one; Arrow makes rows up, or loses them."""
+    text = "database({e()}). q() <- e(). query q(). z() <- ~e(). query z()."
+    db = cal.connect(engine)
+    for act, facts, q, z in (
+        (db.add, [], [], [()]),
+        (db.insert, [()], [()], []),
+        (db.insert, [(), ()], [()], []),
+        (db.delete, [()], [], [()]),
+        (db.add, [()], [()], []),
+        (db.delete, [], [()], []),
+    ):
+        act("e", facts)
+        answers = db.run(text).answers
+        assert [each.rows() for each in answers] == [q, z]
+        assert [each.head(20) for each in answers] == [q, z]
+
+
+def test_facts_without_columns_that_are_watched() -> None:
+    db = cal.connect("embedded")
+    db.add("e", [])
+    live = db.watch("database({e()}). z() <- ~e().")
+    db.insert("e", [()])
+    assert (live["e"].head(5), live["z"].head(5)) == ([()], [])
+    assert live.changes("z").removed.rows() == [()]
+
+
+def test_facts_without_columns_for_spark() -> None:
+    from caladan.data.schema import table_of
+    from caladan.engines.spark.sources.table import distinct
+
+    assert [distinct(table_of([()] * n, ())).num_rows for n in (0, 1, 3)] == [0, 1, 1]

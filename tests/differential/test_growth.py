@@ -6,8 +6,9 @@ The oracle adds up with Python's numbers, round by round, and knows nothing of t
 import warnings
 from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from tests.spark.mesh.engine import PartsEngine
 
 import caladan
@@ -37,6 +38,14 @@ def settled(cost: Numbers, bom: Numbers) -> Numbers | None:
             return values if after == values else None
         values = after
     return None
+
+
+def growth(bom: Numbers) -> float:
+    """By how much the totals of a cycle are multiplied in a round, in the long run."""
+    quantities = np.zeros((4, 4))
+    for key, quantity in bom.items():
+        quantities[key] = quantity
+    return float(np.abs(np.linalg.eigvals(quantities)).max())
 
 
 def totals(db: Session, program: str, cost: Numbers, bom: Numbers) -> Numbers | None:
@@ -78,6 +87,8 @@ def test_whole_numbers(engine: str, amount: str, cost: Numbers, bom: Numbers) ->
 @pytest.mark.parametrize("engine", ["embedded", "reference"])
 @given(cost=costs([1.0, 0.5, 2.0]), bom=edges([0.0, 0.25, 0.5, 1.0, 2.0]))
 def test_doubles(engine: str, cost: Numbers, bom: Numbers) -> None:
+    # What a cycle hands on nearly in full settles after hundreds of rounds, or a few more.
+    assume(not 0.9 < growth(bom) < 1 - 1e-9)
     wanted = settled(cost, bom)
     program = PROGRAM.format(type="double", amount="Q * C")
     found = totals(caladan.connect(engine), program, cost, bom)

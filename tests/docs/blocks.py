@@ -6,7 +6,8 @@
     ```deals name.dl      parsed, and written to a file of that name
     ```sql                read as RaSQL; ```sql name.sql is also written to a file of that name
     ```csv name.csv       written to a file of that name
-    ```console            lines `$ caladan …` are run, and output that is shown is compared
+    ```console            lines `$ caladan …` are run, with `< FILE` as what is typed, and output
+                          that is shown is compared
 
 Everything happens in a folder of its own that has `examples/` in it. `…` stands for any text.
 """
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import caladan as cal
 from caladan.cli import main
@@ -79,7 +81,9 @@ class Runner:
         words = shlex.split(command)
         if words[0] != "caladan":
             return
-        code, printed = self._command(words[1:])
+        typed = Path(words.pop()).read_text("utf-8") if words[-2:-1] == ["<"] else ""
+        with patch("sys.stdin", io.StringIO(typed)):
+            code, printed = self._command([word for word in words[1:] if word != "<"])
         if "error[" not in shown:
             assert code == 0, f"$ {command}\n{printed}"
         if shown.strip():

@@ -215,4 +215,4 @@ def test_a_program_without_rules() -> None:
 
 
 def test_doctests() -> None:
-    assert doctest.testmod(blueprints) == (0, 3)
+    assert doctest.testmod(blueprints) == (0, 5)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 import caladan
-from caladan.join.cyclic import CyclicSearch
+from caladan.join.grades import GRADES
+from caladan.join.guided import SearchStep
 from caladan.join.search import find
-from caladan.join.search.grades import GRADES
 
 ARCS = [(x, (x * x + k) % 23) for x in range(23) for k in (1, 4, 9)] + [(7, 7)]
 CYCLES = """
@@ -25,13 +25,13 @@ query ways(X, N).
 @pytest.mark.parametrize("grade", GRADES)
 def test_every_grade_gives_the_same(grade: str, monkeypatch: pytest.MonkeyPatch) -> None:
     searches: list[str] = []
-    run = CyclicSearch.run
+    run = SearchStep.run
 
-    def noted(self: CyclicSearch, *arguments: object) -> object:
+    def noted(self: SearchStep, *arguments: object) -> object:
         searches.append(self.grade)
         return run(self, *arguments)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(CyclicSearch, "run", noted)
+    monkeypatch.setattr(SearchStep, "run", noted)
     db = caladan.connect("embedded")
     db.add("arc", ARCS)
     plain = [sorted(answer.rows()) for answer in db.run(CYCLES).answers]

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
-from caladan.columns.domains import OffsetDomain
+from caladan.columns.domains import Domain, OffsetDomain
 from caladan.columns.folded import BitRows, RangeRows
+from caladan.columns.folded_relation import FoldedRelation
 from caladan.columns.layout import Mask, Words
 from caladan.columns.ranks import Kind
 from caladan.engines.reference.body import Facts, solutions
@@ -165,6 +166,12 @@ class Given:
 
     def share_words(self, relation: str, *columns: int) -> bool:
         return True
+
+    def layout(self, atom: CoreAtom) -> FoldedRelation | None:
+        return None
+
+    def domain(self, relation: str, column: int) -> Domain:
+        raise NotImplementedError  # nothing is laid on top
 
     def evaluator(self, rule: CoreRule, names: Iterable[str]) -> Evaluator:
         del rule

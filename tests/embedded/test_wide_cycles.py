@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, note, settings, strategies as st
 
 import caladan
+from caladan.join.grades import GRADES
 from caladan.join.hypergraph import cyclic_core
-from caladan.join.search.grades import GRADES
 
 Columns = Mapping[str, Any]
 

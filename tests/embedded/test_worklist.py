@@ -14,6 +14,7 @@ from tests.strategies.random_thresholds import NEVER
 import caladan
 from caladan.columns.kernels import worklist as machine
 from caladan.fixpoint.small_rounds.worklist import Worklist
+from caladan.join.plan import RulePlan
 from caladan.program import thresholds
 from caladan.program.events import CliqueStarted, Event, Listener, RoundDone
 
@@ -303,3 +304,26 @@ def test_words_that_outgrow_a_relation_find_nothing_in_it() -> None:
     out = run("embedded", text, t=t, s=[(0,)])
     # (1, 5) and (0, 2097157) would be the same key, were there no room made for the latter.
     assert sorted(out.answer.rows()) == [(x, y) for x in (0, 2097157) for y in (0, 2097157)]
+
+
+def test_orders_are_measured_however_little_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node has few arcs, and a source reaches thousands: nobody asks for all it reaches."""
+    orders: list[list[str]] = []
+    lasting = RulePlan.lasting_steps
+
+    def noted(self: RulePlan) -> Any:
+        steps = lasting(self)
+        assert self._order is not None
+        orders.append([self.body.atoms[i].relation for i in self._order])
+        return steps
+
+    monkeypatch.setattr(RulePlan, "lasting_steps", noted)
+    arcs = [(i, j) for i in range(2000) for j in (i + 1, i + 2)]
+    text = """database({arc(A: integer, B: integer), start(A: integer, B: integer)}).
+    to(A, B) <- start(A, B). to(A, B) <- to(A, C), arc(C, B). to(A, B) <- both(A, B).
+    both(A, B) <- to(A, C), to(A, D), arc(C, B), arc(D, B), C ~= D. query to(A, B)."""
+    with thresholds.using(small_rounds=8):
+        out = run("embedded", text, arc=arcs, start=[(i, 7 * i) for i in range(5)])
+    assert out.stats.cliques[0].tiny_rounds > 900
+    assert out.answer.count() == sum(2002 - 7 * i for i in range(5))
+    assert {tuple(order[:2]) for order in orders if len(order) == 4} == {("to", "arc")}

@@ -135,6 +135,31 @@ def test_tasks_tell_what_they_hold(spark: SparkSession) -> None:
     assert held["single"] == held["pivoted"] == held["meshed"]
 
 
+COMPONENTS = """database({arc(A: integer, B: integer)}).
+edge(A, B) <- arc(A, B). edge(B, A) <- arc(A, B).
+cc(X, mmin<X>) <- edge(X, _). cc(Y, mmin<Z>) <- cc(X, Z), edge(X, Y).
+n(countd<Z>) <- cc(_, Z). query n(N)."""
+
+
+@pytest.mark.parametrize(
+    ("facts", "tasks", "rules", "taken"),
+    [
+        (20_000_000, 2, COMPONENTS, {"single"}),
+        (20_000_000, 64, COMPONENTS, {"meshed", "frame"}),
+        (60_000_000, 2, COMPONENTS, {"meshed", "frame"}),
+        (20_000_000, 2, "tc", {"pivoted", "frame"}),
+    ],
+)
+def test_what_is_around_a_recursion_stays_in_its_task(
+    facts: int, tasks: int, rules: str, taken: set[str]
+) -> None:
+    """To bring many facts to Spark and back takes longer than one task needs for all."""
+    if rules == "tc":
+        rules = CLOSURE.partition("query")[0] + "n(count<B>) <- tc(_, B). query n(N)."
+    seen = outlooks(compile_program(parse(rules), {}, {}).delta, {"arc": facts}, tasks)
+    assert {each.large.strategy for each in seen} == taken
+
+
 ARC = "database({arc(A: integer, B: integer)})."
 CLOSURE = ARC + "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B)."
 TRIANGLES = ARC + "t(A, B, C) <- arc(A, B), arc(B, C), arc(A, C). query t(A, B, C)."

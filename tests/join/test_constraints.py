@@ -4,87 +4,23 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from caladan.join.search.constraint import Lists
+from caladan.join.constraint import Candidates, Frontier
 from caladan.join.search.constraints import (
+    COMPARE,
     Between,
     Compared,
     Computed,
-    Either,
     Equal,
-    Exists,
-    Negated,
     OneOf,
     Plus,
     Predicate,
-    Stored,
     Times,
 )
-from caladan.join.search.constraints.comparison import COMPARE
-from caladan.join.search.constraints.relation import atom
-from caladan.join.search.frontier import Candidates, Frontier
-from caladan.join.search.relation import SearchRelation, TrieRun
-from caladan.join.search.solve import solve
 from caladan.join.search.testing import check_constraint
 from caladan.program.diagnostics import CaladanError
 
 WORDS = range(-2, 4)
 word = st.integers(-2, 3)
-
-
-def runs(arity: int) -> st.SearchStrategy[list[list[tuple[int, ...]]]]:
-    fact = st.tuples(*[word] * arity)
-    return st.lists(st.lists(fact, max_size=12), min_size=1, max_size=3)
-
-
-def relation(facts: list[list[tuple[int, ...]]], arity: int) -> SearchRelation:
-    return SearchRelation(
-        arity, [TrieRun(np.array(run, np.int64).reshape(-1, arity).T, len(run)) for run in facts]
-    )
-
-
-@given(runs(2))
-def test_stored_pairs(facts: list[list[tuple[int, ...]]]) -> None:
-    known = {fact for run in facts for fact in run}
-    check_constraint(
-        Stored(relation(facts, 2), ("x", "y")), WORDS, lambda b: (b["x"], b["y"]) in known
-    )
-
-
-@given(runs(3))
-def test_stored_triples_with_words_and_gaps(facts: list[list[tuple[int, ...]]]) -> None:
-    known = {fact for run in facts for fact in run}
-    stored = relation(facts, 3)
-    check_constraint(
-        Stored(stored, ("x", "y", "z")), WORDS, lambda b: (b["x"], b["y"], b["z"]) in known
-    )
-    check_constraint(Stored(stored, ("x", 1, "z")), WORDS, lambda b: (b["x"], 1, b["z"]) in known)
-    check_constraint(
-        Stored(stored, (None, "y", "z")),
-        WORDS,
-        lambda b: any((x, b["y"], b["z"]) in known for x in WORDS),
-    )
-    check_constraint(Stored(stored, (None, 1, None)), WORDS)
-
-
-@given(runs(3))
-def test_variable_in_several_columns(facts: list[list[tuple[int, ...]]]) -> None:
-    known = {fact for run in facts for fact in run}
-    check_constraint(
-        atom(relation(facts, 3), ("x", "y", "x")),
-        WORDS,
-        lambda b: (b["x"], b["y"], b["x"]) in known,
-    )
-
-
-@given(runs(2))
-def test_negated(facts: list[list[tuple[int, ...]]]) -> None:
-    known = {fact for run in facts for fact in run}
-    stored = relation(facts, 2)
-    check_constraint(Negated(stored, ("x", "y")), WORDS, lambda b: (b["x"], b["y"]) not in known)
-    check_constraint(Negated(stored, ("x", "x")), WORDS, lambda b: (b["x"], b["x"]) not in known)
-    check_constraint(
-        Negated(stored, ("x", None)), WORDS, lambda b: all(b["x"] != fact[0] for fact in known)
-    )
 
 
 @pytest.mark.parametrize("operator", COMPARE)
@@ -161,51 +97,6 @@ def test_predicate_sees_the_living_only() -> None:
     check_constraint(Predicate(["x", "y"], np.greater), WORDS, lambda b: b["x"] > b["y"])
 
 
-@given(runs(2), runs(2))
-def test_either(left: list[list[tuple[int, ...]]], right: list[list[tuple[int, ...]]]) -> None:
-    a, b = relation(left, 2), relation(right, 2)
-    in_a = {fact for run in left for fact in run}
-    in_b = {fact for run in right for fact in run}
-    check_constraint(
-        Either([[Stored(a, ("x", "y"))], [Stored(b, ("y", "x")), Compared("x", "<", 2)]]),
-        WORDS,
-        lambda r: (r["x"], r["y"]) in in_a or ((r["y"], r["x"]) in in_b and r["x"] < 2),
-    )
-    # The alternative that let x in need not be the one that lets y in.
-    check_constraint(
-        Either(
-            [[OneOf("x", [0, 1]), OneOf("y", [2])], [OneOf("x", [1, 2]), Stored(b, (None, "y"))]]
-        ),
-        WORDS,
-        lambda r: (
-            (r["x"] in (0, 1) and r["y"] == 2)
-            or (r["x"] in (1, 2) and any(fact[1] == r["y"] for fact in in_b))
-        ),
-    )
-
-
-@given(runs(2), runs(2))
-def test_exists(left: list[list[tuple[int, ...]]], right: list[list[tuple[int, ...]]]) -> None:
-    a, b = relation(left, 2), relation(right, 2)
-    in_a = {fact for run in left for fact in run}
-    in_b = {fact for run in right for fact in run}
-    inside = [Stored(a, ("x", "h")), Stored(b, ("h", "y")), Compared("x", "<=", "y")]
-    check_constraint(
-        Exists(inside, frozenset("h"), solve),
-        WORDS,
-        lambda r: (
-            r["x"] <= r["y"] and any((r["x"], h) in in_a and (h, r["y"]) in in_b for h in WORDS)
-        ),
-    )
-
-
-def test_either_of_truths() -> None:
-    none = Stored(SearchRelation(1, [TrieRun([[]])]), (None,))
-    some = Stored(SearchRelation.of([[7]]), (None,))
-    check_constraint(Either([[none], [OneOf("x", [1])]]), WORDS, lambda b: b["x"] == 1)
-    check_constraint(Either([[some], [OneOf("x", [1])]]), WORDS, lambda b: True)
-
-
 @pytest.mark.parametrize(
     ("broken", "complaint"),
     [
@@ -241,8 +132,3 @@ def test_broken_constraints_are_found_out(broken: str, complaint: str) -> None:
 
     with pytest.raises(AssertionError, match=complaint):
         check_constraint(Broken("x", [1, 2]), WORDS)
-
-
-def test_lists_know_their_lengths() -> None:
-    lists = Lists(np.arange(5), np.array([0, 3]), np.array([2, 3]))
-    assert lists.counts.tolist() == [2, 0]

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from caladan.join.grades import GRADES
 from caladan.join.search import Library, between, find, one_of, predicate
 from caladan.join.search.constraints import Equal, OneOf
-from caladan.join.search.grades import GRADES
 from caladan.program.diagnostics import CaladanError
 
 LIVES = [

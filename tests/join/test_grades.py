@@ -5,23 +5,25 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from tests.join.words import atom, edges, found as batches, stored
 
+from caladan.columns.relation import StoredRelation
+from caladan.join.grades import GRADES
 from caladan.join.hypergraph import cyclic_core, is_cyclic, join_tree
-from caladan.join.search.constraints import Compared, OneOf, Stored
-from caladan.join.search.grades import GRADES
-from caladan.join.search.relation import SearchRelation
-from caladan.join.search.solve import solve
+from caladan.join.parties import StoredAtom
+from caladan.join.search.constraints import Compared, OneOf
 from caladan.join.statistics import Statistics
 
 
 def count(body: Sequence[object], wanted: str, grade: str) -> tuple[int, Statistics]:
     statistics = Statistics()
-    results = solve(body, wanted.split(), grade=grade, statistics=statistics)
+    results = batches(body, wanted.split(), grade=grade, statistics=statistics)
     return sum(len(batch) for batch in results), statistics
 
 
-def edges(pairs: np.ndarray) -> SearchRelation:
-    return SearchRelation.of([np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])])
+def one_of(var: str, values: list[int]) -> StoredAtom:
+    """A set, as `find` hands it to the search."""
+    return atom(stored([values], 1), (var,))
 
 
 def star(n: int) -> np.ndarray:
@@ -31,8 +33,8 @@ def star(n: int) -> np.ndarray:
     return np.concatenate([np.stack([hub, spokes], 1), np.stack([spokes, hub], 1), [[0, 0]]])
 
 
-def triangle(relation: SearchRelation) -> list[Stored]:
-    return [Stored(relation, pair) for pair in (("x", "y"), ("y", "z"), ("z", "x"))]
+def triangle(relation: StoredRelation) -> list[StoredAtom]:
+    return [atom(relation, pair) for pair in (("x", "y"), ("y", "z"), ("z", "x"))]
 
 
 @pytest.mark.parametrize("grade", GRADES)
@@ -73,12 +75,12 @@ PATH = np.array([(a, (a * 7 + b) % 50) for a in range(50) for b in (1, 3)] + [(1
 def test_leto_wastes_nothing_on_acyclic_bodies() -> None:
     relation = edges(PATH)
     body = [
-        Stored(relation, ("a", "b")),
-        Stored(relation, ("b", "c")),
-        Stored(relation, ("c", "d")),
-        Stored(relation, ("b", "e")),
+        atom(relation, ("a", "b")),
+        atom(relation, ("b", "c")),
+        atom(relation, ("c", "d")),
+        atom(relation, ("b", "e")),
         Compared("a", "<", "b"),
-        OneOf("d", [1, 5, 9]),
+        one_of("d", [1, 5, 9]),
     ]
     totals = {grade: count(body, "a b c d e", grade) for grade in GRADES}
     assert len({found for found, _ in totals.values()}) == 1
@@ -94,7 +96,7 @@ pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, ma
 def test_every_candidate_of_leto_is_in_a_result(facts: list[list[tuple[int, int]]]) -> None:
     """On a path of random relations each confirmed value of each variable is one of a result."""
     r, s, t = (edges(np.array(each)) for each in facts)
-    body = [Stored(r, ("a", "b")), Stored(s, ("b", "c")), Stored(t, ("c", "d"))]
+    body = [atom(r, ("a", "b")), atom(s, ("b", "c")), atom(t, ("c", "d"))]
     found, statistics = count(body, "a b c d", "leto")
     assert statistics.wasted.total() == 0
     for var, made in statistics.proposed.items():
@@ -105,11 +107,11 @@ def test_estimates_are_asked_again_only_where_something_changed() -> None:
     """Of two chains that do not touch, binding in one leaves the other's estimates alone."""
     relation = edges(PATH)
     body = [
-        Stored(relation, ("a", "b")),
-        Stored(relation, ("b", "c")),
-        OneOf("x", [1, 2]),
-        OneOf("y", [1, 2, 3]),
-        OneOf("z", [1, 2, 3, 4, 5]),
+        atom(relation, ("a", "b")),
+        atom(relation, ("b", "c")),
+        one_of("x", [1, 2]),
+        one_of("y", [1, 2, 3]),
+        one_of("z", [1, 2, 3, 4, 5]),
     ]
     _, statistics = count(body, "a b c x y z", "paul")
     assert statistics.estimated["a"] < statistics.results

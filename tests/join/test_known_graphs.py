@@ -4,20 +4,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.join.words import atom, edges as stored, found
 
-from caladan.join.search import SearchRelation, solve
-from caladan.join.search.constraints import Stored
-from caladan.join.search.grades import GRADES
+from caladan.columns.relation import StoredRelation
+from caladan.join.grades import GRADES
 
 
 def edges(path: Path) -> np.ndarray:
     return np.loadtxt(path, dtype=np.int64)
 
 
-def count(relation: SearchRelation, pairs: list[str], grade: str = "paul") -> int:
+def count(relation: StoredRelation, pairs: list[str], grade: str = "paul") -> int:
     wanted = sorted({v for pair in pairs for v in pair})
-    body = [Stored(relation, tuple(pair)) for pair in pairs]
-    return sum(len(batch) for batch in solve(body, wanted, grade=grade))
+    body = [atom(relation, tuple(pair)) for pair in pairs]
+    return sum(len(batch) for batch in found(body, wanted, grade=grade))
 
 
 @pytest.mark.parametrize("grade", GRADES)
@@ -27,14 +27,14 @@ def count(relation: SearchRelation, pairs: list[str], grade: str = "paul") -> in
 )
 def test_triangles(data_dir: Path, name: str, directed: int, undirected: int, grade: str) -> None:
     given = edges(data_dir / "graphs" / f"{name}.tsv")
-    assert count(SearchRelation.of(list(given.T)), ["xy", "yz", "zx"], grade) == directed
+    assert count(stored(given), ["xy", "yz", "zx"], grade) == directed
     upward = np.sort(given[given[:, 0] != given[:, 1]], axis=1)
-    assert count(SearchRelation.of(list(upward.T)), ["xy", "yz", "xz"], grade) == undirected
+    assert count(stored(upward), ["xy", "yz", "xz"], grade) == undirected
 
 
 def test_cliques_of_four(data_dir: Path) -> None:
     """Every grade of guidance aside, two ways to write the body give one count."""
     given = edges(data_dir / "graphs" / "email-Eu-core.tsv")
-    upward = SearchRelation.of(list(np.sort(given[given[:, 0] != given[:, 1]], axis=1).T))
+    upward = stored(np.sort(given[given[:, 0] != given[:, 1]], axis=1))
     pairs = ["ab", "ac", "ad", "bc", "bd", "cd"]
     assert count(upward, pairs) == count(upward, pairs[::-1], "ghanima")

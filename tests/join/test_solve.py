@@ -5,26 +5,14 @@ import itertools
 import numpy as np
 import pytest
 from hypothesis import given, note, settings, strategies as st
+from tests.join import words
+from tests.join.words import atom, brute_force, negated, party, stored
 
-from caladan.join.search.constraint import Constraint
-from caladan.join.search.constraints import (
-    Between,
-    Compared,
-    Either,
-    Equal,
-    Negated,
-    OneOf,
-    Plus,
-    Predicate,
-    Stored,
-    Times,
-)
-from caladan.join.search.constraints.relation import atom
-from caladan.join.search.frontier import Frontier
-from caladan.join.search.grades import GRADES
-from caladan.join.search.relation import SearchRelation, TrieRun
-from caladan.join.search.solve import solve
-from caladan.join.search.testing import brute_force
+from caladan.columns.relation import StoredRelation
+from caladan.join.either import Either, Exists
+from caladan.join.grades import GRADES
+from caladan.join.parties import Party
+from caladan.join.search.constraints import Between, Compared, Equal, OneOf, Plus, Predicate, Times
 from caladan.join.statistics import Statistics
 from caladan.program.diagnostics import CaladanError
 
@@ -37,76 +25,74 @@ term = var | word
 widths = st.sampled_from([(1, 1), (1, 3), (2, 64), (9, 9)])  # of the first batch, and the largest
 
 
-def relation_of(runs: list[list[tuple[int, ...]]], arity: int) -> SearchRelation:
-    return SearchRelation(
-        arity, [TrieRun(np.array(run, np.int64).reshape(-1, arity).T, len(run)) for run in runs]
-    )
-
-
 @st.composite
-def relations(draw: st.DrawFn, arity: int) -> SearchRelation:
+def relations(draw: st.DrawFn, arity: int) -> StoredRelation:
     fact = st.tuples(*[word] * arity)
-    return relation_of(draw(st.lists(st.lists(fact, max_size=14), max_size=2)), arity)
+    return stored(draw(st.lists(st.lists(fact, max_size=14), max_size=2)), arity)
 
 
 @st.composite
-def atoms(draw: st.DrawFn) -> Constraint:
+def atoms(draw: st.DrawFn) -> Party:
     arity = draw(st.integers(1, 3))
     arguments = draw(st.lists(var | var | word | st.none(), min_size=arity, max_size=arity))
     return atom(draw(relations(arity)), arguments)
 
 
 @st.composite
-def others(draw: st.DrawFn) -> Constraint:
-    kind = draw(st.integers(0, 8))
+def others(draw: st.DrawFn) -> Party:
+    kind = draw(st.integers(0, 9))
     x, y, z = draw(st.lists(term, min_size=3, max_size=3))
     name = draw(var)
     match kind:
         case 0:
-            return Negated(draw(relations(2)), (x, y))
+            return negated(draw(relations(2)), (x, y))
         case 1:
-            return Compared(x, draw(st.sampled_from(["<", "<=", ">", ">=", "~=", "="])), y)
+            return party(Compared(x, draw(st.sampled_from(["<", "<=", ">", ">=", "~=", "="])), y))
         case 2:
-            return Equal(name, y)
+            return party(Equal(name, y))
         case 3:
-            return Plus(x, y, z)
+            return party(Plus(x, y, z))
         case 4:
-            return Times(x, y, z)
+            return party(Times(x, y, z))
         case 5:
-            return OneOf(name, draw(st.lists(word)))
+            return party(OneOf(name, draw(st.lists(word))))
         case 6:
-            return Between(name, draw(word), draw(word))
+            return party(Between(name, draw(word), draw(word)))
         case 7:
-            return Predicate([name], lambda words: words % 2 == 0)
+            return party(Predicate([name], lambda words: words % 2 == 0))
         case _:
-            return Either(draw(st.lists(st.lists(atoms(), min_size=1, max_size=2), max_size=2)))
+            inside = draw(st.lists(st.lists(atoms(), min_size=1, max_size=2), max_size=2))
+            return Either([_hidden(each) if draw(st.booleans()) else each for each in inside])
+
+
+def _hidden(constraints: list[Party]) -> list[Party]:
+    """A conjunction with one variable of its own, if it has several."""
+    names = sorted(frozenset[str]().union(*(c.variables for c in constraints)))
+    return [Exists(constraints, frozenset(names[:1]))] if len(names) > 1 else constraints
 
 
 @st.composite
-def bodies(draw: st.DrawFn) -> list[Constraint]:
+def bodies(draw: st.DrawFn) -> list[Party]:
     positive = draw(st.lists(atoms(), min_size=1, max_size=4))
     rest = draw(st.lists(others(), max_size=3))
     # A set or range for every variable that has no atom, so that the body is safe.
     covered = frozenset[str]().union(*(a.variables for a in positive))
     loose = sorted(frozenset[str]().union(*(c.variables for c in rest)) - covered)
-    return [*positive, *rest, *(Between(name, WORDS[0], WORDS[-1]) for name in loose)]
+    return [*positive, *rest, *(party(Between(name, WORDS[0], WORDS[-1])) for name in loose)]
 
 
 def found(
-    body: list[Constraint],
+    body: list[Party],
     wanted: list[str],
     seed: dict[str, list[int]] | None = None,
     **how: object,
 ) -> list[tuple[int, ...]]:
-    rows: list[tuple[int, ...]] = []
-    for batch in solve(body, wanted, seed, **how):
-        rows += batch.rows(wanted)
-    return rows
+    return [row for batch in words.found(body, wanted, seed, **how) for row in batch]
 
 
 @settings(max_examples=150)
 @given(bodies(), st.sampled_from(sorted(GRADES)), widths)
-def test_like_brute_force(body: list[Constraint], grade: str, width: tuple[int, int]) -> None:
+def test_like_brute_force(body: list[Party], grade: str, width: tuple[int, int]) -> None:
     wanted = sorted(frozenset[str]().union(*(c.variables for c in body)))
     note(str(body))
     rows = found(body, wanted, grade=grade, first=width[0], width=width[1])
@@ -116,7 +102,7 @@ def test_like_brute_force(body: list[Constraint], grade: str, width: tuple[int, 
 
 @settings(max_examples=60)
 @given(bodies(), st.sampled_from(sorted(GRADES)), st.data())
-def test_projected_and_seeded(body: list[Constraint], grade: str, data: st.DataObject) -> None:
+def test_projected_and_seeded(body: list[Party], grade: str, data: st.DataObject) -> None:
     names = sorted(frozenset[str]().union(*(c.variables for c in body)))
     seeded = data.draw(st.lists(st.sampled_from(names), unique=True)) if names else []
     rows = data.draw(st.lists(st.tuples(*[word] * len(seeded)), max_size=5)) if seeded else []
@@ -131,26 +117,23 @@ def test_projected_and_seeded(body: list[Constraint], grade: str, data: st.DataO
 
 
 @pytest.mark.parametrize("grade", GRADES)
-def test_tags_lead_back_to_the_seed(grade: str) -> None:
-    edges = SearchRelation.of([[1, 1, 2, 3], [2, 3, 3, 1]])
-    seed = Frontier.of({"x": [3, 9, 1, 1]})
-    pairs: list[tuple[int, int]] = []
-    for batch in solve([Stored(edges, ("x", "y"))], ["y"], seed, grade=grade):
-        pairs += zip(batch.tags.tolist(), batch.columns["y"].tolist(), strict=True)
-    assert sorted(pairs) == [(0, 1), (2, 2), (2, 3), (3, 2), (3, 3)]
+def test_rows_of_the_seed_go_along(grade: str) -> None:
+    pairs = stored([[(1, 2), (1, 3), (2, 3), (3, 1)]], 2)
+    seed = {"x": [3, 9, 1, 1], "n": [0, 1, 2, 3]}
+    rows = found([atom(pairs, ("x", "y"))], ["n", "y"], seed, grade=grade)
+    assert sorted(rows) == [(0, 1), (2, 2), (2, 3), (3, 2), (3, 3)]
 
 
 @pytest.mark.parametrize("grade", GRADES)
 def test_batches_are_bounded_and_lazy(grade: str) -> None:
-    """A product of 10^18 bindings hands out its first at once, and never holds many."""
-    many = SearchRelation.of([np.arange(1_000_000)])
+    """A product of 10^18 bindings hands out its first at once, and never many at a time."""
+    many = stored([np.arange(1_000_000)], 1)
     statistics = Statistics()
-    body = [Stored(many, (v,)) for v in "abc"]
-    results = solve(body, "abc", grade=grade, statistics=statistics, width=512)
+    body = [atom(many, (v,)) for v in "abc"]
+    results = words.found(body, "abc", grade=grade, statistics=statistics, first=1, width=512)
     sizes = [len(batch) for batch in itertools.islice(results, 200)]
     assert sizes[0] == 1
     assert max(sizes) <= 512
-    assert statistics.widest <= 512
 
 
 def test_unsafe_variables_are_named() -> None:
@@ -187,7 +170,7 @@ def test_a_users_own_constraint_takes_part() -> None:
             return frontier.columns["n"].copy() if var == "d" and "n" in frontier.bound else None
 
         def propose(self, frontier, var):
-            from caladan.join.search.frontier import Candidates
+            from caladan.join.search import Candidates
 
             pairs = [
                 (d, row)

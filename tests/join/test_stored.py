@@ -1,15 +1,15 @@
 """The search over the engine's own relations, in all their versions and layouts."""
 
-import gc
 from dataclasses import dataclass
-from weakref import ref
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 from caladan.columns.relation import StoredRelation
-from caladan.join.cyclic import StoredAtom, relation_of, solve_atoms
+from caladan.join.frontier import Bindings
+from caladan.join.guided import solve
+from caladan.join.parties import StoredAtom
 from caladan.rules.body import Version
 
 
@@ -36,8 +36,12 @@ batches2 = st.lists(st.lists(st.tuples(small, small), max_size=12), min_size=1, 
 
 
 def facts_of(relation: StoredRelation, version: Version) -> list[tuple[int, ...]]:
-    runs = relation_of(relation, version).runs
-    return [f for run in runs for f in zip(*(c.tolist() for c in run.columns), strict=True)]
+    names = tuple(f"x{i}" for i in range(relation.arity))
+    whole, copied = StoredAtom(relation, version, names), StoredAtom(relation, version, names)
+    found = [atom.table() for atom in (whole, copied.listed())]
+    rows = [list(zip(*(t.columns[n].tolist() for n in names), strict=True)) for t in found]
+    assert sorted(rows[0]) == sorted(rows[1])
+    return rows[0]
 
 
 @given(batches2, st.sampled_from([3, 31, 32]))
@@ -63,7 +67,7 @@ def test_triangles_seeded_by_the_delta(grade: str, batches: list[list[tuple[int,
     relation = stored(batches, 2, 3)
     delta = facts_of(relation, Version.DELTA)
     every = set(facts_of(relation, Version.NEW))
-    seed = {
+    columns = {
         "x": np.array([x for x, _ in delta], np.uint32),
         "y": np.array([y for _, y in delta], np.uint32),
     }
@@ -72,24 +76,10 @@ def test_triangles_seeded_by_the_delta(grade: str, batches: list[list[tuple[int,
         StoredAtom(relation, Version.NEW, ("z", "x")),
     ]
     found: list[tuple[int, int, int]] = []
-    for rows, columns in solve_atoms(atoms, ["x", "z"], seed, len(delta), grade=grade, width=3):
-        assert columns["z"].dtype == np.uint32
-        found += zip(
-            *(c.tolist() for c in (columns["x"], seed["y"][rows], columns["z"])), strict=True
-        )
+    names = ["x", "y", "z"]
+    for batch in solve(atoms, names, Bindings(len(delta), columns), grade=grade, width=3):
+        assert batch.columns["z"].dtype == np.uint32
+        found += zip(*(batch.columns[v].tolist() for v in names), strict=True)
     assert sorted(found) == sorted(
         (x, y, z) for x, y in delta for y2, z in every if y2 == y and (z, x) in every
     )
-
-
-def test_tries_live_and_die_with_their_run() -> None:
-    relation = stored([[(1, 2), (2, 3), (3, 1)]], 2, 3)
-    first = relation_of(relation, Version.NEW)
-    (trie,) = first.tries((1, 0))
-    (again,) = relation_of(relation, Version.NEW).tries((1, 0))
-    assert again is trie
-    assert relation_of(relation, Version.NEW).orders == [(1, 0)]
-    run = ref(relation.index((), Version.NEW).runs[0])
-    del relation, first
-    gc.collect()
-    assert run() is None

@@ -1,13 +1,58 @@
 """Whether a run of a program of the corpus answers what it must."""
 
+import json
 import warnings
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from tests.programs.compare import difference
 from tests.programs.corpus import Folder
 from tests.programs.truth import check_truth
 
 import caladan
+from caladan.session.live import Live
+
+Rows: TypeAlias = list[tuple[Any, ...]]
+Step: TypeAlias = tuple[str, Rows, Rows]
+"""A relation, the facts that go, and those that come."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Facts that a program starts with, and what then goes and comes, step by step."""
+
+    start: dict[str, Rows]
+    steps: list[Step]
+
+
+def follow(db: caladan.Session, program: str | Path, changes: Changes) -> Live:
+    """Watch a program while its facts change; what is told of each change is what has changed."""
+    for name, rows in changes.start.items():
+        db.add(name, rows)
+    live = db.watch(program)
+    for name, less, more in changes.steps:
+        before = {each: set(live[each].rows()) for each in live}
+        db.delete(name, less)
+        db.insert(name, more)
+        for each, old in before.items():
+            change, new = live.changes(each), set(live[each].rows())
+            assert set(change.added.rows()) == new - old, f"added to {each}"
+            assert set(change.removed.rows()) == old - new, f"removed from {each}"
+    return live
+
+
+def followed(db: caladan.Session, folder: Folder) -> None:
+    """What is watched is in the end what a run over the last facts answers."""
+    told = json.loads((folder.path / "changes.json").read_text(encoding="utf-8"))
+    start = {name: [*map(tuple, rows)] for name, rows in told["start"].items()}
+    steps = [(n, [*map(tuple, less)], [*map(tuple, more)]) for n, less, more in told["steps"]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", caladan.CaladanWarning)
+        live = follow(db, folder.file, Changes(start, steps))
+        for stem, goal in zip(folder.queries(), folder.program.goals, strict=True):
+            different = difference(live[goal.atom.relation].rows(), folder.expected(stem).rows)
+            assert different is None, f"{stem}: {different}"
 
 
 def answered(

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from tests import fuzz
-from tests.programs.answers import answered
+from tests.programs.answers import Changes, answered, followed
 from tests.programs.corpus import Folder
 
 import caladan
-from caladan.fixpoint.rules import ReadyRule
+from caladan.fixpoint.planner import ReadyRule
 from caladan.program import thresholds
 from caladan.program.thresholds import Thresholds
 
@@ -56,6 +56,19 @@ def test_a_case_is_a_folder_of_the_corpus(tmp_path: Path) -> None:
     assert folder.queries() == ["p.1", "p.2", "z"]
     assert folder.expected("z").rows == [()]
     replayed(folder)
+
+
+def test_a_case_that_was_watched_is_one_too(tmp_path: Path) -> None:
+    changes = Changes({"e": [(1, 2), (2, 3)]}, [("e", [(1, 2)], [(3, 2)]), ("e", [], [(2, 2)])])
+    facts: Any = {"e": [(2, 3), (3, 2), (2, 2)]}
+    case = fuzz.Case(TEXT + "query p(X, Y).", facts, Thresholds(), changes=changes)
+    right = fuzz.wanted(case)
+    fuzz.check("embedded", case, right)
+    fuzz.write(tmp_path / "made", case, right, "a reason")
+    followed(caladan.connect("embedded"), written(tmp_path / "made"))
+    (tmp_path / "made" / "expected" / "p.csv").write_text("integer,integer\n9,9\n")
+    with pytest.raises(AssertionError):
+        followed(caladan.connect("embedded"), written(tmp_path / "made"))
 
 
 def test_it_ends_in_time_and_says_how_far_it_is(

@@ -172,3 +172,16 @@ def test_alternatives_are_counted_before_they_are_multiplied_out(head: str) -> N
     db.add("arc", {"A": [1], "B": [2]})
     with pytest.raises(cal.CaladanError, match="more than 256 alternatives"):
         db.sql(query)
+
+
+def test_what_nobody_named_is_not_called_by_functions_of_ours() -> None:
+    db = cal.connect("embedded")
+    db.add("p", {"id": [1, 2], "boss": [None, "x"], "name": ["x", "y"]})
+    step = "SELECT p.name FROM t JOIN p ON p.name = t.x"
+    base = f"WITH RECURSIVE t(x) AS (SELECT {{}} FROM p UNION {step})"
+    for value, told in (
+        ("upper(CAST(boss AS STRING))", "a computed value is NULL"),
+        ("boss", "`boss` is NULL"),
+    ):
+        with pytest.raises(cal.CaladanError, match=rf"C064\]: {told}"):
+            db.sql(f"{base.format(value)} SELECT x FROM t")

@@ -7,7 +7,7 @@ import pytest
 import caladan
 from caladan.engines.interface import EngineStopped
 from caladan.engines.reference import ReferenceEngine
-from caladan.engines.reference.table import ReferenceTable
+from caladan.engines.reference.engine import ReferenceTable
 from caladan.language import parse
 from caladan.pipeline import compile_program
 from caladan.program import Column, Type

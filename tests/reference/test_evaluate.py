@@ -5,8 +5,18 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from caladan.engines.reference.evaluate import can_solve, evaluate, holds, solve
-from caladan.engines.reference.values import LONG_MAX, LONG_MIN, NAN, canonical, less, same
+from caladan.engines.reference.evaluate import (
+    LONG_MAX,
+    LONG_MIN,
+    NAN,
+    can_solve,
+    canonical,
+    evaluate,
+    holds,
+    less,
+    same,
+    solve,
+)
 from caladan.program import (
     Arithmetic,
     ArithmeticOperator,

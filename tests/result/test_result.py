@@ -15,9 +15,8 @@ from hypothesis import given, strategies as st
 import caladan as cal
 from caladan.data.infer import infer
 from caladan.data.load import load
-from caladan.data.schema import ARROW
+from caladan.data.schema import ARROW, wrap
 from caladan.data.source import source
-from caladan.data.table import wrap
 from caladan.session.display import first_in_order, in_order
 from caladan.session.result import Relation, Result
 

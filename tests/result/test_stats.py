@@ -25,7 +25,7 @@ from caladan.program.events import (
     Several,
     ValuesSplit,
 )
-from caladan.session.progress import Progress, progress
+from caladan.session.listeners import Progress, progress
 from caladan.session.stats import Stats
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given, strategies as st
 from tests.analysis.support import compiled
 
-from caladan.rules.arrangements import chains, cover
+from caladan.fixpoint.blueprint import chains, cover
 from caladan.rules.body import Body
 from caladan.rules.operators import Join, Select, tree
 

@@ -56,6 +56,16 @@ def test_what_is_watched_follows(db: Any) -> None:
     assert (live.stats.changes, live.stats.cliques[0].upkeep) == (4, "repaired")
 
 
+def test_facts_come_back_where_rules_read_them_by_another_column() -> None:
+    with cal.connect("embedded") as db:
+        db.add("f", [(1, "a"), (3, "a"), *((x, "b") for x in range(40))])
+        live = db.watch("r(X, T) <- f(X, T). r((X + X) mod 7, T) <- r(X, T), r(_, T).")
+        db.delete("f", [(1, "a")])
+        assert [x for x, t in live["r"].rows() if t == "a"] == [3, 5, 6]
+        db.insert("f", [(1, "a")])
+        assert [x for x, t in live["r"].rows() if t == "a"] == [1, 2, 3, 4, 5, 6]
+
+
 def test_changes_are_those_since_the_last_look(db: Any) -> None:
     live = db.watch(CLOSURE)
     for _ in range(100):

@@ -21,14 +21,49 @@ import caladan as cal
 from caladan.cli import main
 from caladan.fixpoint.limits import run_stoppable
 from caladan.program import clock
+from caladan.session.result import Stopped
 
 CLOSURE = "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B)."
 
 PHASES = [
     ("caladan.session.inputs.program", "reading the program"),
-    ("caladan.session.session.compile_again", "compiling the program"),
+    ("caladan.session.course.compile_again", "compiling the program"),
     ("caladan.engines.embedded.engine.load", "reading `arc`"),
 ]
+
+
+@pytest.mark.parametrize("engine", ["embedded", "reference"])
+@pytest.mark.parametrize("recursion", ["tc(A, C), tc(C, B)", "arc(A, C), tc(C, B)"])
+@pytest.mark.parametrize("limit", [{"max_rounds": 3}, {"max_facts": 5}])
+def test_limits_name_what_the_user_wrote(
+    engine: str, recursion: str, limit: dict[str, int]
+) -> None:
+    """Not what the compiler made of it for a goal with a constant."""
+    db = cal.connect(engine)
+    db.add("arc", [(i, i + 1) for i in range(40)])
+    text = f"tc(A, B) <- arc(A, B). tc(A, B) <- {recursion}, A < B. query tc(1, B)."
+    with pytest.raises(Stopped, match=r"(finish|evaluating) `tc`\n"):
+        db.run("database({arc(A: integer, B: integer)}). " + text, **limit)
+
+
+def test_an_exit_waits_for_work_that_is_late() -> None:
+    """Python is not torn down around a thread that is still in a library."""
+    script = (
+        "import time, threading\n"
+        "from caladan.program import clock\n"
+        "def work():\n"
+        "    time.sleep(0.5)\n"
+        "    print('came back', flush=True)\n"
+        "try:\n"
+        "    with clock.running(0.05):\n"
+        "        clock.attended(work)\n"
+        "except clock.TimeOver:\n"
+        "    print('late', flush=True)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.split("\n")[:2] == ["late", "came back"]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -78,7 +113,7 @@ def test_the_time_is_that_of_all_phases_together(monkeypatch: pytest.MonkeyPatch
     db = cal.connect("embedded")
     db.add("arc", [(1, 2)])
     db.run(CLOSURE)
-    patched(monkeypatch, "caladan.session.session.compile_program", 3)
+    patched(monkeypatch, "caladan.session.course.compile_program", 3)
     endless = "n(1). n(Y) <- n(X), Y = X + 1. query n(X)."
     started = time.monotonic()
     with pytest.warns(cal.CaladanWarning), pytest.raises(cal.Stopped, match="4 seconds were not"):
@@ -162,6 +197,25 @@ def test_ctrl_c_while_the_command_line_imports(tmp_path: Path) -> None:
         said = [line for line in done.stderr.splitlines() if "C043" in line]
         assert len(said) == 1
         assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_while_python_imports_what_connects() -> None:
+    """The signal comes once the import has begun, and counts when it is over."""
+    code = """if True:
+        import os, signal, sys
+        import caladan
+        def hook(event, arguments):
+            if event == "import" and arguments[0] == "caladan.session.store":
+                os.kill(os.getpid(), signal.SIGINT)
+        sys.addaudithook(hook)
+        try:
+            caladan.connect("embedded")
+        except caladan.Stopped as stopped:
+            print(stopped.diagnostics[0].code)
+        print(caladan.connect("reference"))
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "C043\n<Session on reference: no data yet>\n"
 
 
 def test_work_that_is_given_up_ends_when_it_looks() -> None:

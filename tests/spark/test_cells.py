@@ -10,8 +10,7 @@ from tests.spark.test_parts import compiled, derived, last_clique
 
 from caladan.engines.spark.choice import choices, why_not_cubed
 from caladan.engines.spark.tasks import cells
-from caladan.engines.spark.tasks.cells import in_cell
-from caladan.engines.spark.tasks.shares import product
+from caladan.engines.spark.tasks.cells import in_cell, product
 
 BODIES = {
     "triangles": "t(A, B, C) <- arc(A, B), arc(B, C), arc(C, A). query t(A, B, C).",

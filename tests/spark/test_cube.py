@@ -17,7 +17,7 @@ import caladan
 from caladan.engines.spark import run
 from caladan.engines.spark.cube import spread
 from caladan.engines.spark.tasks import job
-from caladan.engines.spark.tasks.shares import product, shares
+from caladan.engines.spark.tasks.cells import product, shares
 from caladan.engines.spark.tasks.work import Retention
 from caladan.session.result import Stopped
 

@@ -19,8 +19,7 @@ from caladan.language import parse
 from caladan.pipeline import compile_program
 from caladan.program.events import Listener
 from caladan.program.options import Options
-from caladan.rules.program import DeltaProgram
-from caladan.rules.subprogram import program_of
+from caladan.rules.program import DeltaProgram, program_of
 
 ARC = "database({arc(A: integer, B: integer)}).\n"
 

@@ -368,3 +368,15 @@ def test_decimals_keep_their_width(spark: SparkSession, tmp_path: Path) -> None:
         assert sorted(answer.rows()) == sorted(rows)
         answer.write(tmp_path / "out", format="parquet")
     assert spark.read.parquet(str(tmp_path / "out")).dtypes[0][1] == "decimal(10,2)"
+
+
+def test_a_frame_of_which_nothing_is_left_out_is_read_as_it_is(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark has planned it, perhaps; only the order of its columns is made another, here."""
+    monkeypatch.setattr(sources, "_taken", TAKEN)
+    monkeypatch.setattr(sources, "_chosen", None)
+    with caladan.connect(spark) as db:
+        db.add("p", spark.createDataFrame([(1, "a"), (2, "b")], "n int, t string"))
+        out = db.run("database({p(t: string, n: integer)}). q(T, N) <- p(T, N). query q(T, N).")
+        assert out.answer.rows() == [("a", 1), ("b", 2)]

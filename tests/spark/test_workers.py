@@ -69,6 +69,28 @@ def test_without_them_frames_do_the_work_and_say_why(
     assert len(sent) == 1
 
 
+@pytest.mark.parametrize("strategy", [None, "pivoted", "meshed", "frame"])
+def test_in_local_mode_tasks_run_in_this_very_python(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, strategy: str | None
+) -> None:
+    """Whatever Spark was told to take, as where a virtual environment is not activated."""
+    context: Any = spark.sparkContext
+    monkeypatch.setattr(context, "pythonExec", "/no/such/python")
+    with caladan.connect(spark) as db:
+        db.add("arc", CHAIN[:5])
+        db.define("twice", lambda n: 2 * n, returns="integer")
+        rules = CLOSURE.partition("query")[0] + "far(T) <- tc(_, B), T = twice(B). query far(T)."
+        out = db.run(rules, strategy=strategy)
+        assert sorted(out.answer.rows()) == [(2 * i,) for i in range(1, 6)]
+        assert out.stats.cliques[0].strategy == (strategy or "single")
+    assert context.pythonExec == "/no/such/python"
+
+
+def test_cells_of_frames_are_not_solved_where_something_is_missing(spark: SparkSession) -> None:
+    assert not workers.is_known_lacking(SimpleNamespace())
+    assert workers.is_known_lacking(SimpleNamespace(_caladan_obstacle={"worker-3": ("numba",)}))
+
+
 def test_a_task_that_cannot_load_us_says_where() -> None:
     told = PythonException(
         "Job aborted due to stage failure: Task 0 failed 1 times, most recent failure: Lost "
@@ -137,14 +159,14 @@ class Retried:
 def test_the_attempt_that_succeeds_counts(
     told: list[int], strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spark = SimpleNamespace(master="local[2]")
+    spark = SimpleNamespace(master="local[2]", pythonExec=sys.executable)
     monkeypatch.setattr(job, "_numbers", lambda *_: Retried(told))
     stats = Stats()
     workspace: Any = SimpleNamespace(session=SimpleNamespace(sparkContext=spark))
     context = Context(workspace, Options(), stats, 1, Stopping(), Options)
     work: Any = Work(None, {}, Options(), None)  # type: ignore[arg-type]
     if strategy == "single":
-        job.run(work, 1, lambda _: strategies._Single(stats), context)
+        job.run(work, 1, lambda _: strategies.Single(stats), context)
     else:
         stats.tell(CliqueStarted(("tc",), True, strategy))
         together = strategies._Together(strategy, ("tc",), context, apart=True)

@@ -90,6 +90,15 @@ def test_text(text: str, expected: str) -> None:
     assert expected in told(lambda: bloom.program(text))
 
 
+def test_names_that_methods_have() -> None:
+    class Hidden(bloom.Module):
+        on = bloom.table("a")
+
+    for made in (lambda: bloom.program("table stop(a)."), type("P", (bloom.Bloom, Hidden), {})):
+        with pytest.raises(CaladanError, match=r"C050.*cannot be the name of a collection"):
+            made()
+
+
 def test_negation_through_the_next_tick_is_fine() -> None:
     made = bloom.program("table t(a).\nscratch s(a).\n@next t(X) <- s(X), ~t(X).")
     made.insert("s", [(1,)])

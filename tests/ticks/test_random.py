@@ -66,6 +66,14 @@ def rule(draw: random.Random, head: str, known: list[str], *, recursive: bool = 
         f"{head}(A, B) <- {one}(A, B), ~{other}(B, _).",
         f"{head}(A, B) <- {one}(A, B), ~{other}(A, B).",
         f"{head}(A, B) <- {one}(A, B), ~{one}(B, A).",
+        f"{head}(A, B) <- {one}(A, B), ~{other}({draw.randrange(VALUES)}, _).",
+        f"{head}(A, B) <- {one}(A, B), ~{other}(1, 2), ~{third}(B, 4).",
+        f"{head}(A, 2) <- {one}(A, _), ~{other}(_, _).",
+        f"{head}(A, B) <- {one}(A, B), ~{other}(A, A).",
+        f"{head}(3, B) <- {one}(2, B), {other}(B, 1).",
+        f"{head}(A, B) <- {one}(A, B), {other}(C, C), ~{third}(C, A).",
+        f"{head}(A, B) <- {one}(A, _), {other}(_, B), A < B.",
+        f"{head}(A, C) <- C = 2, ~{other}(C, C), {one}(A, _).",
         f"{head}(A, D) <- {one}(A, B), {other}(B, C), {third}(C, D), A < D.",
         f"{head}(A, C) <- {one}(A, B), C = (A + B) mod {VALUES}.",
         f"{head}(A, 1) <- {one}(A, A).",
@@ -81,6 +89,16 @@ def rule(draw: random.Random, head: str, known: list[str], *, recursive: bool = 
             f"{head}(A, B) <- {one}(A, B). {head}(B, 3) <- {head}(A, B), A ~= 3, ~{other}(_, B).",
         ]
         number = draw.randrange(10**6)
+        forms += [
+            (
+                f"g{number}(A, count<_>) <- {one}(A, B), ~{other}(B, _). "
+                f"{head}(A, C) <- g{number}(A, C)."
+            ),
+            (
+                f"g{number}(A, max<B>, min<B>) <- {one}(A, B), {other}(B, _). "
+                f"{head}(C, D) <- g{number}(_, C, D), ~{third}(D, C)."
+            ),
+        ]
         for name in ("max", "min", "count", "sum"):
             term = "_" if name == "count" else "B"
             forms.append(

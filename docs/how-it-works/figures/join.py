@@ -6,19 +6,22 @@ draws them again and compares.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from caladan.join.search import SearchRelation, Statistics, TrieRun, solve
-from caladan.join.search.constraint import Constraint
-from caladan.join.search.constraints import Stored
-from caladan.join.search.frontier import Frontier, Ramp, Var
-from caladan.join.search.grades import GRADES
-from caladan.join.search.solve import Search
+from caladan.columns.domains import OffsetDomain
+from caladan.columns.ranks import Kind
+from caladan.columns.relation import StoredRelation
+from caladan.join.frontier import Bindings
+from caladan.join.grades import GRADES
+from caladan.join.guided import Search, solve
+from caladan.join.parties import Party, StoredAtom
+from caladan.join.search import Statistics
+from caladan.rules.body import Version
 
 HERE: Final = Path(__file__).parent
 INK, PALE, GOOD, BAD = "#24303c", "#8a97a5", "#2f7d6b", "#c4623a"
@@ -37,19 +40,37 @@ def main() -> None:
 # ── What is searched ─────────────────────────────────────────────────────────────────────────────
 
 
-def star(n: int) -> SearchRelation:
+NUMBERS: Final = OffsetDomain(Kind.INTEGER, 0, 1 << 20, grows=False)
+
+
+def stored(columns: Any) -> StoredRelation:
+    """A relation of small numbers."""
+    words = [np.array(column, np.uint32) for column in columns]
+    relation = StoredRelation([NUMBERS] * len(words))
+    relation.add(words, len(words[0]))
+    relation.flip()
+    relation.commit()
+    return relation
+
+
+def atom(relation: StoredRelation, variables: tuple[str, ...]) -> StoredAtom:
+    """An atom of a body."""
+    return StoredAtom(relation, Version.FULL, variables)
+
+
+def star(n: int) -> tuple[np.ndarray, np.ndarray]:
     """A hub, n spokes there and back, and a rim: 3n edges, about 3n triangles, n² paths."""
     i = np.arange(1, n + 1)
     hub = np.zeros(n, np.int64)
-    return SearchRelation.of([np.concatenate([hub, i, i]), np.concatenate([i, hub, i + 1])])
+    return np.concatenate([hub, i, i]), np.concatenate([i, hub, i + 1])
 
 
-def triangle(edges: SearchRelation) -> list[Constraint]:
+def triangle(edges: StoredRelation) -> list[Party]:
     """e(x, y), e(y, z), e(z, x)."""
-    return [Stored(edges, pair) for pair in (("x", "y"), ("y", "z"), ("z", "x"))]
+    return [atom(edges, pair) for pair in (("x", "y"), ("y", "z"), ("z", "x"))]
 
 
-def counted(constraints: list[Constraint], wanted: str, grade: str = "paul") -> Statistics:
+def counted(constraints: list[Party], wanted: str, grade: str = "paul") -> Statistics:
     """The statistics of a search to its end."""
     statistics = Statistics()
     for _ in solve(constraints, wanted.split(), grade=grade, statistics=statistics):
@@ -68,33 +89,34 @@ PARENT: Final = [(0, 2), (0, 3), (1, 2), (1, 3), (6, 7)]
 class Traced(Search):
     """A search that keeps every frontier it meets."""
 
-    def __init__(self, constraints: list[Constraint], wanted: list[Var]) -> None:
-        super().__init__(constraints, wanted, Frontier.start(), "paul", None, None)
-        self.met: list[dict[Var, int]] = []
+    def __init__(self, constraints: list[Party], wanted: list[str]) -> None:
+        super().__init__(constraints, wanted, Bindings(1, {}), "paul", None, None)
+        self.met: list[dict[str, int]] = []
 
     def _descend(
-        self, frontier: Frontier, known: Mapping[Var, Any], unbound: frozenset[Var], ramp: Ramp
-    ) -> Iterator[Frontier]:
-        names = list(frontier.columns)
-        self.met += [dict(zip(names, row, strict=True)) for row in frontier.rows(names)]
-        yield from super()._descend(frontier, known, unbound, ramp)
+        self, frontier: Bindings, bound: frozenset[str], unbound: frozenset[str]
+    ) -> Iterator[Bindings]:
+        names = [name for name in frontier.columns if name in bound]
+        rows = zip(*(frontier.columns[name].tolist() for name in names), strict=True)
+        self.met += [dict(zip(names, row, strict=True)) for row in rows] if names else [{}]
+        yield from super()._descend(frontier, bound, unbound)
 
 
 def tree() -> str:
     """The bindings of the seed's example, as the search met them."""
-    lives = SearchRelation.of(list(zip(*LIVES, strict=True)))
-    parent = SearchRelation.of(list(zip(*PARENT, strict=True)))
-    body: list[Constraint] = [
-        Stored(lives, ("person", "city")),
-        Stored(parent, ("person", "parent")),
-        Stored(lives, ("parent", "city")),
+    lives = stored(zip(*LIVES, strict=True))
+    parent = stored(zip(*PARENT, strict=True))
+    body: list[Party] = [
+        atom(lives, ("person", "city")),
+        atom(parent, ("person", "parent")),
+        atom(lives, ("parent", "city")),
     ]
     search = Traced(body, ["person", "parent", "city"])
-    for _ in search.run(Ramp.constant(64)):
+    for _ in search.run(64, 64):
         pass
     levels = [[b for b in search.met if len(b) == size] for size in range(4)]
     picture = Picture(760, 330)
-    place: dict[frozenset[tuple[Var, int]], tuple[float, float]] = {}
+    place: dict[frozenset[tuple[str, int]], tuple[float, float]] = {}
     for depth, bindings in enumerate(levels):
         for number, binding in enumerate(bindings):
             x, y = 760 * (number + 0.5) / len(bindings), 34 + 84 * depth
@@ -116,8 +138,8 @@ def growth() -> str:
     """Pairs a binary join makes, and proposals of the search, on stars of growing size."""
     sizes = [100, 300, 1_000, 3_000, 10_000, 30_000, 100_000]
     edges = [star(n) for n in sizes]
-    pairs = [_paths(e) for e in edges]
-    proposals = [counted(triangle(e), "x y z").proposed.total() for e in edges]
+    pairs = [_paths(*e) for e in edges]
+    proposals = [counted(triangle(stored(e)), "x y z").proposed.total() for e in edges]
     picture = Picture(640, 360)
     x = _log_scale(3 * sizes[0], 3 * sizes[-1], 70, 610)
     y = _log_scale(100, 3e10, 310, 30)
@@ -142,11 +164,11 @@ def grades() -> str:
     random = np.random.default_rng(7)
     skewed = (random.pareto(0.8, (2, 20_000)) * 20).astype(np.int64) % 3_000
     few = random.integers(0, 3_000, (2, 1_500))
-    r, s = SearchRelation.of(list(skewed)), SearchRelation.of(list(few))
-    body: list[Constraint] = [
-        Stored(r, ("a", "b")), Stored(s, ("b", "c")), Stored(r, ("c", "d")), Stored(s, ("b", "d")),
+    r, s = stored(skewed), stored(few)
+    body: list[Party] = [
+        atom(r, ("a", "b")), atom(s, ("b", "c")), atom(r, ("c", "d")), atom(s, ("b", "d")),
     ]  # fmt: skip
-    path: list[Constraint] = [Stored(r, ("a", "b")), Stored(s, ("b", "c")), Stored(s, ("c", "d"))]
+    path: list[Party] = [atom(r, ("a", "b")), atom(s, ("b", "c")), atom(s, ("c", "d"))]
     picture = Picture(700, 330)
     for block, (title, constraints) in enumerate(
         (("a → b → c → d", path), ("the same, and b → d: a cycle", body))
@@ -174,16 +196,19 @@ def accumulation() -> str:
     """Words touched by three ways to join 200 bindings with a relation of four runs."""
     random = np.random.default_rng(3)
     sizes = (64_000, 16_000, 4_000, 1_000)
-    runs = [TrieRun([random.integers(0, 8_000, n), random.integers(0, 500, n)]) for n in sizes]
-    relation = SearchRelation(2, runs)
+    runs = [
+        np.unique(np.stack([random.integers(0, 8_000, n), random.integers(0, 500, n)]), axis=1)
+        for n in sizes
+    ]
     keys = np.repeat(random.integers(0, 8_000, 20), 10)  # ten bindings a key
-    tries = relation.tries((0, 1))
-    restricted = [int(t.below(t.locate([np.unique(keys)]), 0).counts.sum()) for t in tries]
-    joined = [int(t.below(t.locate([keys]), 0).counts.sum()) for t in tries]
+    counts = [np.bincount(run[0], minlength=8_000) for run in runs]
     ways = (
-        ("add up the runs, then join", sum(t.count for t in tries)),
-        ("join each run, then add up", sum(joined)),
-        ("find keys, restrict, add up, then cross", sum(restricted)),
+        ("add up the runs, then join", sum(run.shape[1] for run in runs)),
+        ("join each run, then add up", sum(int(each[keys].sum()) for each in counts)),
+        (
+            "find keys, restrict, add up, then cross",
+            sum(int(each[np.unique(keys)].sum()) for each in counts),
+        ),
     )
     picture = Picture(640, 210)
     widest = np.log10(ways[0][1])
@@ -261,9 +286,8 @@ class Picture:
         return "\n".join((self._head, *self._shapes, "</svg>")) + "\n"
 
 
-def _paths(edges: SearchRelation) -> int:
+def _paths(sources: np.ndarray, targets: np.ndarray) -> int:
     """How many pairs (x, y), (y, z) there are."""
-    sources, targets = (run.columns for run in edges.runs).__next__()
     out = np.bincount(sources, minlength=int(targets.max()) + 1)
     return int(out[targets].sum())
 

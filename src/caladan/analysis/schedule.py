@@ -11,13 +11,22 @@ unbound, and solves `D = A + B` for any one whole number in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from caladan.analysis.core import CoreAtom, CoreRule
 from caladan.analysis.expressions import joinable, partial_type
-from caladan.program import Arithmetic, Comparison, Expression, Negative, Type, Variable, variables
+from caladan.program import (
+    Arithmetic,
+    Comparison,
+    Constant,
+    Expression,
+    Negative,
+    Type,
+    Variable,
+    variables,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +144,18 @@ class _Work:
         return all(v.name in self.bound for v in variables(comparison))
 
 
-def solve(comparison: Comparison, bound: set[str], types: Mapping[str, Type]) -> Bind | None:
-    """How an equality binds its one unbound variable, if it does."""
+def solve(
+    comparison: Comparison,
+    bound: Set[str],
+    types: Mapping[str, Type],
+    *,
+    divides: bool = False,
+) -> Bind | None:
+    """How an equality binds its one unbound variable, if it does.
+
+    If it `divides`, through products with constants too: what is left over is lost, so that the
+    equality has to be tested.
+    """
     if comparison.operator != "=":
         return None
     unbound = [v.name for v in variables(comparison) if v.name not in bound]
@@ -155,25 +174,29 @@ def solve(comparison: Comparison, bound: set[str], types: Mapping[str, Type]) ->
         # Only whole numbers are solved for: on fractions `(A + B) - B` need not give A back.
         whole = all(types.get(v.name, Type.LONG).is_integral for v in variables(comparison))
         if whole and any(v.name == name for v in variables(one)):
-            value = _isolate(name, one, other)
+            value = _isolate(name, one, other, divides)
             if value is not None:
                 return Bind(name, value)
     return None
 
 
-def _isolate(name: str, node: Expression, value: Expression) -> Expression | None:
+def _isolate(name: str, node: Expression, value: Expression, divides: bool) -> Expression | None:
     """The expression for `name` that makes `node = value`, through sums and differences."""
     match node:
         case Variable():
             return value
         case Negative():
-            return _isolate(name, node.operand, Negative(value))
+            return _isolate(name, node.operand, Negative(value), divides)
         case Arithmetic("+" | "-" as operator, left, right):
             if any(v.name == name for v in variables(left)):
                 inverse = "-" if operator == "+" else "+"
-                return _isolate(name, left, Arithmetic(inverse, value, right))
+                return _isolate(name, left, Arithmetic(inverse, value, right), divides)
             if operator == "+":
-                return _isolate(name, right, Arithmetic("-", value, left))
-            return _isolate(name, right, Arithmetic("-", left, value))
+                return _isolate(name, right, Arithmetic("-", value, left), divides)
+            return _isolate(name, right, Arithmetic("-", left, value), divides)
+        case Arithmetic("*", Constant() as factor, other) | Arithmetic(
+            "*", other, Constant() as factor
+        ) if divides and factor.value:
+            return _isolate(name, other, Arithmetic("div", value, factor), divides)
         case _:
             return None

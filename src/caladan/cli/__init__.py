@@ -1,8 +1,9 @@
-"""The command line: `caladan run`, `explain`, `check`, `test`, `warmup`.
+"""The command line: `caladan run`, `explain`, `check`, `test`, `repl`, `warmup`.
 
     arguments.py  what can be typed
-    run.py        run a program and show or write what it asks for
+    run.py        run a program and show or write what it asks for; explain and check one
     test.py       run the expectations of programs
+    repl.py       facts, rules and goals at a prompt
     show.py       answers as tables, csv and json
     facts.py      the files of a folder as data for relations
 
@@ -67,7 +68,7 @@ def _main(argv: Sequence[str] | None) -> int:
     except Exception as problem:
         if arguments.debug:
             raise
-        print(_internal(problem), file=sys.stderr)
+        print(internal(problem), file=sys.stderr)
         return EXIT_USER
 
 
@@ -141,7 +142,8 @@ def _warnings_on_stderr() -> Generator[None]:
         yield
 
 
-def _internal(problem: Exception) -> Diagnostic:
+def internal(problem: Exception) -> Diagnostic:
+    """What is told of a mistake of ours."""
     from caladan.program.diagnostics import Diagnostic
 
     what = str(problem).strip().partition("\n")[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, Final, NoReturn
 
 from caladan import __version__
@@ -43,14 +44,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"caladan {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _add_run(_command(commands, "run", _run, "run a program over data"))
+    _add_run(_command(commands, "run", "run", "run a program over data"))
     _add_explain(
-        _command(commands, "explain", _explain, "show what the compiler makes of a program")
+        _command(
+            commands,
+            "explain",
+            "run",
+            "show what the compiler makes of a program",
+        )
     )
-    _add_program(_command(commands, "check", _check, "look for mistakes without running"))
-    _add_test(_command(commands, "test", _test, "run the expectations of programs"))
+    _add_program(_command(commands, "check", "run", "look for mistakes without running"))
+    _add_test(_command(commands, "test", "test", "run the expectations of programs"))
     _command(commands, "warmup", _warmup, "compile the kernels, so that no run waits for it")
-    _command(commands, "repl", _later("repl"), "ask questions interactively (a later version)")
+    _add_repl(_command(commands, "repl", "repl", "facts, rules and goals at a prompt"))
     bench = _command(commands, "bench", _later("bench"), "measure (a later version)")
     bench.add_argument("names", nargs="*", metavar="NAME")
     return parser
@@ -59,13 +65,18 @@ def _parser() -> argparse.ArgumentParser:
 def _command(
     commands: Any,
     name: str,
-    function: Callable[[argparse.Namespace], int],
+    function: Callable[[argparse.Namespace], int] | str,
     summary: str,
 ) -> argparse.ArgumentParser:
+    """A command; where its function is that of a module, this is imported when it is called."""
+
+    def imported(arguments: argparse.Namespace) -> int:
+        return getattr(import_module(f"caladan.cli.{function}"), name)(arguments)
+
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=summary, description=summary, allow_abbrev=False
     )
-    parser.set_defaults(command=function)
+    parser.set_defaults(command=imported if isinstance(function, str) else function)
     parser.add_argument("--debug", action="store_true", help="show stack traces")
     return parser
 
@@ -176,8 +187,21 @@ def _add_ways(parser: argparse.ArgumentParser) -> None:
 def _add_test(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "path", nargs="*", default=["."], metavar="PATH",
-        help="files, or folders to look for .dl files with expectations in; . if none is given",
+        help="files, or folders to look for .dl files with expectations in; . if none is given, "
+        "- for stdin",
     )  # fmt: skip
+    _add_in_process(parser)
+    parser.add_argument("--quiet", action="store_true", help="only what does not hold")
+
+
+def _add_repl(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("program", nargs="*", metavar="PROGRAM", help="files to start with")
+    _add_in_process(parser)
+    parser.add_argument("--quiet", action="store_true", help="answers without their counts")
+
+
+def _add_in_process(parser: argparse.ArgumentParser) -> None:
+    """What runs take, where they are small and in this process if nothing else is said."""
     _add_data(parser)
     parser.add_argument(
         "--engine", default="embedded", metavar="ENGINE",
@@ -185,7 +209,6 @@ def _add_test(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     _add_limits(parser)
     _add_ways(parser)
-    parser.add_argument("--quiet", action="store_true", help="only what does not hold")
 
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:
@@ -215,30 +238,6 @@ def _data(text: str) -> tuple[str, str]:
     if is_url(text):
         raise argparse.ArgumentTypeError("name the relation: NAME=jdbc:URL#TABLE")
     return _pair(text)
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    from caladan.cli.run import run
-
-    return run(arguments)
-
-
-def _explain(arguments: argparse.Namespace) -> int:
-    from caladan.cli.explain import explain
-
-    return explain(arguments)
-
-
-def _test(arguments: argparse.Namespace) -> int:
-    from caladan.cli.test import test
-
-    return test(arguments)
-
-
-def _check(arguments: argparse.Namespace) -> int:
-    from caladan.cli.explain import check
-
-    return check(arguments)
 
 
 def _warmup(_: argparse.Namespace) -> int:

@@ -23,7 +23,7 @@ def add_data(db: Session, program: Program | Script, arguments: argparse.Namespa
     """Give the session the data that the arguments name."""
     given: dict[str, str | Path] = dict(arguments.data)
     if arguments.facts is not None:
-        for name, path in _files(program, Path(arguments.facts)):
+        for name, path in files_of(program, Path(arguments.facts)):
             given.setdefault(name, path)
     headers = dict.fromkeys(arguments.header_of, True) | dict.fromkeys(
         arguments.no_header_of, False
@@ -48,7 +48,7 @@ def options(arguments: argparse.Namespace) -> RunOptions:
     return cast("RunOptions", {n: v for n, v in vars(arguments).items() if n in KNOWN})
 
 
-def _files(program: Program | Script, folder: Path) -> Iterator[tuple[str, Path]]:
+def files_of(program: Program | Script, folder: Path) -> Iterator[tuple[str, Path]]:
     """For each relation of a program its file or folder in a folder of facts, if there is one."""
     if not folder.is_dir():
         raise error("C030", "no such folder of facts", Place(str(folder)))

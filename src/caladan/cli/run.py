@@ -1,4 +1,8 @@
-"""`caladan run`: a program over data, its answers on stdout or in files."""
+"""`caladan run`, `explain` and `check`: a program over data, its stages, its mistakes.
+
+Answers go to stdout or into files. To explain, Spark is started only for its own plans; without it,
+data is read in this process, to decide what sizes decide.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +21,9 @@ from caladan.program import Program
 from caladan.program.diagnostics import error
 from caladan.program.events import sendable
 from caladan.session import inputs
-from caladan.session.progress import Progress, progress
+from caladan.session.listeners import Progress, progress
 from caladan.session.result import REJECTED, Result, Stopped
-from caladan.session.session import connect_later
+from caladan.session.session import connect, connect_later
 
 if TYPE_CHECKING:
     from caladan.language.rasql import Script
@@ -95,3 +99,45 @@ def _note(arguments: argparse.Namespace, text: str) -> None:
 def _close(live: Progress | None) -> None:
     if live is not None:
         live.close()
+
+
+def explain(arguments: argparse.Namespace) -> int:
+    """Print a stage, or all of them."""
+    program = inputs.programs(arguments.program, arguments.language)
+    engine, master = arguments.engine, arguments.master
+    starts = engine == "spark" and arguments.stage == "spark"
+    reader = "reference" if engine == "reference" else "embedded"
+    with connect("spark", master=master) if starts else connect(reader) as db:
+        add_data(db, program, arguments)
+        text = db.explain(
+            program,
+            arguments.stage,
+            html=arguments.html,
+            params=parameters(arguments),
+            engine=engine,
+            master=None if starts or engine != "spark" else master or "local[*]",
+            **options(arguments),
+        )
+    print(text.rstrip())
+    if arguments.html is not None:
+        print(f"wrote {arguments.html}", file=sys.stderr)
+    return 0
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Compile a program, and say that it is all right; what is not is raised."""
+    program = inputs.programs(arguments.program, arguments.language)
+    with connect("reference") as db:
+        add_data(db, program, arguments)
+        warnings = db.check(program, parameters(arguments))
+    for warning in warnings:
+        print(warning, file=sys.stderr)
+    name = " ".join(arguments.program)
+    if not isinstance(program, Program):
+        count = len(program.statements)
+        print(f"{name}: ok, {count} {'statement' if count == 1 else 'statements'}")
+        return 0
+    rules = f"{len(program.rules)} {'rule' if len(program.rules) == 1 else 'rules'}"
+    goals = f"{len(program.goals)} {'goal' if len(program.goals) == 1 else 'goals'}"
+    print(f"{name}: ok, {rules}, {goals}")
+    return 0

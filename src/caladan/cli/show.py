@@ -9,15 +9,18 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from caladan.data.output import to_text
-from caladan.program import Program
-from caladan.program.diagnostics import error
+from caladan.language.deals.printer import literal
+from caladan.program import Atom, Constant, Program
+from caladan.program.diagnostics import CaladanError, error
 from caladan.session import display
 from caladan.session.result import REJECTED, Relation, Result
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from caladan.language.rasql import Script
 
 SHOWN: Final = 20  # rows of a table
@@ -89,22 +92,40 @@ def _asked(result: Result) -> Iterator[Relation]:
 
 
 def _tables(result: Result, relations: list[Relation], *, quiet: bool) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False, soft_wrap=True)
+    out = console()
     for relation in relations:
-        rows = relation.head(SHOWN)
-        console.print(relation.name, style="bold", markup=False)
-        console.print(display.terminal(relation, rows))
-        if more := display.remainder(len(rows), relation.count()):
-            console.print(more)
-        if not quiet:
-            console.print(_counted(relation.count()), style="dim")
-        console.print()
+        table(out, relation, quiet=quiet)
     if not quiet:
         stats = result.stats
         rounds = f"{stats.rounds:,} {'round' if stats.rounds == 1 else 'rounds'}"
-        console.print(f"{stats.seconds:.2f} s on {stats.engine}, {rounds}", style="dim")
+        out.print(f"{stats.seconds:.2f} s on {stats.engine}, {rounds}", style="dim")
+
+
+def console() -> Console:
+    """Where tables are drawn."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True)
+
+
+def table(out: Console, relation: Relation, *, quiet: bool) -> None:
+    """Draw the first rows of a relation."""
+    rows = relation.head(SHOWN)
+    out.print(relation.name, style="bold", markup=False)
+    out.print(display.terminal(relation, rows))
+    if more := display.remainder(len(rows), relation.count()):
+        out.print(more)
+    if not quiet:
+        out.print(_counted(relation.count()), style="dim")
+    out.print()
+
+
+def fact(relation: str, row: tuple[Any, ...]) -> str:
+    """A fact as it is written in a program."""
+    try:
+        return literal(Atom(relation, tuple(map(Constant, row))))
+    except CaladanError:  # a value that the language has no way to write
+        return f"{relation}({', '.join(map(str, row))})"
 
 
 def _object(relations: list[Relation]) -> None:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from caladan.cli.facts import add_data, options, parameters
+from caladan.cli.show import fact
 from caladan.language.deals.printer import literal
-from caladan.program import Atom, Constant, Expectation, Goal, Parameter, Program, Type, Value
+from caladan.program import Constant, Expectation, Goal, Parameter, Program, Type, Value
 from caladan.program.diagnostics import CaladanError, Diagnostic, Place, error
 from caladan.program.values import fit
 from caladan.session import inputs
@@ -64,6 +65,9 @@ def _found(paths: Sequence[str]) -> Iterator[tuple[str, bool]]:
     """The files to look into, each once; and whether it was named itself."""
     seen: set[Path] = set()
     for path in paths:
+        if path == inputs.STDIN:
+            yield path, True
+            continue
         place = Path(path).expanduser()
         inside = sorted(place.rglob("*.dl")) if place.is_dir() else [place]
         if not place.exists():
@@ -96,7 +100,7 @@ def _file(name: str, arguments: argparse.Namespace, outcome: _Outcome, *, is_ask
     outcome.held, outcome.failed = outcome.held + here.held, outcome.failed + here.failed
     outcome.broken += here.broken
     if not arguments.quiet:
-        print(f"{name}: {_summary(here)}", flush=True)
+        print(f"{'<stdin>' if name == inputs.STDIN else name}: {_summary(here)}", flush=True)
 
 
 def _run(
@@ -175,16 +179,9 @@ def _is_near(one: Row, other: Row) -> bool:
 
 def _lines(sign: str, rows: Sequence[Row], expectation: Expectation) -> Iterator[str]:
     for row in rows[:SHOWN]:
-        yield f"  {sign} {_fact(expectation.atom.relation, row)}"
+        yield f"  {sign} {fact(expectation.atom.relation, row)}"
     if len(rows) > SHOWN:
         yield f"  {sign} and {len(rows) - SHOWN:,} more"
-
-
-def _fact(relation: str, row: Row) -> str:
-    try:
-        return literal(Atom(relation, tuple(map(Constant, row))))
-    except CaladanError:  # a value that the language has no way to write
-        return f"{relation}({', '.join(map(str, row))})"
 
 
 def _summary(outcome: _Outcome) -> str:

@@ -5,7 +5,7 @@
     runs.py          a run: sorted distinct keys; an arrangement: a few runs of falling size
     relation.py      a stored relation: packed (up to 64 bits a fact), or by rows (wider)
     folded.py        relations never listed: bit rows and ranges over classes of words
-    spill.py         space on disk for runs; pool.py, threads for kernels
+    pool.py          threads for kernels
     layout.py        what every layout of a relation offers its readers
     kernels/         the kernels, one theme a file
     native.py        kernels as object files; object_code.py makes them, warmup.py of all kernels

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from caladan.columns.interner import ABSENT, Interner
-from caladan.columns.layout import Words
+from caladan.columns.layout import Mask, Words
 from caladan.columns.ranks import (
     CODED,
     Kind,
@@ -105,6 +105,11 @@ class SortedDomain:
         self.kind = kind
         self.size = max(len(ranks), 1)
         self._ranks = ranks
+
+    @property
+    def has_values(self) -> bool:
+        """Whether there is any value at all."""
+        return bool(len(self._ranks))
 
     @property
     def address(self) -> int:
@@ -264,6 +269,21 @@ def word_of(value: Value, domain: Domain) -> int | None:
     if domain.kind is Kind.FLOAT and isinstance(value, int):
         value = float(value)
     return domain.find(rank_of(value))
+
+
+def known_words(domain: Domain, ranks: Ranks) -> tuple[Words, Mask]:
+    """The words of ranks, and which of them a closed domain has; an open one has them all."""
+    match domain:
+        case SortedDomain():
+            words = np.minimum(domain.words(ranks), np.uint32(domain.size - 1))
+            if not domain.has_values:
+                return words, np.zeros(len(ranks), np.bool_)
+            return words, domain.ranks(words) == ranks
+        case OffsetDomain() if not domain.grows:
+            near = (ranks >= domain.base) & (ranks < _clamped(domain.base + domain.size))
+            return (np.where(near, ranks, domain.base) - domain.base).astype(np.uint32), near
+        case _:
+            return domain.words(ranks), np.ones(len(ranks), np.bool_)
 
 
 def closed_domain(kind: Kind, columns: Sequence[Ranks]) -> tuple[Domain, list[Words]]:

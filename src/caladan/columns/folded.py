@@ -24,7 +24,11 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from caladan.columns.kernels import bits as bit_kernels, ranges as range_kernels
+from caladan.columns.kernels import (
+    bits as bit_kernels,
+    blocks as block_kernels,
+    ranges as range_kernels,
+)
 from caladan.columns.kernels.graph import adjacency
 from caladan.columns.layout import Counts, Keys, Mask, Words, first_rows
 from caladan.program import thresholds
@@ -119,6 +123,22 @@ class _Folded(ABC):
     @abstractmethod
     def best(self, values: Counts) -> Counts:
         """For each row the least of its columns' values; the largest number if it has none."""
+
+    @abstractmethod
+    def sums(self, prefix: Counts) -> Counts:
+        """For each row the sum of its columns' values; prefix[c] is that of all before class c."""
+
+    @abstractmethod
+    def fill(self, rows: Words, places: Words, out: NDArray[np.uint64]) -> None:
+        """For some rows, set the bits at their places, which ascend, for every column they have."""
+
+    @abstractmethod
+    def fill_columns(self, columns: Words, places: Words, out: NDArray[np.uint64]) -> None:
+        """For some columns, set the bits at their places for every row they are in."""
+
+    @abstractmethod
+    def with_folds(self, rows: Fold, columns: Fold) -> Matrix:
+        """The same matrix for other words; facts beside it are left out."""
 
     @abstractmethod
     def _probe(self, first: Words, second: Words, out: Mask) -> None: ...
@@ -217,9 +237,8 @@ class BitRows(_Folded):
         """Bit rows, counted."""
         return cls(rows, columns, _NO_KEYS, int(_weighed_bits(bits, columns) @ rows.sizes), bits)
 
-    def with_columns(self, columns: Fold) -> BitRows:
-        """The same bits for other words in the second column; facts beside them are left out."""
-        return BitRows.of(self.rows, columns, self.bits)
+    def with_folds(self, rows: Fold, columns: Fold) -> BitRows:
+        return BitRows.of(rows, columns, self.bits)
 
     def with_extra(self, first: Words, second: Words) -> BitRows:
         """The same with facts beside the matrix, none of which is in it."""
@@ -253,6 +272,25 @@ class BitRows(_Folded):
         bit_kernels.set_bits(mask, np.zeros(len(wanted), np.uint32), wanted)
         return mask[0], _ahead(wanted, self.columns.count)
 
+    def sums(self, prefix: Counts) -> Counts:
+        values = np.diff(prefix)
+        least = int(values.min(initial=0))
+        out = np.empty(len(self.bits), np.int64)
+        bit_kernels.weigh_bits(self.bits, _in_binary(values - least, self.bits.shape[1]), out)
+        if least:
+            ones = np.empty(len(self.bits), np.int64)
+            every = _in_binary(np.ones(len(values), np.int64), self.bits.shape[1])
+            bit_kernels.weigh_bits(self.bits, every, ones)
+            out += least * ones
+        return out
+
+    def fill(self, rows: Words, places: Words, out: NDArray[np.uint64]) -> None:
+        bit_kernels.fill_bits(self.bits, rows, places, out)
+
+    def fill_columns(self, columns: Words, places: Words, out: NDArray[np.uint64]) -> None:
+        wanted, bounds, ordered = _by_class(columns, places)
+        bit_kernels.fill_columns_bits(self.bits, *self._wanted(wanted), bounds, ordered, out)
+
     def best(self, values: Counts) -> Counts:
         out = np.full(len(self.bits), _WORST, np.int64)
         bit_kernels.best_bits(self.bits, values, out)
@@ -273,6 +311,13 @@ def _weighed_bits(bits: NDArray[np.uint64], columns: Fold) -> Counts:
     per_row = np.empty(len(bits), np.int64)
     bit_kernels.weigh_bits(bits, _in_binary(columns.sizes, bits.shape[1]), per_row)
     return per_row
+
+
+def _by_class(classes: Words, places: Words) -> tuple[Words, Counts, Words]:
+    """Distinct classes, ascending, and the places of each: from bounds[k] on."""
+    order = np.argsort(classes, kind="stable")
+    wanted, first = np.unique(classes[order], return_index=True)
+    return wanted, np.append(first, len(classes)).astype(np.int64), places[order]
 
 
 def _ahead(wanted: Words, count: int) -> Counts:
@@ -307,9 +352,8 @@ class RangeRows(_Folded):
         per_row = _weighed_ranges(bounds, ranges, columns)
         return cls(rows, columns, _NO_KEYS, int(per_row @ rows.sizes), bounds, ranges)
 
-    def with_columns(self, columns: Fold) -> RangeRows:
-        """The same ranges for other words in the second column; facts beside are left out."""
-        return RangeRows.of(self.rows, columns, self.bounds, self.ranges)
+    def with_folds(self, rows: Fold, columns: Fold) -> RangeRows:
+        return RangeRows.of(rows, columns, self.bounds, self.ranges)
 
     def with_extra(self, first: Words, second: Words) -> RangeRows:
         """The same with facts beside the ranges, none of which is in them."""
@@ -340,6 +384,19 @@ class RangeRows(_Folded):
     def list_columns(self, wanted: Words, cursor: Counts, out: Words) -> None:
         ahead = _ahead(wanted, self.columns.count)
         range_kernels.list_columns_ranges(self.bounds, self.ranges, ahead, cursor, out)
+
+    def sums(self, prefix: Counts) -> Counts:
+        out = np.empty(len(self.bounds) - 1, np.int64)
+        range_kernels.weigh_ranges(self.bounds, self.ranges, prefix, out)
+        return out
+
+    def fill(self, rows: Words, places: Words, out: NDArray[np.uint64]) -> None:
+        block_kernels.fill_ranges(self.bounds, self.ranges, rows, places, out)
+
+    def fill_columns(self, columns: Words, places: Words, out: NDArray[np.uint64]) -> None:
+        wanted, bounds, ordered = _by_class(columns, places)
+        ahead = _ahead(wanted, self.columns.count)
+        range_kernels.fill_columns_ranges(self.bounds, self.ranges, ahead, bounds, ordered, out)
 
     def best(self, values: Counts) -> Counts:
         levels = [values]

@@ -6,7 +6,7 @@ with three columns that are carried along is a matrix of two.
 
     count       one sum
     index       by any columns: rows of the matrix, columns of it, or tests of single places
-    weights     for each tuple of a side, how many facts it has: what `count` wants
+    weighed     for each tuple of a side, how many facts it has: what `count` wants
     best        for each tuple of a side, the least value that goes with it: what `min` wants
     scan        all facts, or some facts for every tuple of a side, if nothing else is read
 
@@ -16,6 +16,7 @@ A fact found is the key first << 32 | second of its two numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -74,7 +75,7 @@ class FoldedSide:
             return known, keys[known]
         _, bounds, members = self._grouped(bound)
         begin, end = bounds[keys[known]], bounds[keys[known] + np.uint32(1)]
-        return np.repeat(known, end - begin), members[_stretches(begin, end)]
+        return np.repeat(known, end - begin), members[stretches(begin, end)]
 
     def _grouped(self, bound: tuple[int, ...]) -> tuple[Tuples, Counts, Words]:
         """The numbers by some of their columns."""
@@ -90,13 +91,34 @@ class FoldedSide:
         return self._groups[bound]
 
 
-class FoldedRelation:
-    """Facts as a matrix over the tuples of two sides."""
+@dataclass(frozen=True, slots=True)
+class ClosureGraph:
+    """What a closure is the closure of: steps between nodes, and where numbers start.
 
-    def __init__(self, matrix: Matrix, first: FoldedSide, second: FoldedSide) -> None:
+    `exits` are pairs of a number of the first side and a node; the numbers of the second side are
+    the nodes `begin` … `end` - 1.
+    """
+
+    exits: tuple[Words, Words]
+    steps: tuple[Words, Words]
+    begin: int
+    end: int
+
+
+class FoldedRelation:
+    """Facts as a matrix over the tuples of two sides; a closure may know its `graph`."""
+
+    def __init__(
+        self,
+        matrix: Matrix,
+        first: FoldedSide,
+        second: FoldedSide,
+        graph: ClosureGraph | None = None,
+    ) -> None:
         self.matrix = matrix
         self.first = first
         self.second = second
+        self.graph = graph
 
     @property
     def arity(self) -> int:
@@ -109,7 +131,9 @@ class FoldedRelation:
 
     @property
     def nbytes(self) -> int:
-        return self.matrix.nbytes + self.first.nbytes + self.second.nbytes
+        graph = () if self.graph is None else (*self.graph.exits, *self.graph.steps)
+        beside = sum({id(each): each.nbytes for each in graph}.values())
+        return self.matrix.nbytes + self.first.nbytes + self.second.nbytes + beside
 
     def count(self) -> int:
         return self.matrix.count()
@@ -200,18 +224,8 @@ class FoldedRelation:
                 return
         yield from (pairs(*block) for block in self.matrix.blocks(size))
 
-    def weights(self, columns: frozenset[int]) -> tuple[Keys, Counts] | None:
-        """Keys for the tuples of the side that has the columns, and how many facts each has."""
-        if columns <= frozenset(self.first.columns):
-            numbers, counts = self._first
-            return pairs(numbers, np.zeros(len(numbers), np.uint32)), counts
-        if columns <= frozenset(self.second.columns):
-            numbers, counts = self._second
-            return numbers.astype(np.uint64), counts
-        return None
-
-    def best(self, values: Counts) -> tuple[Keys, Counts]:
-        """Keys for the tuples of the first side, and the least value that goes with each.
+    def best(self, values: Counts) -> tuple[Words, Counts]:
+        """The numbers of the first side, and the least value that goes with each.
 
         Values are those of the second side's numbers.
         """
@@ -221,13 +235,17 @@ class FoldedRelation:
         by_row = self.matrix.best(least)
         numbers, _ = self._first
         found = np.full(len(numbers), np.iinfo(np.int64).max, np.int64)
-        row_of = _class_of(self.matrix.rows.class_of, numbers)
+        row_of = class_of(self.matrix.rows.class_of, numbers)
         folded = row_of != NONE
         found[folded] = by_row[row_of[folded]]
         if len(self.matrix.extra):
             at = np.searchsorted(numbers, (self.matrix.extra >> _HALF).astype(np.uint32))
             np.minimum.at(found, at, values[self.matrix.extra.astype(np.uint32)])
-        return pairs(numbers, np.zeros(len(numbers), np.uint32)), found
+        return numbers, found
+
+    def weighed(self, *, first: bool) -> tuple[Words, Counts]:
+        """The numbers of a side that have facts, and how many each has."""
+        return self._first if first else self._second
 
     @cached_property
     def row_weights(self) -> Counts:
@@ -363,7 +381,7 @@ class RowMatches:
         self._size = size
         self._rows = rows
         self._numbers = numbers
-        row_of = _class_of(self._matrix.rows.class_of, numbers)
+        row_of = class_of(self._matrix.rows.class_of, numbers)
         self._folded = np.flatnonzero(row_of != NONE)
         self._row_of = row_of[self._folded]
         self._beside = RunMatches(relation.beside[0], numbers.astype(np.uint64), 0)
@@ -397,7 +415,7 @@ class ColumnMatches:
         self._size = size
         self._rows = rows
         self._numbers = numbers
-        column_of = _class_of(self._matrix.columns.class_of, numbers)
+        column_of = class_of(self._matrix.columns.class_of, numbers)
         self._folded = np.flatnonzero(column_of != NONE)
         self._wanted, self._place = np.unique(column_of[self._folded], return_inverse=True)
         weights = self._matrix.rows.sizes
@@ -437,7 +455,7 @@ class ColumnMatches:
         found = np.empty(int(row_bounds[-1]), np.uint32)
         matrix.list_columns(wanted, row_bounds[:-1].copy(), found)
         members = matrix.rows.members[
-            _stretches(matrix.rows.bounds[found], matrix.rows.bounds[found + np.uint32(1)])
+            stretches(matrix.rows.bounds[found], matrix.rows.bounds[found + np.uint32(1)])
         ]
         weights = self._weights[first:last]
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(weights)]), members
@@ -452,13 +470,13 @@ class ColumnMatches:
             before = ends[at - 1] if at else 0
             stop = max(at + 1, int(np.searchsorted(ends, before + room, "right")))
             begin, end = bounds[place[at:stop]], bounds[place[at:stop] + 1]
-            found = members[_stretches(begin, end)]
+            found = members[stretches(begin, end)]
             each = np.repeat(self._folded[part[at:stop]], counts[at:stop])
             yield self._rows[each].astype(np.uint32), pairs(found, self._numbers[each])
             at = stop
 
 
-def _stretches(begin: Counts, end: Counts) -> Counts:
+def stretches(begin: Counts, end: Counts) -> Counts:
     """The numbers of all stretches, one behind the other."""
     counts = end - begin
     ends = np.cumsum(counts)
@@ -472,7 +490,7 @@ def _summed(rows: Counts, each: Counts, size: int) -> Counts:
     return total
 
 
-def _class_of(classes: Words, numbers: Words) -> Words:
+def class_of(classes: Words, numbers: Words) -> Words:
     """The class of each number, NONE for those past the end."""
     padded = np.append(classes, NONE)
     return padded[np.minimum(numbers, np.uint32(len(classes)))]

@@ -90,13 +90,13 @@ class RunMatches:
     def __init__(self, index: RunIndex, keys: Keys, lead: int) -> None:
         self._index = index
         self._rows = len(keys)
-        self._found: list[tuple[Keys, Counts, Counts]] = []  # a run's keys, and each row's stretch
+        self._numbers: Counts | None = None  # of each row's key, if keys were told apart
         self._merged = False
         if len(index.runs) > 1 and (numbered := numbered_keys(keys)) is not None:
-            self._accumulate(*numbered, lead)
-        else:
-            self._found = self._stretches(keys, lead)
-        self.total = sum(int(counts.sum()) for _, _, counts in self._found)
+            keys, self._numbers = numbered
+        # A run's keys, and the stretch of each row's; until they are merged, of each distinct key.
+        self._stretched = self._stretches(keys, lead)
+        self.total = int(self.counts().sum())
 
     def _stretches(self, keys: Keys, lead: int) -> list[tuple[Keys, Counts, Counts]]:
         """The runs that have some of the keys, and where."""
@@ -113,42 +113,43 @@ class RunMatches:
                 found.append((run.keys, starts, counts))
         return found
 
-    def _accumulate(self, keys: Keys, numbers: Counts, lead: int) -> None:
-        """Merge what the runs have for distinct keys; each row has the stretch of its key."""
-        found = self._stretches(keys, lead)
-        if len(found) > 1:
-            counts: Counts = np.zeros(len(keys), np.int64)
-            for _, _, each in found:
-                counts += each
-            ends = np.cumsum(counts)
-            merged: Keys = np.empty(int(ends[-1]), np.uint64)
-            places = ends - counts
-            for run, starts, each in found:
-                probe.copy_matches(run, starts, each, 0, len(keys), places, merged)
-            found = [(merged, ends - counts, counts)]
-            self._merged = True
-        self._found = [(run, starts[numbers], each[numbers]) for run, starts, each in found]
+    @property
+    def _found(self) -> list[tuple[Keys, Counts, Counts]]:
+        """The stretches of each row; what the runs have for distinct keys is merged for them."""
+        found, numbers = self._stretched, self._numbers
+        if numbers is not None:
+            if len(found) > 1:
+                counts = _summed(found, len(found[0][1]))
+                ends = np.cumsum(counts)
+                merged: Keys = np.empty(int(ends[-1]), np.uint64)
+                places = ends - counts
+                for run, starts, each in found:
+                    probe.copy_matches(run, starts, each, 0, len(counts), places, merged)
+                found = [(merged, ends - counts, counts)]
+                self._merged = True
+            self._stretched = [(run, starts[numbers], each[numbers]) for run, starts, each in found]
+            self._numbers = None
+        return self._stretched
 
     def counts(self) -> Counts:
         """How many facts agree with each row."""
-        total: Counts = np.zeros(self._rows, np.int64)
-        for _, _, counts in self._found:
-            total += counts
-        return total
+        if self._numbers is None or not self._stretched:
+            return _summed(self._stretched, self._rows)
+        return _summed(self._stretched, len(self._stretched[0][1]))[self._numbers]
 
     @property
     def stretches(self) -> tuple[Keys, Counts, Counts] | None:
         """The only run that has matches, with the start and the length of each row's."""
-        if len(self._found) != 1 or self._merged or not self._index.is_exact:
-            return None
-        return self._found[0]
+        found = self._found
+        return found[0] if len(found) == 1 and not self._merged and self._index.is_exact else None
 
     def only(self, rows: Mask) -> RunMatches:
         """The facts that agree with some of the rows; the others have none."""
         some = RunMatches.__new__(RunMatches)
-        some._index, some._rows, some._merged = self._index, self._rows, self._merged
-        some._found = [(run, starts, counts * rows) for run, starts, counts in self._found]
-        some.total = sum(int(counts.sum()) for _, _, counts in some._found)
+        some._index, some._rows, some._numbers = self._index, self._rows, None
+        some._stretched = [(run, starts, counts * rows) for run, starts, counts in self._found]
+        some._merged = self._merged
+        some.total = int(some.counts().sum())
         return some
 
     def chunks(self, room: int) -> Iterator[tuple[Words, Keys]]:
@@ -207,6 +208,14 @@ class RunMatches:
     def _living(self, rows: Words, hits: Keys) -> tuple[Words, Keys]:
         alive = self._index.alive(hits)
         return (rows, hits) if alive is None else (rows[alive], hits[alive])
+
+
+def _summed(found: Sequence[tuple[Keys, Counts, Counts]], rows: int) -> Counts:
+    """The lengths of the stretches of each row."""
+    total: Counts = np.zeros(rows, np.int64)
+    for _, _, counts in found:
+        total += counts
+    return total
 
 
 def numbered_keys(keys: Keys) -> tuple[Keys, Counts] | None:

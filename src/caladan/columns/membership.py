@@ -36,17 +36,17 @@ class Bitmap:
     """A bit for every key of so many bits."""
 
     def __init__(self, bits: int) -> None:
-        self._words: Keys = np.zeros(max(1, (1 << bits) >> 6), np.uint64)
+        self.words: Keys = np.zeros(max(1, (1 << bits) >> 6), np.uint64)
 
     @property
     def nbytes(self) -> int:
-        return self._words.nbytes
+        return self.words.nbytes
 
     def unseen(self, keys: Keys) -> Keys:
-        return keys[: bitmap_kernels.unseen(keys, self._words, keys)]
+        return keys[: bitmap_kernels.unseen(keys, self.words, keys)]
 
     def unknown(self, keys: Keys) -> Keys:
-        return keys[: bitmap_kernels.unknown(keys, self._words, keys)]
+        return keys[: bitmap_kernels.unknown(keys, self.words, keys)]
 
 
 class WordSet:

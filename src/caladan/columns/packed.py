@@ -23,8 +23,7 @@ from caladan.columns.kernels import probe
 from caladan.columns.layout import Counts, Keys, Mask, Words, first_rows
 from caladan.columns.membership import Bitmap, Seen, WordSet
 from caladan.columns.packing import Packing
-from caladan.columns.runs import Arrangement, Run, distinct, merged, subtracted
-from caladan.columns.spill import Space
+from caladan.columns.runs import Arrangement, Run, Space, distinct, merged, subtracted
 from caladan.program import thresholds
 from caladan.rules.body import Version
 
@@ -166,8 +165,10 @@ class PackedRelation:
 
     def _add_keys(self, keys: Keys) -> None:
         if self._seen is not None:
-            new = self._seen.unseen(keys)
-            keys = new if 2 * len(new) > len(keys) else new.copy()
+            keys = self._seen.unseen(keys)
+            owner = keys.base  # what is left of it should not hold on to all of a batch
+            if isinstance(owner, np.ndarray) and owner.nbytes > 2 * keys.nbytes:
+                keys = keys.copy()
         if not len(keys):
             return
         self._pending.append(keys)
@@ -410,10 +411,13 @@ class PackedRelation:
         From then on what is derived is sorted only if it is new.
         """
         if self._may_see and self.is_worth_a_set(self.count() + len(new)):
-            bits = sum(self.widths)
-            self._seen = Bitmap(bits) if bits <= thresholds.now.bitmap_bits else WordSet()
-            for keys in (*(run.keys for run in self.base.all_runs), new):
-                self._seen.unseen(keys.copy())
+            self._see(new)
+
+    def _see(self, new: Keys) -> None:
+        bits = sum(self.widths)
+        self._seen = Bitmap(bits) if bits <= thresholds.now.bitmap_bits else WordSet()
+        for keys in (*(run.keys for run in self.base.all_runs), new):
+            self._seen.unseen(keys.copy())
 
     def is_worth_a_set(self, known: int) -> bool:
         """Whether facts were derived again so often that setting up a set of them pays.
@@ -425,6 +429,22 @@ class PackedRelation:
         chosen = thresholds.now
         cost = max((1 << bits) >> 7, 2 * known) if bits <= chosen.bitmap_bits else known
         return self._tried - known > max(chosen.seen_again, chosen.seen_price * cost)
+
+    def bitmap(self, gain: int) -> Keys | None:
+        """A bit for every possible fact, set for those that are known; None if it has none.
+
+        It is made if need be, where its size is no more than the facts that are saved by it.
+        """
+        with self._adding:
+            bits = sum(self.widths)
+            if self._seen is None and self._may_see and bits <= thresholds.now.bitmap_bits:
+                if gain < max((1 << bits) >> 7, self.count()):
+                    return None
+                new = self._take_pending()
+                self._pending, self._pending_keys = [new], len(new)
+                if self._seen is None:
+                    self._see(new)
+            return self._seen.words if isinstance(self._seen, Bitmap) else None
 
     @property
     def pending(self) -> Sequence[Keys]:
@@ -516,7 +536,7 @@ class PackedRelation:
             arrangement.push(_moved(behind, arrangement.packing))
         if with_delta and self.base.delta is not None and arrangement.delta is None:
             arrangement.delta = _moved([self.base.delta], arrangement.packing)
-            if CHECKED:
+            if CHECKED and not len(self._shown):
                 check_run(arrangement.delta.keys, [run.keys for run in arrangement.runs])
         return arrangement
 

@@ -4,10 +4,17 @@ A `Run` is immutable: sorted distinct keys, and the bounds of its leading column
 wanted. An `Arrangement` is a few runs, each at least twice as large as the next, and the delta of
 the current round. A new run is merged with its neighbours while they are less than twice its size,
 so every fact is merged O(log n) times.
+
+`Space` is for runs that memory has no room for. Runs are read mostly in order, so one in a
+memory-mapped file is as good as one in memory, for as long as the system finds pages for what is
+being read. The file has no name from the start: whatever happens to this process, nothing is left
+behind.
 """
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +26,6 @@ from caladan.columns.invariants import CHECKED, check_run
 from caladan.columns.kernels import probe, sorted as kernels
 from caladan.columns.layout import Counts, Keys, Words
 from caladan.columns.packing import Packing
-from caladan.columns.spill import Space
 from caladan.program import thresholds
 
 _NO_BOUNDS: Counts = np.empty(0, np.int64)
@@ -235,3 +241,35 @@ def subtracted(batch: Keys, runs: Sequence[Run]) -> Keys:
             count = kernels.subtract_linear(batch, run.keys, batch)
         batch = batch[:count]
     return batch
+
+
+class NoSpace(MemoryError):
+    """The disk is full."""
+
+
+class Space:
+    """Files in a temporary folder (TMPDIR), as arrays of keys."""
+
+    def __init__(self) -> None:
+        self.nbytes = 0  # handed out so far
+
+    def empty(self, keys: int) -> Keys:
+        """Room for so many keys."""
+        try:
+            with tempfile.TemporaryFile(prefix="caladan-") as file:
+                _take_room(file.fileno(), max(1, keys) * 8)
+                mapped = np.memmap(file, np.uint64, "r+", shape=(keys,))
+        except OSError as problem:
+            raise NoSpace(str(problem)) from None
+        self.nbytes += mapped.nbytes
+        return np.asarray(mapped)
+
+
+def _take_room(file: int, nbytes: int) -> None:
+    """Take room for a file now: a page that finds no place later would kill the process."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, nbytes)
+    else:  # macOS: what is written is there, what is left out may not be
+        zeros = bytes(1 << 20)
+        for at in range(0, nbytes, len(zeros)):
+            os.pwrite(file, zeros[: nbytes - at], at)

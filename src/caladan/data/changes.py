@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 import numpy as np
 import pyarrow as pa
 
+from caladan.data.schema import table_of
 from caladan.data.source import Source
 
 _ROWS: Final = 1000  # of a step that takes in the next one
@@ -41,6 +42,9 @@ def applied(steps: Iterable[tuple[bool, pa.Table]]) -> pa.Table:
     for is_insert, table in steps:
         if found is None:
             found = table
+        elif not table.num_columns:  # Arrow adds up columns, and there are none
+            there = (found.num_rows and not table.num_rows) or (is_insert and table.num_rows)
+            found = table_of([()] if there else [], ())
         elif is_insert:
             found = pa.concat_tables([found, table])
         elif table.num_rows and found.num_rows:

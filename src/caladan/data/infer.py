@@ -13,13 +13,14 @@ import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from itertools import islice
+from operator import itemgetter
 from types import NoneType
 from typing import Any, Final, cast
 
 import pyarrow as pa
 
-from caladan.data import json_rows, text, utf8
-from caladan.data.columnar import columnar
+from caladan.data import formats, json_rows, text
+from caladan.data.formats import columnar
 from caladan.data.problems import (
     BadRow,
     cannot_read,
@@ -92,7 +93,7 @@ def _from_files(relation: str, source: Source) -> tuple[Column, ...]:
         with reading(relation, path, source.format):
             if source.format not in ("csv", "json"):
                 return _from_arrow(relation, str(path), columnar(path, source.format).schema)
-            raw = utf8.content(path)
+            raw = formats.content(path)
         if source.format == "csv":
             rows = text.rows(relation, str(path), raw, source, bad)
             first = [[f.text for f in fields] for _, _, fields in islice(rows, ROWS)]
@@ -209,12 +210,14 @@ def _from_rows(relation: str, rows: Sequence[object]) -> tuple[Column, ...]:
             Column(name, _python_type(relation, name, [row.get(name) for row in by_name]))
             for name in names
         )
-    cells = [_tuple(row) for row in rows]
-    width = len(cells[0])
-    names = [f"c{i}" for i in range(1, width + 1)]
+    cells = rows if set(map(type, rows)) == {tuple} else [_tuple(row) for row in rows]
+    tuples = cast("Sequence[tuple[object, ...]]", cells)
+    width = len(tuples[0])
+    if len(set(map(len, tuples))) > 1:
+        tuples = [row for row in tuples if len(row) == width]
     return tuple(
-        Column(name, _python_type(relation, name, [row[i] for row in cells if len(row) == width]))
-        for i, name in enumerate(names)
+        Column(f"c{i + 1}", _python_type(relation, f"c{i + 1}", map(itemgetter(i), tuples)))
+        for i in range(width)
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import pyarrow as pa
 import pyarrow.json
 
-from caladan.data import utf8
+from caladan.data import formats
 from caladan.data.convert import assemble
 from caladan.data.problems import (
     BadRow,
@@ -61,10 +61,10 @@ def rows(
         parse_float=_decimal if exact else _float, parse_int=_integer, object_pairs_hook=_object
     )
     if raw.lstrip(_BLANK.encode())[:1] == b"[" and _is_array_of_rows(raw):
-        lines = [text for _, text, _ in utf8.lines(relation, file, raw, bad)]
+        lines = [text for _, text, _ in formats.lines(relation, file, raw, bad)]
         yield from _array(relation, file, "\n".join(lines), decoder)
         return
-    for line, text, _ in utf8.lines(relation, file, raw, bad):
+    for line, text, _ in formats.lines(relation, file, raw, bad):
         if not text.strip(_BLANK):
             continue
         try:

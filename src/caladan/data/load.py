@@ -15,9 +15,9 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from caladan.data import json_rows, memory, text, utf8
+from caladan.data import formats, json_rows, memory, text
 from caladan.data.changes import applied
-from caladan.data.columnar import columnar
+from caladan.data.formats import columnar
 from caladan.data.problems import BadRow, cannot_read, only_spark, reading, rejected_table, report
 from caladan.data.schema import empty_table
 from caladan.data.source import Source, files
@@ -38,10 +38,10 @@ def _read_file(
         if path.stat().st_size == 0:
             return empty_table(columns)
         if source.format == "csv":
-            raw = utf8.content(path)
+            raw = formats.content(path)
             return text.read(relation, str(path), raw, source, columns, bad)
         if source.format == "json":
-            return json_rows.read(relation, str(path), utf8.content(path), columns, bad)
+            return json_rows.read(relation, str(path), formats.content(path), columns, bad)
         table = columnar(path, source.format).read()
     return memory.read(relation, table, columns, bad, file=str(path))
 

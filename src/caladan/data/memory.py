@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 from caladan.data import problems
 from caladan.data.convert import assemble
 from caladan.data.problems import BadRow
-from caladan.data.schema import match_columns
+from caladan.data.schema import match_columns, table_of
 from caladan.program import Column
 from caladan.program.diagnostics import error
 from caladan.program.objects import Objects
@@ -72,7 +73,9 @@ def _read_rows(
     bad: list[BadRow],
     objects: Objects | None,
 ) -> pa.Table:
-    if all(type(row) is tuple and len(row) == len(columns) for row in cast("list[Any]", rows)):
+    if set(map(type, rows)) <= {tuple} and set(map(len, cast("list[Any]", rows))) <= {len(columns)}:
+        if not columns:  # nothing but how many there are
+            return table_of(cast("list[Any]", rows), columns)
         whole = _transposed(cast("list[Any]", rows), columns)
         return assemble(relation, columns, whole, bad, objects=objects)
     good: list[tuple[object, ...]] = []
@@ -86,7 +89,11 @@ def _read_rows(
             good.append(cells)
             lines.append(line)
     whole = _transposed(good, columns)
-    table = assemble(relation, columns, whole, wrong, lines=lines, objects=objects)
+    table = (
+        assemble(relation, columns, whole, wrong, lines=lines, objects=objects)
+        if columns
+        else table_of([() for _ in good], columns)
+    )
     bad.extend(sorted(wrong, key=lambda row: row.line or 0))
     return table
 
@@ -94,7 +101,7 @@ def _read_rows(
 def _transposed(
     rows: Sequence[tuple[object, ...]], columns: Sequence[Column]
 ) -> list[list[object]]:
-    return [[row[i] for row in rows] for i in range(len(columns))]
+    return [list(map(itemgetter(i), rows)) for i in range(len(columns))]
 
 
 def _cells(

@@ -1,9 +1,13 @@
-"""Column types and Arrow types, and which column of some data is which column of a relation."""
+"""Column types and Arrow types, and which column of some data is which column of a relation.
+
+`ArrowTable` is a table that has no engine behind it, such as rows that were set aside.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
@@ -81,6 +85,11 @@ def empty_table(columns: Sequence[Column]) -> pa.Table:
     return pa.Table.from_batches([], schema=arrow_schema(columns))
 
 
+def first_rows(table: pa.Table, rows: int) -> pa.Table:
+    """The first rows; of a table without columns Arrow's `slice` would make some up."""
+    return table.slice(0, min(rows, table.num_rows))
+
+
 def table_of(rows: Sequence[tuple[Value, ...]], columns: Sequence[Column]) -> pa.Table:
     """Facts that are written in a program, in the types of their columns."""
     if not columns:
@@ -102,10 +111,15 @@ def array_of(values: Sequence[Value], type: pa.DataType) -> pa.Array:
     without it.
     """
     if pa.types.is_string(type):
-        texts = [str(value).encode() for value in values]
-        ends = np.cumsum([0, *map(len, texts)])
-        if ends[-1] < 1 << 31:
-            buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(texts))]
+        texts = list(map(str, values))
+        joined = "".join(texts)
+        coded = joined.encode()
+        # A character may take several bytes, but mostly there is none that does.
+        sizes = map(len, texts if joined.isascii() else (text.encode() for text in texts))
+        ends = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum(np.fromiter(sizes, np.int64, len(texts)), out=ends[1:])
+        if len(coded) < 1 << 31:
+            buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(coded)]
             return pa.Array.from_buffers(type, len(texts), buffers)
     elif pa.types.is_signed_integer(type) or pa.types.is_float64(type):
         numbers = np.array(values, type.to_pandas_dtype())  # NumPy's, and without pandas
@@ -192,3 +206,42 @@ def match_columns(
     if are_strange and len(found) == len(declared):
         return tuple(range(len(declared)))
     raise other_columns(relation, place, found, columns)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowTable:
+    """An Arrow table with the columns of a relation."""
+
+    columns: tuple[Column, ...]
+    data: pa.Table
+
+    def count(self) -> int:
+        """How many facts."""
+        return self.data.num_rows
+
+    def arrow(self, limit: int | None = None) -> pa.Table:
+        """The facts, or the first of them."""
+        return self.data if limit is None else first_rows(self.data, limit)
+
+    def spark(self, session: Any) -> Any:
+        """The facts as a DataFrame of a Spark session."""
+        if self.data.num_rows:
+            return session.createDataFrame(self.data)
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        # With Spark Connect an Arrow table without rows has no schema.
+        return session.createDataFrame([], from_arrow_schema(self.data.schema))
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+def empty(columns: Sequence[Column]) -> ArrowTable:
+    """A relation without facts."""
+    return ArrowTable(tuple(columns), empty_table(columns))
+
+
+def wrap(data: pa.Table) -> ArrowTable:
+    """An Arrow table as it is."""
+    columns = tuple(Column(f.name, column_type(f.type) or Type.STRING) for f in data.schema)
+    return ArrowTable(columns, data)

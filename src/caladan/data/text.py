@@ -18,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import csv
 
-from caladan.data import utf8
+from caladan.data import formats
 from caladan.data.convert import assemble
 from caladan.data.problems import (
     MAYBE_HEADER,
@@ -68,7 +68,7 @@ def read(
 ) -> pa.Table:
     """The rows of one file that fit the columns; the others are noted in `bad`."""
     found = layout(relation, file, raw, source, columns)
-    raw, line = utf8.after(raw, found.header_lines), found.header_lines + 1
+    raw, line = formats.after(raw, found.header_lines), found.header_lines + 1
     table = _read_at_once(raw, source, columns, found)
     if table is not None:
         return table
@@ -86,7 +86,7 @@ def rows(
 ) -> Iterator[tuple[int, str, list[TextField]]]:
     """Line number, text and fields of each row; a row with quoted line ends takes several lines."""
     pending: tuple[int, str] | None = None
-    for number, line, end in utf8.lines(relation, file, raw, bad, first):
+    for number, line, end in formats.lines(relation, file, raw, bad, first):
         start, text = number, line
         if pending is not None:
             start, text = pending[0], f"{pending[1]}{line}"
@@ -130,7 +130,7 @@ def layout(
     if first is None or unreadable:
         return straight
     line, text, fields = first
-    lines = line + utf8.count_lines(text.encode())
+    lines = line + formats.count_lines(text.encode())
     names = [field.text for field in fields]
     if source.header:
         names = [name.strip() for name in names]
@@ -215,7 +215,7 @@ def _blocks(raw: bytes, line: int, source: Source) -> Iterator[tuple[int, bytes]
         end = raw.find(b"\n", start + _BLOCK) + 1 or len(raw)
         block = raw[start:end]
         yield line, block
-        line += utf8.count_lines(block)
+        line += formats.count_lines(block)
         start = end
 
 

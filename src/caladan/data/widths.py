@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import pyarrow as pa
 
-from caladan.data.columnar import columnar
+from caladan.data.formats import columnar
 from caladan.data.schema import DECIMAL_SPELLED, match_columns
 from caladan.data.source import Source, files
 from caladan.program import Column

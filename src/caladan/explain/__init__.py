@@ -9,10 +9,8 @@ their order. Explain reads what the rooms of the compiler handed on; none of the
 
 from __future__ import annotations
 
-from caladan.explain.page import page
-from caladan.explain.script import ScriptParts, script_html, script_text
-from caladan.explain.setting import Setting
-from caladan.explain.stages import bodies, chosen
+from caladan.explain.plan import Setting
+from caladan.explain.stages import ScriptParts, bodies, chosen, page, script_html, script_text
 from caladan.pipeline import STAGES, Compiled
 
 __all__ = ["ScriptParts", "Setting", "html", "script_html", "script_text", "text"]

@@ -15,7 +15,7 @@ from caladan.explain.delta import facts_lines, rule_line
 from caladan.explain.terms import commas, comparison, expression, expressions
 from caladan.fixpoint.blueprint import ROUNDS, Blueprint, Foreseen, atom, blueprint, said
 from caladan.fixpoint.forecast import CliqueForecast, Forecast, Option, RuleForecast, forecast
-from caladan.join.access import Access, Check, Compute, Hunt, Meet, keys, views
+from caladan.join.access import Access, Check, Compute, Fork, Hunt, Meet, keys, views
 from caladan.pipeline import Compiled
 from caladan.program import Variable, thresholds
 from caladan.program.options import Options
@@ -50,6 +50,12 @@ def _runs() -> str:
     )
 
 
+_PRODUCTS = (
+    "Where the last lookup of a rule finds many facts for a solution, and its head has a bit for\n"
+    "every possible fact: rows of bits are put together, 64 facts at once, not one by one."
+)
+
+
 def embedded(
     compiled: Compiled,
     given: Mapping[str, pa.Table] | None,
@@ -66,7 +72,7 @@ def embedded(
     if any(_may_vary(rule) for each in found.cliques for rule in each.everything):
         notes.append(_SAMPLES)
     if any(c.clique.is_recursive and _goes_round(c) for c in found.cliques):
-        notes += [_small_rounds(), _runs()]
+        notes += [_small_rounds(), _runs(), _PRODUCTS]
     return "\n\n".join([*blocks, *notes, f"Arrangements: {_arrangements(found)}"])
 
 
@@ -128,7 +134,7 @@ def _estimates(rule: RuleForecast, given: Mapping[str, pa.Table]) -> Iterator[st
     """Where atoms meet: what each would propose for a variable before anything is bound."""
     steps = rule.plans[0] if rule.plans else ()
     scans = rule.rule.body.atoms
-    if not any(isinstance(each, Meet | Hunt) for each in steps):
+    if not any(isinstance(each, Meet | Fork | Hunt) for each in steps):
         return
     if any(scan.relation not in given for scan in scans):
         return  # derived facts are not known yet

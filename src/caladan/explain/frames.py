@@ -30,10 +30,9 @@ from caladan.engines.spark.choice import (
 )
 from caladan.engines.spark.cube.plan import cyclic_part
 from caladan.explain.labels import Labels, labels
-from caladan.explain.once import Once, columns, filtered, shown, union
 from caladan.explain.operators import Operators, cut, join_columns
 from caladan.explain.terms import commas, counted, expressions
-from caladan.explain.tree import Tree, draw
+from caladan.explain.tree import Once, Tree, columns, draw, filtered, shown, union
 from caladan.program import Constant
 from caladan.rules.body import Scan, Version
 from caladan.rules.operators import (

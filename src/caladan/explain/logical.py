@@ -16,10 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from caladan.analysis.core import Checked, Clique, CoreAtom, CoreGoal, CoreRule, RelationInfo
 from caladan.explain.labels import Labels, labels
-from caladan.explain.once import Once, columns, filtered, shown, union
 from caladan.explain.operators import Operators, cut, join_columns
 from caladan.explain.terms import commas, comparisons, counted, expression, expressions
-from caladan.explain.tree import Tree, draw
+from caladan.explain.tree import Once, Tree, columns, draw, filtered, shown, union
 from caladan.pipeline import Compiled
 from caladan.program import Aggregate, Constant
 from caladan.rules.body import Scan, ScanKind

@@ -4,6 +4,13 @@
     rules       the rules and goals, as they were written
     spark       Spark's own plans of every frame it was handed
 
+A RaSQL script shows the stages of its rules, and what stays SQL:
+
+    sql         the queries that a SQL engine runs, in order
+    aggregates  whether min and max may be applied at every step
+
+`page` has all of them as one page of HTML: no scripts, no fonts, nothing fetched from elsewhere.
+
 A program may hold thousands of facts; of a stretch of facts of one relation the first few are
 shown, and how many follow.
 """
@@ -12,6 +19,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
 from itertools import groupby
 from typing import Final
 
@@ -19,11 +28,10 @@ from caladan.explain.delta import delta
 from caladan.explain.logical import logical, optimized
 from caladan.explain.operators import operators
 from caladan.explain.pcg import pcg
-from caladan.explain.plan import plan
-from caladan.explain.setting import Setting
+from caladan.explain.plan import Setting, plan
 from caladan.explain.terms import columns, counted
 from caladan.language import unparse
-from caladan.pipeline import STAGES, Compiled, Stage
+from caladan.pipeline import STAGES, Compiled, Stage, checked
 from caladan.program import Goal, Program, Rule
 from caladan.program.diagnostics import Span, did_you_mean, error
 
@@ -116,3 +124,99 @@ def bodies(
         "spark": lambda: spark(setting.spark_plans),
     }
     return [(stage, show[stage.name]()) for stage in stages]
+
+
+_SQL = Stage(checked, "sql", "SQL", "the queries that a SQL engine runs, in order")
+_AGGREGATES = Stage(
+    checked,
+    "aggregates",
+    "Recursive Aggregates",
+    "whether min and max may be applied at every step",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptParts:
+    """A script's programs, each with what its plan is for; its queries by title; its aggregates."""
+
+    programs: Sequence[tuple[Compiled, Setting]]
+    queries: Sequence[tuple[str, str]]
+    aggregates: Sequence[str]
+
+
+def script_text(parts: ScriptParts, stage: str) -> str:
+    """A stage, or all of them, each below its heading."""
+    return "\n\n".join(f"== {each.heading} ==\n\n{body}\n" for each, body in _bodies(parts, stage))
+
+
+def script_html(parts: ScriptParts, *, title: str) -> str:
+    """All stages as one page."""
+    return page(title, _bodies(parts, "all"))
+
+
+def _bodies(parts: ScriptParts, stage: str) -> list[tuple[Stage, str]]:
+    notes = [
+        (_SQL, "\n\n".join(f"-- {title}\n{query}" for title, query in parts.queries)),
+        (_AGGREGATES, "\n".join(parts.aggregates)),
+    ]
+    wanted = [(each, body) for each, body in notes if stage in ("all", each.name) and body]
+    if stage in (_SQL.name, _AGGREGATES.name):
+        return wanted
+    stages: Sequence[Stage] = chosen(stage)
+    found: list[tuple[Stage, str]] = []
+    for compiled, setting in parts.programs:
+        found += bodies(compiled, stages, setting, by_column=True)
+    if not found and not wanted:
+        known = ", ".join(each.name for each in STAGES)
+        raise error("C050", f"nothing is recursive here, so there is no stage {stage} (of {known})")
+    if stage == "rules":
+        wanted = [(each, body) for each, body in notes if each is _AGGREGATES and body]
+    return [*found, *wanted]
+
+
+_STYLE: Final = """
+:root { color-scheme: light dark; --line: #8884; --faint: #8881; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 76rem; padding: 1.5rem; }
+h1 { font-size: 1.4rem; }
+nav { display: flex; flex-wrap: wrap; gap: .3rem 1rem; margin-bottom: 1rem; }
+details { border: 1px solid var(--line); border-radius: .4rem; margin: .7rem 0; }
+summary { cursor: pointer; padding: .5rem .8rem; }
+summary b { margin-right: .6rem; }
+summary span { opacity: .7; }
+pre { background: var(--faint); font: 13px/1.5 ui-monospace, monospace; margin: 0;
+      overflow-x: auto; padding: .8rem; tab-size: 4; }
+"""
+
+
+def page(title: str, bodies: Sequence[tuple[Stage, str]]) -> str:
+    """A page with one part for each stage, all of them open."""
+    links = "\n".join(
+        f'<a href="#{escape(stage.name)}">{escape(stage.heading)}</a>' for stage, _ in bodies
+    )
+    parts = "\n".join(_part(stage, body) for stage, body in bodies)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<h1>{escape(title)}</h1>
+<nav>
+{links}
+</nav>
+{parts}
+</body>
+</html>
+"""
+
+
+def _part(stage: Stage, body: str) -> str:
+    return (
+        f'<details open id="{escape(stage.name)}">\n'
+        f"<summary><b>{escape(stage.heading)}</b><span>{escape(stage.shows)}</span></summary>\n"
+        f"<pre>{escape(body)}</pre>\n"
+        "</details>"
+    )

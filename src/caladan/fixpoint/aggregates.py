@@ -52,8 +52,8 @@ class Accumulator(Protocol):
         """Make room for so many groups."""
         ...
 
-    def add(self, groups: Counts, amounts: ValueColumn) -> None:
-        """Take an amount for each of the groups."""
+    def add(self, groups: Counts, amounts: ValueColumn, solutions: Counts | None = None) -> None:
+        """Take an amount for each of the groups: of a solution, or of so many added up."""
         ...
 
     def place(
@@ -99,7 +99,7 @@ class Best:
         self._best = grown(self._best, groups)
         self._known = grown(self._known, groups)
 
-    def add(self, groups: Counts, amounts: ValueColumn) -> None:
+    def add(self, groups: Counts, amounts: ValueColumn, solutions: Counts | None = None) -> None:
         kernels.improve(groups, amounts.ranks, self._best, self._known, self._smaller)
 
     def place(
@@ -136,7 +136,7 @@ class TextBest:
         self._best = grown(self._best, groups)
         self._known = grown(self._known, groups)
 
-    def add(self, groups: Counts, amounts: ValueColumn) -> None:
+    def add(self, groups: Counts, amounts: ValueColumn, solutions: Counts | None = None) -> None:
         each, of = np.unique(groups, return_inverse=True)
         known = self._known[each]
         words = np.concatenate((amounts.data.astype(np.int64), self._best[each[known]]))
@@ -267,7 +267,7 @@ class IntegerSum:
         self._low = grown(self._low, groups)
         self._high = grown(self._high, groups)
 
-    def add(self, groups: Counts, amounts: ValueColumn) -> None:
+    def add(self, groups: Counts, amounts: ValueColumn, solutions: Counts | None = None) -> None:
         kernels.add_integers(groups, amounts.data, self._low, self._high)
 
     def place(
@@ -306,7 +306,7 @@ class FloatSum:
         self._error = grown(self._error, groups)
         self._special = grown(self._special, 3 * groups)
 
-    def add(self, groups: Counts, amounts: ValueColumn) -> None:
+    def add(self, groups: Counts, amounts: ValueColumn, solutions: Counts | None = None) -> None:
         numbers = amounts.widened(Kind.FLOAT).data
         kernels.add_floats(groups, numbers, self._total, self._error, self._special)
 
@@ -353,9 +353,10 @@ class Average:
         self._sum.grow(groups)
         self._count.grow(groups)
 
-    def add(self, groups: Counts, amounts: ValueColumn) -> None:
+    def add(self, groups: Counts, amounts: ValueColumn, solutions: Counts | None = None) -> None:
         self._sum.add(groups, amounts)
-        self._count.add(groups, ValueColumn(Kind.INTEGER, np.ones(len(groups), np.int64)))
+        ones: Counts = np.ones(len(groups), np.int64)
+        self._count.add(groups, ValueColumn(Kind.INTEGER, ones if solutions is None else solutions))
 
     def place(
         self, groups: Counts, amounts: ValueColumn, place: Contributors, keys: tuple[Words, ...]

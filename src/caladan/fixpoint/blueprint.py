@@ -4,6 +4,12 @@
     why_rounds(…)        whether a clique with a shape goes in rounds all the same
     said(step)           a step in words
 
+The fewest column orders serve every lookup. A lookup binds some columns of a relation; an order
+serves it if those columns come first in it. A relation is kept in the order of its columns in any
+case; what that does not serve needs others. One order serves a chain of such sets, each inside the
+next, so the fewest orders are the fewest chains that cover all sets (Dilworth), found as a maximum
+matching of sets with larger ones.
+
 The engine runs it and explain prints it. What waits for facts (the order of atoms where several
 may be next, whether a shape pays) is decided by the same functions, then with sizes.
 """
@@ -21,21 +27,23 @@ from caladan.join.access import (
     Check,
     Compute,
     Exclude,
+    Fork,
     Hunt,
     Meet,
     Probe,
     keys,
 )
 from caladan.join.route import chosen, planned
-from caladan.program import Variable, thresholds
-from caladan.rules.arrangements import cover
+from caladan.program import Comparison, Function, Variable, thresholds
 from caladan.rules.body import Body, Scan, Version, names
 from caladan.rules.program import DeltaClique, DeltaProgram
 
 if TYPE_CHECKING:
     from caladan.fixpoint.shapes.forms import Shape
+from collections.abc import Iterable
 
 ROUNDS: Final = "rounds"  # the strategy that evaluates everything
+OVERLAY: Final = "overlay"  # that of rules on top of layouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +152,10 @@ def said(step: Access, shown: Callable[[Scan], Scan] = lambda scan: scan) -> str
             return f"look up {_by(step, shown)}"
         case Meet():
             probes = ", ".join(_by(probe, shown) for probe in step.probes)
-            return f"meet in {step.variable}: {probes}"
+            tests = "".join(f", opaque {_called(each)}" for each in step.tests)
+            return f"meet in {step.variable}: {probes}{tests}"
+        case Fork():
+            return ", or ".join(said(met, shown) for met, _ in step.ways)
         case Hunt():
             scans = ", ".join(atom(shown(scan)) for scan in step.scans)
             cuts = "".join(f", {said(each, shown)}" for each in step.cuts)
@@ -163,6 +174,11 @@ def atom(scan: Scan) -> str:
     return f"{mark.format(scan.relation)}({', '.join(map(_term, scan.arguments))})"
 
 
+def _called(test: Comparison) -> str:
+    assert isinstance(test.left, Function)
+    return f"{test.left.function}({', '.join(sorted(names(test)))})"
+
+
 def _term(term: Term) -> str:
     if isinstance(term, Variable):
         return term.name
@@ -178,3 +194,66 @@ def _by(found: Probe, shown: Callable[[Scan], Scan]) -> str:
         scan = replace(scan, arguments=tuple(terms))
     columns = ", ".join(scan.column_names[c] for c, _ in found.bound)
     return f"{atom(scan)} by {columns}" if columns else atom(scan)
+
+
+Need = tuple[str, frozenset[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOrder:
+    """A relation in one column order; a lookup binds the first columns of the order."""
+
+    relation: str
+    order: tuple[int, ...]
+
+
+def cover(wanted: Iterable[Need], arity: Mapping[str, int]) -> dict[Need, ColumnOrder]:
+    """An arrangement for each need; needs share one where an order serves both.
+
+    >>> wanted = [("r", frozenset({0})), ("r", frozenset({0, 1})), ("r", frozenset({1}))]
+    >>> sorted({a.order for a in cover(wanted, {"r": 3}).values()})
+    [(0, 1, 2), (1, 0, 2)]
+    """
+    by_relation: dict[str, list[frozenset[int]]] = {}
+    for relation, columns in dict.fromkeys(wanted):
+        by_relation.setdefault(relation, []).append(columns)
+    found: dict[Need, ColumnOrder] = {}
+    for relation, sets in by_relation.items():
+        straight = tuple(range(arity[relation]))
+        served = [columns for columns in sets if columns == frozenset(straight[: len(columns)])]
+        for columns in served:
+            found[relation, columns] = ColumnOrder(relation, straight)
+        for chain in chains([columns for columns in sets if columns not in served]):
+            order: list[int] = []
+            for columns in (*chain, range(arity[relation])):
+                order += sorted(set(columns).difference(order))
+            for columns in chain:
+                found[relation, columns] = ColumnOrder(relation, tuple(order))
+    return found
+
+
+def chains(sets: list[frozenset[int]]) -> list[list[frozenset[int]]]:
+    """The fewest chains of growing sets that cover all of them."""
+    ordered = sorted(set(sets), key=lambda s: (len(s), sorted(s)))
+    above: dict[frozenset[int], frozenset[int]] = {}
+    below: dict[frozenset[int], frozenset[int]] = {}
+
+    def match(one: frozenset[int], tried: set[frozenset[int]]) -> bool:
+        for larger in ordered:
+            if one < larger and larger not in tried:
+                tried.add(larger)
+                if larger not in below or match(below[larger], tried):
+                    above[one], below[larger] = larger, one
+                    return True
+        return False
+
+    for one in ordered:
+        match(one, set())
+    found: list[list[frozenset[int]]] = []
+    for start in ordered:
+        if start not in below:
+            chain = [start]
+            while chain[-1] in above:
+                chain.append(above[chain[-1]])
+            found.append(chain)
+    return found

@@ -1,8 +1,7 @@
 """The fixpoint: cliques in order, each round after round over what is new.
 
     state.py        the relations so far
-    planner.py      the plans of rules over them
-    rules.py        the evaluation of a rule
+    planner.py      the plans of rules over them, and the evaluation of each
     whole.py        what a round of a clique is, where all of it is in one place
     exchange.py     how peers go from round to round, if there are several, or alone
 
@@ -101,7 +100,7 @@ class Fixpoint:
     def clique(self, clique: DeltaClique) -> None:
         """Derive the relations of a clique."""
         started = time.perf_counter()
-        self._limits.enter(clique.relations)
+        self._limits.enter(clique.origins)
         self._events.tell(CliqueStarted(clique.relations, clique.is_recursive, ROUNDS))
         whole = Whole(clique, self._state, self._planner, self._events)
         rounds = run(whole, Alone(whole), self._limits, self._round_done)

@@ -9,7 +9,7 @@ open, with its alternatives.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -83,7 +83,7 @@ class CliqueForecast:
     """A clique: how it may be evaluated, how its relations may be held, what its rules do.
 
     `links` are the rules that a shape has solved first, if it may be taken; `parts` take the place
-    of rules in rounds.
+    of rules in rounds. `is_shaped` says whether a shape is taken, as far as the data can tell.
     """
 
     clique: DeltaClique
@@ -92,11 +92,7 @@ class CliqueForecast:
     rules: tuple[RuleForecast, ...]
     links: tuple[RuleForecast, ...]
     parts: tuple[PartsForecast, ...]
-
-    @property
-    def is_shaped(self) -> bool:
-        """Whether a shape is taken, as far as the data can tell."""
-        return all(each.name != ROUNDS for each in self.strategies)
+    is_shaped: bool
 
     @property
     def everything(self) -> tuple[RuleForecast, ...]:
@@ -130,19 +126,17 @@ def forecast(
 ) -> Forecast:
     """What a run will do; `given` has the facts of every relation from data and program.
 
-    Tasks that evaluate one of the `exchanging` cliques go round together: nothing is left to them
-    but the order of atoms.
+    Tasks that evaluate one of the `exchanging` cliques go round together, and one of them alone
+    where that is sooner: nothing is left to them but that and the order of atoms.
     """
     options = options or Options()
     classes = Classes(plan.program)
     known = None if given is None else _Known(plan, classes, given, options)
-    cliques = (
-        _exchanging(each, plan, known)
-        if any(each is one for one in exchanging)
-        else _clique(each, plan, known, options.search)
-        for each in plan.program.cliques
+    cliques = (_clique(each, plan, known, options.search) for each in plan.program.cliques)
+    return Forecast(
+        plan,
+        tuple(_meshed(e, plan) if any(e.clique is o for o in exchanging) else e for e in cliques),
     )
-    return Forecast(plan, tuple(cliques))
 
 
 class _Known:
@@ -191,20 +185,29 @@ def _clique(
     )
     links = tuple(_links(clique, plan, known, strategies, traits))
     parts = tuple(_parts(clique, plan, traits))
-    return CliqueForecast(clique, strategies, layouts, rules, links, parts)
+    return CliqueForecast(clique, strategies, layouts, rules, links, parts, is_shaped)
 
 
-def _exchanging(clique: DeltaClique, plan: Blueprint, known: _Known | None) -> CliqueForecast:
-    strategies = (Option("meshed", "in rounds; after each, tasks exchange what is new"),)
+def _meshed(alone: CliqueForecast, plan: Blueprint) -> CliqueForecast:
+    """A clique whose tasks exchange facts, by what one task would do with it alone."""
+    clique, chosen = alone.clique, thresholds.now
     traits = Foreseen(plan.program, clique)
     rules = (
-        RuleForecast(rule, _possible(rule.body.separated, traits))
-        for rule in (*clique.exit_rules, *clique.delta_rules)
+        RuleForecast(rule.rule, _possible(rule.rule.body.separated, traits), rule.is_spare)
+        for rule in alone.rules
     )
-    grouped = [plan.program.relations[name].has_aggregates for name in clique.relations]
-    layouts = (Option("groups", "those with aggregates"),) if any(grouped) else ()
-    layouts += () if all(grouped) else _stored(clique, known)
-    return CliqueForecast(clique, strategies, layouts, tuple(rules), (), ())
+    first = alone.strategies[0]
+    shape = first.when if first.name == ROUNDS else f"one task by shape {first.name}: {first.when}"
+    when = (
+        f"{shape}; in rounds tasks exchange what is new, and after {chosen.mesh_small_rounds} in a "
+        f"row with fewer than {chosen.small:,} rows to send one task goes on by itself, until one "
+        f"has more than {chosen.mesh_spread:,} new facts"
+    )
+    layouts = alone.layouts
+    if any(plan.program.relations[name].has_aggregates for name in clique.relations):
+        layouts = (Option("groups", "those with aggregates"), *layouts)
+    strategies = (Option("meshed", when),)
+    return replace(alone, strategies=strategies, layouts=layouts, rules=tuple(rules), parts=())
 
 
 # ── Strategies and layouts ───────────────────────────────────────────────────────────────────────

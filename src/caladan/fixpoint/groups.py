@@ -6,16 +6,15 @@ After a round, the groups whose values changed are the delta; within the round n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from caladan.analysis.core import RelationInfo
-from caladan.columns.domains import Domain, TextDomain
-from caladan.columns.folded_relation import FoldedRelation
+from caladan.columns.domains import Domain
 from caladan.columns.interner import Tuples
-from caladan.columns.layout import Counts, Keys, Mask, Words
+from caladan.columns.layout import Counts, Mask, Words
 from caladan.columns.packed import Orders
 from caladan.columns.ranks import Kind, rank_floats
 from caladan.columns.relation import StoredRelation
@@ -24,21 +23,23 @@ from caladan.fixpoint.aggregates import TOTALS, Accumulator, TextBest, accumulat
 from caladan.join.arithmetic import ValueColumn
 from caladan.join.frontier import Bindings
 from caladan.join.plan import RulePlan
-from caladan.join.steps import LookupStep
 from caladan.join.walk import Sink
-from caladan.program import Aggregate, Expression, Variable, thresholds
-from caladan.rules.body import Version, names
+from caladan.program import Expression, thresholds
 from caladan.rules.program import Contributors, DeltaRule
 
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """Solutions of a rule: the group of each and, by aggregate column, amounts and keys."""
+    """Solutions of a rule: the group of each and, by aggregate column, amounts and keys.
+
+    Amounts may be those of several `solutions`, added up.
+    """
 
     rows: int
     group: Sequence[Words]
     amounts: Mapping[int, ValueColumn]
     keys: Mapping[int, tuple[Words, ...]]
+    solutions: Counts | None = None
 
 
 class Contributing:
@@ -90,127 +91,6 @@ class Contributing:
         return values if self._info.aggregates[column] == "avg" else values.widened(domain.kind)
 
 
-class Weighing:
-    """Aggregates of a last lookup whose relation is folded: by its tuples, without its facts.
-
-    Solutions that share all that the group reads are one solution with a weight for `count`, and
-    with the least or largest value for `min` and `max`.
-    """
-
-    def __init__(
-        self, head: AggregateHead, contributing: Contributing, plan: RulePlan, rule: DeltaRule
-    ) -> None:
-        self._head = head
-        self._contributing = contributing
-        self._columns = plan.body.columns
-        self._evaluator = plan.evaluator
-        functions = [f for f in head.info.aggregates if f is not None]
-        self._group = names(*(self._columns[i] for i in head.info.group))
-        self._counted = [i for i, f in enumerate(head.info.aggregates) if f in ("count", "countd")]
-        self._picked = [i for i, f in enumerate(head.info.aggregates) if f in ("min", "max")]
-        self._is_alone = len(plan.body.atoms) == 1
-        plain = all(isinstance(self._columns[i], Variable) for i in self._picked)
-        self.is_possible = (
-            len(functions) == len(self._counted) + len(self._picked)
-            and plain
-            and not (self._counted and self._picked)
-            and all(
-                i not in contributing.places
-                if head.info.aggregates[i] == "count"
-                else head.is_sole and self._is_counted_once(i, rule)
-                for i in self._counted
-            )
-            and not any(isinstance(head.domains[i], TextDomain) for i in self._picked)
-        )
-
-    def _is_counted_once(self, column: int, rule: DeltaRule) -> bool:
-        """Whether distinct terms are as many as solutions: one atom holds them and the group."""
-        argument = rule.rule.arguments[column]
-        (atom,) = rule.rule.atoms if len(rule.rule.atoms) == 1 else (None,)
-        if atom is None or atom.negated or not isinstance(argument, Aggregate):
-            return False
-        read = self._group | names(*argument.terms)
-        return self._is_alone and len(read) == len(atom.arguments) == len(atom.variables)
-
-    def take(self, lookup: LookupStep, frontier: Bindings, check: Callable[[], None]) -> int | None:
-        """Take a last lookup; how many solutions it stands for, None if it takes another way."""
-        relation = lookup.relation
-        folded = relation.folded if isinstance(relation, StoredRelation) else None
-        if folded is None or lookup.checked:
-            return None
-        check()
-        found = {name: column for column, name in lookup.new.items()}
-        if lookup.bound:
-            return self._bound(lookup, frontier, found)
-        if frontier.rows != 1:
-            return None
-        if self._picked:
-            return self._best(folded, frontier, found)
-        weighed = folded.weights(frozenset(found[n] for n in self._group if n in found))
-        if weighed is None:
-            return None
-        keys, counts = weighed
-        self._count(self._extended(folded, frontier, keys, found), counts)
-        return int(counts.sum())
-
-    def _bound(self, lookup: LookupStep, frontier: Bindings, found: dict[str, int]) -> int | None:
-        if self._picked or not self._group.isdisjoint(found):
-            return None
-        counts = lookup.matches(frontier).counts()
-        some: Mask = counts > 0
-        self._count(frontier.where(some), counts[some])
-        return int(counts.sum())
-
-    def _best(
-        self, folded: FoldedRelation, frontier: Bindings, found: dict[str, int]
-    ) -> int | None:
-        """The best of a column of the second side for each tuple of the first."""
-        group = {found[n] for n in self._group if n in found}
-        sources = names(*(self._columns[i] for i in self._picked))
-        if len(sources) != 1 or not group <= frozenset(folded.first.columns):
-            return None
-        (source,) = sources
-        if found.get(source) not in folded.second.columns:
-            return None
-        domain = self._evaluator.domain(source)
-        size = 1 + int(max(folded.matrix.columns.members.max(initial=0), _largest(folded)))
-        words = folded.second.of(np.arange(size, dtype=np.uint32), found[source])
-        data = domain.ranks(words)
-        keys: Keys = np.empty(0, np.uint64)
-        picked: dict[int, ValueColumn] = {}
-        for i in self._picked:
-            smaller = self._head.info.aggregates[i] == "min"
-            keys, best = folded.best(data if smaller else ~data)
-            ranks = best if smaller else ~best
-            whole = rank_floats(ranks) if domain.kind is Kind.FLOAT else ranks
-            picked[i] = ValueColumn(domain.kind, whole).widened(self._head.domains[i].kind)
-        if len(keys):
-            group_words = self._contributing.group(self._extended(folded, frontier, keys, found))
-            self._head.take(Contribution(len(keys), group_words, picked, {}), {})
-        return folded.count()
-
-    def _extended(
-        self, folded: FoldedRelation, frontier: Bindings, keys: Keys, found: dict[str, int]
-    ) -> Bindings:
-        """The one solution before the lookup, for each key, with what the group reads of it."""
-        index = folded.index((), Version.FULL)
-        columns = frontier.at(np.zeros(len(keys), np.uint32), frontier.columns)
-        for name in self._group & found.keys():
-            columns[name] = index.column(keys, found[name])
-        return Bindings(len(keys), columns)
-
-    def _count(self, frontier: Bindings, counts: Counts) -> None:
-        if frontier.rows:
-            amounts = {i: ValueColumn(Kind.INTEGER, counts) for i in self._counted}
-            group = self._contributing.group(frontier)
-            self._head.take(Contribution(frontier.rows, group, amounts, {}), {})
-
-
-def _largest(folded: FoldedRelation) -> int:
-    extra = folded.matrix.extra.astype(np.uint32)
-    return int(extra.max(initial=0))
-
-
 class AggregateHead:
     """A relation with aggregates; if its rule `is_sole`, no other derives any of its facts."""
 
@@ -250,11 +130,7 @@ class AggregateHead:
         """Where the solutions of a rule go."""
         contributing = Contributing(self.info, self.domains, rule, plan, keys)
         self.expect(contributing.places)
-        weighing = Weighing(self, contributing, plan, rule)
-        return Sink(
-            lambda frontier: self.take(contributing.of(frontier), contributing.places),
-            direct=weighing.take if weighing.is_possible else None,
-        )
+        return Sink(lambda frontier: self.take(contributing.of(frontier), contributing.places))
 
     def expect(self, places: Mapping[int, Contributors]) -> None:
         """Solutions of a rule will come, with these contributors."""
@@ -270,7 +146,7 @@ class AggregateHead:
             if (place := places.get(i)) is not None:
                 column.place(numbers, amounts, place, contribution.keys[i])
             else:
-                column.add(numbers, amounts)
+                column.add(numbers, amounts, contribution.solutions)
 
     def flip(self) -> int:
         """Give the groups that changed their new values, and make them the delta."""

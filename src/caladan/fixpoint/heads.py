@@ -13,19 +13,22 @@ packed once for each row, with the columns of the fact found moved into their pl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
 
 from caladan.columns.domains import Domain
-from caladan.columns.layout import Words
-from caladan.columns.packed import Orders, PackedIndex
+from caladan.columns.layout import Keys, Words
+from caladan.columns.packed import Orders, PackedIndex, PackedRelation
 from caladan.columns.packing import packed
 from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.cut import CutRows
+from caladan.fixpoint.products import KeyRows, LastLookup, multiply
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
+from caladan.join.late_materialization import Tests
 from caladan.join.plan import RulePlan
 from caladan.join.steps import LookupStep
 from caladan.join.walk import Sink
@@ -47,46 +50,98 @@ class DirectHead:
         self._domains = domains
         self._relation = relation
         self._evaluator = evaluator
+        self._rows = KeyRows()
+        self.forget = self._rows.forget
         self.is_plain = all(
             isinstance(column, Constant)
             or (isinstance(column, Variable) and evaluator.domain(column.name) is domain)
             for column, domain in zip(columns, domains, strict=True)
         )
 
-    def take(self, lookup: LookupStep, frontier: Bindings, check: Callable[[], None]) -> int | None:
-        """Emit the head keys of a last lookup; how many, None if it takes another way."""
+    def take(
+        self, lookup: LookupStep, frontier: Bindings, check: Callable[[], None], tests: Tests
+    ) -> int | None:
+        """Emit the head keys of a last lookup; how many, None if it takes another way.
+
+        What is tested behind it is taken as a product or not at all.
+        """
         head = self._relation.packed()
         if head is None or not lookup.bound or lookup.checked:
+            return None
+        tested = self._tested(lookup, tests)
+        if tested is None or (tests.reads and frontier.rows < thresholds.now.product_rows):
             return None
         index = lookup.index()
         if not isinstance(index, PackedIndex) or not index.is_exact:
             return None
         found = {name: column for column, name in lookup.new.items()}
         shifts = head.base.packing.shifts
-        moves: list[tuple[int, int, int]] = []
+        moves: list[tuple[int, int]] = []  # a column that is found, and where it goes
         known: list[Words | int] = []
         known_shifts: list[int] = []
         for column, shift, domain in zip(self._columns, shifts, self._domains, strict=True):
             if isinstance(column, Variable) and column.name in found:
-                source = found[column.name]
-                moves.append((index.packing.shifts[source], index.packing.masks[source], shift))
+                moves.append((found[column.name], shift))
             else:
                 known.append(self._known(column, frontier, domain))
                 known_shifts.append(shift)
         if not moves:
             return None
         bases = packed(known, known_shifts, frontier.rows)
-        matches = index.find(*index.key(lookup.words(frontier), frontier.rows))
-        for keys in matches.emitted(thresholds.now.room, bases, moves):
-            check()
-            head.add_keys(keys)
+        keys, lead = index.key(lookup.words(frontier), frontier.rows)
+        fits = partial(_fitting, lookup, index, tests, tested[0]) if tested[0] else None
+        passing = partial(self._passing, head, tests, tested[1]) if tested[1] else None
+        size = self._domains[-1].size
+        early = [tests.steps[i] for i in tested[0]]
+        last = LastLookup(
+            head, index, keys, lead, bases, moves, size, self._rows, early, fits, passing
+        )
+        if tests.reads and not last.is_likely():
+            return None
+        matches = index.find(keys, lead)
+        if not multiply(last, matches.total, check):
+            if tests.reads:
+                return None
+            packing = index.packing
+            taken = [(packing.shifts[c], packing.masks[c], shift) for c, shift in moves]
+            for found_keys in matches.emitted(thresholds.now.room, bases, taken):
+                check()
+                head.add_keys(found_keys)
         return matches.total
+
+    def _tested(self, lookup: LookupStep, tests: Tests) -> tuple[list[int], list[int]] | None:
+        """The tests of facts looked up, and of facts of the head; None if there are others."""
+        there = {each.name for each in self._columns if isinstance(each, Variable)}
+        inside = {*lookup.bound.values(), *lookup.new.values()}
+        late = [i for i, reads in enumerate(tests.reads) if reads <= there]
+        early = [i for i, reads in enumerate(tests.reads) if reads <= inside and i not in late]
+        return (early, late) if len(early) + len(late) == len(tests.reads) else None
+
+    def _passing(
+        self, head: PackedRelation, tests: Tests, some: Sequence[int], keys: Keys
+    ) -> Words:
+        """Which facts of the head pass tests of its columns."""
+        columns = {
+            each.name: head.base.packing.column(keys, c)
+            for c, each in enumerate(self._columns)
+            if isinstance(each, Variable)
+        }
+        return tests.passing(Bindings(len(keys), columns), some)
 
     def _known(self, column: Expression, frontier: Bindings, domain: Domain) -> Words | int:
         if isinstance(column, Variable):
             return frontier.columns[column.name]
         one = Bindings(1, {})
         return int(np.asarray(self._evaluator.words(column, one, domain))[0])
+
+
+def _fitting(
+    lookup: LookupStep, index: PackedIndex, tests: Tests, some: Sequence[int], keys: Keys
+) -> Keys:
+    """The facts of a lookup that pass tests of its own columns."""
+    named = {**lookup.bound, **lookup.new}.items()
+    columns = {each: index.column(keys, c) for c, each in named if isinstance(each, str)}
+    return keys[tests.passing(Bindings(len(keys), columns), some)]
 
 
 class RelationHead(Protocol):
@@ -152,7 +207,9 @@ class PlainHead:
         direct = DirectHead(body.columns, self._domains, self.relation, evaluator)
         if not direct.is_plain:
             return Sink(take)
-        return Sink(take, direct=direct.take, shared=lambda: self.relation.packed() is not None)
+        return Sink(
+            take, direct.forget, direct.take, shared=lambda: self.relation.packed() is not None
+        )
 
     def flip(self) -> int:
         """Make what is new the delta."""

@@ -3,7 +3,7 @@
 How much memory a run may use, and what happens when that is not enough.
 
 The relations of a run may take `most` bytes: the option, else most of what the machine or the
-container has. Beyond that the largest runs go to disk (columns/spill.py). What cannot go there
+container has. Beyond that the largest runs go to disk (columns/runs.py). What cannot go there
 (deltas, facts by rows, sets of facts, what a rule has just derived) must fit; if it does not, the
 run ends with a diagnostic. Data as it was given, and dictionaries, are not counted.
 
@@ -26,7 +26,7 @@ from typing import Final, TypeAlias, TypeVar
 from caladan.columns.layout import Counts, Layout
 from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
-from caladan.columns.spill import NoSpace, Space
+from caladan.columns.runs import NoSpace, Space
 from caladan.program import thresholds
 from caladan.program.clock import deadline, heed
 from caladan.program.options import Options
@@ -202,7 +202,8 @@ def run_stoppable(
         finally:
             done.set()
 
-    threading.Thread(target=target, daemon=True).start()
+    # No daemon: Python would be torn down around a kernel that has not seen the flag yet.
+    threading.Thread(target=target).start()
     try:
         while not done.wait(_GLANCE):
             glance()

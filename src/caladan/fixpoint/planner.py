@@ -1,4 +1,8 @@
-"""The plans of a run's rules: bodies over the relations as they are, some rules in two parts.
+"""The plans of a run's rules over the relations as they are, and the evaluation of each.
+
+A guard is what must be there for a rule to derive anything: a delta in its seed, facts in every
+other atom. A rule may read copies and parts of relations under names of their own; those are shown
+as what they are of.
 
 A relation with integer columns as the doubles they are compared with.
 
@@ -22,6 +26,7 @@ Rules with aggregates count solutions, and stay as they are.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -34,11 +39,14 @@ from caladan.columns.domains import CodedDomain, Domain, TextDomain
 from caladan.columns.layout import Words
 from caladan.columns.ranks import Kind, float_ranks, rank_floats
 from caladan.columns.relation import StoredRelation
-from caladan.fixpoint.heads import PlainHead
-from caladan.fixpoint.rules import ReadyRule
+from caladan.fixpoint.blueprint import said
+from caladan.fixpoint.heads import PlainHead, RelationHead
 from caladan.fixpoint.state import State
+from caladan.join.arithmetic import blamed
 from caladan.join.plan import RulePlan
+from caladan.join.walk import Sink
 from caladan.program import Column, Expression, Variable, thresholds, variables
+from caladan.program.events import Listener, RuleDone, RulePlanned, RuleSearched, RuleSkipped
 from caladan.rules.body import Scan, Version
 from caladan.rules.delta import seeded
 from caladan.rules.program import DeltaClique, DeltaRule
@@ -181,12 +189,68 @@ def _made(
     return FactoredRule(pair[0], info, inner, outer)
 
 
-class Planner:
-    """Makes plans. `search` is the grade of the guided search for cyclic bodies, if they use it."""
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadyRule:
+    """A rule over relations; `seeds` are those it reads the delta of, `reads` the others.
 
-    def __init__(self, state: State, search: str | None) -> None:
+    An `idle` one is somebody else's to evaluate.
+    """
+
+    rule: DeltaRule
+    plan: RulePlan
+    head: RelationHead
+    sink: Sink
+    seeds: tuple[StoredRelation, ...]
+    reads: tuple[StoredRelation, ...]
+    shown: Callable[[Scan], Scan]
+    idle: bool = False
+
+    def may_derive(self) -> bool:
+        """The guard: whether there is something new to start from, and to join it with."""
+        return (
+            not self.idle
+            and all(seed.delta_count() for seed in self.seeds)
+            and all(relation.count() for relation in self.reads)
+        )
+
+    def evaluate(self, state: State, events: Listener) -> None:
+        """Hand its solutions to the head, if there can be any."""
+        number, seed = self.rule.rule.number, self.rule.seeded_by
+        if not self.may_derive():
+            events.tell(RuleSkipped(number, seed))
+            return
+        started, before = time.perf_counter(), self.sink.count
+        limits, head = state.limits, self.head
+
+        def check() -> None:
+            limits.seconds()
+            # Sorting what was found takes as much again.
+            limits.memory.require(2 * head.pending_bytes, state.held)
+
+        with blamed(self.rule.rule):
+            self.plan.run(self.sink, check)
+            self.sink.finish()
+        seconds = time.perf_counter() - started
+        if (steps := self.plan.news()) is not None:
+            events.tell(RulePlanned(number, seed, [said(step, self.shown) for step in steps]))
+        events.tell(RuleDone(number, seed, self.sink.count - before, seconds))
+        by = self.plan.proposers()
+        for variable, proposed, confirmed in self.plan.proposals():
+            who = by.get(variable, ())
+            events.tell(RuleSearched(number, seed, variable, proposed, confirmed, who))
+
+
+class Planner:
+    """Makes plans. `search` is the grade of the guided search for cyclic bodies, if they use it.
+
+    Without `factoring` no relation comes in between: where all that is new between two rounds is
+    to be found in the clique's own.
+    """
+
+    def __init__(self, state: State, search: str | None, *, factoring: bool = True) -> None:
         self._state = state
         self._search = search
+        self._factoring = factoring
 
     def plan(
         self,
@@ -259,7 +323,7 @@ class Planner:
 
     def recursive(self, clique: DeltaClique) -> tuple[tuple[str, ...], list[ReadyRule]]:
         """The relations to go round, some in between (`FactoredRule`), and the rules."""
-        splits = self._splits(clique)
+        splits = self._splits(clique) if self._factoring else {}
         between = {each.relation.name: each.relation for each in splits.values()}
         members = (*clique.relations, *between)
         relations = {**self._state.program.relations, **between}

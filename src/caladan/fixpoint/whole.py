@@ -9,32 +9,42 @@ what is new.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from caladan.analysis.core import CoreRule
 from caladan.columns.layout import Layout
 from caladan.columns.relation import StoredRelation
-from caladan.fixpoint.blueprint import ROUNDS
+from caladan.fixpoint.blueprint import OVERLAY, ROUNDS
 from caladan.fixpoint.exchange import Tally
-from caladan.fixpoint.planner import Planner
-from caladan.fixpoint.rules import ReadyRule
-from caladan.fixpoint.shapes.choice import Shaping
+from caladan.fixpoint.planner import Planner, ReadyRule
+from caladan.fixpoint.shapes.choice import Overlaying, Shaping
 from caladan.fixpoint.small_rounds.choice import TinyRounds
 from caladan.fixpoint.state import State
 from caladan.fixpoint.sums import never_settling, values_of
 from caladan.join.arithmetic import blamed
+from caladan.program import thresholds
 from caladan.program.diagnostics import Diagnostic
-from caladan.program.events import Listener, MachineRan, StrategyDeclined
+from caladan.program.events import Listener, MachineRan, RuleDone, StrategyDeclined
 from caladan.rules.growth import Growth, Sign
-from caladan.rules.program import DeltaClique
+from caladan.rules.program import DeltaClique, DeltaRule
+
+if TYPE_CHECKING:
+    from caladan.fixpoint.shapes.forms import Shape
 
 
 class Whole:
-    """A clique; `found` has its relations once they are finished."""
+    """A clique, of which so many rounds are done."""
 
     def __init__(
-        self, clique: DeltaClique, state: State, planner: Planner, events: Listener
+        self,
+        clique: DeltaClique,
+        state: State,
+        planner: Planner,
+        events: Listener,
+        done: int = 0,
     ) -> None:
         self._clique, self._state, self._planner = clique, state, planner
         self._events = events
@@ -42,7 +52,7 @@ class Whole:
         self._rules: list[ReadyRule] | None = None
         self._tiny: TinyRounds | None = None
         self._new = 0
-        self._rounds = 0
+        self._rounds = done
         self.growth = Growth(clique.totals)
         self.strategy = ROUNDS
         self._found: Mapping[str, Layout] | None = None
@@ -55,6 +65,11 @@ class Whole:
         shaping = Shaping(state, self._planner, self._events)
         shape = shaping.shape(clique, self._declined)
         state.start(clique.relations)
+        if self._entered(shape, shaping):
+            return 1
+        overlay = shaping.overlay(clique)
+        if overlay is not None:
+            return self._overlaid(overlay)
         for rule in clique.exit_rules:
             self._planner.ready(rule).evaluate(state, self._events)
         if shape is None:
@@ -64,6 +79,49 @@ class Whole:
         if self._found is not None:
             self.strategy = shape.name
         return 1
+
+    def _entered(self, shape: Shape | None, shaping: Shaping) -> bool:
+        """Evaluate a clique whose exit rules go through closures, all of it by its shape."""
+        clique = self._clique
+        whole, is_entered = shaping.entered(shape, clique)
+        if whole is None or not is_entered:
+            return False
+        self.settle()
+        self._found = shaping.evaluate(whole, self._declined)
+        if self._found is None:
+            self._state.start(clique.relations)
+            return False
+        self.strategy = whole.name
+        return True
+
+    def _overlaid(self, overlay: Overlaying) -> int | None:
+        """Evaluate rules on top of layouts, as far as possible without listing these."""
+        held: list[DeltaRule] = []
+        for rule in self._clique.exit_rules:
+            started, number = time.perf_counter(), rule.rule.number
+            count = overlay.take(rule, self._declined)
+            if count is None:
+                self._planner.ready(rule).evaluate(self._state, self._events)
+                continue
+            held.append(rule)
+            self._events.tell(RuleDone(number, None, count, time.perf_counter() - started))
+        if held:
+            self.strategy = OVERLAY
+        if not overlay.has_parts:
+            return None
+        self.settle()
+        found = overlay.finish(self._declined)
+        head = self._state.heads[self._clique.relations[0]]
+        if found is None:
+            self.strategy = ROUNDS
+            for rule in held:
+                self._planner.ready(rule).evaluate(self._state, self._events)
+        elif found.count() < thresholds.now.folded:
+            for block in found.blocks():
+                head.give(block, len(block[0]))
+        else:
+            self._found = {self._clique.relations[0]: found}
+        return None if self._found is None else 1
 
     def step(self) -> int | None:
         """Evaluate the delta rules; small rounds go to the machine, as many as there are."""
@@ -108,9 +166,8 @@ class Whole:
     def tally(self, rounds: int) -> Tally:
         """How the clique stands."""
         self._rounds += rounds
-        heads, facts = self._state.heads, self._state.total(self._clique.relations)
-        goes_on = self._found is None and bool(self._clique.delta_rules)
-        goes_on = goes_on and any(heads[name].relation.delta_count() for name in self._members)
+        facts = self._state.total(self._clique.relations)
+        goes_on = bool(self._clique.delta_rules and self.delta)
         sign = Sign.NOTHING
         if goes_on:
             self.growth.count(facts)
@@ -123,6 +180,13 @@ class Whole:
         """C042 for a fact whose sums change for ever, if there is one."""
         infos, columns = self._state.program.relations, self._state.classes.columns
         return never_settling(self._clique, self._relations(), infos, columns, self.growth.rounds)
+
+    @property
+    def delta(self) -> int:
+        """How many facts are new; none, if it is answered by its shape."""
+        if self._found is not None:
+            return 0
+        return sum(self._state.heads[name].relation.delta_count() for name in self._members)
 
     def finish(self) -> Mapping[str, Layout]:
         """The relations, now that nothing changes any more."""

@@ -195,7 +195,7 @@ class Wiring:
                 return Upkeep.RECOMPUTED, "a negated atom compares integers with doubles"
         if any(infos[name].has_aggregates for name in clique.relations):
             if clique.is_recursive and all(map(self._is_best, clique.relations)):
-                return Upkeep.IMPROVED, ""
+                return Upkeep.IMPROVED, "a fact that goes may have given the best value of a group"
             if clique.is_recursive:
                 return Upkeep.RECOMPUTED, "sums are recursive, or sets are derived with aggregates"
             if any(self._is_given(name) for name in clique.relations):

@@ -1,1 +1,1 @@
-"""Joins of a rule: bodies, plans, steps over batches of bindings; `search` is the guided search."""
+"""The join: bodies, plans, steps over batches, the guided search; `search` is `find`."""

@@ -2,6 +2,7 @@
 
     Probe     an atom: which columns are bound when it is looked up, checked, or new
     Meet      atoms that share a variable: the one with the fewest values for it proposes
+    Fork      ways to bind two variables that an equation ties: each row takes the shortest
     Hunt      all atoms that are left, by the guided search, if a run asks for it
     Exclude   a negated atom
     Compute   a variable is bound to an expression
@@ -50,10 +51,14 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Meet:
-    """Atoms that meet in one variable, which each of them could bind."""
+    """Atoms that meet in one variable, which each of them could bind.
+
+    So could constraints of the user's (`tests`), which rules call as functions.
+    """
 
     probes: tuple[Probe, ...]
     variable: str
+    tests: tuple[Comparison, ...] = ()
 
     @property
     def binds(self) -> frozenset[str]:
@@ -101,6 +106,26 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class Fork:
+    """Two variables that an equation ties, each bound by atoms of its own.
+
+    A way proposes the one, computes the other, and looks up whether there are facts with both.
+    """
+
+    ways: tuple[tuple[Meet, tuple[Probe | Compute, ...]], ...]
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """Both variables."""
+        return frozenset(met.variable for met, _ in self.ways)
+
+    @property
+    def steps(self) -> list[Probe | Meet | Compute]:
+        """The steps of all ways."""
+        return [step for met, rest in self.ways for step in (met, *rest)]
+
+
+@dataclass(frozen=True, slots=True)
 class Hunt:
     """All atoms that are left, by the guided search, of a grade that the run asked for.
 
@@ -117,7 +142,7 @@ class Hunt:
         return frozenset(name for scan in self.scans for name in scan.variables)
 
 
-Access: TypeAlias = Probe | Meet | Hunt | Exclude | Compute | Check
+Access: TypeAlias = Probe | Meet | Fork | Hunt | Exclude | Compute | Check
 
 
 class Traits(Protocol):
@@ -135,7 +160,7 @@ class Traits(Protocol):
 class Sample(Protocol):
     """Some solutions, to try atoms on."""
 
-    def fan_out(self, steps: Sequence[Access], following: Probe | Meet) -> float | None:
+    def fan_out(self, steps: Sequence[Access], following: Probe | Meet | Fork) -> float | None:
         """How many facts go with a solution of the steps so far; None where nobody can tell."""
         ...
 
@@ -171,6 +196,9 @@ def keys(steps: Sequence[Access]) -> Iterator[tuple[str, frozenset[int]]]:
     """The columns by which steps look relations up; views have orders of their own."""
     for step in steps:
         match step:
+            case Fork():
+                yield from keys(step.steps)
+                continue
             case Probe():
                 found = [step]
             case Meet():
@@ -187,6 +215,9 @@ def keys(steps: Sequence[Access]) -> Iterator[tuple[str, frozenset[int]]]:
 def views(steps: Sequence[Access]) -> Iterator[tuple[str, ViewColumns]]:
     """The views that steps look at."""
     for step in steps:
+        if isinstance(step, Fork):
+            yield from views(step.steps)
+            continue
         found = step.probes if isinstance(step, Meet) else [step]
         for each in found:
             if isinstance(each, Probe) and each.view is not None:

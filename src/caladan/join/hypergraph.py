@@ -31,14 +31,24 @@ def join_tree(atoms: Sequence[Collection[str]]) -> JoinTree | None:
     return JoinTree(tuple(edges)) if len(left) <= 1 else None
 
 
-def cyclic_core(atoms: Sequence[Collection[str]]) -> tuple[int, ...]:
+def cyclic_core(
+    atoms: Sequence[Collection[str]], ties: Sequence[Collection[str]] = ()
+) -> tuple[int, ...]:
     """The atoms that no ear can be cut off from any more; none if the body is acyclic.
+
+    Equations are `ties` between atoms. They list no values: an atom all of whose variables one of
+    them has is part of the cycle that the equation is part of.
 
     >>> cyclic_core([("w", "x"), ("x", "y"), ("y", "z"), ("z", "x")])
     (1, 2, 3)
+    >>> cyclic_core([("x", "y"), ("y", "z"), ("w", "x")], [("w", "x", "z")])
+    (0, 1, 2)
     """
-    _, left = _taken_apart(atoms)
-    return tuple(left) if len(left) > 1 else ()
+    edges, left = _taken_apart([*atoms, *ties])
+    if len(left) < 2:
+        return ()
+    ears = {ear for ear, witness in edges if witness >= len(atoms) and witness in left}
+    return tuple(sorted(number for number in {*left, *ears} if number < len(atoms)))
 
 
 def is_cyclic(atoms: Sequence[Collection[str]]) -> bool:

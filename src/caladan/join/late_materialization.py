@@ -12,6 +12,9 @@ Solutions that have become the same, for nobody reads any more what told them ap
 in `far(A, F) <- e(A, B), e(B, C), e(C, D), e(D, F)` all that counts of the ways from A to D is that
 there is one. Otherwise a chain goes through all ways that there are.
 
+Where the last lookup finds much for a group, its solutions are crossed before it instead: heads
+take such a lookup without listing what it finds.
+
 Both cost a hash table over the solutions. `Asides` remembers where it did not pay.
 """
 
@@ -24,13 +27,22 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from caladan.columns.interner import Tuples
-from caladan.columns.kernels import candidates, graph
+from caladan.columns.kernels import graph, meet
 from caladan.columns.layout import Counts, Words
 from caladan.join.frontier import Bindings
 from caladan.program import thresholds
 
 if TYPE_CHECKING:
     from caladan.join.steps import LookupStep
+
+
+@dataclass(frozen=True, slots=True)
+class Tests:
+    """The tests at the end of a rule, what each reads, and which rows pass some of them."""
+
+    steps: Sequence[object]
+    reads: tuple[frozenset[str], ...]
+    passing: Callable[[Bindings, Sequence[int]], Words]
 
 
 class Taker(Protocol):
@@ -40,7 +52,14 @@ class Taker(Protocol):
         """Take solutions."""
         ...
 
-    def direct(self, lookup: LookupStep, frontier: Bindings, check: Callable[[], None]) -> bool:
+    @property
+    def is_direct(self) -> bool:
+        """Whether it may take a last lookup."""
+        ...
+
+    def direct(
+        self, lookup: LookupStep, frontier: Bindings, check: Callable[[], None], tests: Tests, /
+    ) -> bool:
         """Take the last lookup, if that can be done without listing its solutions."""
         ...
 
@@ -113,7 +132,7 @@ class LateGroups:
         while left:
             rows: Counts = np.empty(min(left, room), np.int64)
             places: Counts = np.empty(len(rows), np.int64)
-            candidates.expand(lo, hi, state, rows, places)
+            meet.expand(lo, hi, state, rows, places)
             left -= len(rows)
             own = [name for name in found.columns if name != self.mark]
             columns = found.at(rows.astype(np.uint32), own)
@@ -148,7 +167,25 @@ class Crossing:
         for part in self._groups.crossed(frontier):
             self._sink(part)
 
-    def direct(self, lookup: LookupStep, frontier: Bindings, check: Callable[[], None]) -> bool:
-        """Never: what the lookup finds has to be crossed."""
-        del lookup, frontier, check
-        return False
+    @property
+    def is_direct(self) -> bool:
+        """Whether there may be somebody who takes a last lookup."""
+        return self._sink.is_direct
+
+    def direct(
+        self, lookup: LookupStep, frontier: Bindings, check: Callable[[], None], tests: Tests, /
+    ) -> bool:
+        """Cross before the lookup instead of behind it, if it finds much and is taken then."""
+        if tests.reads or not lookup.bound or not self.is_direct:
+            return False
+        step = frontier.rows // thresholds.now.sample + 1
+        rows = np.arange(0, frontier.rows, step, dtype=np.uint32)
+        some = Bindings(len(rows), frontier.at(rows, list(frontier.columns)))
+        if lookup.matches(some).total < thresholds.now.cross_first * some.rows:
+            return False
+        for part in self._groups.crossed(frontier):
+            check()
+            if not self._sink.direct(lookup, part, check, tests):
+                for longer in lookup.run(part, lookup.binds | part.columns.keys()):
+                    self._sink(longer)
+        return True

@@ -18,6 +18,7 @@ from caladan.join.access import (
     Check,
     Compute,
     Exclude,
+    Fork,
     Hunt,
     Meet,
     Probe,
@@ -25,17 +26,26 @@ from caladan.join.access import (
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.join.late_materialization import Asides
-from caladan.join.route import chosen, planned, searched
+from caladan.join.route import chosen, constraint_of, planned, searched
 from caladan.join.statistics import Statistics
-from caladan.join.steps import AbsentStep, BindStep, LookupStep, ProposeStep, Step, TestStep
+from caladan.join.steps import (
+    AbsentStep,
+    BindStep,
+    ForkStep,
+    LookupStep,
+    ProposeStep,
+    Proposing,
+    Step,
+    TestStep,
+)
 from caladan.join.walk import Sink, Walk
-from caladan.program import Variable, thresholds
+from caladan.program import Comparison, Variable, thresholds
 from caladan.rules.body import Body, Scan, Version
 
 _T = TypeVar("_T")
 
 if TYPE_CHECKING:
-    from caladan.join.cyclic import StoredAtom
+    from caladan.join.parties import Foreign, Party, StoredAtom
 
 
 class RulePlan:
@@ -75,7 +85,7 @@ class RulePlan:
         self._told: Sequence[Access] | None = None
         self._asides = Asides()
         self._fan_out = 1.0  # of the last round
-        self._statistics = Statistics(details=True)
+        self._statistics = Statistics()
 
     def run(self, sink: Sink, check: Callable[[], None]) -> None:
         """Hand all solutions to the sink; `check` is called now and then and may raise."""
@@ -93,11 +103,26 @@ class RulePlan:
         return steps
 
     def lasting_steps(self) -> Sequence[Step]:
-        """The steps without views of what changes: for those who go one fact at a time."""
+        """The steps without views of what changes: for those who go one fact at a time.
+
+        They are gone through many times, so their order is measured however few facts are new.
+        """
         if self._hunt is not None:
             return self.steps()
-        steps = planned(self.body, self._chosen_order(), self, lasting=True)
+        self._order_sizes = self._sizes()
+        self._order = chosen(self.body, self._order_sizes, self, _Trial(self, is_sure=True))
+        steps = planned(self.body, self._order, self, lasting=True)
         return [self.ready(step) for step in steps]
+
+    @property
+    def is_outgrown(self) -> bool:
+        """Whether something that is looked up has doubled since the order was chosen."""
+        return any(
+            now > 2 * before + thresholds.now.replan and scan.version is not Version.DELTA
+            for scan, before, now in zip(
+                self.body.atoms, self._order_sizes, self._sizes(), strict=True
+            )
+        )
 
     @property
     def is_steady(self) -> bool:
@@ -119,8 +144,11 @@ class RulePlan:
 
     # ── The order of atoms ───────────────────────────────────────────────────────────────────────
 
+    def _sizes(self) -> tuple[int, ...]:
+        return tuple(self.count(scan) for scan in self.body.atoms)
+
     def _chosen_order(self) -> tuple[int, ...]:
-        sizes = tuple(self.count(scan) for scan in self.body.atoms)
+        sizes = self._sizes()
         if self._order is not None and not _grown(self._order_sizes, sizes):
             return self._order
         self._asides.forget()
@@ -163,13 +191,16 @@ class RulePlan:
     # ── Steps ────────────────────────────────────────────────────────────────────────────────────
 
     def _searched(self, scan: Scan) -> StoredAtom:
-        from caladan.join.cyclic import StoredAtom
+        from caladan.join.parties import StoredAtom
 
         arguments = tuple(
             self._given(argument, scan.relation, column)
             for column, argument in enumerate(scan.arguments)
         )
-        return StoredAtom(self._relations[scan.relation], scan.version, arguments, scan.relation)
+        relation = self._relations[scan.relation]
+        fleeting = self._steady or scan.version is Version.EITHER
+        fleeting |= not all(map(relation.can_bind, range(relation.arity)))
+        return StoredAtom(relation, scan.version, arguments, scan.relation, fleeting)
 
     def ready(self, step: Access, *, is_trial: bool = False) -> Step:
         """A step over the relations as they are stored; a trial counts for itself."""
@@ -180,7 +211,18 @@ class RulePlan:
             case Meet():
                 lookups = tuple(map(self.lookup, step.probes))
                 names = tuple(_label(probe.scan) for probe in step.probes)
+                if step.tests:
+                    return self._consulting(step, names, lookups, statistics)
                 return ProposeStep(lookups, step.variable, statistics, names)
+            case Fork():
+                ways: list[tuple[ProposeStep, tuple[LookupStep | BindStep, ...]]] = []
+                for met, others in step.ways:
+                    first = self.ready(met, is_trial=is_trial)
+                    rest = [self.ready(each) for each in others]
+                    assert isinstance(first, ProposeStep)
+                    then = tuple(s for s in rest if isinstance(s, LookupStep | BindStep))
+                    ways.append((first, then))
+                return ForkStep(tuple(ways))
             case Exclude():
                 return AbsentStep(self._absents[step.scan], self._words(step.scan, step.bound))
             case Compute():
@@ -189,15 +231,48 @@ class RulePlan:
             case Check():
                 return TestStep(self.evaluator, step.comparison)
             case Hunt():
-                from caladan.join.cyclic import CyclicSearch
+                from caladan.join.guided import SearchStep
 
-                return CyclicSearch(
+                return SearchStep(
                     tuple(map(self._searched, step.scans)),
-                    [self.ready(each) for each in step.cuts],
+                    list(map(self._cut, step.cuts)),
                     step.grade,
                     self.body.counting,
                     statistics,
                 )
+
+    def _consulting(
+        self,
+        step: Meet,
+        names: Sequence[str],
+        lookups: Sequence[LookupStep],
+        statistics: Statistics,
+    ) -> Step:
+        """Atoms that meet in a variable with constraints of the user's."""
+        from caladan.join.guided import ConsultStep, Meeting
+
+        others = [self._foreign(test) for test in step.tests]
+        atoms = list(zip(names, lookups, strict=True))
+        return ConsultStep(Meeting(step.variable, atoms, others, statistics))
+
+    def _foreign(self, test: Comparison) -> Foreign:
+        """A constraint of the user's that a test calls."""
+        from caladan.join.parties import Foreign, RuleCoding
+
+        called = constraint_of(test, self.body.types)
+        assert called is not None
+        domains = {name: RuleCoding(self._domains[name]) for name in called[1]}
+        return Foreign(called[0], domains, called[1])
+
+    def _cut(self, step: Check | Exclude) -> Party:
+        """A test or a negated atom that takes part in a search."""
+        from caladan.join.parties import StepConstraint
+
+        if isinstance(step, Check) and constraint_of(step.comparison, self.body.types) is not None:
+            return self._foreign(step.comparison)
+        made = self.ready(step)
+        assert isinstance(made, AbsentStep | TestStep)
+        return StepConstraint(made)
 
     def lookup(self, found: Probe) -> LookupStep:
         """An atom over its relation."""
@@ -229,18 +304,20 @@ class RulePlan:
 
 
 class _Trial:
-    """A sample of a body's solutions, pushed along as its order grows."""
+    """A sample of a body's solutions, pushed along as its order grows; it may have to be large."""
 
-    def __init__(self, plan: RulePlan) -> None:
+    def __init__(self, plan: RulePlan, *, is_sure: bool = False) -> None:
         self._plan = plan
+        self._is_sure = is_sure or plan.is_steady
         self._frontier = Bindings(1, {})
         self._done = 0  # steps that the sample went through
 
-    def fan_out(self, steps: Sequence[Access], following: Probe | Meet) -> float | None:
+    def fan_out(self, steps: Sequence[Access], following: Probe | Meet | Fork) -> float | None:
         """How many facts go with a solution of the steps so far; None if there are few."""
-        first = next(step for step in steps if isinstance(step, Probe | Meet))
-        scan = first.scan if isinstance(first, Probe) else first.probes[0].scan
-        if not self._plan.is_steady and self._plan.count(scan) < thresholds.now.worth_sampling:
+        first = next(step for step in steps if isinstance(step, Probe | Meet | Fork))
+        met = first.ways[0][0] if isinstance(first, Fork) else first
+        scan = met.scan if isinstance(met, Probe) else met.probes[0].scan
+        if not self._is_sure and self._plan.count(scan) < thresholds.now.worth_sampling:
             return None
         frontier = self._frontier
         if frontier.rows:
@@ -249,10 +326,10 @@ class _Trial:
         if not frontier.rows:
             return None
         step = self._plan.ready(following, is_trial=True)
-        if isinstance(step, ProposeStep):
-            return int(step.least(frontier).sum()) / frontier.rows
-        assert isinstance(step, LookupStep)
-        return step.matches(frontier).total / frontier.rows
+        if isinstance(step, LookupStep):
+            return step.matches(frontier).total / frontier.rows
+        assert isinstance(step, Proposing)
+        return int(step.least(frontier).sum()) / frontier.rows
 
 
 def _label(scan: Scan) -> str:

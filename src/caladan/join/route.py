@@ -20,16 +20,19 @@ fan-out of a sample where there is one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from caladan.analysis.core import Term
+from caladan.analysis.expressions import partial_type
+from caladan.analysis.schedule import solve
 from caladan.columns.views import ViewColumns
 from caladan.join.access import (
     Access,
     Check,
     Compute,
     Exclude,
+    Fork,
     Hunt,
     Meet,
     Probe,
@@ -37,6 +40,7 @@ from caladan.join.access import (
     Traits,
     probe,
 )
+from caladan.join.constraint import Constraint
 from caladan.join.hypergraph import cyclic_core
 from caladan.program import (
     Arithmetic,
@@ -45,11 +49,13 @@ from caladan.program import (
     Conditional,
     Constant,
     Expression,
+    Function,
     Negative,
+    Type,
     Variable,
     thresholds,
 )
-from caladan.rules.body import Body, Scan, Version, names
+from caladan.rules.body import Binding, Body, Scan, Version, names
 
 
 def planned(
@@ -103,6 +109,7 @@ class BodyRoute:
     def __init__(self, body: Body, traits: Traits, *, lasting: bool = False) -> None:
         self._body = body
         self._traits = traits
+        self._lasting = lasting
         self._settling = Settling(body)
         self._left = list(range(len(body.atoms)))
         # By variable the atoms that have it, in order: bodies may have hundreds of atoms.
@@ -117,13 +124,17 @@ class BodyRoute:
         self.steps: list[Access] = self._settling.ready(frozenset())
         self.known = bound_by(self.steps)
 
-    def next_step(self, atom: int) -> Probe | Meet | None:
+    def next_step(self, atom: int) -> Probe | Meet | Fork | None:
         """How an atom would be taken now; None if it is done already."""
         if atom not in self._left:
             return None
         variable = self._variable(atom)
         if variable is not None:
             return self._meeting(variable)
+        if (tie := self._tie(atom)) is not None:
+            return tie.fork
+        if (asked := self._consulted(atom)) is not None:
+            return asked
         found = self._whole(atom)
         return self._met(found, atom) or found
 
@@ -138,6 +149,9 @@ class BodyRoute:
         if atom in self._core and self._is_bound(atom):
             self._meet(atom)
             return
+        if atom in self._left and (asked := self._consulted(atom)) is not None:
+            self._settling.done(asked.tests[0])
+            self._go(asked)
         if atom in self._left and not self._is_bound(atom):  # unless the core would bind it
             for other in self._waiting():
                 shared = frozenset(self._body.atoms[other].variables) - self.known
@@ -166,6 +180,23 @@ class BodyRoute:
         if atom in self._core:
             self._heard[atom] = frozenset(self._body.atoms[atom].variables)
         self._go(met or found)
+
+    def _consulted(self, atom: int) -> Meet | None:
+        """An atom that nothing known ties, but a constraint that may propose one of its columns."""
+        if self._lasting or self._is_bound(atom) or not self.known:
+            return None
+        for variable in self._body.atoms[atom].variables:
+            test = self._settling.suggested(variable, self.known)
+            if test is None:
+                continue
+            known = self.known | {variable}
+            having = [i for i in self._having[variable] if i in self._left]
+            shown = (_Shown(self._body, i, self._traits, lasting=False) for i in having)
+            found = [each.under(known) for each in shown if _is_shown(each, variable)]
+            probes = tuple(_proposing(each, variable) for each in found if each is not None)
+            if probes:
+                return Meet(probes, variable, (test,))
+        return None
 
     def _whole(self, atom: int) -> Probe:
         """An atom under all columns that anybody reads."""
@@ -213,12 +244,52 @@ class BodyRoute:
 
     def _meet(self, atom: int) -> None:
         """Bind the variables that an atom of the core shares with others of it."""
-        while (variable := self._variable(atom)) is not None:
-            sharing = self._sharing(variable)
-            self._test(sharing)
-            self._go(self._meeting(variable))
+        while True:
+            if (variable := self._variable(atom)) is not None:
+                sharing = self._sharing(variable)
+                self._test(sharing)
+                self._go(self._meeting(variable))
+            elif (tie := self._tie(atom)) is not None:
+                both = (self._sharing(name) for name in tie.variables)
+                sharing = sorted({each for atoms in both for each in atoms})
+                self._test(sharing)
+                if tie.holds:
+                    self._settling.done(tie.equation)
+                self._go(tie.fork)
+            else:
+                return
             for each in sharing:
                 self._hear(each)
+
+    def _tie(self, atom: int) -> _Tie | None:
+        """A variable of an atom of the core, and one of others of it, that an equation ties."""
+        if self._lasting or atom not in self._core or atom not in self._left:
+            return None
+        if not self._is_bound(atom):
+            return None
+        for variable in self._body.atoms[atom].variables:
+            if variable in self.known:
+                continue
+            for other, equation in self._settling.tied(variable, self.known):
+                if (tie := self._forked(variable, other, equation)) is not None:
+                    return tie
+        return None
+
+    def _forked(self, one: str, other: str, equation: Comparison) -> _Tie | None:
+        """Both ways to bind two variables that an equation ties, if each has one."""
+        known, types = self.known, self._body.types
+        ways: list[tuple[Meet, tuple[Probe | Compute, ...]]] = []
+        holds = True  # if what was divided by had nothing left over, on either way
+        for first, then in ((one, other), (other, one)):
+            found = solved(equation, known | {first}, types)
+            proposing = self._sharing(first)
+            if found is None or not any(map(self._is_bound, proposing)):
+                return None
+            both = known | {first, then}
+            tests = [self._shown[atom].under(both) for atom in self._sharing(then)]
+            ways.append((self._meeting(first), (found[0], *(t for t in tests if t is not None))))
+            holds &= found[1]
+        return _Tie(Fork(tuple(ways)), (one, other), equation, holds)
 
     def _variable(self, atom: int) -> str | None:
         """The variable that an atom of the core, with something bound, meets others in next."""
@@ -272,6 +343,16 @@ class BodyRoute:
             self._hear(atom)
 
 
+@dataclass(frozen=True, slots=True)
+class _Tie:
+    """Two variables that an equation ties; whether it `holds` once both are bound."""
+
+    fork: Fork
+    variables: tuple[str, str]
+    equation: Comparison
+    holds: bool
+
+
 class _Shown:
     """Which columns of an atom of the core anybody reads."""
 
@@ -302,6 +383,11 @@ class _Shown:
                 places[argument.name] = column
                 self._terms[column] = argument
         self._equal = tuple(equal)
+
+    @property
+    def visible(self) -> frozenset[str]:
+        """The variables in columns that views show."""
+        return frozenset(term.name for term in self._terms.values() if isinstance(term, Variable))
 
     def under(self, known: frozenset[str]) -> Probe | None:
         """The atom under those of its columns that are known; None if that takes a view."""
@@ -337,12 +423,18 @@ class _Shown:
         return ViewColumns(tuple(sorted(columns)), self._equal)
 
 
+def _is_shown(shown: _Shown, variable: str) -> bool:
+    """Whether views of an atom may have a variable; those of a delta are scanned."""
+    return variable in shown.visible and shown.scan.version is not Version.DELTA
+
+
 def _core(body: Body, traits: Traits) -> frozenset[int]:
     """The atoms that form cycles, with each other or through arithmetic."""
     variables = [frozenset(scan.variables) for scan in body.atoms]
     computed = [names(each.expression) | {each.variable} for each in body.bindings]
-    found = cyclic_core([*variables, *computed])
-    return frozenset(i for i in found if i < len(body.atoms) and _can_meet(body, i, traits))
+    equations = [names(each) for each in body.conditions if each.operator == "="]
+    found = cyclic_core(variables, [*computed, *equations])
+    return frozenset(i for i in found if _can_meet(body, i, traits))
 
 
 def _hidden(scan: Scan, traits: Traits) -> frozenset[int]:
@@ -390,6 +482,8 @@ class Settling:
     """
 
     def __init__(self, body: Body) -> None:
+        self._types = body.types
+        self._looked_up = frozenset(name for scan in body.atoms for name in scan.variables)
         self._bindings = list(body.bindings)
         self._tests = sorted(body.conditions, key=lambda c: _computes(c.left) or _computes(c.right))
         self._absents = list(body.absents)
@@ -416,13 +510,97 @@ class Settling:
             if names(binding.expression) <= bound:
                 self._bindings.remove(binding)
                 if binding.variable in bound:
-                    return Check(Comparison("=", Variable(binding.variable), binding.expression))
+                    return Check(_equation(binding))
                 return Compute(binding.variable, binding.expression, binding.solved)
         for test in self._tests:
             if names(test) <= bound:
                 self._tests.remove(test)
                 return Check(test)
+        return self._solved(frozenset(bound))
+
+    # ── Equations ────────────────────────────────────────────────────────────────────────────────
+
+    def _solved(self, bound: frozenset[str]) -> Compute | None:
+        """An equation whose one variable that is left an atom has: it is looked up by its value."""
+        for equation in self._equations():
+            left = names(equation) - bound
+            if len(left) == 1 and left <= self._looked_up:
+                found = solved(equation, bound, self._types)
+                if found is not None and found[1]:
+                    self.done(equation)
+                if found is not None:
+                    return found[0]
         return None
+
+    def tied(self, variable: str, known: frozenset[str]) -> Iterator[tuple[str, Comparison]]:
+        """The variables that an equation ties to one, both of them unknown."""
+        for equation in self._equations():
+            left = names(equation) - known
+            if len(left) == 2 and variable in left and left <= self._looked_up:
+                (other,) = left - {variable}
+                yield other, equation
+
+    def suggested(self, variable: str, known: frozenset[str]) -> Comparison | None:
+        """A constraint of the user's that may propose a variable, all else of it being known."""
+        for test in self._tests:
+            if (
+                names(test) - known == frozenset((variable,))
+                and constraint_of(test, self._types) is not None
+            ):
+                return test
+        return None
+
+    def done(self, equation: Comparison) -> None:
+        """An equation holds by construction."""
+        self._tests = [test for test in self._tests if test != equation]
+        self._bindings = [each for each in self._bindings if _equation(each) != equation]
+
+    def _equations(self) -> list[Comparison]:
+        bindings = (_equation(each) for each in self._bindings if not each.widens)
+        return [*bindings, *(test for test in self._tests if test.operator == "=")]
+
+
+def constraint_of(
+    test: Comparison, types: Mapping[str, Type]
+) -> tuple[Constraint, Mapping[str, str]] | None:
+    """The constraint that a test calls, with its own names for the test's variables.
+
+    It sees whole numbers: what has others is left to the test, which says so.
+    """
+    called = test.left
+    if test.operator != "=" or test.right != Constant(True) or not isinstance(called, Function):
+        return None
+    constraint: Constraint | None = getattr(called.code, "constraint", None)
+    own: tuple[str, ...] = getattr(called.code, "arguments", ())
+    here = [a.name for a in called.arguments if isinstance(a, Variable) and not a.is_anonymous]
+    if constraint is None or len(set(here)) < len(own):
+        return None
+    if not all(types[name].is_integral for name in here):
+        return None
+    return constraint, dict(zip(here, own, strict=True))
+
+
+def _equation(binding: Binding) -> Comparison:
+    return Comparison("=", Variable(binding.variable), binding.expression)
+
+
+def solved(
+    equation: Comparison, known: frozenset[str], types: Mapping[str, Type]
+) -> tuple[Compute, bool] | None:
+    """The one variable of an equation that is not known, and whether the equation holds then.
+
+    Of whole numbers: what else is computed may have no words in the columns it is looked up in.
+    """
+    sides = (partial_type(side, types) for side in (equation.left, equation.right))
+    if not all(types[name].is_integral for name in names(equation)):
+        return None
+    if not all(side is not None and side.is_integral for side in sides):
+        return None
+    exact = solve(equation, known, types)
+    found = exact or solve(equation, known, types, divides=True)
+    if found is None:
+        return None
+    return Compute(found.variable, found.expression, True), exact is not None
 
 
 def _can_fail(check: Check) -> bool:
@@ -465,7 +643,8 @@ def chosen(
             return (0.0, 0, atom)
         found = step if isinstance(step, Probe) else probe(body.atoms[atom], route.known, traits)
         measured = sample.fan_out(route.steps, step) if sample and found.bound else None
-        guess = 1.0 if found.bound else float(sizes[atom])
+        consulted = isinstance(step, Meet) and step.tests
+        guess = 1.0 if found.bound or consulted else float(sizes[atom])
         unbound = len(found.scan.arguments) - len(found.bound)
         return (guess if measured is None else measured, unbound, atom)
 

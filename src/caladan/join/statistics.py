@@ -18,8 +18,7 @@ class Statistics:
     `proposed` are candidates that some constraint named for a variable, `confirmed` those that no
     other constraint killed; the rest was `wasted`. `estimates` are questions for a batch, and
     `estimated` the bindings in these batches. `steps` are batches extended, `results` full
-    bindings handed out. `proposers` are the proposals by variable and constraint, where somebody
-    asks for `details`.
+    bindings handed out. `proposers` are the proposals by variable and constraint.
     """
 
     grade: str = ""
@@ -30,7 +29,6 @@ class Statistics:
     steps: int = 0
     results: int = 0
     widest: int = 0
-    details: bool = False
     proposers: Counter[tuple[Var, str]] = field(default_factory=Counter[tuple[Var, str]])
     _counting: Lock = field(default_factory=Lock, repr=False, compare=False)
 

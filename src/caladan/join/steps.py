@@ -4,7 +4,10 @@
                  nothing that is read later, keep the solutions that have such a fact
     ProposeStep  several atoms that would each bind the same variable: for every solution the one
                  with the fewest facts proposes values, and the others confirm them
-    CyclicSearch all atoms that are left, by the guided search (cyclic.py), if a run asks for it
+    ForkStep     two variables that an equation ties: for every solution the side with the fewest
+                 facts proposes, and the other is computed and looked up
+    ConsultStep  a variable that a constraint of the user's may propose, as atoms may (guided.py)
+    SearchStep   all atoms that are left, by the guided search (guided.py), if a run asks for it
     AbsentStep   keep the solutions for which a negated atom has no fact
     BindStep     a variable equals an expression: bind it
     TestStep     keep the solutions for which a comparison holds
@@ -18,15 +21,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from caladan.columns.domains import Domain
+from caladan.columns.domains import Domain, known_words
 from caladan.columns.index import Index, Matches, RunMatches
 from caladan.columns.kernels import meet
 from caladan.columns.layout import Counts, Keys, Mask, Words
 from caladan.columns.packed import PackedIndex
+from caladan.columns.ranks import Kind
 from caladan.columns.relation import StoredRelation
 from caladan.columns.views import ColumnView
 from caladan.join.arithmetic import Overflow
@@ -37,7 +41,7 @@ from caladan.program import Comparison, Expression, thresholds
 from caladan.rules.body import Version, names
 
 if TYPE_CHECKING:
-    from caladan.join.cyclic import CyclicSearch
+    from caladan.join.guided import ConsultStep, SearchStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,12 @@ class LookupStep:
         index = self.index()
         return index.find(*index.key(self.words(frontier), frontier.rows))
 
+    def counts(self, frontier: Bindings) -> Counts:
+        """How many facts agree with each solution."""
+        if self.bound:
+            return self.matches(frontier).counts()
+        return np.full(frontier.rows, self.relation.count())
+
     def run(self, frontier: Bindings, keep: frozenset[str]) -> Iterator[Bindings]:
         """The longer solutions, with the variables to keep."""
         wanted = {c: v for c, v in self.new.items() if v in keep}
@@ -81,7 +91,7 @@ class LookupStep:
         keys, lead = index.key(self.words(frontier), frontier.rows)
         only_tests = not wanted and not self.checked and not (self.counting and self._may_repeat())
         if only_tests:
-            yield _kept(frontier.where(_present(index, keys, lead)), keep)
+            yield kept(frontier.where(_present(index, keys, lead)), keep)
         else:
             yield from self.spread(frontier, index.find(keys, lead), keep)
 
@@ -115,7 +125,7 @@ class LookupStep:
             for column, value in self.checked.items():
                 wanted = columns[value] if isinstance(value, str) else np.uint32(value)
                 good &= index.column(hits, column) == wanted
-            extended = _kept(extended.where(good), keep)
+            extended = kept(extended.where(good), keep)
         return extended
 
     def _cross(self, frontier: Bindings, keep: frozenset[str], room: int) -> Iterator[Bindings]:
@@ -164,15 +174,25 @@ class ProposeStep:
         bound = {**lookup.bound, **lookup.new}
         return replace(lookup, bound=bound, new={})
 
-    def run(self, frontier: Bindings, keep: frozenset[str]) -> Iterator[Bindings]:
-        """The longer solutions, with the variables to keep."""
-        matches = [each.matches(frontier) if each.bound else None for each in self.lookups]
+    def matches(self, frontier: Bindings) -> list[Matches | None]:
+        """What each atom has for the solutions; None for those with nothing bound."""
+        return [each.matches(frontier) if each.bound else None for each in self.lookups]
+
+    def run(
+        self,
+        frontier: Bindings,
+        keep: frozenset[str],
+        matches: Sequence[Matches | None] | None = None,
+    ) -> Iterator[Bindings]:
+        """The longer solutions, with the variables to keep; `matches`, if they are known."""
+        if matches is None:
+            matches = self.matches(frontier)
         if any(found is not None and not found.total for found in matches):
             return
         if (lists := self._lists(matches, frontier.rows)) is not None:
             yield from self._met(frontier, lists, keep)
             return
-        counts = self._counts(matches, frontier.rows)
+        counts = self.counts(matches, frontier.rows)
         least = np.argmin(counts, axis=0)
         some = counts[least, np.arange(frontier.rows)] > 0
         needed = keep | self.reads | self.binds
@@ -188,7 +208,14 @@ class ProposeStep:
             made = int(counts[number][mine].sum())
             self.statistics.share(self.variable, (self.names[number],), (made,), made)
             others = [self.confirming(each) for each in self.lookups if each is not lookup]
-            yield from self._confirmed(proposed, others, keep)
+            for longer in proposed:
+                there = _tested(longer, others)
+                self.statistics.count(self.variable, longer.rows, there.rows)
+                yield kept(there, keep)
+
+    def confirmed(self, frontier: Bindings) -> Bindings:
+        """Of solutions that others proposed, those that every atom has."""
+        return _tested(frontier, list(map(self.confirming, self.lookups)))
 
     def _lists(self, matches: Sequence[Matches | None], rows: int) -> list[_List] | None:
         """What each atom has for each solution, if that is a sorted list of one run for all.
@@ -255,26 +282,57 @@ class ProposeStep:
 
     def least(self, frontier: Bindings) -> Counts:
         """How many values the one with the fewest has, for each solution."""
-        matches = [each.matches(frontier) if each.bound else None for each in self.lookups]
-        return self._counts(matches, frontier.rows).min(axis=0)
+        return self.counts(self.matches(frontier), frontier.rows).min(axis=0)
 
-    def _counts(self, matches: Sequence[Matches | None], rows: int) -> Counts:
+    def counts(self, matches: Sequence[Matches | None], rows: int) -> Counts:
+        """How many values each atom has, for each solution."""
         return np.stack([
             np.full(rows, lookup.relation.count()) if found is None else found.counts()
             for lookup, found in zip(self.lookups, matches, strict=True)
         ])  # fmt: skip
 
-    def _confirmed(
-        self, proposed: Iterator[Bindings], others: Sequence[LookupStep], keep: frozenset[str]
-    ) -> Iterator[Bindings]:
-        for frontier in proposed:
-            made = frontier.rows
-            for other in others:
-                index = other.index()
-                found = _present(index, *index.key(other.words(frontier), frontier.rows))
-                frontier = frontier.where(found)
-            self.statistics.count(self.variable, made, frontier.rows)
-            yield _kept(frontier, keep)
+
+@dataclass(frozen=True, slots=True)
+class ForkStep:
+    """Ways to the same variables; each solution takes the one that proposes the fewest values."""
+
+    ways: tuple[tuple[ProposeStep, tuple[LookupStep | BindStep, ...]], ...]
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The variables it needs."""
+        steps = (step for first, rest in self.ways for step in (first, *rest))
+        return frozenset[str]().union(*(step.reads for step in steps)) - self.binds
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """The variables that every way binds."""
+        first, rest = self.ways[0]
+        return frozenset[str]().union(first.binds, *(step.binds for step in rest))
+
+    def least(self, frontier: Bindings) -> Counts:
+        """How many values the way with the fewest has, for each solution."""
+        return np.min([first.least(frontier) for first, _ in self.ways], axis=0)
+
+    def run(self, frontier: Bindings, keep: frozenset[str]) -> Iterator[Bindings]:
+        """The longer solutions, with the variables to keep."""
+        choice = np.argmin([first.least(frontier) for first, _ in self.ways], axis=0)
+        needed = keep | self.reads | self.binds
+        for number, (first, rest) in enumerate(self.ways):
+            mine = choice == number
+            if mine.any():
+                for longer in first.run(frontier.where(mine), needed):
+                    yield kept(self._through(longer, rest, needed), keep)
+
+    def _through(
+        self, frontier: Bindings, steps: Sequence[LookupStep | BindStep], keep: frozenset[str]
+    ) -> Bindings:
+        for step in steps:
+            if isinstance(step, BindStep):
+                frontier = step.apply(frontier)
+            elif frontier.rows:
+                frontier = next(step.run(frontier, keep))
+        return frontier
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,8 +386,13 @@ class BindStep:
         return frozenset((self.variable,))
 
     def apply(self, frontier: Bindings) -> Bindings:
-        """The solutions with one more variable."""
+        """The solutions with one more variable; what is looked for must be a known value."""
         try:
+            if self.solved and self.domain.kind is Kind.INTEGER and not self.domain.grows:
+                values = self.evaluator.values(self.expression, frontier, self.domain)
+                words, known = known_words(self.domain, values.widened(self.domain.kind).ranks)
+                longer = {**frontier.columns, self.variable: words}
+                return Bindings(frontier.rows, longer).where(known)
             words = self.evaluator.words(self.expression, frontier, self.domain)
         except Overflow:
             if not self.solved:
@@ -367,7 +430,17 @@ class TestStep:
 
 
 _List: TypeAlias = "tuple[Keys, Counts, Counts, int]"  # a run, and for each row start and length
-Step: TypeAlias = "LookupStep | ProposeStep | CyclicSearch | AbsentStep | BindStep | TestStep"
+_Joining: TypeAlias = "LookupStep | ProposeStep | ForkStep | ConsultStep | SearchStep"
+Step: TypeAlias = "_Joining | AbsentStep | BindStep | TestStep"
+
+
+@runtime_checkable
+class Proposing(Protocol):
+    """A step that binds what several could bind."""
+
+    def least(self, frontier: Bindings) -> Counts:
+        """How many values the one with the fewest has, for each solution."""
+        ...
 
 
 def _computable(
@@ -386,6 +459,15 @@ def _computable(
     return frontier.where(good)
 
 
+def _tested(frontier: Bindings, lookups: Sequence[LookupStep]) -> Bindings:
+    """The solutions that every lookup has a fact for."""
+    for each in lookups:
+        index = each.index()
+        found = _present(index, *index.key(each.words(frontier), frontier.rows))
+        frontier = frontier.where(found)
+    return frontier
+
+
 def _present(index: Index, keys: Keys, lead: int) -> Mask:
     """Which keys have a match that belongs to the version."""
     if index.is_exact:
@@ -396,5 +478,6 @@ def _present(index: Index, keys: Keys, lead: int) -> Mask:
     return found
 
 
-def _kept(frontier: Bindings, keep: frozenset[str]) -> Bindings:
+def kept(frontier: Bindings, keep: frozenset[str]) -> Bindings:
+    """The solutions with some of their columns."""
     return Bindings(frontier.rows, {n: c for n, c in frontier.columns.items() if n in keep})

@@ -16,26 +16,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import RLock
+from typing import Final
+
+import numpy as np
 
 from caladan.columns import pool
+from caladan.columns.layout import Words
 from caladan.join.frontier import Bindings
-from caladan.join.late_materialization import Asides, Crossing, Taker
-from caladan.join.steps import AbsentStep, BindStep, LookupStep, ProposeStep, Step, TestStep
+from caladan.join.late_materialization import Asides, Crossing, Taker, Tests
+from caladan.join.steps import (
+    AbsentStep,
+    BindStep,
+    ForkStep,
+    LookupStep,
+    ProposeStep,
+    Step,
+    TestStep,
+)
 from caladan.program import thresholds
 
 
 class Sink:
     """Takes a rule's solutions; `count` of them so far.
 
-    `direct`, if there is one, may take the last lookup itself, with the solutions before it; it
-    returns whether it did. A sink that is `shared`, now, may be called from several threads.
+    `direct`, if there is one, may take the last lookup itself, with the solutions before it and
+    the tests behind it; it returns how many solutions it led to, None if it did not. A sink that is
+    `shared`, now, may be called from several threads.
     """
 
     def __init__(
         self,
         take: Callable[[Bindings], None],
         finish: Callable[[], None] | None = None,
-        direct: Callable[[LookupStep, Bindings, Callable[[], None]], int | None] | None = None,
+        direct: Callable[[LookupStep, Bindings, Callable[[], None], Tests], int | None]
+        | None = None,
         *,
         shared: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -50,9 +64,16 @@ class Sink:
         self._add(frontier.rows)
         self._take(frontier)
 
-    def direct(self, lookup: LookupStep, frontier: Bindings, check: Callable[[], None]) -> bool:
+    @property
+    def is_direct(self) -> bool:
+        """Whether it may take a last lookup."""
+        return self._direct is not None
+
+    def direct(
+        self, lookup: LookupStep, frontier: Bindings, check: Callable[[], None], tests: Tests, /
+    ) -> bool:
         """Take the last lookup, if that can be done without listing its solutions."""
-        found = None if self._direct is None else self._direct(lookup, frontier, check)
+        found = None if self._direct is None else self._direct(lookup, frontier, check, tests)
         self._add(found or 0)
         return found is not None
 
@@ -64,6 +85,25 @@ class Sink:
         """There are no more solutions."""
         if self._finish is not None:
             self._finish()
+
+
+_ROW: Final = "#row"
+"""A column of the numbers of rows; no variable is called so."""
+
+
+class KeptRows:
+    """Takes solutions, and keeps which they were."""
+
+    def __init__(self) -> None:
+        self.rows: Words = np.empty(0, np.uint32)
+        self.is_direct = False
+
+    def __call__(self, frontier: Bindings) -> None:
+        self.rows = np.concatenate([self.rows, frontier.columns[_ROW]])
+
+    def direct(self, *_: object) -> bool:
+        """Never: there is no lookup."""
+        return False
 
 
 class Walk:
@@ -126,7 +166,9 @@ class Walk:
     ) -> bool:
         """Whether solutions behind a step may be the same, and are joined with more."""
         dropped = (before.columns.keys() | step.binds) - longer.columns.keys()
-        joins = any(isinstance(each, LookupStep | ProposeStep) and each.binds for each in rest)
+        joins = any(
+            isinstance(each, LookupStep | ProposeStep | ForkStep) and each.binds for each in rest
+        )
         return bool(not self._counting and dropped and joins and longer.columns)
 
     def _grouped(
@@ -134,7 +176,8 @@ class Walk:
     ) -> tuple[Bindings, Taker, frozenset[str]]:
         """Groups instead of solutions (late_materialization.py), where that pays."""
         joins = sum(
-            isinstance(step, LookupStep | ProposeStep) and bool(step.binds) for step in steps
+            isinstance(step, LookupStep | ProposeStep | ForkStep) and bool(step.binds)
+            for step in steps
         )
         if joins < 2:  # a test costs less than grouping
             return frontier, sink, needed
@@ -144,6 +187,20 @@ class Walk:
         if groups is None:
             return frontier, sink, needed
         return groups.frontier, Crossing(groups, sink), needed | {groups.mark}
+
+    def _tests(self, steps: Sequence[Step]) -> Tests | None:
+        """The last steps of a rule, if they are nothing but tests."""
+        if not all(isinstance(step, AbsentStep | TestStep) for step in steps):
+            return None
+
+        def passing(frontier: Bindings, some: Sequence[int]) -> Words:
+            kept = KeptRows()
+            numbers = np.arange(frontier.rows, dtype=np.uint32)
+            marked = Bindings(frontier.rows, {**frontier.columns, _ROW: numbers})
+            self.walk([steps[i] for i in some], marked, kept, frozenset((_ROW,)))
+            return kept.rows
+
+        return Tests(steps, tuple(step.reads for step in steps), passing)
 
     def fan_out(self) -> float:
         """How many solutions came of a fact that the walk started from; 1 if that is not known."""
@@ -180,10 +237,11 @@ class Walk:
                 rest = steps[i + 1 :]
                 if i and repeats and step.binds:
                     frontier = self._asides.distinct(frontier, -len(rest))
+                tests = self._tests(rest) if isinstance(step, LookupStep) else None
                 if (
-                    not rest
-                    and isinstance(step, LookupStep)
-                    and sink.direct(step, frontier, self._check)
+                    isinstance(step, LookupStep)
+                    and tests is not None
+                    and sink.direct(step, frontier, self._check, tests)
                 ):
                     return
                 keep = needed.union(*(s.reads for s in rest))

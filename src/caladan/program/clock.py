@@ -12,6 +12,7 @@ around. Tasks on Spark are other processes: they get the seconds that are left, 
 
 from __future__ import annotations
 
+import atexit
 import signal
 import threading
 import time
@@ -45,6 +46,17 @@ class _Clock:
 _CLOCK: Final[ContextVar[_Clock | None]] = ContextVar("caladan_clock", default=None)
 
 _CTRL_C: Final = threading.Event()
+
+_LATE: Final[list[threading.Thread]] = []
+_PATIENCE: Final = 5.0  # seconds that an exit waits for work that is late
+
+
+@atexit.register
+def _wait_for_late_work() -> None:
+    """A thread that comes back from a library while Python is torn down takes the process along."""
+    end = time.monotonic() + _PATIENCE
+    for thread in _LATE:
+        thread.join(max(end - time.monotonic(), 0.0))
 
 
 @contextmanager
@@ -83,6 +95,23 @@ def heeding() -> Generator[None]:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@contextmanager
+def postponing() -> Generator[None]:
+    """Have Ctrl-C wait until something is done that is of no use when it is half done."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    came = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: came.set())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if came.is_set():
+        raise KeyboardInterrupt
+
+
 def heed() -> None:
     """Raise the KeyboardInterrupt that somebody swallowed."""
     if _CTRL_C.is_set():
@@ -109,7 +138,8 @@ def attended(work: Callable[[], T]) -> T:
     """What some work returns or raises; TimeOver as soon as the time is over.
 
     Work that is late may be inside a library that nobody can interrupt. It goes on, on a thread of
-    its own, until it looks at the clock; the caller does not wait for that.
+    its own, until it looks at the clock; the caller does not wait for that, but the process does
+    when it exits.
     """
     clock = _CLOCK.get()
     if clock is None:
@@ -128,13 +158,15 @@ def attended(work: Callable[[], T]) -> T:
 
     look()
     context = copy_context()
-    threading.Thread(target=context.run, args=(target,), name="caladan-work", daemon=True).start()
+    worker = threading.Thread(target=context.run, args=(target,), name="caladan-work", daemon=True)
+    worker.start()
     try:
         while not done.wait(min(max(clock.end - time.monotonic(), 0.001), _GLANCE)):
             heed()
             look()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, TimeOver):
         clock.is_over.set()
+        _LATE[:] = [each for each in _LATE if each.is_alive()] + [worker]
         raise
     if problems:
         raise problems[0]

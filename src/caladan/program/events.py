@@ -67,6 +67,13 @@ class MachineRan:
 
 
 @dataclass(frozen=True, slots=True)
+class RoundsGathered:
+    """So many rounds of the current clique one task did by itself, with all facts."""
+
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
 class RulePlanned:
     """The steps that a rule goes through from now on."""
 
@@ -193,6 +200,7 @@ Event: TypeAlias = (
     | StrategyDeclined
     | CliqueTaken
     | MachineRan
+    | RoundsGathered
     | RulePlanned
     | RuleDone
     | RuleSearched

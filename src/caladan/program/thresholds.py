@@ -74,9 +74,6 @@ class Thresholds:
     search_sample: int = _int(1 << 16)  # values that a grade may look at before it must pay
     search_price: int = _int(4)  # values looked at for estimates, for each that is proposed
     search_counted: int = _int(1 << 20)  # longer lists are not walked to be counted
-    search_counting: int = _int(1 << 16, least=1)  # bindings of a batch that is counted
-    trie_bits: int = _int(64, most=64)  # of a fact; wider ones are sorted column by column
-    trie_dense: int = _int(4, most=64)  # words for each value that a list by word may have
     # ── embedded: plans and batches ──────────────────────────────────────────────────────────────
     worth_sampling: int = _int(256)  # facts a rule starts from; with fewer, atoms are not tried
     sample: int = _int(64, least=1)  # solutions that are tried
@@ -88,9 +85,17 @@ class Thresholds:
     repeats: int = _int(128)  # solutions of a batch that are told apart before they are joined
     repeats_pause: int = _int(15)  # batches left as they are where solutions differed, at most
     grouping_pays: int = _int(3)  # solutions of a group, on average
+    cross_first: int = _int(
+        4
+    )  # facts that a last lookup finds for a group, which is crossed before
     crossing: int = _int(1 << 18, least=1)  # solutions of groups that are crossed at a time
     batch_in_threads: int = _int(1 << 16, least=1)  # solutions, or those a batch will lead to
     batch_alone: int = _int(1 << 11, least=1)  # solutions of a batch that stays with one thread
+    # Bit rows of a product (fixpoint/products.py), in solutions that cost the same one by one.
+    product_pair: float = _float(4.0)  # two rows, however long
+    product_word: float = _float(0.1)  # 64 bits of a row
+    product_rows: int = _int(1 << 10)  # solutions that may be a product although facts are tested
+    product_bytes: int = _int(1 << 27, least=1)  # of rows that are held at a time
     dense_numbers: int = _int(16)  # a flag for each number where so many times fewer are distinct
     # ── embedded: small rounds ───────────────────────────────────────────────────────────────────
     small: int = _int(1000, least=1, most=1 << 14)  # facts of a delta for the tiny-delta machine
@@ -101,6 +106,11 @@ class Thresholds:
     largest_tail: int = _int(20, most=20)  # and at last
     groups_a_round: int = _int(2000, least=1)  # that can be packed in the time of a round
     packed_groups: int = _int(1 << 21)  # groups that are worth packing for some small rounds
+    # ── spark: meshed ────────────────────────────────────────────────────────────────────────────
+    mesh_small_rounds: int = _int(32, least=1)  # in a row before one task is to go on alone
+    mesh_facts_a_round: int = _int(4096, least=1)  # that can be moved in the time of a round
+    mesh_gathered: int = _int(1 << 25)  # facts that one task can have
+    mesh_spread: int = _int(1 << 17)  # new facts from which one task is to share them out again
     # ── embedded: shapes ─────────────────────────────────────────────────────────────────────────
     shape: int = _int(1000)  # facts, below which rounds are done before a shape has started
     shape_spread: int = _int(1 << 20, most=1 << 24)  # words that a shape may leave unused
@@ -108,6 +118,7 @@ class Thresholds:
     shape_join: int = _int(1 << 20)  # pairs more than a step's facts that it may be joined to
     shape_tests: int = _int(1 << 32, least=1)  # pairs of a source and a node that are tested
     shape_block: int = _int(1 << 22, least=1)  # of them at a time
+    folded: int = _int(1 << 16)  # facts of a layout, below which rules on top list them
     shape_kinds: int = _int(16)  # groups of sources that differ in the rules that apply to them
     closure_samples: int = _int(64, least=1, most=1 << 12)  # rows that are searched for an estimate
     closure_patience: int = _int(8)  # times its estimate that a way may take

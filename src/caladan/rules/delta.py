@@ -3,6 +3,22 @@
 For `d <- a, b, c` over relations of the clique, with x old facts, δx new and x' both, the new facts
 come from `δa b' c'`, `a δb c'` and `a b δc`: no combination is derived twice. A relation whose
 values are improved in place (mmin, msum …) is read as x' throughout: its old value is of no use.
+
+    delta         the delta program of a checked program
+    pivot         whether a clique falls into independent parts: if every recursive rule reads the
+                  clique once and carries one column unchanged from there to its head, facts with
+                  different values in that column never meet; each part is a fixpoint of its own, on
+                  one machine as block after block, on many without any exchange
+    totals        what is known beforehand of the sums of a clique: whether growing ones can be told
+                  for sure
+
+A round makes new sums of the old ones. If every amount is a multiple of one sum and something more
+that does not change (`is_linear`), the differences of one round make those of the next by a product
+with one matrix, once no new facts come. With n sums, such differences are gone after n rounds or
+never: the matrix is nilpotent where they start, or it is not. So whole numbers that still change
+after more rounds than there are sums change for ever, and that is exact (`is_exact`);
+rules/growth.py has what is done about doubles, and about witnesses that count the largest of
+several.
 """
 
 from __future__ import annotations
@@ -10,13 +26,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
+from math import inf
 
 from caladan.analysis.core import Checked, Clique, CoreRule, RelationInfo
+from caladan.program import (
+    Aggregate,
+    Arithmetic,
+    Constant,
+    Expression,
+    Negative,
+    Variable,
+    variables,
+)
 from caladan.rules.body import body_of
-from caladan.rules.contributors import contributors
-from caladan.rules.pivot import pivot
-from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
-from caladan.rules.totals import totals
+from caladan.rules.contributors import changing_witness, contributors, steady
+from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule, Totals
 
 
 def delta(checked: Checked) -> DeltaProgram:
@@ -52,7 +76,17 @@ def delta_clique(clique: Clique, relations: Mapping[str, RelationInfo]) -> Delta
         ),
         pivot(clique, relations),
         totals(clique, relations),
+        tuple(dict.fromkeys(_origin(name, relations) for name in clique.relations)),
     )
+
+
+def _origin(name: str, relations: Mapping[str, RelationInfo]) -> str:
+    """The user's name for a relation; what was made may be of something that was made."""
+    seen: set[str] = set()
+    while name in relations and name not in seen and relations[name].origin:
+        seen.add(name)
+        name = relations[name].origin
+    return name
 
 
 def seeds(rule: CoreRule, clique: Collection[str]) -> Iterator[int]:
@@ -71,3 +105,145 @@ def seeded(
 def plain(rule: CoreRule, relations: Mapping[str, RelationInfo]) -> DeltaRule:
     """A rule over finished relations, that adds nothing up."""
     return DeltaRule(rule, None, body_of(rule, relations))
+
+
+def pivot(clique: Clique, relations: Mapping[str, RelationInfo]) -> dict[str, int] | None:
+    """The carried column of every relation of the clique, or None."""
+    if not clique.is_recursive or any(
+        sum(a.relation in clique.relations for a in r.positive) != 1 for r in clique.recursive_rules
+    ):
+        return None
+    start = clique.relations[0]
+    for column in relations[start].group:
+        found = _spread({start: column}, clique, relations)
+        if found is not None:
+            return found
+    return None
+
+
+def _spread(
+    chosen: dict[str, int], clique: Clique, relations: Mapping[str, RelationInfo]
+) -> dict[str, int] | None:
+    """Follow a choice through all rules, in both directions; None where it fails."""
+    grown = True
+    while grown:
+        grown = False
+        for rule in clique.recursive_rules:
+            atom = next(a for a in rule.positive if a.relation in clique.relations)
+            if rule.head in chosen:
+                here = rule.arguments[chosen[rule.head]]
+                if not isinstance(here, Variable):
+                    return None
+                places = [i for i, a in enumerate(atom.arguments) if a == here]
+                if atom.relation in chosen:
+                    if chosen[atom.relation] not in places:
+                        return None
+                elif len(places) == 1 and places[0] in relations[atom.relation].group:
+                    chosen[atom.relation] = places[0]
+                    grown = True
+                else:
+                    return None
+            elif atom.relation in chosen:
+                grown |= _to_head(rule, atom.arguments[chosen[atom.relation]], chosen, relations)
+                if rule.head not in chosen:
+                    return None
+    return chosen if chosen.keys() == set(clique.relations) else None
+
+
+def _to_head(
+    rule: CoreRule,
+    carried: object,
+    chosen: dict[str, int],
+    relations: Mapping[str, RelationInfo],
+) -> bool:
+    places = [i for i, a in enumerate(rule.arguments) if a == carried]
+    carries = isinstance(carried, Variable) and len(places) == 1
+    if carries and places[0] in relations[rule.head].group:
+        chosen[rule.head] = places[0]
+        return True
+    return False
+
+
+_TOTALS = ("sum", "msum", "count", "mcount", "countd")
+
+
+def totals(clique: Clique, relations: Mapping[str, RelationInfo]) -> Totals | None:
+    """What is known of the sums of a clique; None if nothing in it is summed."""
+    functions = [relations[name].aggregates for name in clique.relations]
+    width = max(sum(f in _TOTALS for f in each) for each in functions)
+    if not clique.is_recursive or not width:
+        return None
+    is_linear = all(f is None or f in _TOTALS for each in functions for f in each) and all(
+        _is_linear(rule, clique, relations) for rule in clique.recursive_rules
+    )
+    whole = not any(
+        relations[name].types[i].is_floating
+        for name in clique.relations
+        for i, function in enumerate(relations[name].aggregates)
+        if function in _TOTALS
+    )
+    is_exact = is_linear and whole and not changing_witness(clique, relations)
+    return Totals(width, is_linear, is_exact)
+
+
+def _is_linear(rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo]) -> bool:
+    """Whether amounts are linear in sums of the clique, and sums are of no other use."""
+    fixed = steady(rule, clique, relations)
+    degrees: dict[str, float] = dict.fromkeys(fixed, 0)
+    for atom in rule.atoms:
+        functions = relations[atom.relation].aggregates
+        for argument, function in zip(atom.arguments, functions, strict=True):
+            if function is None or atom.relation not in clique.relations:
+                continue
+            if not isinstance(argument, Variable) or atom.negated or argument.name in degrees:
+                return False  # it is compared
+            if not argument.is_anonymous:
+                degrees[argument.name] = 1
+    for comparison in rule.comparisons:
+        if {v.name for v in variables(comparison)} <= fixed:
+            continue
+        made, of = comparison.left, comparison.right
+        if not isinstance(made, Variable):
+            made, of = of, made
+        if comparison.operator != "=" or not isinstance(made, Variable) or made.name in degrees:
+            return False
+        degrees[made.name] = _degree(of, degrees)
+    return rule.limit is None and all(
+        _degree(term, degrees) <= (1 if amount else 0)
+        for argument, function in zip(rule.arguments, relations[rule.head].aggregates, strict=True)
+        for term, amount in _terms(argument, function in _TOTALS)
+    )
+
+
+def _terms(argument: Expression, is_summed: bool) -> list[tuple[Expression, bool]]:
+    """The terms of a head's argument, and whether each is an amount."""
+    if not isinstance(argument, Aggregate):
+        return [(argument, is_summed)]
+    if argument.function in ("count", "countd") or len(argument.terms) == 0:
+        return []
+    *witness, amount = argument.terms
+    return [*((term, False) for term in witness), (amount, True)]
+
+
+def _degree(node: Expression, degrees: Mapping[str, float]) -> float:
+    """How many sums are multiplied with each other, at most; infinity for what is no polynomial."""
+    match node:
+        case Constant():
+            return 0
+        case Variable():
+            return degrees.get(node.name, inf)
+        case Negative():
+            return _degree(node.operand, degrees)
+        case Arithmetic():
+            left, right = _degree(node.left, degrees), _degree(node.right, degrees)
+            match node.operator:
+                case "+" | "-":
+                    return max(left, right)
+                case "*":
+                    return left + right
+                case "/" if not right:
+                    return left
+                case _:
+                    return inf if left or right else 0
+        case _:
+            return 0 if all(not degrees.get(v.name, inf) for v in variables(node)) else inf

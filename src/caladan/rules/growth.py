@@ -2,7 +2,7 @@
 
 `Growth` counts the rounds that change sums while no new facts come. Up to the number of sums, all
 is as it should be: sums along data without a cycle settle in so many rounds. After that, where the
-rules and whole numbers allow it (rules/totals.py), the next change is the proof. Otherwise values
+rules and whole numbers allow it (rules/delta.py), the next change is the proof. Otherwise values
 are looked at, and compared with those of a round some time ago:
 
     REPEATS   all values are as they were then: they will go round in the same way for ever

@@ -22,12 +22,16 @@ solution contributes (1 where solutions are counted), so `count` and `mcount` ad
 `contributors` says where a column counts by key: `countd` counts distinct keys, a witness counts
 once with its largest value. Facts and data of a relation with aggregates contribute their values,
 each fact once.
+
+`program_of` is a program within a program: some of its cliques, with everything else as data. It
+is what a strategy is handed, and what an executor needs to know: relations that earlier cliques
+derived are data there, whoever derived them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from caladan.analysis.core import CoreGoal, CoreRule, HasFacts, RelationInfo
 from caladan.rules.body import Body, Version
@@ -100,7 +104,8 @@ class DeltaClique:
 
     `totals` is about sums in recursion, where there are some. `pivot` gives, for a clique that can
     be evaluated in independent parts, the column of each relation that every recursive rule carries
-    unchanged from its one recursive atom to its head.
+    unchanged from its one recursive atom to its head. `origins` are the user's names for all of it
+    (`tc` for `tc_bf` and what is asked of it).
     """
 
     relations: tuple[str, ...]
@@ -110,6 +115,7 @@ class DeltaClique:
     delta_rules: tuple[DeltaRule, ...]
     pivot: Mapping[str, int] | None = None
     totals: Totals | None = None
+    origins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +134,40 @@ class DeltaProgram(HasFacts):
     def rules(self) -> list[DeltaRule]:
         """All rules, clique by clique."""
         return [r for c in self.cliques for r in (*c.exit_rules, *c.delta_rules)]
+
+
+def program_of(program: DeltaProgram, cliques: Sequence[DeltaClique]) -> DeltaProgram:
+    """The program of these cliques alone, without goals."""
+    derived = {name for clique in cliques for name in clique.relations}
+    finished = {name for clique in program.cliques for name in clique.relations} - derived
+    names = derived | set(reads(cliques))
+    relations = {
+        name: replace(info, takes_data=True, is_derived=False) if name in finished else info
+        for name, info in program.relations.items()
+        if name in names
+    }
+    return DeltaProgram(
+        relations=relations,
+        # The facts of a finished relation are in its table already.
+        facts={n: rows for n, rows in program.facts.items() if n in names and n not in finished},
+        cliques=tuple(cliques),
+        goals=(),
+    )
+
+
+def reads(cliques: Iterable[DeltaClique]) -> Iterator[str]:
+    """The relations that the rules of some cliques read, each possibly several times."""
+    for clique in cliques:
+        for rule in (*clique.exit_rules, *clique.delta_rules):
+            yield from rule.body.read
+
+
+def needed_by(program: DeltaProgram, name: str) -> DeltaProgram:
+    """The program of the cliques that a relation needs."""
+    wanted = {name}
+    cliques: list[DeltaClique] = []
+    for clique in reversed(program.cliques):
+        if not wanted.isdisjoint(clique.relations):
+            wanted.update(reads([clique]))
+            cliques.append(clique)
+    return program_of(program, cliques[::-1])

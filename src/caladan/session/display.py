@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from caladan.data.schema import compute
+from caladan.data.schema import compute, first_rows
 from caladan.program.values import iso, written
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def first_in_order(table: pa.Table, rows: int) -> pa.Table:
     """The first rows of `in_order(table)`, without sorting the others."""
     fractions = any(pa.types.is_floating(column.type) for column in table.columns)
     if table.num_rows <= 2 * rows or not rows or not table.num_columns or fractions:
-        return in_order(table).slice(0, rows)  # and NaN keeps its place
+        return first_rows(in_order(table), rows)  # and NaN keeps its place
     keys = {f"k{i}": column for i, column in enumerate(table.columns)}
     directions = [(name, "ascending") for name in keys]
     return table.take(compute.select_k_unstable(pa.table(keys), rows, directions))

@@ -23,7 +23,7 @@ import numpy as np
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Words
 from caladan.columns.relation import Batch
-from caladan.data.table import ArrowTable
+from caladan.data.schema import ArrowTable
 from caladan.engines.embedded.tables import DerivedTable
 from caladan.engines.interface import Table
 from caladan.fixpoint.living import Living

@@ -204,11 +204,12 @@ class Relation:
 
     def head(self, n: int = 20) -> list[tuple[Any, ...]]:
         """The first facts in the order of `rows()`; of very many, whichever come first."""
+        from caladan.data.schema import first_rows
         from caladan.engines.interface import KnowsFirst
         from caladan.session.display import first_in_order
 
         if self._order or self._is_ordered:
-            return self._rows(self._facts().slice(0, n))
+            return self._rows(first_rows(self._facts(), n))
         if self._arrow is None:
             first = self._table.first(n) if isinstance(self._table, KnowsFirst) else None
             if first is None and self.count() > _SORTED_UP_TO:

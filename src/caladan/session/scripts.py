@@ -25,10 +25,8 @@ from caladan.session.stats import Stats
 from caladan.session.store import Store
 from caladan.session.wrap import FinishedRun
 from caladan.sql.demand import with_goals
-from caladan.sql.engine import SqlEngine
-from caladan.sql.parameters import bind
-from caladan.sql.problems import no_objects
-from caladan.sql.script import Demands, Evaluate, Evaluated, ScriptOutcome, ScriptStopped, run
+from caladan.sql.engine import SqlEngine, no_objects
+from caladan.sql.script import Demands, Evaluate, Evaluated, ScriptOutcome, ScriptStopped, bind, run
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -184,7 +182,7 @@ class SessionTables:
 
     def rows(self, name: str, source: Source, columns: tuple[Column, ...]) -> pa.Table:
         """Data of this machine; bad rows are set aside if the run allows it."""
-        from caladan.sql.bags import bag
+        from caladan.sql.names import bag
 
         permissive = self.options.permissive
         with stoppable(f"reading `{name}`"):
@@ -264,7 +262,7 @@ def _set_aside(rejected: Sequence[pa.Table]) -> Table:
     """The rows that were set aside, each once: SQL and rules may have read the same file."""
     import pyarrow as pa
 
-    from caladan.data.table import wrap
+    from caladan.data.schema import wrap
 
     whole = pa.concat_tables(rejected)
     seen: dict[tuple[object, ...], int] = {}
@@ -284,7 +282,7 @@ def _overlaid(store: Store, sources: Mapping[str, Source]) -> Store:
 
 
 def _empty(columns: tuple[Column, ...]) -> Table:
-    from caladan.data.table import empty
+    from caladan.data.schema import empty
 
     return empty(columns)
 

@@ -23,6 +23,7 @@ from caladan.program.events import (
     RelationHeld,
     Resumed,
     RoundDone,
+    RoundsGathered,
     RuleDone,
     RulePlanned,
     RuleSearched,
@@ -78,7 +79,8 @@ class CliqueStats:
 
     `layouts` says how each relation was held when the clique was done, by this process or by tasks
     (several names where tasks differ); `declined` which strategies were passed over, and why;
-    `tiny_rounds` how many rounds were so small that they were done one fact at a time.
+    `tiny_rounds` how many rounds were so small that they were done one fact at a time,
+    `gathered_rounds` how many one task of *meshed* did by itself.
     `split` is how many values were too frequent for one task, and were shared by all;
     `split_values` shows the first of them, unless tasks encrypt what they send. `resumed` is the
     round at which a checkpoint let them go on, 0 if they started anew; `notes` says what was
@@ -98,6 +100,7 @@ class CliqueStats:
     layouts: dict[str, str] = field(default_factory=dict[str, str])
     declined: list[DeclinedStats] = field(default_factory=list[DeclinedStats])
     tiny_rounds: int = 0
+    gathered_rounds: int = 0
     notes: list[str] = field(default_factory=list[str])
 
 
@@ -187,6 +190,9 @@ class Stats(Listener):
             lines += [f"  not {each.strategy}: {each.reason}" for each in clique.declined]
             if clique.tiny_rounds:
                 lines.append(f"  {clique.tiny_rounds:,} tiny rounds, one fact at a time")
+            if clique.gathered_rounds:
+                several = "" if clique.gathered_rounds == 1 else "s"
+                lines.append(f"  {clique.gathered_rounds:,} round{several} in one task")
             if clique.split:
                 lines.append(_split_line(clique))
             if clique.resumed:
@@ -244,6 +250,8 @@ class Stats(Listener):
                 clique.layouts = dict(zip(event.relations, event.layouts, strict=True))
             case MachineRan():
                 clique.tiny_rounds += event.rounds
+            case RoundsGathered():
+                clique.gathered_rounds += event.rounds
             case RoundDone():
                 clique.rounds, clique.facts = event.number, event.total
                 clique.seconds += event.seconds

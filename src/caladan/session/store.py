@@ -143,7 +143,7 @@ class Store:
         if not any(type is Type.DECIMAL for info in relations.values() for type in info.types):
             return {}
         from caladan.data.widths import widths as given
-        from caladan.rules.decimals import widths
+        from caladan.rules.origins import widths
 
         return widths(
             compiled.delta,

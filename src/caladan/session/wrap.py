@@ -123,7 +123,7 @@ def _whole(run: FinishedRun, name: str) -> Table | None:
     if name == REJECTED and run.rejected:
         import pyarrow as pa
 
-        from caladan.data.table import wrap as wrap_arrow
+        from caladan.data.schema import wrap as wrap_arrow
 
         return wrap_arrow(pa.concat_tables(run.rejected))
     if not _is_users(run.compiled, name):
@@ -146,7 +146,7 @@ def _table(run: FinishedRun, name: str) -> Table:
 
 def _empty(run: FinishedRun, name: str) -> Table:
     """A relation that a stopped run did not come to."""
-    from caladan.data.table import empty
+    from caladan.data.schema import empty
 
     relations = {**run.compiled.checked.relations, **run.compiled.delta.relations}
     return empty(relations[name].columns)

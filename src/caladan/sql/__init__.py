@@ -1,18 +1,14 @@
 """SQL: what a RaSQL script asks, and who answers it.
 
-    generate     a syntax tree as text for a SQL engine
-    engine       what a SQL engine is: frames, queries over frames
+    engine       what a SQL engine is: frames, queries over frames, their text and their errors
     duck         DuckDB, over Arrow: for the engines of this process
     spark        Spark SQL: for the spark engine
     functions    Spark's SQL said for DuckDB: `said`; aggregates, calls, meaning, patterns help,
                  macros (casts, texts) and widths (digits)
     demand       what a query asks of a recursive view
-    bags         data with duplicates and NULL, as SQL sees it
-    names        which table a name stands for
-    parameters   values for {name} and :name
+    names        which table a name stands for; data with duplicates and NULL, as SQL sees it
     premappable  whether an aggregate may be applied at every step
-    script       statements one after the other: `run`, the table of contents
-    problems     errors of SQL engines as diagnostics
+    script       statements one after the other: `run`, the table of contents; parameters
 
 Views that are recursive become rules and go through the compiler; everything else is text for a SQL
 engine. A view that feeds the recursion is evaluated before it, one that reads it after.

@@ -13,19 +13,25 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from caladan.data.schema import ARROW, decimal_type
+from caladan.data.schema import ARROW, ArrowTable, decimal_type
 from caladan.data.source import Source, source
-from caladan.data.table import ArrowTable
 from caladan.engines.interface import Table, stoppable
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type
 from caladan.program.clock import TimeOver, attended, look
 from caladan.program.diagnostics import SourceText as Written
-from caladan.sql.engine import Frame, FrameColumn, apart, key_of, written
+from caladan.sql.engine import (
+    Frame,
+    FrameColumn,
+    apart,
+    generate,
+    key_of,
+    no_type,
+    refused,
+    written,
+)
 from caladan.sql.functions import said
-from caladan.sql.generate import generate
 from caladan.sql.macros import definition
-from caladan.sql.problems import no_type, refused
 
 T = TypeVar("T")
 

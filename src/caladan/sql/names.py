@@ -2,18 +2,24 @@
 
 Names are looked for, upper and lower case alike, among the views of the statement, then among what
 the script defines, then in the session: data that was added, relations that rules derived, and on
-spark temporary views and tables of the catalog.
+spark temporary views and tables of the catalog. `bag` is data as SQL sees it: rows may come twice,
+and values may be missing. Relations of rules are sets without NULL, so `caladan.data` is stricter
+with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
+import pyarrow as pa
+import pyarrow.dataset as ds
 from sqlglot import exp
 
+from caladan.data.load import load
 from caladan.data.problems import no_data
-from caladan.data.schema import arrow_schema, check_apart
+from caladan.data.schema import ARROW, arrow_schema, check_apart, match_columns
+from caladan.data.source import Source, files
 from caladan.language.rasql.scope import KnownColumn, KnownTable
 from caladan.language.rasql.script import span_of
 from caladan.language.rasql.translate import relation_name
@@ -26,9 +32,7 @@ from caladan.program.diagnostics import (
     error,
 )
 from caladan.program.objects import first_object
-from caladan.sql.bags import may_be_null
-from caladan.sql.engine import Frame, SqlEngine, key_of
-from caladan.sql.problems import no_objects
+from caladan.sql.engine import Frame, SqlEngine, key_of, no_objects
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -219,7 +223,8 @@ class SqlInputs:
         if nulls := self._engine.nulls(frame):
             raise error(
                 "C064",
-                f"`{nulls[0]}` is NULL in some rows of `{stem}`, and goes into the recursion",
+                f"{_written(nulls[0])} is NULL in some rows of `{stem}`, and goes into the "
+                "recursion",
                 span,
                 help="recursion has no NULL: leave such rows out with IS NOT NULL, or put a value "
                 "in its place with COALESCE",
@@ -243,6 +248,11 @@ class SqlInputs:
         return KnownTable(relation, tuple(KnownColumn(c.name, c.type) for c in columns))
 
 
+def _written(name: str) -> str:
+    """A column for a diagnostic; where nobody named it, engines call it by functions of ours."""
+    return "a computed value" if "(" in name or name.startswith("computed_") else f"`{name}`"
+
+
 def _known(frame: Frame, may_be_null: bool) -> tuple[KnownColumn, ...]:
     return tuple(KnownColumn(c.name, c.type, may_be_null and c.nullable) for c in frame.columns)
 
@@ -252,3 +262,81 @@ def _path(table: exp.Table) -> str:
     return ".".join(
         exp.to_identifier(part, quoted=True).sql(dialect="spark") for part in parts.values() if part
     )
+
+
+def bag(
+    name: str, source: Source, columns: Sequence[Column], *, permissive: bool = False
+) -> tuple[pa.Table, pa.Table | None]:
+    """The rows of a source on this machine, in the Arrow types of its columns.
+
+    With them, if permissive, the bad rows that were set aside; a missing value is not bad in SQL.
+    """
+    try:
+        return load(name, source, columns)
+    except CaladanError as problem:
+        rows = None
+        if all(found.code == "C036" for found in problem.diagnostics):
+            rows = _with_nulls(name, source, columns)
+        if rows is not None:
+            return rows, None
+        if not permissive:
+            raise
+        return load(name, source, columns, permissive=True)
+
+
+def may_be_null(name: str, source: Source, columns: Sequence[Column]) -> frozenset[str]:
+    """The columns in which a value may be missing, as far as a look at the source tells."""
+    if source.kind == "arrow":
+        found = _columns(name, cast("Any", source.data), columns)
+        return frozenset(c.name for c, v in zip(columns, found, strict=True) if _has_null(v))
+    if source.kind == "path" and source.format in ("csv", "json"):
+        return frozenset()  # text has no NULL, and one in JSON is an error when it is read
+    return frozenset(column.name for column in columns)
+
+
+def _with_nulls(name: str, source: Source, columns: Sequence[Column]) -> pa.Table | None:
+    if source.kind == "changed":
+        return None
+    data = cast("Any", source.data)
+    if source.kind == "spark":
+        data = data.toArrow()
+    elif source.kind == "path":
+        if source.format not in ("parquet", "orc"):
+            return None
+        paths = [str(path) for path in files(name, source)]
+        data = ds.dataset(paths, format=source.format, partitioning="hive").to_table()
+    arrays: list[Any] = []
+    for column, values in zip(columns, _columns(name, data, columns), strict=True):
+        type = ARROW[column.type]
+        if isinstance(values, pa.ChunkedArray):
+            arrays.append(values.cast(type, safe=not column.type.is_floating))
+        else:
+            arrays.append(pa.chunked_array([pa.array(values, type)]))
+    return pa.table(arrays, names=[column.name for column in columns])
+
+
+def _columns(name: str, data: Any, columns: Sequence[Column]) -> list[Any]:
+    """The columns of what was given, in the order of the relation's."""
+    if isinstance(data, pa.Table):
+        places = match_columns(name, None, data.column_names, columns)
+        return [data.column(i) for i in places]
+    if isinstance(data, dict):
+        by_name = cast("dict[str, Any]", data)
+        places = match_columns(name, None, list(by_name), columns)
+        return [list(by_name.values())[i] for i in places]
+    return [[_cell(row, i, column.name) for row in data] for i, column in enumerate(columns)]
+
+
+def _cell(row: Any, i: int, name: str) -> Any:
+    if isinstance(row, dict):
+        return cast("dict[str, Any]", row).get(name)
+    if isinstance(row, tuple | list):
+        cells = cast("Sequence[Any]", row)
+        return cells[i] if i < len(cells) else None
+    return row
+
+
+def _has_null(values: Any) -> bool:
+    if isinstance(values, pa.ChunkedArray):
+        return values.null_count > 0
+    return any(value is None for value in values)

@@ -24,9 +24,7 @@ from caladan.engines.spark.session.session import beside, created, moved
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type
 from caladan.program.diagnostics import SourceText as Written
-from caladan.sql.engine import Frame, FrameColumn, apart, key_of
-from caladan.sql.generate import generate
-from caladan.sql.problems import no_type, refused
+from caladan.sql.engine import Frame, FrameColumn, apart, generate, key_of, no_type, refused
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -285,6 +285,14 @@ class TickEngine:
             for node, delta in self._consumers[name]:
                 node.told(delta, change)
 
+    def inherit(self, other: TickEngine) -> dict[str, Handed]:
+        """Hold the tables of another engine; what it has left for the next tick."""
+        for name, extent in other.extents.items():
+            if extent.persists and name in self.extents:
+                self.extents[name].base.update(extent.base)
+                self.extents[name].contents.update(extent.contents)
+        return {name: timed.all() for name, timed in other._timed.items() if timed.has_facts}
+
     # ── Looking at it ────────────────────────────────────────────────────────────────────────────
 
     def is_read(self, name: str) -> bool:

@@ -20,7 +20,7 @@ from caladan.explain.pcg import pcg
 from caladan.language.bloom.schema import Schema
 from caladan.language.deals import printer
 from caladan.pipeline import PASSES, Compiled, Request
-from caladan.program import Atom, Column, Comparison, Expression, Program, Rule, Type
+from caladan.program import Atom, Column, Comparison, Expression, Program, Rule, Type, thresholds
 from caladan.program.diagnostics import CaladanError, did_you_mean, error
 from caladan.ticks.calm import report
 from caladan.ticks.engine import TickEngine
@@ -137,7 +137,7 @@ def _expression(node: Expression) -> str:
 
 def delta(wired: Wired) -> str:
     """One line for each delta rule: what is new, and what it is joined with, in order."""
-    lines: list[str] = []
+    lines = ["each compiled to functions over batches of bindings, which hold Python's values", ""]
     for rule in wired.rules:
         head = _call(rule.head, rule.arguments)
         if not rule.atoms:
@@ -148,7 +148,7 @@ def delta(wired: Wired) -> str:
             if others:
                 lines[-1] += f"   if {' and '.join(dict.fromkeys(others))} have facts"
             del atom
-    return "\n".join(lines) or "(no rules)"
+    return "\n".join(lines) if wired.rules else "(no rules)"
 
 
 def _steps(rule: CoreRule, seed: int) -> Iterable[str]:
@@ -200,7 +200,8 @@ def ticks(engine: TickEngine) -> str:
         ]  # fmt: skip
     cliques = [node for node in engine.nodes if isinstance(node, RecursiveNode)]
     if cliques:
-        lines += ["", "cliques, once a tick derives much"]
+        most, share = thresholds.now.bulk, thresholds.now.bulk_share
+        lines += ["", f"cliques, from {most:,} facts of a tick and a share of 1/{share} on"]
         lines += [f"  {', '.join(node.names)}: {_bulk(node)}" for node in cliques]
     return "\n".join(lines)
 
@@ -208,7 +209,7 @@ def ticks(engine: TickEngine) -> str:
 def _bulk(node: RecursiveNode) -> str:
     if node.bulk.reason:
         return f"round by round all the same, since {node.bulk.reason}"
-    return f"by columns, {node.bulk.runs} times so far"
+    return f"by columns, on the fixpoint of batch runs, {node.bulk.runs} times so far"
 
 
 def _taken(repairs: int, rebuilds: int) -> str:

@@ -51,6 +51,7 @@ class Bloom(Module):
         network: Network | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self._ticks = 0
         self._network = network or local_network()
         super().__init__(self._network.free(address))
         if repair not in ("auto", "never"):
@@ -60,7 +61,6 @@ class Bloom(Module):
         self._wired = wire(self._recorder)
         self._engine = TickEngine(self._wired, safe=safe, repair=repair)
         self._clock = clock
-        self._ticks = 0
         self._inbox: dict[str, Handed] = {}
         self._filters: dict[str, Filter] = {}
         self._held: dict[str, list[Fact]] = {}
@@ -83,6 +83,17 @@ class Bloom(Module):
                 self._send(name, fact)
             else:
                 self._inbox.setdefault(name, Handed()).insert.append(fact)
+
+    def inherit(self, other: Bloom) -> None:
+        """Go on where another instance is: its tables, its ticks, and what waits for the next."""
+        with other._mutex, other._news:
+            self._inbox = self._engine.inherit(other._engine)
+            for name, handed in other._inbox.items():
+                mine = self._inbox.setdefault(name, Handed())
+                mine.insert += handed.insert
+                mine.delete += handed.delete
+                mine.upsert += handed.upsert
+            self._ticks, self._stats = other._ticks, other._stats
 
     # ── Facts in ─────────────────────────────────────────────────────────────────────────────────
 

@@ -66,7 +66,6 @@ class Plan:
         self.seed: Callable[[Iterable[Fact]], Batch] | None = None
         if first is not None:
             position = next(i for i, s in enumerate(steps) if s == Lookup(first))
-            # What is bound before any atom (constants) is bound again for each fact.
             self.seed = self._seeding(rule.atoms[first], steps[:position])
             steps = steps[position + 1 :]
         for step in steps:
@@ -94,26 +93,23 @@ class Plan:
     # ── Steps ────────────────────────────────────────────────────────────────────────────────────
 
     def _seeding(self, atom: CoreAtom, before: Sequence[Step]) -> Callable[[Iterable[Fact]], Batch]:
+        """Bindings from facts of an atom; what needs none (constants, absence) goes before."""
         early = [self._step(step) for step in before]
-        start: Binding = ()
-        if early:
-            batch: Batch = [()]
-            for step in early:
-                batch = step(batch)
-            if not batch:
-                return lambda _: []
-            start = batch[0]
         known, tests, takes = self._atom(atom)
         is_whole = not known and not tests and takes == tuple(range(len(atom.arguments)))
-        if is_whole and not start:
+        if is_whole and not early:
             return list
         take = _tuples(takes)
         keys = [(p, _constant(part)) for p, part in known]
 
         def seed(facts: Iterable[Fact]) -> Batch:
+            starts: Batch = [()]
+            for step in early:
+                starts = step(starts)
             return [
                 start + take(fact)
-                for fact in facts
+                for fact in (facts if starts else ())
+                for start in starts
                 if all(fact[p] == value(start) for p, value in keys)
                 and all(fact[p] == fact[q] for p, q in tests)
             ]

@@ -3,9 +3,11 @@
 import gc
 import os
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,9 @@ from tests.programs.answers import answered
 from tests.programs.corpus import Folder, folders
 
 import caladan as cal
-from caladan.engines.spark.session import connect
+from caladan.engines.spark.session import connect, workers
+from caladan.engines.spark.tasks import connect as tasks
+from caladan.engines.spark.tasks.work import Retention
 from caladan.program.diagnostics import CaladanError
 
 CLOSURE = """database({arc(A: integer, B: integer)}).
@@ -30,6 +34,7 @@ SOME = 30
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """A session of Spark Connect, whose server runs in this process's own JVM."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # what the server starts workers with
     os.environ["PYSPARK_SUBMIT_ARGS"] = (
         "--driver-memory 1g --conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=2 "
         "--conf spark.driver.extraJavaOptions='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' "
@@ -42,8 +47,9 @@ def spark() -> Iterator[Any]:
     session.stop()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def db(spark: Any) -> Iterator[cal.Session]:
+    """One for all: the server starts Python anew for every session."""
     with cal.connect(spark) as session:
         yield session
 
@@ -53,15 +59,63 @@ def test_program(db: cal.Session, folder: Folder) -> None:
     answered(db, folder)
 
 
-def test_only_frame_serves_and_says_why(db: cal.Session) -> None:
+@pytest.mark.parametrize(
+    ("asked", "taken"), [(None, "single"), ("meshed", "single"), ("frame", "frame")]
+)
+def test_one_task_serves_or_frames_do(db: cal.Session, asked: str | None, taken: str) -> None:
     db.add("arc", [(1, 2), (2, 3)])
-    for strategy in (None, "meshed"):
-        out = db.run(CLOSURE, strategy=strategy)
-        assert sorted(out.answer.rows()) == [(1, 2), (1, 3), (2, 3)]
-        assert [clique.strategy for clique in out.stats.cliques] == ["frame"]
-    plan = db.explain(CLOSURE, stage="plan")
-    assert "strategy: frame (Spark Connect runs no tasks of ours)" in plan
-    assert "Physical Plan" in db.explain(CLOSURE, stage="spark")
+    out = db.run(CLOSURE, strategy=asked)
+    assert sorted(out.answer.rows()) == [(1, 2), (1, 3), (2, 3)]
+    (clique,) = out.stats.cliques
+    assert (clique.strategy, clique.facts) == (taken, 3)
+    assert clique.rounds > 1
+    if asked == "meshed":
+        assert "with Spark Connect one task" in clique.declined[0].reason
+    assert "strategy: single (2 facts: at most 2,000,000" in db.explain(CLOSURE, stage="plan")
+    assert "Physical Plan" in db.explain(CLOSURE, stage="spark", strategy="frame")
+
+
+def test_what_the_server_holds_goes_to_the_task(
+    db: cal.Session, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In rows; what it derives stays with the server if it is much, or is derived again."""
+    frame = spark.range(40).selectExpr(
+        "int(id) A", "int(id + 1) B", "'née' S", "timestamp_ntz'2024-02-29' T", "1.25BD D"
+    )
+    rules = """database({way(A: integer, B: integer, S: string, T: datetime, D: decimal)}).
+    tc(A, B, S, T, D) <- way(A, B, S, T, D).
+    tc(A, C, S, T, D) <- tc(A, B, S, T, D), way(B, C, S, T, D). query tc(A, B, S, T, D)."""
+    with cal.connect("embedded") as here:
+        here.add("way", frame.toArrow())
+        wanted = here.run(rules).answer.rows()
+    db.add("way", frame)
+    for few, rate in ((0, 15e6), (0, 0.0)):
+        monkeypatch.setattr(tasks, "Retention", partial(Retention, few_bytes=few, rate=rate))
+        out = db.run(rules)
+        assert out.stats.strategy == "single"
+        assert out.answer.rows() == wanted
+        made = out.answer.spark()
+        del out
+        gc.collect()
+        assert made.where("A = 0").count() == 40
+
+
+def test_an_error_of_a_rule_is_told_as_elsewhere(db: cal.Session) -> None:
+    db.add("arc", [(1, 2)])
+    with pytest.raises(CaladanError, match=r"C040.*division by zero in rule 1"):
+        db.run("q(X) <- arc(A, B), X = A / (B - 2). query q(X).")
+
+
+def test_where_something_is_missing_frames_do_the_work(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert workers.asked_there(spark, ("numpy", "no_such")) != {}
+    monkeypatch.setattr(workers, "asked_there", lambda *_: {"worker-3": ("numba",)})
+    with cal.connect(spark) as db:
+        db.add("arc", [(1, 2)])
+        out = db.run(CLOSURE)
+    assert out.stats.strategy == "frame"
+    assert "lacks numba (on worker-3)" in out.stats.cliques[0].declined[0].reason
 
 
 def test_frames_go_in_and_come_out(db: cal.Session, spark: Any) -> None:

@@ -13,8 +13,7 @@ from caladan.engines.spark.mesh.skew import Splitting
 from caladan.program.diagnostics import CaladanError
 from caladan.program.events import Listener
 from caladan.program.options import Options
-from caladan.rules.program import DeltaProgram
-from caladan.rules.subprogram import program_of
+from caladan.rules.program import DeltaProgram, program_of
 
 SPLITTING = {
     "never": Splitting(0),

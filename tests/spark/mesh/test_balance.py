@@ -22,7 +22,7 @@ from caladan.columns.ranks import Kind
 from caladan.columns.relation import StoredRelation
 from caladan.engines.embedded.engine import EmbeddedEngine
 from caladan.engines.embedded.tables import LoadedTable
-from caladan.engines.spark.mesh import inputs as inputs_module
+from caladan.engines.spark.mesh import rules as rules_module
 from caladan.engines.spark.mesh.balance import Balance, JoinEstimate, expected
 from caladan.engines.spark.mesh.messages import Standing, Verdict
 from caladan.engines.spark.mesh.shard import Shard
@@ -114,7 +114,7 @@ def nothing_known_before() -> Iterator[None]:
     """No value is heavy before the first round, so that all are found later."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            inputs_module, "heavy_values", lambda inputs, *_: HeavyValues({}, inputs.domain)
+            rules_module, "heavy_values", lambda inputs, *_: HeavyValues({}, inputs.domain)
         )
         yield
 

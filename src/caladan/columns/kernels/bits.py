@@ -27,6 +27,58 @@ def set_bits(bits: Array, rows: Array, columns: Array) -> int:
     return rows.size
 
 
+@kernel("i8(u8[:, ::1], u8[::1], i8, i8, u8)")
+def set_key_bits(bits: Array, keys: Array, row_shift: int, shift: int, mask: int) -> int:
+    """Set for each key the bit of one of its columns, in the row that its first columns say."""
+    for i in range(keys.size):
+        y = (keys[i] >> u8(shift)) & mask
+        bits[keys[i] >> u8(row_shift), y >> u8(6)] |= _ONE << (y & u8(63))
+    return keys.size
+
+
+@kernel("i8(u8[:, ::1], u4[::1], u8[:, ::1], u4[::1])")
+def unite_rows(out: Array, to: Array, rows: Array, numbers: Array) -> int:
+    """Put row numbers[i] into row to[i] of another matrix; its words are those 64 at a time."""
+    for i in range(to.size):
+        a = to[i]
+        b = numbers[i]
+        for q in range(out.shape[1]):
+            out[a, q] |= rows[b, q]
+    return to.size
+
+
+@kernel("i8(u8[:, ::1], u8[::1], u8[::1], u8[::1])")
+def keep_unknown(bits: Array, bases: Array, known: Array, refused: Array) -> Any:
+    """How many bits are neither in a bitmap of keys nor in another, which may be empty.
+
+    Row r has the bits of the keys from bases[r] on. Leaves the others out of it.
+    """
+    count = _ZERO
+    for r in range(bases.size):
+        at = bases[r] >> u8(6)
+        for q in range(bits.shape[1]):
+            word = bits[r, q] & ~known[at + u8(q)]
+            if refused.size:
+                word &= ~refused[at + u8(q)]
+            bits[r, q] = word
+            count += popcount(word)
+    return i8(count)
+
+
+@kernel("i8(u8[:, ::1], u8[::1], u8[::1])")
+def list_rows(bits: Array, bases: Array, out: Array) -> int:
+    """The keys of all bits: those of row r are from bases[r] on."""
+    w = 0
+    for r in range(bases.size):
+        for q in range(bits.shape[1]):
+            word = bits[r, q]
+            while word != _ZERO:
+                out[w] = bases[r] | (u8(q) << u8(6)) | lowest(word)
+                w += 1
+                word &= word - _ONE
+    return w
+
+
 @kernel("i8(u8[:, ::1], u8[:, ::1], i8[::1])")
 def weigh_bits(bits: Array, weights: Array, out: Array) -> int:
     """For each row the sum of its columns' weights, at the speed of counting bits.
@@ -171,4 +223,38 @@ def best_bits(bits: Array, values: Array, out: Array) -> int:
                 least = min(least, values[(q << 6) | i8(lowest(word))])
                 word &= word - _ONE
         out[r] = least
+    return bits.shape[0]
+
+
+@kernel("i8(u8[:, ::1], u4[::1], u4[::1], u8[:, ::1])")
+def fill_bits(bits: Array, rows: Array, places: Array, out: Array) -> int:
+    """Set bit places[i] of every class of row rows[i]."""
+    for i in range(rows.size):
+        at = places[i] >> u4(6)
+        bit = _ONE << u8(places[i] & u4(63))
+        for q in range(bits.shape[1]):
+            word = bits[rows[i], q]
+            while word != _ZERO:
+                out[(q << 6) | i8(lowest(word)), at] |= bit
+                word &= word - _ONE
+    return rows.size
+
+
+@kernel("i8(u8[:, ::1], u8[::1], i8[::1], i8[::1], u4[::1], u8[:, ::1])")
+def fill_columns_bits(
+    bits: Array, mask: Array, ahead: Array, place_bounds: Array, places: Array, out: Array
+) -> int:
+    """Set the bits of wanted classes, those in `mask`, in every row that has them.
+
+    ahead[c] is how many wanted classes are before c; those of the k-th are the places from
+    place_bounds[k] on.
+    """
+    for r in range(bits.shape[0]):
+        for q in range(mask.size):
+            word = bits[r, q] & mask[q]
+            while word != _ZERO:
+                k = ahead[(q << 6) | i8(lowest(word))]
+                for j in range(place_bounds[k], place_bounds[k + 1]):
+                    out[r, places[j] >> u4(6)] |= _ONE << u8(places[j] & u4(63))
+                word &= word - _ONE
     return bits.shape[0]

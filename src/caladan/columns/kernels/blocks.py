@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy import int64 as i8, uint64 as u8
+from numpy import int64 as i8, uint32 as u4, uint64 as u8
 
 from caladan.columns.kernels import helper, kernel
-from caladan.columns.kernels.closure import put
-from caladan.columns.kernels.intrinsics import lowest
+from caladan.columns.kernels.closure import put_word
 
 Array = Any
 
@@ -22,6 +21,8 @@ _ZERO = u8(0)
 _ONE = u8(1)
 _SIX = u8(6)
 _63 = u8(63)
+_HALF = u8(32)
+_LOW = u8(0xFFFFFFFF)
 _ALL = u8(0xFFFFFFFFFFFFFFFF)
 
 
@@ -235,6 +236,50 @@ def _transpose(square: Array) -> None:
         mask ^= mask << width
 
 
+@kernel("i8(i8[::1], u8[::1], u4[::1], u4[::1], u8[:, ::1])")
+def fill_ranges(bounds: Array, ranges: Array, rows: Array, places: Array, out: Array) -> int:
+    """Set bit places[i] of every class of row rows[i]; places ascend, and `out` comes in zeroed.
+
+    Ranges are filled word by word, for 64 places at a time, and these turned to classes.
+    """
+    classes = out.shape[0]
+    words = (classes + 63) >> 6
+    lines = np.zeros((64, words), np.uint64)
+    square = np.empty(64, np.uint64)
+    i = 0
+    while i < rows.size:
+        group = places[i] >> u4(6)
+        while i < rows.size and places[i] >> u4(6) == group:
+            line = lines[places[i] & u4(63)]
+            r = i8(rows[i])
+            for p in range(bounds[r], bounds[r + 1]):
+                first = ranges[p] >> _HALF
+                last = ranges[p] & _LOW
+                begin = first >> _SIX
+                end = last >> _SIX
+                low = _ALL << (first & _63)
+                high = _ALL >> (_63 - (last & _63))
+                if begin == end:
+                    line[begin] |= low & high
+                else:
+                    line[begin] |= low
+                    for q in range(begin + _ONE, end):
+                        line[q] = _ALL
+                    line[end] |= high
+            i += 1
+        for q in range(words):
+            some = _ZERO
+            for j in range(64):
+                square[j] = lines[j, q]
+                some |= square[j]
+                lines[j, q] = _ZERO
+            if some != _ZERO:
+                _transpose(square)
+                for j in range(min(64, classes - (q << 6))):
+                    out[(q << 6) + j, group] = square[j]
+    return rows.size
+
+
 @helper
 def _turned(bits: Array, word: int, places: Array, count: int, rows: Array) -> None:
     """For 64 sources what they reach: words of 64 nodes, only for the places touched."""
@@ -273,17 +318,7 @@ def drain_ranges(bits: Array, touched: Array, sources: int, row_bounds: Array, o
             _turned(bits, s >> 6, places, count, rows)
         begin = w
         for i in range(count):
-            word = rows[s & 63, i]
-            q = u8(places[i])
-            while word != _ZERO:
-                low = lowest(word)
-                rest = ~(word >> low)
-                length = lowest(rest) if rest != _ZERO else u8(64)
-                first = (q << _SIX) | low
-                w = put(out, begin, w, first, first + length - _ONE)
-                if low + length >= u8(64):
-                    break
-                word &= _ALL << (low + length)
+            w = put_word(out, begin, w, u8(places[i]), rows[s & 63, i])
         row_bounds[s + 1] = i8(w)
     return sources
 
@@ -300,3 +335,12 @@ def drain_rows(bits: Array, touched: Array, sources: int, out: Array) -> int:
         for i in range(count):
             out[s, places[i]] = rows[s & 63, i]
     return sources
+
+
+@kernel("i8(u8[:, ::1], u4[::1], u8[:, ::1], u4[::1])")
+def add_rows(out: Array, to: Array, given: Array, of: Array) -> int:
+    """Add to some nodes' bits those of others: given[of[i]] to out[to[i]]."""
+    for i in range(to.size):
+        for k in range(8):
+            out[to[i], k] |= given[of[i], k]
+    return to.size

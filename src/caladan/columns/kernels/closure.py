@@ -135,6 +135,21 @@ def _fill(bits: Array, summary: Array, first: Any, last: Any) -> None:
 
 
 @helper
+def put_word(out: Array, begin: Any, w: Any, q: Any, word: Any) -> Any:
+    """Append the classes of a word of bits, the q-th of a row; returns the new end."""
+    while word != _ZERO:
+        low = lowest(word)
+        rest = ~(word >> low)
+        length = lowest(rest) if rest != _ZERO else u8(64)
+        first = (q << _SIX) | low
+        w = put(out, begin, w, first, first + length - _ONE)
+        if low + length >= u8(64):
+            break
+        word &= _ALL << (low + length)
+    return w
+
+
+@helper
 def _drain(bits: Array, summary: Array, begin: Any, out: Array) -> Any:
     """Write the set bits as a row of ranges from `begin` on, and clear them; returns its end."""
     w = begin
@@ -144,17 +159,8 @@ def _drain(bits: Array, summary: Array, begin: Any, out: Array) -> Any:
         while marks != _ZERO:
             q = (u8(s) << _SIX) | lowest(marks)
             marks &= marks - _ONE
-            word = bits[q]
+            w = put_word(out, begin, w, q, bits[q])
             bits[q] = _ZERO
-            while word != _ZERO:
-                low = lowest(word)
-                rest = ~(word >> low)
-                length = lowest(rest) if rest != _ZERO else u8(64)
-                first = (q << _SIX) | low
-                w = put(out, begin, w, first, first + length - _ONE)
-                if low + length >= u8(64):
-                    break
-                word &= _ALL << (low + length)
     return w
 
 

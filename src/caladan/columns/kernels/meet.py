@@ -234,3 +234,50 @@ def meet(
     state[1] = resume
     state[2] = written
     state[3] = made
+
+
+@kernel("void(i8[::1], i8[::1], i8[::1], i8[::1], i8[::1])")
+def expand(lo: Any, hi: Any, state: Any, parents: Any, positions: Any) -> None:
+    """Every position of every row's list, until the output is full; `state` as for `meet`."""
+    row = state[0]
+    p = state[1]
+    written = 0
+    cap = parents.size
+    while row < lo.size:
+        if p < 0:
+            p = lo[row]
+        take = min(hi[row] - p, cap - written)
+        for j in range(take):
+            parents[written + j] = row
+            positions[written + j] = p + j
+        written += max(take, 0)
+        p += max(take, 0)
+        if p < hi[row]:
+            break
+        row += 1
+        p = -1
+    state[0] = row
+    state[1] = p
+    state[2] = written
+    state[3] = written
+
+
+@kernel("void(i8[:, ::1], i8[::1])")
+def choose(counts: Any, choice: Any) -> None:
+    """The first variable with the least bit length of its count; -1 where a count is 0."""
+    for row in range(counts.shape[1]):
+        least = 65
+        best = -1
+        for v in range(counts.shape[0]):
+            left = counts[v, row]
+            if left == 0:
+                best = -1
+                break
+            bits = 0
+            while left > 0:
+                left >>= 1
+                bits += 1
+            if bits < least:
+                least = bits
+                best = v
+        choice[row] = best

@@ -17,6 +17,7 @@ Array = Any
 _NONE = u4(0xFFFFFFFF)
 _LOW = u8(0xFFFFFFFF)
 _HALF = u8(32)
+_ONE = u8(1)
 
 
 @kernel("i8(i8[::1], u8[::1], i8[::1], i8[::1])")
@@ -176,4 +177,22 @@ def best_ranges(bounds: Array, ranges: Array, best: Array, out: Array) -> int:
                 level += 1
             least = min(best[level, first], best[level, last + 1 - (1 << level)])
             out[r] = min(out[r], least)
+    return bounds.size - 1
+
+
+@kernel("i8(i8[::1], u8[::1], i8[::1], i8[::1], u4[::1], u8[:, ::1])")
+def fill_columns_ranges(
+    bounds: Array, ranges: Array, ahead: Array, place_bounds: Array, places: Array, out: Array
+) -> int:
+    """Set the bits of wanted classes in every row that has them.
+
+    ahead[c] is how many wanted classes are before c; those of the k-th are the places from
+    place_bounds[k] on.
+    """
+    for r in range(bounds.size - 1):
+        for p in range(bounds[r], bounds[r + 1]):
+            begin = place_bounds[ahead[i8(ranges[p] >> _HALF)]]
+            end = place_bounds[ahead[i8(ranges[p] & _LOW) + 1]]
+            for j in range(begin, end):
+                out[r, places[j] >> u4(6)] |= _ONE << u8(places[j] & u4(63))
     return bounds.size - 1

@@ -85,7 +85,7 @@ class EmbeddedEngine(InProcess):
             self._cache.keep(classes, made, tables, fresh, limits.memory.most)
             _tell_reading(store, evaluation, events)
             for clique in program.cliques:
-                relations = clique.relations
+                relations = clique.origins
                 evaluation.clique(clique)
         except LimitReached as reached:
             raise EngineStopped(

@@ -14,8 +14,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from caladan.analysis.core import CoreRule, RelationInfo
-from caladan.engines.reference.evaluate import Binding, evaluate
-from caladan.engines.reference.values import InfiniteValue, Row, canonical, less, sort_key, widened
+from caladan.engines.reference.evaluate import (
+    Binding,
+    InfiniteValue,
+    Row,
+    canonical,
+    evaluate,
+    less,
+    sort_key,
+    widened,
+)
 from caladan.program import Aggregate, AggregateFunction, Type, Value
 
 TOTALS: Final = ("sum", "msum", "count", "mcount", "countd")

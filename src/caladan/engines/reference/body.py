@@ -12,8 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from caladan.analysis.core import CoreAtom, CoreRule
-from caladan.engines.reference.evaluate import Binding, can_solve, evaluate, holds, solve
-from caladan.engines.reference.values import Row, same, widened
+from caladan.engines.reference.evaluate import (
+    Binding,
+    Row,
+    can_solve,
+    evaluate,
+    holds,
+    same,
+    solve,
+    widened,
+)
 from caladan.program import Arithmetic, Comparison, Conditional, Constant, Variable, variables
 
 Step: TypeAlias = CoreAtom | Comparison

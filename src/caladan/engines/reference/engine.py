@@ -1,24 +1,25 @@
 """The reference engine: cliques in order, each by naive evaluation, over sets of tuples.
 
 It is the oracle of the tests: it reads the rules of a DeltaProgram and nothing the compiler made
-of them (no plans, deltas, guards or arrangements), so a mistake there shows as a difference.
+of them (no plans, deltas, guards or arrangements), so a mistake there shows as a difference. A
+relation in its hands is a set of Python tuples.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from caladan.analysis.core import CoreGoal
 from caladan.data.load import load
+from caladan.data.schema import arrow_schema
 from caladan.data.source import Source
 from caladan.engines.interface import EngineStopped, InProcess, Table
 from caladan.engines.reference.body import Facts
-from caladan.engines.reference.fixpoint import NaiveFixpoint, evaluate_clique
-from caladan.engines.reference.limits import NaiveLimits
-from caladan.engines.reference.table import ReferenceTable, from_arrow
-from caladan.engines.reference.values import Row, canonical, same, widened
+from caladan.engines.reference.evaluate import Row, canonical, row_key, same, widened
+from caladan.engines.reference.fixpoint import NaiveFixpoint, NaiveLimits, evaluate_clique
 from caladan.program import Column, Constant, Value
 from caladan.program.clock import attended
 from caladan.program.events import CliqueDone, CliqueStarted, Listener, RunDone, RunStarted
@@ -57,10 +58,10 @@ class ReferenceEngine(InProcess):
         given = {name: _given(program, store, name) for name in program.relations}
         facts = Facts(given)
         run = NaiveFixpoint(program.relations, given, facts, NaiveLimits(options), events)
-        relations: tuple[str, ...] = ()
+        origins: tuple[str, ...] = ()
         try:
             for clique in program.cliques:
-                relations = clique.relations
+                relations, origins = clique.relations, clique.origins
                 clique_started = time.perf_counter()
                 events.tell(CliqueStarted(relations, clique.is_recursive, "naive"))
                 rounds = evaluate_clique(run, clique)
@@ -69,7 +70,7 @@ class ReferenceEngine(InProcess):
         except LimitReached as reached:
             raise EngineStopped(reached.diagnostics[0], _tables(program, facts)) from None
         except KeyboardInterrupt:
-            raise EngineStopped(interrupted(relations), _tables(program, facts)) from None
+            raise EngineStopped(interrupted(origins), _tables(program, facts)) from None
         events.tell(RunDone(time.perf_counter() - started))
         return _tables(program, facts)
 
@@ -115,3 +116,42 @@ def _matches(goal: CoreGoal, row: Row) -> bool:
         if not same(wanted, value):
             return False
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceTable:
+    """Rows with typed columns."""
+
+    columns: tuple[Column, ...]
+    rows: frozenset[Row]
+
+    def count(self) -> int:
+        """How many facts."""
+        return len(self.rows)
+
+    def arrow(self, limit: int | None = None) -> pa.Table:
+        """The facts, sorted by their columns from the left, so that every run shows the same."""
+        import pyarrow as pa
+
+        rows = sorted(self.rows, key=row_key)[:limit]
+        schema = arrow_schema(self.columns)
+        if not self.columns:
+            return pa.table({"": pa.nulls(len(rows))}).select([])
+        arrays = [
+            pa.array([row[i] for row in rows], type=field.type) for i, field in enumerate(schema)
+        ]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+    def spark(self, session: Any) -> Any:
+        """The facts as a DataFrame of a Spark session."""
+        return session.createDataFrame(self.arrow())
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+def from_arrow(table: pa.Table, columns: tuple[Column, ...]) -> ReferenceTable:
+    """The rows of an Arrow table, each once."""
+    values: list[list[Value]] = [[canonical(v) for v in c.to_pylist()] for c in table.columns]
+    rows = zip(*values, strict=True) if columns else [()] * table.num_rows
+    return ReferenceTable(columns, frozenset(rows))

@@ -4,33 +4,44 @@ A round evaluates every rule over the facts at its start; the first starts from 
 only what is given and the exit rules add to it. A plain relation then grows by what the rules
 derived. A relation with aggregates is combined from all solutions of the round: sums and counts are
 replaced by their new totals, `mmin` and `mmax` keep the best value they ever had. A clique that is
-not recursive has one round.
+not recursive has one round. Limits (rounds, facts and seconds) are looked at between small pieces
+of work.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.engines.reference.aggregates import TOTALS, combined, contribution, fact, kept
 from caladan.engines.reference.body import Facts, solutions
-from caladan.engines.reference.evaluate import Binding, evaluate
-from caladan.engines.reference.limits import NaiveLimits
-from caladan.engines.reference.values import InfiniteValue, Row, row_key, sort_key, widened
+from caladan.engines.reference.evaluate import (
+    Binding,
+    InfiniteValue,
+    Row,
+    evaluate,
+    row_key,
+    sort_key,
+    widened,
+)
 from caladan.program import Value
+from caladan.program.clock import deadline
 from caladan.program.diagnostics import CaladanError, Diagnostic
 from caladan.program.events import Listener, RoundDone, RuleDone
 from caladan.program.functions import CallFailed
+from caladan.program.options import Options
 from caladan.rules.failures import (
+    LimitName,
     LimitReached,
     call_failed,
     division_by_zero,
     growing,
+    limit,
     overflow,
 )
 from caladan.rules.growth import Growth
@@ -55,7 +66,7 @@ class NaiveFixpoint:
 
 def evaluate_clique(run: NaiveFixpoint, clique: DeltaClique) -> int:
     """Derive the relations of a clique, and return how many rounds it took."""
-    run.limits.enter(clique.relations)
+    run.limits.enter(clique.origins)
     rules = _rules(clique)
     for name in clique.relations:
         run.facts[name] = set()
@@ -178,3 +189,46 @@ def _blamed(rule: CoreRule) -> Generator[None]:
     except OverflowError as problem:
         double = isinstance(problem, InfiniteValue)
         raise CaladanError(overflow(rule, double=double)) from None
+
+
+_GLANCE: Final = 1024  # solutions between two looks at the clock
+
+
+class NaiveLimits:
+    """Watches over a run; its methods raise `LimitReached`."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._deadline = deadline(options.timeout)
+        self._relations: Sequence[str] = ()
+
+    def enter(self, relations: Sequence[str]) -> None:
+        """Relations that are derived from now on, to be named if a limit is reached."""
+        self._relations = relations
+
+    def watch(self, items: Iterator[T]) -> Iterator[T]:
+        """The same items, with a look at the clock now and then."""
+        for number, item in enumerate(items):
+            if number % _GLANCE == 0:
+                self.seconds()
+            yield item
+
+    def seconds(self) -> None:
+        """Stop if the time is over."""
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            self._stop("timeout", self._options.timeout or 0)
+
+    def facts(self, derived: int) -> None:
+        """Stop if more facts were derived than allowed."""
+        most = self._options.max_facts
+        if most is not None and derived > most:
+            self._stop("max_facts", most)
+
+    def rounds(self, done: int) -> None:
+        """Stop if another round is needed and none is left."""
+        most = self._options.max_rounds
+        if most is not None and done >= most:
+            self._stop("max_rounds", most)
+
+    def _stop(self, name: LimitName, bound: float) -> None:
+        raise LimitReached(limit(name, bound, self._relations))

@@ -18,8 +18,7 @@ from typing import Final
 from caladan.analysis.core import RelationInfo
 from caladan.program import Aggregate, Constant, Expression, Variable
 from caladan.program.options import Options
-from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
-from caladan.rules.subprogram import reads
+from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule, reads
 
 SMALL: Final = 20_000
 """Facts that one partition holds well: below that, more tasks only cost time."""
@@ -78,8 +77,8 @@ SHIPPED: Final = 50_000_000
 
 NOT_RECURSIVE: Final = "the relation is not recursive"
 
-NO_TASKS: Final = "Spark Connect runs no tasks of ours"
-"""Why only *frame* serves there."""
+ONE_TASK: Final = "with Spark Connect one task evaluates a program, or frames do"
+"""Why neither *cubed* nor *pivoted* nor *meshed* serve there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +110,25 @@ def choices(
     forced: str | None = None,
     tasks: int | None = None,
     relations: Mapping[str, RelationInfo] | None = None,
+    *,
+    has_rdds: bool = True,
 ) -> list[StrategyChoice]:
     """The strategies for a clique whose inputs have so many facts, the best first.
 
     `tasks` is how many run at the same time. Where a number is not known yet, it is taken to be
-    large.
+    large. Without RDDs, as with Spark Connect, there is one task or none.
     """
     found: list[StrategyChoice] = []
     if forced is not None:
         found.append(StrategyChoice(forced, "as asked for"))
     if facts is not None and facts <= SMALL_INPUTS:
         found.append(StrategyChoice("single", f"at most {SMALL_INPUTS:,} facts go in"))
+    elif not has_rdds:
+        if facts is not None and facts <= ENOUGH_FOR_ONE and _suits_one(clique, relations):
+            found.append(StrategyChoice("single", f"at most {ENOUGH_FOR_ONE:,} facts go in"))
     elif (facts is None or facts <= SHIPPED) and why_not_cubed(clique, relations) is None:
         found.append(StrategyChoice("cubed", "a rule has a cyclic body"))
-    if clique.is_recursive:
+    if clique.is_recursive and has_rdds:
         obstacle = why_not_pivoted(clique)
         if obstacle is None:
             found.append(StrategyChoice("pivoted", "every recursive rule carries the same column"))
@@ -138,6 +142,11 @@ def choices(
     )
     first = {choice.strategy: i for i, choice in reversed(list(enumerate(found)))}
     return [found[i] for i in sorted(first.values())]
+
+
+def _suits_one(clique: DeltaClique, relations: Mapping[str, RelationInfo] | None) -> bool:
+    """Whether one task does better than frames, also where much goes in."""
+    return clique.is_recursive or why_not_cubed(clique, relations) is None
 
 
 def _is_enough_for_one(facts: int | None, tasks: int | None) -> bool:
@@ -258,11 +267,33 @@ def facts_in(cliques: Sequence[DeltaClique], sizes: Mapping[str, int]) -> int:
     return sum(sizes[name] for name in {*reads(cliques), *own} & sizes.keys())
 
 
-def goes_together(cliques: Sequence[DeltaClique], facts: int, options: Options) -> bool:
-    """Whether one task evaluates several cliques at once."""
-    if options.strategy not in (None, "single") or options.checkpoint or len(cliques) < 2:
-        return False
-    return options.strategy == "single" or facts <= SMALL_INPUTS
+def together(
+    cliques: Sequence[DeltaClique],
+    facts: int,
+    options: Options,
+    tasks: int | None,
+    relations: Mapping[str, RelationInfo],
+    *,
+    has_rdds: bool = True,
+) -> StrategyChoice | None:
+    """Why one task evaluates several cliques at once; None if it does not.
+
+    If it evaluates the recursive ones in any case, what is between them need not leave it.
+    """
+    if options.strategy not in (None, "single") or len(cliques) < 2:
+        return None
+    if options.checkpoint and has_rdds:  # what saves is another strategy
+        return None
+    if options.strategy == "single":
+        return StrategyChoice("single", "as asked for")
+    if facts <= SMALL_INPUTS:
+        return StrategyChoice("single", f"at most {SMALL_INPUTS:,} facts go in")
+    if tasks is None:
+        return None
+    ranked = [choices(c, facts, None, tasks, relations, has_rdds=has_rdds)[0] for c in cliques]
+    recursive = [how for how, c in zip(ranked, cliques, strict=True) if c.is_recursive]
+    is_one = recursive and all(how.strategy == "single" for how in recursive)
+    return recursive[0] if is_one and all(how.strategy != "cubed" for how in ranked) else None
 
 
 def forced(clique: DeltaClique, options: Options) -> str | None:
@@ -283,22 +314,21 @@ def outlooks(
     tasks: int | None = None,
     options: Options | None = None,
     *,
-    has_tasks: bool = True,
+    has_rdds: bool = True,
 ) -> list[Outlook]:
     """How the cliques of a program will be evaluated; `sizes` are those of its data."""
     options = options or Options()
     cliques = program.cliques
-    if not has_tasks:
-        return [Outlook(c, (StrategyChoice("frame", NO_TASKS),), is_decided=True) for c in cliques]
     known = dict(sizes or {})
     derived = {name for clique in cliques for name in clique.relations}
     for name, info in program.relations.items():
         if sizes is not None and name not in derived and info.is_derived:  # facts of the program
             known[name] = known.get(name, 0) + len(dict.fromkeys(program.facts.get(name, ())))
-    if sizes is not None and goes_together(cliques, facts_in(cliques, known), options):
+    if sizes is not None:
         facts = facts_in(cliques, known)
-        first = choices(cliques[0], facts, options.strategy)[0]
-        return [Outlook(c, (first,), is_decided=True, facts=facts) for c in cliques]
+        how = together(cliques, facts, options, tasks, program.relations, has_rdds=has_rdds)
+        if how is not None:
+            return [Outlook(c, (how,), is_decided=True, facts=facts) for c in cliques]
     found: list[Outlook] = []
     for clique in cliques:
         inputs = set(reads([clique])).difference(clique.relations)
@@ -308,13 +338,20 @@ def outlooks(
             asked, declined = None, StrategyChoice(asked, obstacle)
         if asked is not None or is_known:
             facts = facts_in([clique], known) if is_known else None
-            ranked = choices(clique, facts, asked, tasks, program.relations)
+            relations = program.relations
+            ranked = choices(clique, facts, asked, tasks, relations, has_rdds=has_rdds)
             if tasks is not None or ranked[0].strategy != "meshed" or asked is not None:
                 found.append(Outlook(clique, tuple(ranked), True, facts, declined))
                 continue
-        alternatives = tuple(_alternatives(clique, program, tasks))
-        found.append(Outlook(clique, alternatives, False, declined=declined))
+        ways = _alternatives(clique, program, tasks) if has_rdds else _ways_there(clique, program)
+        found.append(Outlook(clique, tuple(ways), False, declined=declined))
     return found
+
+
+def _ways_there(clique: DeltaClique, program: DeltaProgram) -> Iterator[StrategyChoice]:
+    most = ENOUGH_FOR_ONE if _suits_one(clique, program.relations) else SMALL_INPUTS
+    yield StrategyChoice("single", f"if at most {most:,} facts go in")
+    yield StrategyChoice("frame", ONE_TASK)
 
 
 def _alternatives(

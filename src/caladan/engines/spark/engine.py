@@ -20,9 +20,8 @@ from caladan.engines.spark.run import Cliques
 from caladan.engines.spark.session import connect
 from caladan.engines.spark.session.failures import SparkSaid, diagnosed
 from caladan.engines.spark.session.session import adopt, child
-from caladan.engines.spark.session.shuffle_bytes import ShuffleBytes
 from caladan.engines.spark.session.staging import Readers, Staging
-from caladan.engines.spark.session.workspace import Workspace
+from caladan.engines.spark.session.workspace import ShuffleBytes, Workspace
 from caladan.engines.spark.sources import sources
 from caladan.engines.spark.sources.table import SparkTable
 from caladan.program import Column
@@ -159,8 +158,8 @@ class SparkEngine:
         tables = cast("Mapping[str, SparkTable]", store)
         try:
             sizes = {n: table.count() for n, table in store.items()} if is_all_there else None
-            has_tasks = not self._is_connect
-            seen = outlooks(program, sizes, self.tasks, options, has_tasks=has_tasks)
+            has_rdds = not self._is_connect
+            seen = outlooks(program, sizes, self.tasks, options, has_rdds=has_rdds)
             workspace = Workspace(self._child, staging=self._staging)
             return plans.plans(program, tables, workspace, seen)
         except (PySparkException, Py4JError) as problem:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -19,11 +19,11 @@ from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.data.schema import table_of
 from caladan.engines.interface import EngineStopped, Table
 from caladan.engines.spark.choice import (
-    NO_TASKS,
+    ONE_TASK,
     choices,
     facts_in,
     forced,
-    goes_together,
+    together,
     why_not,
 )
 from caladan.engines.spark.frame.fixpoint import FrameFixpoint
@@ -38,8 +38,7 @@ from caladan.program.diagnostics import Diagnostic
 from caladan.program.events import Listener, StrategyDeclined
 from caladan.program.options import Options
 from caladan.rules.failures import LimitName, LimitReached, interrupted, limit
-from caladan.rules.program import DeltaClique, DeltaProgram
-from caladan.rules.subprogram import program_of
+from caladan.rules.program import DeltaClique, DeltaProgram, program_of
 
 _FEW_NAMES: Final = 5  # relations that the description of a job names
 
@@ -67,8 +66,9 @@ class Cliques:
         self.stopping = Stopping()
         self.current: tuple[str, ...] = ()
         """The relations that are being derived."""
+        self._has_rdds = not is_connect(workspace.session)
         self._strategies: Final[dict[str, Callable[[], Strategy]]] = {
-            "single": _single,
+            "single": _single if self._has_rdds else _single_there,
             "cubed": _cubed,
             "pivoted": _pivoted,
             "meshed": _meshed,
@@ -87,14 +87,15 @@ class Cliques:
             if name not in in_cliques and info.is_derived:
                 self._keep({name: self._written(info)})
         waiting = list(self._program.cliques)
-        together = True
+        tasks: int | None = parts_of(self._workspace)
+        is_open = True  # whether all that is left may go to one task
         while waiting:
-            facts = facts_in(waiting, self._sizes()) if together else 0
-            if together and goes_together(waiting, facts, self._options):
+            if is_open and self._goes_together(waiting, tasks):
                 if self._try("single", waiting):
                     return
-                together = False
+                is_open = False
             self._evaluate(waiting.pop(0))
+            tasks = None  # what is explained before a run is decided before it, too
 
     def tables(self) -> dict[str, SparkTable]:
         """The derived relations, as far as they are known."""
@@ -112,13 +113,19 @@ class Cliques:
 
     # ── Strategies ───────────────────────────────────────────────────────────────────────────────
 
+    def _goes_together(self, cliques: Sequence[DeltaClique], tasks: int | None) -> bool:
+        facts, relations = facts_in(cliques, self._sizes()), self._program.relations
+        how = together(cliques, facts, self._options, tasks, relations, has_rdds=self._has_rdds)
+        return how is not None
+
     def _evaluate(self, clique: DeltaClique) -> None:
         tasks = parts_of(self._workspace)
         facts, asked = facts_in([clique], self._sizes()), forced(clique, self._options)
-        if asked is not None and (obstacle := why_not(asked, clique, self._program.relations)):
+        relations = self._program.relations
+        if asked is not None and (obstacle := why_not(asked, clique, relations)):
             self._events.tell(StrategyDeclined(clique.relations, asked, obstacle))
             asked = None
-        for choice in choices(clique, facts, asked, tasks, self._program.relations):
+        for choice in choices(clique, facts, asked, tasks, relations, has_rdds=self._has_rdds):
             if self._try(choice.strategy, [clique]):
                 return
         raise AssertionError("frame serves everything")
@@ -126,7 +133,7 @@ class Cliques:
     def _try(self, name: str, cliques: Sequence[DeltaClique]) -> bool:
         """Have cliques evaluated by a strategy; False if it cannot."""
         program = program_of(self._program, cliques)
-        self.current = cliques[0].relations
+        self.current = cliques[0].origins
         store = {n: self._known[n] for n, info in program.relations.items() if info.takes_data}
         self._given = self._left()
         parts = parts_of(self._workspace)
@@ -136,7 +143,7 @@ class Cliques:
         if name == "meshed" and self._workspace.shuffle_bytes is not None:
             self._workspace.shuffle_bytes.expected = True
         try:
-            if name != "frame" and (reason := self._why_no_tasks()) is not None:
+            if name != "frame" and (reason := self._why_no_tasks(name)) is not None:
                 raise CannotServe(reason)
             described(self._workspace.session, f"{_listed(cliques)}, {name}{_tasks(name, parts)}")
             found = self._strategies[name]()(program, store, context)
@@ -153,12 +160,14 @@ class Cliques:
         self._keep(found)
         return True
 
-    def _why_no_tasks(self) -> str | None:
+    def _why_no_tasks(self, strategy: str) -> str | None:
         workspace = self._workspace
-        if is_connect(workspace.session):
-            return NO_TASKS
         try:
-            return obstacle(workspace.session.sparkContext, workspace.ship, workspace.check)
+            if strategy != "single" and not self._has_rdds:
+                return ONE_TASK
+            session: Any = workspace.session
+            asked = session.sparkContext if self._has_rdds else session
+            return obstacle(asked, workspace.ship, workspace.check)
         except (PySparkException, Py4JError) as problem:
             failure = lost(problem)
             if isinstance(failure, CannotServe):
@@ -274,6 +283,12 @@ def _tasks(strategy: str, parts: int) -> str:
 
 def _single() -> Strategy:
     from caladan.engines.spark.tasks.strategies import single
+
+    return single
+
+
+def _single_there() -> Strategy:
+    from caladan.engines.spark.tasks.connect import single
 
     return single
 

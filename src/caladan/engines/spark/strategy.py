@@ -7,7 +7,7 @@
     frame     DataFrames, a job or more for every round                       frame/
 
 All are called in the same way (`Strategy`). They get a program of their own, made by
-`rules/subprogram.py`: for all but *single* it has exactly one clique, and every relation that
+`rules/program.py`: for all but *single* it has exactly one clique, and every relation that
 earlier cliques derived is given as data. They hand out a table for every relation of the program's
 cliques, whose storage is the caller's from then on.
 """

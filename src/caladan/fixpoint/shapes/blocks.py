@@ -16,7 +16,7 @@ numbered in the order of components, so that what is reached is few ranges.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
@@ -156,24 +156,49 @@ def searched(
     known = np.unique(exits[0])
     sources = known[np.argsort(last_start[known], kind="stable")]
     starts = Graph.of(exits[0], graph.number[exits[1]], extent(exits[0]))
-    blocks = [sources[at : at + BLOCK] for at in range(0, len(sources), BLOCK)]
     row_of = np.full(extent(exits[0]), NONE, np.uint32)
     row_of[sources] = np.arange(len(sources), dtype=np.uint32)
     folds = Fold.of(row_of, len(sources)), Fold.of(graph.number, graph.count)
-    words = len(graph.touched)
-    if blocks and _is_ragged(graph, blocks[len(blocks) // 2], starts, limits):
-        if len(sources) * words * 8 > limits.budget:
-            return None
-        rows = np.zeros((len(sources), words), np.uint64)
-        for number, block in enumerate(blocks):
-            graph.reach(block, starts, limits)
-            drain_rows(graph.bits, graph.touched, len(block), rows[number * BLOCK :])
-        return BitRows.of(*folds, rows)
+
+    def reach(block: Words) -> None:
+        graph.reach(block, starts, limits)
+
+    return drained(sources, reach, graph.bits, graph.touched, folds, limits)
+
+
+def drained(
+    sources: Words,
+    fill: Callable[[Words], None],
+    bits: Bits,
+    touched: Bits,
+    folds: tuple[Fold, Fold],
+    limits: ShapeLimits,
+) -> RangeRows | BitRows | None:
+    """The rows of sources, a block of which `fill` puts into the bits of nodes that are touched.
+
+    They become ranges unless bits are smaller, as far as a block in the middle can tell; None if
+    they do not fit the budget.
+    """
+    blocks = [sources[at : at + BLOCK] for at in range(0, len(sources), BLOCK)]
+    if blocks:
+        block = blocks[len(blocks) // 2]
+        fill(block)
+        part = _ranges(bits, touched, len(block), limits.budget)
+        if part is None or len(part[1]) > len(block) * len(touched):
+            if len(sources) * len(touched) * 8 > limits.budget:
+                return None
+            rows = np.zeros((len(sources), len(touched)), np.uint64)
+            for number, block in enumerate(blocks):
+                fill(block)
+                limits.check()
+                drain_rows(bits, touched, len(block), rows[number * BLOCK :])
+            return BitRows.of(*folds, rows)
     parts: list[tuple[Counts, Keys]] = []
     room = limits.budget
     for block in blocks:
-        graph.reach(block, starts, limits)
-        part = graph.ranges(len(block), room)
+        fill(block)
+        limits.check()
+        part = _ranges(bits, touched, len(block), room)
         if part is None:
             return None
         room -= part[1].nbytes
@@ -184,11 +209,14 @@ def searched(
     return RangeRows.of(*folds, np.concatenate([np.zeros(1, np.int64), *bounds]), ranges)
 
 
-def _is_ragged(graph: _BlockGraph, block: Words, starts: Graph, limits: ShapeLimits) -> bool:
-    """Whether bits are smaller than ranges, as far as a block can tell."""
-    graph.reach(block, starts, limits)
-    part = graph.ranges(len(block), limits.budget)
-    return part is None or len(part[1]) > len(block) * len(graph.touched)
+def _ranges(bits: Bits, touched: Bits, sources: int, room: int) -> tuple[Counts, Keys] | None:
+    """The rows of a block as ranges; None if there is no room."""
+    longest = len(bits) // 2 + 66
+    bounds = np.zeros(sources + 1, np.int64)
+    out = np.empty(min(room // 8, sources * longest) + longest, np.uint64)
+    if drain_ranges(bits, touched, sources, bounds, out) < sources:
+        return None
+    return bounds, out[: bounds[-1]].copy()
 
 
 class _BlockGraph:
@@ -272,12 +300,3 @@ class _BlockGraph:
             may, numbers, self._masks, self.bits, self._fresh, self.touched, limits.stop,
         )  # fmt: skip
         limits.check()
-
-    def ranges(self, sources: int, room: int) -> tuple[Counts, Keys] | None:
-        """The rows of the block as ranges; None if there is no room."""
-        longest = self.count // 2 + 66
-        bounds = np.zeros(sources + 1, np.int64)
-        out = np.empty(min(room // 8, sources * longest) + longest, np.uint64)
-        if drain_ranges(self.bits, self.touched, sources, bounds, out) < sources:
-            return None
-        return bounds, out[: bounds[-1]].copy()

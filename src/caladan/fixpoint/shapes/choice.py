@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns import pool
 from caladan.columns.domains import Domain, word_of
+from caladan.columns.folded_relation import FoldedRelation
 from caladan.columns.layout import Counts, Layout, Mask, Words, concatenated
 from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.blueprint import facts_read, said, shape_of, why_rounds
@@ -25,14 +27,18 @@ from caladan.fixpoint.state import State
 from caladan.join.arithmetic import blamed
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
-from caladan.program import Comparison, Constant, Value, Variable
+from caladan.program import Comparison, Constant, Value, Variable, thresholds
 from caladan.program.events import Listener, RuleDone, RulePlanned
 from caladan.rules.body import Version
 from caladan.rules.delta import plain
-from caladan.rules.program import DeltaClique
+from caladan.rules.program import DeltaClique, DeltaRule
 
 if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.forms import Shape
+    from caladan.fixpoint.shapes.forms import Shape, Step
+    from caladan.fixpoint.shapes.pairs import ShapeLimits
+
+T = TypeVar("T")
+_PENDING: Final = 4  # a part of the memory that facts may take before they are sorted
 
 TellDeclined: TypeAlias = "Callable[[str, str], None]"  # what was not taken, and why
 
@@ -70,20 +76,78 @@ class Shaping:
     def evaluate(self, shape: Shape, declined: TellDeclined) -> dict[str, Layout] | None:
         """The relations of a clique whose exit rules are done, None if the shape declines."""
         from caladan.fixpoint.shapes.evaluate import evaluated
+
+        return self._run(
+            lambda limits: evaluated(shape, self, limits, partial(declined, shape.name))
+        )
+
+    def _run(self, work: Callable[[ShapeLimits], T]) -> T:
+        """Do some work, which ends early past the deadline."""
         from caladan.fixpoint.shapes.pairs import Interrupted, ShapeLimits
 
         stop: Counts = np.zeros(1, np.int64)
         known = self._state.limits
         limits = ShapeLimits(known.memory.most, pool.threads(), stop, known.max_rounds)
-
-        def work() -> dict[str, Layout] | None:
-            return evaluated(shape, self, limits, partial(declined, shape.name))
-
         try:
-            return run_stoppable(work, stop, known.deadline, known.glance)
+            return run_stoppable(lambda: work(limits), stop, known.deadline, known.glance)
         except Interrupted:
             self._state.limits.seconds()
             raise
+
+    def entered(self, shape: Shape | None, clique: DeltaClique) -> tuple[Shape | None, bool]:
+        """A shape that takes the exit rules itself, where these read closures; whether it does.
+
+        A clique that is not recursive has such a shape if its rules join closures.
+        """
+        from caladan.fixpoint.shapes.forms import Carried, Sides
+        from caladan.fixpoint.shapes.recognise import entry
+
+        (name, *others) = clique.relations
+        read = [[a for a in r.rule.positive if self.layout(a)] for r in clique.exit_rules]
+        if shape is None and not clique.is_recursive and max(map(len, read), default=0) > 1:
+            shape = Carried((name,), Sides((0,), (1,)), ())
+        info = self._state.program.relations[name]
+        if not isinstance(shape, Carried) or others or not any(read) or info.has_aggregates:
+            return shape, False
+        plain = not (shape.doubles or shape.back or shape.swaps or shape.exits)
+        limited = self._state.limits.max_rounds is not None or self._state.is_ranked
+        if not plain or limited or any(s.condition or s.is_tested for s in shape.steps):
+            return shape, False
+        if info.arity != len(shape.sides.carried) + len(shape.sides.stepping):
+            return None, False
+        entries = [entry(rule.rule, shape.sides) for rule in clique.exit_rules]
+        found = tuple(each for each in entries if each is not None and self._is_closing(each))
+        if len(found) < len(entries):
+            return (shape if clique.is_recursive else None), False
+        return replace(shape, entries=found), True
+
+    def _is_closing(self, step: Step) -> bool:
+        """Whether all layouts that a step reads are closures it can go through."""
+        from caladan.fixpoint.shapes.steps import closing
+
+        return all(
+            closing(link, self) is not None
+            for link in step.links
+            if link.rule is not None and any(map(self.layout, link.rule.positive))
+        )
+
+    def overlay(self, clique: DeltaClique) -> Overlaying | None:
+        """What takes the rules of a relation that reads layouts; None if it has none."""
+        (name, *_) = clique.relations
+        read = (a for rule in clique.exit_rules for a in rule.rule.positive)
+        if clique.is_recursive or self._state.is_ranked or not any(map(self.layout, read)):
+            return None
+        return Overlaying(name, self._state, self._run, self.layout, self)
+
+    def layout(self, atom: CoreAtom) -> FoldedRelation | None:
+        """The relation of an atom, if it is folded and has many facts."""
+        if atom.relation not in self._state.finished:
+            return None
+        found = self._state.finished[atom.relation]
+        folded = found.folded if isinstance(found, StoredRelation) else found
+        if not isinstance(folded, FoldedRelation) or folded.count() < thresholds.now.folded:
+            return None
+        return folded
 
     # ── What shapes ask for ──────────────────────────────────────────────────────────────────────
 
@@ -99,6 +163,10 @@ class Shaping:
     def word(self, relation: str, column: int, value: Value) -> int | None:
         """The word of a value in a column, None if no fact has it."""
         return word_of(value, self._state.classes.column(relation, column))
+
+    def domain(self, relation: str, column: int) -> Domain:
+        """The domain of a column."""
+        return self._state.classes.column(relation, column)
 
     def share_words(self, relation: str, *columns: int) -> bool:
         """Whether the same word in some columns is the same value."""
@@ -120,15 +188,22 @@ class Shaping:
         return domains[variable].ranks(words)
 
     def stored(self, relation: str, facts: Iterator[tuple[Words, ...]]) -> Layout:
-        """A relation that holds some facts, each of which comes once."""
+        """A relation that holds some facts, each of which comes once.
+
+        Where the memory has no room for all of them, those that have come are a run on disk.
+        """
         state = self._state
+        memory = state.limits.memory
         domains = state.classes.columns(relation)
         found = StoredRelation(domains, state.orders.get(relation, {}))
         for block in facts:
             if (packed := found.packed()) is not None:
                 packed.expect_distinct()
             found.add(block, len(block[0]))
-            state.limits.memory.require(2 * found.pending_bytes, state.layouts)
+            if _PENDING * found.pending_bytes > memory.most:
+                found.flip()
+                found.commit()
+                memory.settle(lambda: {**state.held(), relation: found})
         found.flip()
         found.commit()
         return found
@@ -178,7 +253,7 @@ class Shaping:
                 if word is None:
                     return np.zeros(rows, np.bool_)
                 words[column] = word
-            elif not argument.is_anonymous:
+            elif argument.name in columns:
                 words[column] = columns[argument.name]
         index = self._state.relation(atom.relation).index(tuple(words), Version.FULL)
         return index.present(*index.key(words, rows))
@@ -211,6 +286,62 @@ class Shaping:
         seconds = time.perf_counter() - started
         self._events.tell(RuleDone(rule.number, None, sink.count, seconds))
         return concatenated(head.relation.blocks(), len(domains))
+
+
+class Overlaying:
+    """The rules of a relation that reads layouts; those it declines go the way of all rules."""
+
+    def __init__(
+        self,
+        name: str,
+        state: State,
+        run: Callable[[Callable[[ShapeLimits], Any]], Any],
+        layout: Callable[[CoreAtom], FoldedRelation | None],
+        shaping: Shaping,
+    ) -> None:
+        from caladan.fixpoint.shapes.overlay import Overlay
+
+        self._state = state
+        self._run = run
+        self._name = name
+        self._overlay = Overlay(state.program.relations[name], shaping, layout)
+
+    def take(self, rule: DeltaRule, declined: TellDeclined) -> int | None:
+        """Take the solutions of a rule; how many, None if it is to be evaluated as any other."""
+        from caladan.fixpoint.shapes.pairs import Declined
+
+        try:
+            return self._run(lambda limits: self._taken(rule, limits))
+        except Declined as reason:
+            declined("overlay", str(reason))
+            return None
+
+    def _taken(self, rule: DeltaRule, limits: ShapeLimits) -> int:
+        head = self._state.heads[self._name]
+        if isinstance(head, PlainHead):
+            return self._overlay.take(rule, head.give, limits)
+        from caladan.fixpoint.groups import AggregateHead
+        from caladan.fixpoint.shapes.weighing import weigh
+
+        assert isinstance(head, AggregateHead)
+        return weigh(self._overlay.solve(rule, limits), head, rule, limits)
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether it holds solutions that are not in the head."""
+        return self._overlay.has_parts
+
+    def finish(self, declined: TellDeclined) -> FoldedRelation | None:
+        """The relation, with what else is in its head; None if rules have to be evaluated."""
+        from caladan.fixpoint.shapes.pairs import Declined
+
+        arity = self._state.program.relations[self._name].arity
+        listed = concatenated(self._state.heads[self._name].relation.blocks(), arity)
+        try:
+            return self._run(lambda limits: self._overlay.finish(listed, limits))
+        except Declined as reason:
+            declined("overlay", str(reason))
+            return None
 
 
 def _tells_words_apart(comparison: Comparison, domains: Mapping[str, Domain]) -> bool:

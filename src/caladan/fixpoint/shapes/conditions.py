@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from caladan.analysis.core import CoreAtom, CoreRule, Term
+from caladan.columns.folded_relation import stretches
 from caladan.columns.interner import ABSENT, Tuples
 from caladan.columns.layout import Counts, Mask, Words
 from caladan.columns.ranks import Kind
@@ -143,7 +144,7 @@ def _parted(
         return None if ranks is None else (_TURNED[comparison.operator], ranks[1], ranks[0])
     sums: list[Counts] = [np.zeros(batch.rows, np.int64) for batch in (first, second)]
     most = 0
-    terms = [*_terms(comparison.left, 1), *_terms(comparison.right, -1)]
+    terms = [*summands(comparison.left, 1), *summands(comparison.right, -1)]
     for sign, term in terms:
         sides = _sides(term, first, second)
         if len(sides) > 1 or any(map(evaluator.is_text, (v.name for v in variables(term)))):
@@ -165,17 +166,17 @@ def _sides(expression: Expression, first: Bindings, second: Bindings) -> set[int
     return {i for i, batch in enumerate((first, second)) if names & batch.columns.keys()}
 
 
-def _terms(expression: Expression, sign: int) -> Iterator[tuple[int, Expression]]:
+def summands(expression: Expression, sign: int) -> Iterator[tuple[int, Expression]]:
     """What is added up, and what is taken away."""
     match expression:
         case Arithmetic(operator="+"):
-            yield from _terms(expression.left, sign)
-            yield from _terms(expression.right, sign)
+            yield from summands(expression.left, sign)
+            yield from summands(expression.right, sign)
         case Arithmetic(operator="-"):
-            yield from _terms(expression.left, sign)
-            yield from _terms(expression.right, -sign)
+            yield from summands(expression.left, sign)
+            yield from summands(expression.right, -sign)
         case Negative():
-            yield from _terms(expression.operand, -sign)
+            yield from summands(expression.operand, -sign)
         case _:
             yield sign, expression
 
@@ -210,7 +211,7 @@ def _paired(
     begin, end = bounds[rows], bounds[rows + 1]
     if int((end - begin).sum()) > 4 * thresholds.now.shape_join:
         return None
-    at = _stretches(begin, end)
+    at = stretches(begin, end)
     found: Pairs = (
         np.repeat(members, end - begin),
         others[at] + np.uint32(ends.place.begin),
@@ -230,12 +231,4 @@ def _of_facts(
     keys = tuples.find([np.ascontiguousarray(c) for c in columns], len(columns[0]))
     rows = np.flatnonzero(keys != ABSENT)
     begin, end = bounds[keys[rows]], bounds[keys[rows] + np.uint32(1)]
-    return np.repeat(rows, end - begin), side.numbers[order[_stretches(begin, end)]]
-
-
-def _stretches(begin: Counts, end: Counts) -> Counts:
-    """The numbers of all stretches, one behind the other."""
-    counts = end - begin
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(begin - (ends - counts), counts)
+    return np.repeat(rows, end - begin), side.numbers[order[stretches(begin, end)]]

@@ -107,7 +107,7 @@ def _rows(
     sources = np.flatnonzero(np.diff(starts.bounds)).astype(np.uint32)
     # Only sources that start somewhere: their lists, one behind the other, are all there is.
     bounds = np.append(starts.bounds[sources], starts.bounds[-1])
-    size = max(graph.nodes, 4 * thresholds.now.block)
+    size = max(graph.nodes, min(4 * thresholds.now.block, limits.budget >> 6))
     first = 0
     while first < len(sources):
         nodes, least = np.empty(size, np.uint32), np.empty(size, np.int64)

@@ -32,9 +32,10 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from caladan.analysis.core import CoreRule, RelationInfo, Term
+from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo, Term
+from caladan.columns.domains import Domain
 from caladan.columns.folded import Distinct
-from caladan.columns.folded_relation import FoldedRelation, FoldedSide
+from caladan.columns.folded_relation import ClosureGraph, FoldedRelation, FoldedSide
 from caladan.columns.layout import Counts, Layout, Mask, Words
 from caladan.fixpoint.shapes.blocks import PlaceTest, Trail, searched
 from caladan.fixpoint.shapes.closure import (
@@ -100,6 +101,10 @@ class ShapeInputs(Protocol):
         """The word of a value in a column, None if no fact has it."""
         ...
 
+    def domain(self, relation: str, column: int) -> Domain:
+        """The domain of a column."""
+        ...
+
     def share_words(self, relation: str, *columns: int) -> bool:
         """Whether the same word in some columns is the same value."""
         ...
@@ -118,6 +123,10 @@ class ShapeInputs(Protocol):
 
     def stored(self, relation: str, facts: Iterator[tuple[Words, ...]]) -> Layout:
         """A relation that holds some facts, each of which comes once."""
+        ...
+
+    def layout(self, atom: CoreAtom) -> FoldedRelation | None:
+        """The relation of an atom, if it is folded and has many facts."""
         ...
 
     def evaluator(self, rule: CoreRule, names: Iterable[str]) -> Evaluator:
@@ -201,7 +210,7 @@ def _carried(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> dict[s
     for name, place in closure.places.items():
         mine = matrix
         if closure.size > place.size:
-            mine = matrix.with_columns(matrix.columns.part(*place.range))
+            mine = matrix.with_folds(matrix.rows, matrix.columns.part(*place.range))
             if closure.beside is not None:
                 begin, end = place.range
                 kept = (closure.beside[1] >= begin) & (closure.beside[1] < end)
@@ -209,7 +218,10 @@ def _carried(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> dict[s
                 mine = mine.with_extra(first, second - np.uint32(begin))
         first = FoldedSide(closure.sides.carried, closure.sources.words)
         second = FoldedSide(closure.sides.stepping, place.words)
-        found[name] = FoldedRelation(mine, first, second)
+        graph = None
+        if closure.trails is None and closure.beside is None:
+            graph = ClosureGraph(closure.exits, closure.steps, *place.range)
+        found[name] = FoldedRelation(mine, first, second, graph)
     return found
 
 
@@ -265,15 +277,18 @@ def _closure(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> _Closu
     if shape.doubles or shape.back or shape.swaps:
         return _from_both_ends(shape, exits, inputs, limits)
     kept, stepping = shape.sides.carried, shape.sides.stepping
-    graph = stepped(shape.relations, stepping, shape.steps, exits, inputs, limits)
+    graph = stepped(shape.relations, stepping, shape.steps, exits, inputs, limits, shape.entries)
     infos = {name: inputs.info(name) for name in shape.relations}
     asked = [shape.conditions(step, infos) for step in shape.steps]
     conditions = [None if each is None else [*map(inputs.solve, each)] for each in asked]
     given = [tuple(exits[name][c] for c in kept) for name in shape.relations]
+    given += [columns for columns, _ in graph.origins]
     passing = [part for parts in conditions if parts is not None for part in parts]
     sources, ids = numbered([*given, *passing], [len(part[0]) for part in (*given, *passing)])
     firsts = np.concatenate(ids[: len(given)])
-    starts = np.concatenate([graph.starts[name] for name in shape.relations])
+    starts = np.concatenate(
+        [*(graph.starts[name] for name in shape.relations), *(nodes for _, nodes in graph.origins)]
+    )
     later = iter(ids[len(given) :])
     masks = [
         None if parts is None else _marked(sources.size, [next(later) for _ in parts])
@@ -293,7 +308,7 @@ def _closure(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> _Closu
         steps = union([graph.edges[i] for i in moving[0][0]]) if moving else NO_PAIRS
         beside = (firsts[~chosen], starts[~chosen])
         return known((firsts[chosen], starts[chosen]), steps, size=graph.size, beside=beside)
-    steps = union([graph.edges[i] for i in groups[0][0]]) if groups else NO_PAIRS
+    steps = union([*(graph.edges[i] for i in groups[0][0]), *graph.entered]) if groups else NO_PAIRS
     (name, *others) = shape.relations
     place = graph.places[name]
     may_share = (

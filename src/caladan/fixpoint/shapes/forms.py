@@ -146,7 +146,8 @@ class Carried:
 
     Rules of `back` do it the other way round, a rule that `doubles` joins the relation with itself,
     and one that `swaps` exchanges its columns; all only where there is one relation. With `exits`,
-    a doubling rule was made one that steps by exit facts: rounds would be fewer than steps.
+    a doubling rule was made one that steps by exit facts: rounds would be fewer than steps. Those
+    exit rules that read closures are `entries`: steps from what is carried to where it starts.
     """
 
     relations: tuple[str, ...]
@@ -156,6 +157,7 @@ class Carried:
     doubles: bool = False
     swaps: bool = False
     exits: bool = False
+    entries: tuple[Step, ...] = ()
 
     name = "carried"
     layouts = ("ranges", "bit rows")

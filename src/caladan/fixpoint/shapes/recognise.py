@@ -61,7 +61,7 @@ def recognise(clique: DeltaClique, relations: Mapping[str, RelationInfo]) -> Sha
     rules = _distinct(d.rule for d in clique.delta_rules)
     if not clique.is_recursive or any(rule.order or rule.limit is not None for rule in rules):
         return None
-    if not all(_is_of_one_kind(rule, relations) for rule in rules):
+    if not all(is_of_one_kind(rule, relations) for rule in rules):
         return None
     if len(infos) == 1 and infos[0].has_aggregates:
         return _distances(infos[0], rules)
@@ -74,12 +74,15 @@ def recognise(clique: DeltaClique, relations: Mapping[str, RelationInfo]) -> Sha
     return _carried(clique.relations, rules, arity)
 
 
-def _is_of_one_kind(rule: CoreRule, relations: Mapping[str, RelationInfo]) -> bool:
+def is_of_one_kind(
+    rule: CoreRule, relations: Mapping[str, RelationInfo], *, with_head: bool = True
+) -> bool:
     """Whether variables have the kind of all columns they stand in: words can be compared."""
     places = [(atom.relation, atom.arguments) for atom in rule.atoms]
+    head = [(rule.head, rule.arguments)] if with_head else []
     return all(
         kind_of(rule.types[argument.name]) is kind_of(column.type)
-        for name, arguments in (*places, (rule.head, rule.arguments))
+        for name, arguments in (*places, *head)
         for argument, column in zip(arguments, relations[name].columns, strict=True)
         if isinstance(argument, Variable) and not argument.is_anonymous
     )
@@ -140,7 +143,7 @@ def _unfolded(rule: CoreRule, relation: str) -> Carried | None:
             _, names = _connected(rest, (near, y))
             at_near, _ = _connected(rest, (near,))
             at_middle, between = _connected(_without(rest, at_near), (y,))
-            if far in names or near in between or y in _names(*at_near):
+            if far in names or near in between or y in literal_names(*at_near):
                 continue
             if len(at_near) + len(at_middle) < len(rest):
                 continue
@@ -219,7 +222,8 @@ def _is_plain(rule: CoreRule) -> bool:
     return len(names) == len(rule.arguments) == len(set(names))
 
 
-def _names(*literals: Literal) -> frozenset[str]:
+def literal_names(*literals: Literal) -> frozenset[str]:
+    """The variables of some literals."""
     return frozenset(
         name
         for literal in literals
@@ -255,8 +259,8 @@ def _connected(
     while grown:
         grown = False
         for literal in list(rest):
-            if _names(literal) & (names - {stop}):
-                names |= _names(literal)
+            if literal_names(literal) & (names - {stop}):
+                names |= literal_names(literal)
                 inside.append(literal)
                 rest.remove(literal)
                 grown = True
@@ -291,19 +295,28 @@ def _step(
         return None
     literals: list[Literal] = [a for a in rule.atoms if a is not atom]
     literals += rule.comparisons
-    leaving = _bridges(literals, kept, before)
-    arriving = _bridges(_without(literals, leaving), kept, after)
+    known = {*kept, *before, *after}
+    unread = _unread(literals, known)
+    leaving = _bridges(literals, kept, before, unread)
+    arriving = _bridges(_without(literals, leaving), kept, after, unread)
     rest = _without(literals, (*leaving, *arriving))
-    along = _along(rest, kept, before, after)
+    along = _along(rest, kept, before, after, unread)
     condition, names = _connected(_without(rest, along), kept)
     if names & {*before, *after}:
         return None
     rest = _without(rest, (*condition, *along))
-    read = tuple(name for name in before if name in _names(*rest, *along) or name in after)
-    middle = tuple(dict.fromkeys((*read, *after, *sorted(_names(*along) - {*kept}))))
+    read = tuple(name for name in before if name in literal_names(*rest, *along) or name in after)
+    middle = tuple(
+        dict.fromkeys((*read, *after, *sorted(literal_names(*along) - unread - {*kept})))
+    )
     links = _split(rule, rest, read, middle, after) if along else _links(rule, rest, read, after)
     among: list[Literal] = []
-    if links is None and pattern == head and len(after) == len(head) and _names(*rest) <= {*after}:
+    if (
+        links is None
+        and pattern == head
+        and len(after) == len(head)
+        and literal_names(*rest) <= {*after}
+    ):
         links, among = (), rest
     if links is None:
         return None
@@ -314,28 +327,59 @@ def _step(
     )  # fmt: skip
 
 
-def _bridges(literals: list[Literal], kept: tuple[str, ...], end: tuple[str, ...]) -> list[Literal]:
+def _unread(literals: list[Literal], known: set[str]) -> frozenset[str]:
+    """The variables that stand in one positive atom and nowhere else: whatever they may be."""
+    return frozenset(
+        name
+        for each in literals
+        if isinstance(each, CoreAtom) and not each.negated
+        for name in literal_names(each) - known
+        if name not in literal_names(*_without(literals, [each]))
+    )
+
+
+def entry(rule: CoreRule, sides: Sides) -> Step | None:
+    """An exit rule as a step from the carried columns of its head to the stepping ones."""
+    carried, head = ([rule.arguments[i] for i in side] for side in (sides.carried, sides.stepping))
+    source, target = _named(carried), _named(head)
+    literals: list[Literal] = [*rule.atoms, *rule.comparisons]
+    if not _is_plain(rule) or rule.order or rule.limit is not None:
+        return None
+    links = _links(rule, literals, source, target)
+    if links is None:
+        return None
+    terms = tuple(Variable(name) for name in source), tuple(Variable(name) for name in target)
+    return Step(rule, rule.head, rule.head, *terms, source, target, links)
+
+
+def _bridges(
+    literals: list[Literal], kept: tuple[str, ...], end: tuple[str, ...], unread: frozenset[str]
+) -> list[Literal]:
     """The literals that have variables of the carried side and of one end of a step, no others."""
+    found = [(each, literal_names(each) - unread) for each in literals]
     return [
         each
-        for each in literals
-        if _names(each) & {*kept} and _names(each) & {*end} and _names(each) <= {*kept, *end}
+        for each, names in found
+        if names & {*kept} and names & {*end} and names <= {*kept, *end}
     ]
 
 
 def _along(
-    literals: list[Literal], kept: tuple[str, ...], before: tuple[str, ...], after: tuple[str, ...]
+    literals: list[Literal],
+    kept: tuple[str, ...],
+    before: tuple[str, ...],
+    after: tuple[str, ...],
+    unread: frozenset[str],
 ) -> list[Literal]:
     """The literals that connect the carried side with what a step goes through."""
-    free = [each for each in literals if not _names(each) & {*kept}]
+    free = [each for each in literals if not literal_names(each) & {*kept}]
     _, inside = _connected(free, (*before, *after))
     bound = {n for a in free if isinstance(a, CoreAtom) and not a.negated for n in a.variables}
+    found = [(each, literal_names(each) - unread) for each in literals]
     return [
         each
-        for each in literals
-        if _names(each) & {*kept}
-        and _names(each) & inside
-        and _names(each) - {*kept} <= (bound & inside)
+        for each, names in found
+        if names & {*kept} and names & inside and names - {*kept} <= (bound & inside)
     ]
 
 
@@ -370,7 +414,7 @@ def _links(
 ) -> tuple[Link, ...] | None:
     """A path of pairs from source to target, cut wherever one variable alone connects its parts."""
     if len(source) == len(target) == 1 and source != target:
-        for cut in dict.fromkeys(n for each in literals for n in sorted(_names(each))):
+        for cut in dict.fromkeys(n for each in literals for n in sorted(literal_names(each))):
             near, names = _connected(literals, source, stop=cut)
             if cut in (*source, *target) or target[0] in names or cut not in names:
                 continue
@@ -429,7 +473,7 @@ def _both(rule: CoreRule, relation: str) -> Pace | None:
 def _linked(rule: CoreRule, literals: list[Literal], source: str, target: str) -> CoreRule | None:
     """The pairs of a source and a target that stand in one atom, restricted by all literals."""
     for literal in literals:
-        if isinstance(literal, CoreAtom) and {source, target} <= _names(literal):
+        if isinstance(literal, CoreAtom) and {source, target} <= literal_names(literal):
             return _solved(rule, literals, (source, target))
     return None
 
@@ -511,7 +555,7 @@ def _weighted(rule: CoreRule, relation: str, sides: Sides, column: int) -> Weigh
     literals = _without(literals, condition)
     weights: list[Expression] = [t for t in terms if t != value]
     read = tuple(dict.fromkeys(v.name for t in weights for v in variables(t)))
-    outside = {*_names(*literals), *ends[0], *ends[1], *read}
+    outside = {*literal_names(*literals), *ends[0], *ends[1], *read}
     if {value.name, *names} & outside or value.name in names:
         return None
     if any(kind_of(rule.types[name]) is not Kind.INTEGER for name in read):
@@ -532,7 +576,7 @@ def _added(
     if isinstance(added, Variable):
         binding = [c for c in rule.comparisons if c.operator == "=" and added in (c.left, c.right)]
         others = _without(literals, binding)
-        if len(binding) == 1 and added.name not in _names(*others):
+        if len(binding) == 1 and added.name not in literal_names(*others):
             (only,) = binding
             return only.right if only.left == added else only.left, others
     return added, literals

@@ -15,9 +15,20 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from caladan.analysis.core import Term
+from caladan.columns.folded_relation import stretches
 from caladan.columns.layout import Mask, Words
 from caladan.fixpoint.shapes.forms import Link, Step
-from caladan.fixpoint.shapes.pairs import Declined, NodePlace, Pairs, ShapeLimits, numbered, union
+from caladan.fixpoint.shapes.overlay import parted, solved_side
+from caladan.fixpoint.shapes.pairs import (
+    Declined,
+    Graph,
+    NodePlace,
+    Pairs,
+    ShapeLimits,
+    numbered,
+    turned,
+    union,
+)
 from caladan.program import Variable, thresholds
 
 if TYPE_CHECKING:
@@ -29,12 +40,17 @@ Key: TypeAlias = str | tuple[int, int]  # a relation, or a step and which of its
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """The places of relations among `size` nodes, edges step by step, nodes of the exit facts."""
+    """The places of relations among `size` nodes, edges step by step, nodes of the exit facts.
+
+    `entered` are the edges of entries, which lead from nodes for what is carried: `origins`.
+    """
 
     places: Mapping[Key, NodePlace]
     size: int
     edges: list[Pairs]
     starts: Mapping[str, Words]
+    entered: list[Pairs]
+    origins: list[tuple[Columns, Words]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +69,23 @@ def stepped(
     exits: Mapping[str, Columns],
     inputs: ShapeInputs,
     limits: ShapeLimits,
+    entries: Sequence[Step] = (),
 ) -> Stepped:
-    """The graph of some steps over the stepping columns of relations."""
+    """The graph of some steps over the stepping columns of relations, and of entries to them."""
     starts = {
         name: _Part(name, tuple(exits[name][c] for c in stepping), len(exits[name][0]))
         for name in relations
     }
     most = sum(part.rows for part in starts.values())
-    pairs = [_solved(i, step, stepping, inputs, most) for i, step in enumerate(steps)]
-    limits.require_some(most + sum(left.rows for each in pairs for left, _ in each))
-    parts = [*starts.values(), *(part for each in pairs for pair in each for part in pair)]
+    counted = limits.max_rounds is not None  # then a step is a round
+    pairs = [_solved(i, step, stepping, inputs, most, counted) for i, step in enumerate(steps)]
+    entering = [
+        _solved(len(steps) + i, each, stepping, inputs, most, counted, is_entry=True)
+        for i, each in enumerate(entries)
+    ]
+    every = [*pairs, *entering]
+    limits.require_some(most + sum(left.rows for each in every for left, _ in each))
+    parts = [*starts.values(), *(part for each in every for pair in each for part in pair)]
     places: dict[Key, NodePlace] = {}
     numbers: dict[int, Words] = {}
     mine = [part for part in parts if isinstance(part.place, str)]
@@ -74,9 +97,10 @@ def stepped(
     beside = [part for part in parts if not isinstance(part.place, str)]
     _number([*beside, *(p[1] for p in projections if p is not None)], places, numbers)
     begin = 0
-    for key, place in places.items():
-        places[key] = replace(place, begin=begin)
-        begin += place.size
+    # Ranges are few if nodes are in the order of a walk: from relations that step, or from behind.
+    for key in [*places] if steps else [*places][::-1]:
+        places[key] = replace(places[key], begin=begin)
+        begin += places[key].size
     if begin >= 1 << 31:
         raise Declined("its relations have too many values between them")
 
@@ -87,16 +111,23 @@ def stepped(
     for step, each, projection in zip(steps, pairs, projections, strict=True):
         found = [(nodes(left), nodes(right)) for left, right in each]
         if projection is not None:
-            origins, keys = projection
-            found.append((origins + np.uint32(places[step.source].begin), nodes(keys)))
+            begins, keys = projection
+            found.append((begins + np.uint32(places[step.source].begin), nodes(keys)))
         if not step.links:
             found.append(_handed_on(step, places[step.source], places[step.target], inputs))
         edges.append(union(found))
+    origins: list[tuple[Columns, Words]] = []
+    for (first, _), *_ in entering:
+        place = places[first.place]
+        used = np.unique(numbers[id(first)])
+        origins.append((place.columns(used), used + np.uint32(place.begin)))
     return Stepped(
         places,
         begin,
         edges,
         {name: nodes(part) for name, part in starts.items()},
+        [(nodes(left), nodes(right)) for each in entering for left, right in each],
+        origins,
     )
 
 
@@ -129,14 +160,34 @@ def _handed_on(step: Step, source: NodePlace, target: NodePlace, inputs: ShapeIn
 
 
 def _solved(
-    number: int, step: Step, stepping: tuple[int, ...], inputs: ShapeInputs, most: int
+    number: int,
+    step: Step,
+    stepping: tuple[int, ...],
+    inputs: ShapeInputs,
+    most: int,
+    counted: bool,
+    *,
+    is_entry: bool = False,
 ) -> list[tuple[_Part, _Part]]:
-    """The pairs of each link, with the places that they lead from and to."""
+    """The pairs of each link, with the places that they lead from and to.
+
+    A link that is a closure itself leads through the graph of that, instead of its facts.
+    """
     found: list[tuple[_Part, _Part]] = []
-    at: Key = step.source if step.is_plain else (number, 0)
+    at: Key = step.source if step.is_plain and not is_entry else (number, 0)
     for i, link in enumerate(step.links):
-        columns, rows = _linked(link, inputs, most)
-        left, right = columns[: link.left], columns[link.left :]
+        through = None if counted else closing(link, inputs)
+        if through is None:
+            columns, rows = _linked(link, inputs, most)
+            left, right = columns[: link.left], columns[link.left :]
+        else:
+            inner: Key = (number, -1 - i)
+            (before, begins), steps, (ends, right) = through
+            found.append((_Part(at, before, len(begins)), _Part(inner, (begins,), len(begins))))
+            found.append(
+                (_Part(inner, steps[:1], len(steps[0])), _Part(inner, steps[1:], len(steps[0])))
+            )
+            at, left, rows = inner, (ends,), len(ends)
         to: Key = (number, i + 1)
         if i == len(step.links) - 1:
             to = step.target
@@ -147,6 +198,45 @@ def _solved(
         found.append((_Part(at, left, rows), _Part(to, right, rows)))
         at = to
     return found
+
+
+def closing(
+    link: Link, inputs: ShapeInputs
+) -> tuple[tuple[Columns, Words], Pairs, tuple[Words, Columns]] | None:
+    """A link that is a closure: tuples and the nodes they lead to, steps, nodes and tuples.
+
+    Whatever else it reads has to do with one side of the closure only.
+    """
+    if link.rule is None:
+        return None
+    large = [a for a in link.rule.positive if inputs.layout(a) is not None]
+    folded = inputs.layout(large[0]) if len(large) == 1 else None
+    if folded is None or folded.graph is None:
+        return None
+    names = [a.name for a in link.rule.arguments if isinstance(a, Variable)]
+    ends = {*names[: link.left]}, {*names[link.left :]}
+    info = inputs.info(large[0].relation)
+    body = parted(link.rule, large[0], folded, info, frozenset(names))
+    if body is None or body.tests:
+        return None
+    sides = [solved_side(body.left, folded.first, inputs)]
+    sides.append(solved_side(body.right, folded.second, inputs))
+    (left, first), (right, second) = sides
+    graph, is_turned = folded.graph, not ends[0] <= left.columns.keys()
+    known = (right, left) if is_turned else (left, right)
+    if not (ends[0] <= known[0].columns.keys() and ends[1] <= known[1].columns.keys()):
+        return None
+    size = 1 + int(max(first.max(initial=0), graph.exits[0].max(initial=0)))
+    lists = Graph.of(*graph.exits, size)
+    begin, end = lists.bounds[first], lists.bounds[first + np.uint32(1)]
+    at = np.repeat(np.arange(left.rows), end - begin)
+    columns = {n: left.columns[n][at] for n in left.columns} | dict(right.columns)
+    before = tuple(columns[n] for n in names[: link.left])
+    after = tuple(columns[n] for n in names[link.left :])
+    starts, targets = lists.targets[stretches(begin, end)], second + np.uint32(graph.begin)
+    if is_turned:
+        return (before, targets), turned(graph.steps), (starts, after)
+    return (before, starts), graph.steps, (targets, after)
 
 
 def _linked(link: Link, inputs: ShapeInputs, most: int) -> tuple[Columns, int]:

@@ -94,11 +94,12 @@ class TinyRounds:
         from caladan.fixpoint.small_rounds.values import Unsuitable
         from caladan.fixpoint.small_rounds.worklist import Worklist
 
-        if self._worklist is None or not self._worklist.still_fits():
+        known = self._worklist
+        if known is None or known.is_outgrown or not known.still_fits():
             try:
-                self._worklist = Worklist(self._members, self._rules)
+                known = self._worklist = Worklist(self._members, self._rules)
             except Unsuitable as reason:
                 self._suits = False
                 self._declined(str(reason))
                 return False
-        return self._worklist.still_fits()  # not while there are deletions to look out for
+        return known.still_fits()  # not while there are deletions to look out for

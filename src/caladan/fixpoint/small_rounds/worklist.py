@@ -42,6 +42,7 @@ class Worklist:
         self._groups = tables.groups
         self._members = [tables.relation(member.relation) for member in members]
         seeded: dict[int, list[int]] = {member: [] for member in self._members}
+        self._plans = [plan for _, plan in rules if len(plan.body.atoms) > 2]
         for head, plan in rules:
             source, start = add_rule(tables, head.relation, plan)
             seeded[source].append(start)
@@ -82,6 +83,11 @@ class Worklist:
             and all(groups.still_fits for groups in self._groups.values())
         )
 
+    @property
+    def is_outgrown(self) -> bool:
+        """Whether the orders in which rules go were chosen for much smaller relations."""
+        return any(plan.is_outgrown for plan in self._plans)
+
     def run(self, rounds: int, facts: int, stop: Counts, counters: Counts) -> int:
         """Work until nothing is new, deltas are large, or so many rounds or new facts are done.
 
@@ -92,7 +98,7 @@ class Worklist:
             code, found = self._enter(rounds, facts - new, stop, counters)
             left = self._leave()
             new += found
-            if code < 0 or left > thresholds.now.small:
+            if code < 0 or left > thresholds.now.small or self.is_outgrown:
                 return new
 
     def _limit_words(self) -> None:

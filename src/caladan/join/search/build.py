@@ -13,26 +13,26 @@ from typing import Any, Final, cast
 import numpy as np
 
 from caladan.columns.ranks import Kind, float_ranks
-from caladan.join.search.constraint import Constraint
+from caladan.columns.relation import StoredRelation
+from caladan.join.constraint import Constraint, Mask, Var, Words
+from caladan.join.either import Either, Exists
+from caladan.join.parties import Foreign, Party, StepConstraint, StoredAtom
 from caladan.join.search.constraints import (
+    COMPARE,
     Between,
     Compared,
     Computed,
-    Either,
     Equal,
-    Exists,
-    Negated,
+    OneOf,
     Plus,
     Predicate,
+    Term,
     Times,
+    variables_of,
 )
-from caladan.join.search.constraints.comparison import COMPARE
-from caladan.join.search.constraints.relation import atom
-from caladan.join.search.constraints.terms import Term, variables_of
-from caladan.join.search.frontier import Mask, Var, Words
 from caladan.join.search.kinds import compares, kind_of, names_of
-from caladan.join.search.library import Domain, Library
-from caladan.join.search.solve import solve
+from caladan.join.search.library import Domain, Library, stored_ranks
+from caladan.join.steps import AbsentStep
 from caladan.program import (
     Arithmetic,
     Atom,
@@ -47,6 +47,7 @@ from caladan.program import (
     variables,
 )
 from caladan.program.diagnostics import CaladanError, error
+from caladan.rules.body import Version
 
 _CALCULATE: Final[dict[str, Any]] = {"+": np.add, "-": np.subtract, "*": np.multiply}
 
@@ -64,15 +65,15 @@ class Builder:
         """The domain of a variable."""
         return self.library.domain(self.kinds[var])
 
-    def conjunction(self, body: Sequence[Literal], visible: frozenset[Var]) -> list[Constraint]:
+    def conjunction(self, body: Sequence[Literal], visible: frozenset[Var]) -> list[Party]:
         """The constraints of a body; others use the `visible` variables too."""
-        made: list[Constraint] = []
+        made: list[Party] = []
         for number, literal in enumerate(body):
             match literal:
                 case Atom():
                     made.extend(self._atom(literal))
                 case Comparison():
-                    made.extend(self._comparison(literal))
+                    made.extend(map(self.party, self._comparison(literal)))
                 case Disjunction():
                     rest = (*body[:number], *body[number + 1 :])
                     made.append(self._either(literal, visible | names_of(rest)))
@@ -80,19 +81,29 @@ class Builder:
                     raise AssertionError(f"{literal} in a body of `find`")
         return made
 
-    def _either(self, literal: Disjunction, visible: frozenset[Var]) -> Constraint:
+    def party(self, constraint: Constraint) -> Party:
+        """A constraint over values as the search takes it; a set is a relation."""
+        domains = {var: self.domain(var) for var in constraint.variables}
+        if isinstance(constraint, OneOf):
+            (domain,) = domains.values()
+            relation = stored_ranks([domain], [constraint.words], len(constraint.words))
+            return StoredAtom(relation, Version.FULL, (constraint.var,), "one_of")
+        return Foreign(constraint, domains)
+
+    def _either(self, literal: Disjunction, visible: frozenset[Var]) -> Party:
         """Alternatives; variables that nobody else uses are each alternative's own."""
-        alternatives: list[list[Constraint]] = []
+        alternatives: list[list[Party]] = []
         for each in literal.branches:
             inside = self.conjunction(each, visible)
             own = frozenset[Var]().union(*(c.variables for c in inside)) - visible
-            alternatives.append([Exists(inside, own, solve)] if own else inside)
+            alternatives.append([Exists(inside, own)] if own else inside)
         return Either(alternatives)
 
-    def _atom(self, literal: Atom) -> Iterator[Constraint]:
+    def _atom(self, literal: Atom) -> Iterator[Party]:
         own = self.library.kinds(literal.relation)
         arguments: list[Term | None] = []
         kinds: list[Kind] = []
+        is_known = True
         for argument, kind in zip(literal.arguments, own, strict=True):
             match argument:
                 case Variable() if argument.is_anonymous:
@@ -101,28 +112,34 @@ class Builder:
                     arguments.append(argument.name)
                     kind = self.kinds[argument.name]
                 case Constant():
-                    arguments.append(self._word(argument, kind))
+                    rank = self._rank(argument, kind)
+                    is_known &= rank is not None
+                    words = self.library.domain(kind).words(np.array([rank or 0]))
+                    arguments.append(int(words[0]))
                 case _:
                     name, made = self._value(argument, kind)
-                    yield from made
+                    yield from map(self.party, made)
                     arguments.append(name)
             kinds.append(kind)
         relation = self.library.relation(literal.relation, kinds)
+        if not is_known:  # no fact has the constant
+            relation = StoredRelation(relation.domains)
+        atom = StoredAtom(relation, Version.FULL, tuple(arguments), literal.relation)
         if literal.negated:
-            yield Negated(relation, arguments)
+            bound = {i: a for i, a in enumerate(arguments) if a is not None}
+            yield StepConstraint(AbsentStep(relation, bound), f"~{atom}")
         else:
-            yield atom(relation, arguments, literal.relation)
+            yield atom
 
-    def _word(self, constant: Constant, kind: Kind) -> int:
-        """The word of a constant in a column; one that nobody has if it has none."""
+    def _rank(self, constant: Constant, kind: Kind) -> int | None:
+        """The rank of a constant in a column; None if no value of the column equals it."""
         try:
-            word = self.library.domain(kind).encode(constant.value)
+            return self.library.domain(kind).encode(constant.value)
         except CaladanError:
             quoted = constant.span is None or constant.span.text[:1] in "'\""
             listed = "list it among the variables if it is one" if not quoted else None
             said = f"{constant.value!r} is no {kind.value}, which this column has"
             raise error("C018", said, constant.span, help=listed) from None
-        return -(2**63) if word is None else word
 
     def _value(self, expression: Expression, kind: Kind) -> tuple[Term, list[Constraint]]:
         """A variable that has the value of an expression, in a column of a kind."""
@@ -198,7 +215,10 @@ class Builder:
             case Variable() if self.kinds[expression.name] is kind:
                 return Equal(target.name, expression.name)
             case Constant():
-                return Equal(target.name, self._word(expression, kind))
+                rank = self._rank(expression, kind)
+                if rank is None:
+                    return OneOf(target.name, np.empty(0, np.int64))
+                return Equal(target.name, rank)
             case _:
                 inputs = list(dict.fromkeys(v.name for v in variables(expression)))
 
@@ -254,10 +274,11 @@ class Builder:
         return name
 
 
-def gives_values(constraint: Constraint, bound: Collection[Var]) -> frozenset[Var]:
+def gives_values(party: Party, bound: Collection[Var]) -> frozenset[Var]:
     """The variables that a constraint can propose values for once some others are bound."""
+    constraint = party.constraint if isinstance(party, Foreign) else party
     match constraint:
-        case Negated() | Compared() | Predicate():
+        case StepConstraint() | Compared() | Predicate():
             return frozenset()
         case Equal() | Plus():
             missing = constraint.variables - frozenset(bound)

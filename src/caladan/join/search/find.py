@@ -5,27 +5,34 @@
          city=one_of({"Arrakeen", "Carthag"}))
 
 The result is searched for as it is consumed: asking for one answer of a huge join costs little.
+
+Bodies are written as in a rule of DeALS, but any name can be a variable: if it is listed as one, or
+begins with a capital letter; other names are texts. `!` may stand for `~`. Values are combined by
++ - *; what computes more is given as a predicate.
+
+    lives_in(person, city), parent(person, other), ~blocked(person), age >= 18, (x = 1 ; x = y + 2)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
 
+from caladan.columns.interner import Tuples
 from caladan.columns.ranks import Kind, kind_of_value
-from caladan.join.search.body import SearchBody, forget_unused
+from caladan.join.constraint import Constraint, Var
+from caladan.join.frontier import Bindings
+from caladan.join.grades import estimates
+from caladan.join.guided import SearchBody, forget_unused, solve, unbounded
+from caladan.join.parties import Party
 from caladan.join.search.build import Builder, gives_values
-from caladan.join.search.constraint import Constraint
-from caladan.join.search.frontier import Frontier, Var
-from caladan.join.search.grades import estimates
 from caladan.join.search.kinds import check, kinds_of, listed_variables
 from caladan.join.search.library import Data, Domain, Library
-from caladan.join.search.parse import parse_body
-from caladan.join.search.solve import solve, unbounded
 from caladan.join.search.specs import (
     BetweenSpec,
     OneOfSpec,
@@ -35,10 +42,26 @@ from caladan.join.search.specs import (
     predicate,
 )
 from caladan.join.statistics import Statistics
-from caladan.program import Value
-from caladan.program.diagnostics import error
+from caladan.language.deals import literals
+from caladan.language.deals.cursor import Cursor, SyntaxFailure
+from caladan.language.deals.tokens import END
+from caladan.program import (
+    Arithmetic,
+    Atom,
+    Comparison,
+    Constant,
+    Disjunction,
+    Literal,
+    Negative,
+    Value,
+    Variable,
+)
+from caladan.program.diagnostics import Diagnostics, SourceText, error
+from caladan.program.transform import replace_in, walk
 
 _SHOWN: Final = 10
+_TEXT_OR_MARK: Final = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|!""", re.DOTALL)
+_KNOWN: Final = (Atom, Comparison, Disjunction, Variable, Constant, Negative, Arithmetic)
 
 
 def find(
@@ -65,23 +88,23 @@ def find(
     library = relations if isinstance(relations, Library) else Library(relations)
     names = tuple(variables.replace(",", " ").split() if isinstance(variables, str) else variables)
     _check_names(names)
-    literals = parse_body(body, {*names, *by_variable})
-    check(literals, library)
+    parsed = parse_body(body, {*names, *by_variable})
+    check(parsed, library)
     specs = [(None, each) for each in constraints]
     specs += [(var, _spec(given)) for var, given in by_variable.items()]
     given = {var: kind for var, spec in specs if var and (kind := _kind_of(spec))}
-    kinds = kinds_of(literals, library, given)
+    kinds = kinds_of(parsed, library, given)
     for var in (*names, *by_variable):
         kinds.setdefault(var, Kind.INTEGER)
-    listed = listed_variables(literals) | {
+    listed = listed_variables(parsed) | {
         var for var, spec in specs if var and not isinstance(spec, PredicateSpec)
     }
     builder = Builder(library, kinds, frozenset(listed))
     seen = frozenset((*names, *by_variable)).union(*(_shown(spec) for _, spec in specs))
-    made = builder.conjunction(literals, seen)
+    made = builder.conjunction(parsed, seen)
     domains = {var: builder.domain(var) for var in kinds}
     for var, spec in specs:
-        made.append(_constraint(var, spec, domains))
+        made.append(builder.party(_constraint(var, spec, domains)))
     _check_safe(names, made)
     return Found(names, made, {v: builder.domain(v) for v in names}, search, width)
 
@@ -92,7 +115,7 @@ class Found:
     def __init__(
         self,
         variables: tuple[Var, ...],
-        constraints: Sequence[Constraint],
+        constraints: Sequence[Party],
         domains: Mapping[Var, Domain],
         grade: str,
         width: int | None,
@@ -106,20 +129,23 @@ class Found:
 
     def __iter__(self) -> Iterator[tuple[Value, ...]]:
         for batch in self._distinct():
-            columns = [self._domains[v].values(batch.columns[v]) for v in self.variables]
-            yield from zip(*columns, strict=True) if columns else [()] * len(batch)
+            columns = [
+                domain.values(domain.ranks(batch.columns[var]))
+                for var, domain in self._domains.items()
+            ]
+            yield from zip(*columns, strict=True) if columns else [()] * batch.rows
 
     def count(self) -> int:
         """How many answers; this searches to the end."""
-        return sum(len(batch) for batch in self._distinct())
+        return sum(batch.rows for batch in self._distinct())
 
     def arrow(self) -> pa.Table:
         """All answers as an Arrow table."""
         batches = list(self._distinct())
         columns: list[Any] = []
-        for var in self.variables:
-            words = np.concatenate([np.empty(0, np.int64), *(b.columns[var] for b in batches)])
-            columns.append(self._domains[var].arrow(words))
+        for var, domain in self._domains.items():
+            words = np.concatenate([np.empty(0, np.uint32), *(b.columns[var] for b in batches)])
+            columns.append(domain.arrow(domain.ranks(words)))
         return pa.table(columns, names=list(self.variables))
 
     def explain(self) -> str:
@@ -136,31 +162,29 @@ class Found:
         more = ", …" if len(shown) > _SHOWN else ""
         return f"Found({', '.join(map(repr, shown[:_SHOWN]))}{more})"
 
-    def _distinct(self) -> Iterator[Frontier]:
+    def _distinct(self) -> Iterator[Bindings]:
         """Batches of words; bindings that differ only in variables nobody asked for come once."""
-        self.statistics = Statistics(details=True)
+        self.statistics = Statistics()
         batches = solve(
             self._constraints,
             self.variables,
             grade=self._grade,
             width=self._width,
+            first=1,
             statistics=self.statistics,
         )
         wanted = frozenset(self.variables)
         kept = forget_unused(self._constraints, wanted)
         hidden = not wanted or any(c.variables - wanted for c in kept)
-        seen: set[tuple[int, ...]] = set()
+        seen = Tuples(len(self.variables))
         for batch in batches:
             if not hidden:
                 yield batch
                 continue
-            new = [
-                row
-                for row, words in enumerate(batch.rows(self.variables))
-                if words not in seen and not seen.add(words)
-            ]
-            if new:
-                yield batch.take(np.array(new))
+            _, fresh = seen.ids([batch.columns[v] for v in self.variables], batch.rows)
+            if len(fresh):
+                rows = fresh.astype(np.uint32)
+                yield Bindings(len(fresh), batch.at(rows, self.variables))
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -171,7 +195,7 @@ def _check_names(names: Sequence[str]) -> None:
         raise error("C050", "a variable is listed twice")
 
 
-def _check_safe(names: Sequence[Var], constraints: Sequence[Constraint]) -> None:
+def _check_safe(names: Sequence[Var], constraints: Sequence[Party]) -> None:
     """Every variable must get values from somewhere, by whatever way through the equations."""
     every = frozenset(names).union(*(c.variables for c in constraints))
     bound: set[Var] = set()
@@ -232,3 +256,35 @@ def _constraint(var: Var | None, spec: object, domains: Mapping[Var, Domain]) ->
         f"{spec!r} is no constraint",
         help="it needs variables, estimate, propose, confirm and influence",
     )
+
+
+def parse_body(text: str, variables: Collection[str], name: str = "<find>") -> tuple[Literal, ...]:
+    """The literals of a body; names among `variables` are variables."""
+    plain = _TEXT_OR_MARK.sub(lambda each: "~" if each[0] == "!" else each[0], text)
+    found = Diagnostics()
+    cursor = Cursor(SourceText(name, plain), found, whole="body")
+    if cursor.kind == END:
+        found.raise_errors()
+        return ()
+    try:
+        body, cut = literals.body(cursor)
+        if cursor.kind != END:
+            cursor.fail("a comma or the end")
+    except SyntaxFailure:
+        found.raise_errors()
+        raise
+    found.raise_errors()
+    if cut.order or cut.limit is not None:
+        raise error("C051", "`find` hands out answers while they are taken: it sorts none")
+    for node in walk(*body):
+        if not isinstance(node, _KNOWN) or (
+            isinstance(node, Arithmetic) and node.operator not in ("+", "-", "*")
+        ):
+            raise error("C051", "`find` does not compute this", node.span, help="give a predicate")
+
+    def named(node: Any) -> Variable | None:
+        if isinstance(node, Constant) and node.span is not None and node.span.text in variables:
+            return Variable(node.span.text, node.span)
+        return None
+
+    return replace_in(body, named)

@@ -4,7 +4,8 @@
     db.define("teen", between(13, 19))                   teen(Age), where Age is bound
     db.define("near", Near("p", "q", …), arguments=("p", "q"))
 
-A rule calls a test as it calls any Python function that gives a boolean, on every engine.
+A rule calls a test as it calls any Python function that gives a boolean, on every engine. In a join
+a constraint proposes too, where no atom ties a variable (join/route.py).
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from caladan.join.search.constraint import Constraint
-from caladan.join.search.frontier import Candidates, Frontier, Var
+from caladan.join.constraint import Candidates, Constraint, Frontier, Var
 from caladan.join.search.specs import BetweenSpec, OneOfSpec, PredicateSpec
 from caladan.program.diagnostics import error
 from caladan.program.functions import Vectorized

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from caladan.columns.ranks import Kind, kind_of_value
-from caladan.join.search.frontier import Var
+from caladan.join.constraint import Var
 from caladan.join.search.library import Library
 from caladan.program import (
     Arithmetic,

@@ -1,8 +1,10 @@
 """Relations of values, encoded for the search once and kept: what `find` looks things up in.
 
-A word is the rank of a value (columns/ranks.py), or its number in the dictionary that all relations
-of the library share for that kind (`Dictionary`). Rows of Python values that Arrow has no column
-for, such as tuples, or texts beside numbers, are kept as they are.
+A value is known by its rank (columns/ranks.py), or by its number in the dictionary that all
+relations of the library share for that kind (`Dictionary`); this is what constraints see. Relations
+hold it as a word, as those of programs do (columns/domains.py): the library has one domain for each
+kind. Rows of Python values that Arrow has no column for, such as tuples, or texts beside numbers,
+are kept as they are.
 
 Dictionaries: values of any kind that can be hashed, by number, in order of appearance.
 
@@ -21,10 +23,12 @@ from typing import Any, Final, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
+from caladan.columns.domains import InternedDomain, OffsetDomain
+from caladan.columns.layout import Words as EngineWords
 from caladan.columns.ranks import CODED, Kind, arrow_ranks, kind_of_value, rank_floats, rank_of
-from caladan.join.search.frontier import Words
-from caladan.join.search.relation import SearchRelation
-from caladan.program import Column, Type, Value
+from caladan.columns.relation import StoredRelation
+from caladan.join.constraint import Mask, Words
+from caladan.program import Column, Type, Value, thresholds
 from caladan.program.diagnostics import error
 from caladan.program.objects import Objects
 
@@ -62,13 +66,26 @@ Data: TypeAlias = object  # Arrow table, anything with arrow() or __arrow_c_stre
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The values of a variable: how they become words, and words values."""
+    """The values of a variable: how they become ranks, these words, and back."""
 
     kind: Kind
     dictionary: Dictionary
+    coding: OffsetDomain | InternedDomain
+
+    def words(self, ranks: Words) -> EngineWords:
+        """The words of ranks; those that are new get one."""
+        return self.coding.words(ranks)
+
+    def known(self, ranks: Words) -> tuple[EngineWords, Mask]:
+        """The words of ranks: all have one."""
+        return self.words(ranks), np.ones(len(ranks), np.bool_)
+
+    def ranks(self, words: EngineWords) -> Words:
+        """The ranks of words."""
+        return self.coding.ranks(words)
 
     def encode(self, value: object) -> int | None:
-        """The word of a Python value; None if no value of this kind equals it."""
+        """The rank of a Python value; None if no value of this kind equals it."""
         plain = value.item() if isinstance(value, np.generic) else value
         kind = kind_of_value(plain)
         if self.kind is Kind.OBJECT:
@@ -90,12 +107,12 @@ class Domain:
         return rank if -(2**63) <= rank < 2**63 else None
 
     def encode_all(self, values: Iterable[object]) -> Words:
-        """The words of several values, without those that cannot occur."""
+        """The ranks of several values, without those that cannot occur."""
         words = (self.encode(value) for value in values)
         return np.array([word for word in words if word is not None], np.int64)
 
     def decode(self, words: Words) -> np.ndarray:
-        """The values of words: integers, doubles, booleans, times, days, or objects."""
+        """The values of ranks: integers, doubles, booleans, times, days, or objects."""
         match self.kind:
             case Kind.INTEGER:
                 return words
@@ -111,11 +128,11 @@ class Domain:
                 return self.dictionary.values(words)
 
     def values(self, words: Words) -> list[Any]:
-        """The values of words as Python has them."""
+        """The values of ranks as Python has them."""
         return self.decode(words).tolist()
 
     def arrow(self, words: Words) -> pa.Array:
-        """The values of words as an Arrow array."""
+        """The values of ranks as an Arrow array."""
         decoded = self.decode(words)
         if self.kind is not Kind.OBJECT:
             return pa.array(decoded, CODED.get(self.kind))
@@ -174,7 +191,8 @@ class Library:
     def __init__(self, relations: Mapping[str, Data]) -> None:
         self._dictionaries = {kind: Dictionary() for kind in DICTIONARIES}
         self._facts: dict[str, EncodedFacts] = {}
-        self._encoded: dict[tuple[str, tuple[Kind, ...]], SearchRelation] = {}
+        self._domains: dict[Kind, Domain] = {}
+        self._encoded: dict[tuple[str, tuple[Kind, ...]], StoredRelation] = {}
         for name, data in relations.items():
             self.put(name, data)
 
@@ -186,7 +204,7 @@ class Library:
     def without(self, name: str) -> Library:
         """The same but for one relation; whoever searches this one still has it."""
         other = Library({})
-        other._dictionaries = self._dictionaries
+        other._dictionaries, other._domains = self._dictionaries, self._domains
         other._facts = {key: facts for key, facts in self._facts.items() if key != name}
         other._encoded = {key: r for key, r in self._encoded.items() if key[0] != name}
         return other
@@ -199,28 +217,38 @@ class Library:
         """The relations there are."""
         return list(self._facts)
 
-    def domain(self, kind: Kind) -> Domain:
-        """The domain of a kind."""
-        return Domain(kind, self._dictionaries.get(kind) or Dictionary())
+    def domain(self, kind: Kind, first: Words | None = None) -> Domain:
+        """The domain of a kind; the `first` ranks that it gets tell how they are best numbered."""
+        if kind not in self._domains:
+            some = np.empty(0, np.int64) if first is None else first
+            near = (
+                int(some.min(initial=0)) >= 0
+                and int(some.max(initial=0)) < 256 * thresholds.now.dense
+            )
+            is_near = near and kind not in (Kind.FLOAT, Kind.DATETIME)
+            coding = OffsetDomain(kind, 0, 1, grows=True) if is_near else InternedDomain(kind)
+            self._domains[kind] = Domain(kind, self._dictionaries.get(kind) or Dictionary(), coding)
+        return self._domains[kind]
 
     def kinds(self, name: str) -> tuple[Kind, ...]:
         """The kinds of a relation's columns."""
         facts = self._facts[name]
         return tuple(_kind(name, *each) for each in zip(facts.names, facts.columns, strict=True))
 
-    def relation(self, name: str, kinds: Sequence[Kind]) -> SearchRelation:
+    def relation(self, name: str, kinds: Sequence[Kind]) -> StoredRelation:
         """A relation with its columns encoded as the given kinds."""
         key = (name, tuple(kinds))
         if key not in self._encoded:
             facts = self._facts[name]
             columns = [
-                self._words(name, *each)
+                self._ranks(name, *each)
                 for each in zip(facts.names, facts.columns, kinds, strict=True)
             ]
-            self._encoded[key] = SearchRelation.of_rows(columns, facts.rows)
+            domains = [self.domain(*each) for each in zip(kinds, columns, strict=True)]
+            self._encoded[key] = stored_ranks(domains, columns, facts.rows)
         return self._encoded[key]
 
-    def _words(
+    def _ranks(
         self, name: str, column: str, data: pa.ChunkedArray | list[object], kind: Kind
     ) -> Words:
         missing = None in data if isinstance(data, list) else data.null_count
@@ -243,6 +271,17 @@ class Library:
         if pa.types.is_uint64(whole.type) and len(whole) and whole.to_numpy().max() >= 2**63:
             raise error("C032", f"`{name}` has values in column `{column}` that need 65 bits")
         return arrow_ranks(whole, kind)
+
+
+def stored_ranks(domains: Sequence[Domain], columns: Sequence[Words], rows: int) -> StoredRelation:
+    """A relation of facts that are given by their ranks."""
+    words = [domain.words(ranks) for domain, ranks in zip(domains, columns, strict=True)]
+    relation = StoredRelation([domain.coding for domain in domains])
+    if rows:
+        relation.add(words, rows if words else 1)
+    relation.flip()
+    relation.commit()
+    return relation
 
 
 def as_facts(name: str, data: Data) -> EncodedFacts:

@@ -16,9 +16,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from caladan.columns.ranks import Kind
-from caladan.join.search.constraint import Constraint
+from caladan.join.constraint import Constraint, Mask, Var, Words
 from caladan.join.search.constraints import Between, OneOf, Predicate
-from caladan.join.search.frontier import Mask, Var, Words
 from caladan.join.search.library import DICTIONARIES, Domain
 from caladan.program.diagnostics import error
 

@@ -8,12 +8,11 @@ with what the protocol promises and, if you give it, with a plain Python definit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import permutations, product
+from itertools import permutations
 
 import numpy as np
 
-from caladan.join.search.constraint import Constraint, Partial, allowed
-from caladan.join.search.frontier import Candidates, Frontier, Var
+from caladan.join.constraint import Candidates, Constraint, Frontier, Partial, Var, allowed
 
 
 def check_constraint(
@@ -138,24 +137,3 @@ def _check_influence(constraint: Constraint, universe: np.ndarray) -> None:
         assert (before is None) == (after is None), f"influence({first}) leaves out {second}"
         if before is not None and after is not None:
             assert (after == before[0]).all(), f"influence({first}) leaves out {second}"
-
-
-def brute_force(
-    constraints: Iterable[Constraint], wanted: Iterable[Var], words: Iterable[int]
-) -> set[tuple[int, ...]]:
-    """Every binding of all variables to the given words, checked one constraint after another.
-
-    Slow, and right if the constraints confirm rightly: the oracle for searches.
-    """
-    checks = list(constraints)
-    names = sorted(set(wanted).union(*(c.variables for c in checks)))
-    rows = np.array(list(product(sorted(set(words)), repeat=len(names))), np.int64)
-    rows = rows.reshape(-1, len(names)) if names else np.empty((1, 0), np.int64)
-    frontier = Frontier(
-        {v: np.ascontiguousarray(rows[:, i]) for i, v in enumerate(names)},
-        np.arange(len(rows), dtype=np.int64),
-    )
-    keep = np.ones(len(frontier), np.bool_)
-    for constraint in checks:
-        keep &= allowed(constraint, frontier)
-    return set(frontier.take(np.flatnonzero(keep)).rows(wanted))

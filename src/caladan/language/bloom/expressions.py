@@ -15,10 +15,15 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn, Protocol, cast
 
-from caladan.language.bloom.lattices import frozen
+from caladan.language.bloom.lattices import LATTICES, frozen
 from caladan.program import Arithmetic, Constant, Expression, Function, Negative
 from caladan.program.diagnostics import error
 from caladan.program.program import ArithmeticOperator, ComparisonOperator
+
+FUNCTIONS: Final = {
+    name for each in LATTICES.values() for name in vars(each) if not name.startswith("_")
+} - {"word", "monotone", "bottom", "of", "lifted", "merge", "reveal", "at_least"}
+"""Those that lattices have, for expressions that give one."""
 
 
 class ColumnScope(Protocol):
@@ -39,6 +44,12 @@ class Expr:
     def method(self, name: str, *arguments: object) -> Expr:
         """A method of the value: `t.items.method("size")`."""
         return Operation(name, operator.methodcaller, (self, *map(lift, arguments)), is_method=True)
+
+    def __getattr__(self, name: str) -> Callable[..., Expr]:
+        """A function of a lattice: `self.votes.at("ann").size()`."""
+        if name not in FUNCTIONS:
+            raise AttributeError(f"an expression has no `{name}`")
+        return lambda *given: self.method(name, *given)
 
     def __add__(self, other: object) -> Expr:
         return Operation("+", operator.add, (self, lift(other)))

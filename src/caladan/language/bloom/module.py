@@ -182,18 +182,13 @@ class Module:
         self._parts: dict[str, Module] = {}
         if CLOCK not in recorder.schemas:
             recorder.declare(Schema(CLOCK, CollectionKind.CLOCK, (), ("tick", "time")))
+        _check_names(type(self))
         for name, declared, _ in _attributes(type(self)):
             if isinstance(declared, Imported):
                 part = declared.module.__new__(declared.module)
                 Module._wire_up(part, recorder, f"{prefix}{name}.")
                 self._parts[name] = part
             elif isinstance(declared, Collection):
-                if name in _reserved() or name == CLOCK:
-                    raise error(
-                        "C050",
-                        f"`{name}` of {type(self).__name__} cannot be the name of a collection: "
-                        "instances have a method that is called so",
-                    )
                 self._collections[name] = declared.bound(recorder, prefix, name)
         for name, method, owner in _attributes(type(self)):
             part = getattr(method, "bloom_part", None) if isinstance(method, FunctionType) else None
@@ -241,11 +236,19 @@ def _attributes(owner: type) -> Iterator[tuple[str, object, type]]:
         yield name, value, where
 
 
-_RESERVED: set[str] = set()
+_RESERVED: set[str] = {CLOCK}
 
 
-def _reserved() -> set[str]:
-    return _RESERVED
+def _check_names(owner: type) -> None:
+    """C050 for a collection that a method hides, or would be hidden by."""
+    for each in owner.__mro__:
+        for name, value in vars(each).items():
+            if name in _RESERVED and isinstance(value, Collection):
+                raise error(
+                    "C050",
+                    f"`{name}` of {owner.__name__} cannot be the name of a collection: "
+                    "instances have a method that is called so",
+                )
 
 
 def reserve(owner: type) -> None:

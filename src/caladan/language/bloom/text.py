@@ -53,6 +53,11 @@ def module(text: str, *, name: str = "<bloom>") -> type[Module]:
     return type("Text", (Module,), {**declared, "rules": rules(written)})
 
 
+def is_declared(text: str) -> bool:
+    """Whether a text declares a collection, as only a Bloom program does."""
+    return _DECLARED.search(text) is not None
+
+
 def _collection(match: re.Match[str]) -> Collection:
     word = match["kind"]
     if word in LATTICES:

@@ -7,18 +7,21 @@ that Spark neither evaluates it for rows that a later join or selection drops, n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
+import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from caladan.analysis.core import CoreRule
 from caladan.analysis.expressions import constant_type
+from caladan.data.schema import ARROW
 from caladan.engines.spark.columns.physical import evaluated
 from caladan.engines.spark.columns.types import inside, literal, zero_made_positive
 from caladan.engines.spark.session.failures import called_in_vain, marked
+from caladan.engines.spark.session.workers import with_own_python
 from caladan.program import (
     Aggregate,
     Arithmetic,
@@ -121,17 +124,29 @@ class Expressions:
         return ComputedColumn(column, Type.BOOLEAN, left.may_fail or right.may_fail)
 
     def _outcome(self, function: Function, arguments: list[ComputedColumn]) -> ComputedColumn:
-        """What a Python function gives: a worker of Spark's calls it, value by value."""
+        """What a Python function gives: a worker of Spark's calls it, batch by batch."""
         number, type = self.rule.number, evaluated(function.returns)
 
-        def give(*row: Any) -> Value:
+        def given(columns: Sequence[Sequence[Any]], count: int) -> list[Value]:
             try:
-                return outcomes(function, [[value] for value in row], 1)[0]
+                return outcomes(function, columns, count)
             except CallFailed as failed:
                 raise RuntimeError(called_in_vain(number, failed)) from None
 
-        called = sf.udf(give, inside(type), useArrow=True)
-        return ComputedColumn(called(*(each.column for each in arguments)), type, may_fail=True)
+        def give(*row: Any) -> Value:
+            return given([[value] for value in row], 1)[0]
+
+        def give_all(*columns: pa.Array) -> pa.Array:  # which tells Spark that it takes columns
+            made = given([column.to_pylist() for column in columns], len(columns[0]))
+            return pa.array(made, ARROW[type])
+
+        called: Any
+        if arguments and hasattr(sf, "arrow_udf"):  # Spark 4.1
+            called = cast("Any", sf).arrow_udf(give_all, inside(type))
+        else:
+            called = sf.udf(give, inside(type), useArrow=True)
+        column = with_own_python(lambda: called(*(each.column for each in arguments)))
+        return ComputedColumn(column, type, may_fail=True)
 
     def _conditional(
         self, expression: Conditional, bound: Mapping[str, ComputedColumn]

@@ -5,7 +5,7 @@
     spread    facts of all atoms to the cells where they are needed, heavy values split
     task      what a task does with the facts of its cells
 
-Shares and cells themselves are those of `tasks/shares.py` and `tasks/cells.py`.
+Shares and cells themselves are those of `tasks/cells.py`.
 
 Binary joins of a cyclic body, such as a triangle, go through far more partial solutions than it has
 solutions. Here every variable is cut into slices, by a hash of its values, and every combination of

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as sf
@@ -23,7 +23,8 @@ from caladan.engines.spark.choice import CELLS_FROM
 from caladan.engines.spark.columns.types import inside, schema
 from caladan.engines.spark.cube.plan import CubeBody, solver
 from caladan.engines.spark.session.connect import is_connect
-from caladan.engines.spark.tasks.shares import product, shares
+from caladan.engines.spark.session.workers import is_known_lacking, with_python
+from caladan.engines.spark.tasks.cells import product, shares
 from caladan.program import Type
 
 if TYPE_CHECKING:
@@ -49,8 +50,9 @@ def cubed(
     atoms = [AtomFrame(frame, size) for frame, size in given if size is not None]
     if len(atoms) < len(given) or sum(atom.size for atom in atoms) < WORTH_IT:
         return None
-    if is_connect(atoms[0].frame):  # its executors may not have what solves cells
-        return None
+    frame = atoms[0].frame
+    if is_connect(frame) or is_known_lacking(frame.sparkSession.sparkContext):
+        return None  # its executors may not have what solves cells
     return solved(body, atoms, columns, cells_for(atoms[0].frame))
 
 
@@ -84,7 +86,8 @@ def solved(
         together = together.repartitionById(count, sf.col("cell"))
     else:
         together = together.repartition(count, sf.col("cell"))
-    found = together.mapInArrow(solver(body), schema(body.columns))
+    made = partial(together.mapInArrow, solver(body), schema(body.columns))
+    found: Any = with_python(atoms[0].frame.sparkSession.sparkContext, made)
     return found.toDF(*(columns[name] for name in body.variables))
 
 

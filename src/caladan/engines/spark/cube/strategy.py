@@ -26,7 +26,7 @@ from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources.table import SparkTable, distinct, held
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks import job
-from caladan.engines.spark.tasks.shares import Shares, product, shares
+from caladan.engines.spark.tasks.cells import Shares, product, shares
 from caladan.engines.spark.tasks.strategies import in_parts
 from caladan.engines.spark.tasks.work import TaskOutcome
 from caladan.program import Variable

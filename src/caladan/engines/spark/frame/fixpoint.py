@@ -68,7 +68,7 @@ class FrameFixpoint:
         self._facts: dict[str, Facts] = {}
         self._built: dict[tuple[int, int | None], Build] = {}
         self.current: tuple[str, ...] = ()
-        """The relations that are being derived."""
+        """The relations that are being derived, by the names that users know."""
 
     @property
     def rules(self) -> list[CoreRule]:
@@ -83,7 +83,7 @@ class FrameFixpoint:
                 self._tables[name] = self._base(info)
         for clique in self._program.cliques:
             started = time.perf_counter()
-            self.current = clique.relations
+            self.current = clique.origins
             self._events.tell(CliqueStarted(clique.relations, clique.is_recursive, "frame"))
             rounds = self._fixpoint(clique) if clique.is_recursive else self._once(clique)
             count = sum(self._tables[name].count() for name in clique.relations)

@@ -5,12 +5,12 @@ peers:
 
     placement    which copies of a relation there are, how they are spread, which one a rule reads
     skew         values that are too frequent for one task, before the first round
-    inputs       what goes in, encoded
     shuffle      what travels: kinds of batches, and to whom their rows go
-    messages     how a task stands, and its batches, as bytes
+    messages     how a task stands, and its batches, as bytes; what it tells in the end
     members      a relation as one task has it ─► groups (aggregates)
-    rules        relations and rules while certain values are split
+    rules        what goes in, encoded; relations and rules while certain values are split
     shard        one task's share of a clique: evaluate, send, take in, be placed anew
+    gathering    all facts in one task, which goes through rounds alone
     exchange     what happens between two rounds
     balance      values that become heavy while tasks work
     repartition  what a relation takes in when it is placed anew

@@ -4,7 +4,7 @@ All tasks see the same sums, so all know when it is time to look: when a round m
 looking so often takes a small part of what is done. Each then estimates what it has to
 do in the coming round, and tells the others how much that is and which values make a large part of
 it (`expected`); facts with a value that is not split are in one task, so that one knows. If it
-pays, everything is placed anew (`moved` in shard.py).
+pays, everything is placed anew (`moved` in rules.py).
 
 It pays if the busiest task has more to do beyond the mean than it costs to move all facts. What it
 had to do beyond the mean since the last move counts too: a hub that does a little harm in every
@@ -125,10 +125,14 @@ class Balance:
 
     def __init__(self, part: Shard, exchange: Connections, beat: Callable[[], None]) -> None:
         self._part, self._exchange, self._beat = part, exchange, beat
-        self._meetings = list(meetings_of(part.placed))
+        self.placed()
         self._found = [0] * part.tasks
         self._excess = 0
         self._credit: float = _CREDIT
+
+    def placed(self) -> None:
+        """All is placed anew."""
+        self._meetings = list(meetings_of(self._part.placed))
 
     def is_due(self, standings: Sequence[Standing]) -> bool:
         """Whether it is time to look; `standings` are those of all tasks, in their order."""
@@ -196,8 +200,8 @@ class Balance:
                 heavy[domain] = np.concatenate(words)
         if not heavy:
             return False
-        part.split(part.placed.heavy.plus(heavy), self._exchange, self._beat)
-        self._meetings = list(meetings_of(part.placed))
+        part.place(part.placed.heavy.plus(heavy), self._exchange, self._beat)
+        self.placed()
         return True
 
     def _offered(self) -> tuple[dict[int, tuple[Words, Work]], int]:

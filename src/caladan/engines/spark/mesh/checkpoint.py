@@ -50,7 +50,7 @@ from caladan.program.diagnostics import without_user
 from caladan.program.events import sendable
 from caladan.rules.program import DeltaProgram
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 """Of what is saved; it also changes where the same facts come to lie elsewhere."""
 
 Relations = Mapping[str, tuple[StoredRelation, Sequence[Domain]]]

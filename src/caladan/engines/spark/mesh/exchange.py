@@ -4,8 +4,8 @@ In a round a task evaluates, sends one message to every peer, and takes in one f
 see the same sums, so all come to the same conclusion: the end is reached when nobody sent
 anything. Limits are looked at in the same way, and a task that failed says so instead of dying: a
 death would be taken for an accident, and the whole job would be tried again. Between two rounds
-values may be split that make one task busier than others (balance.py), and what tasks have may be
-saved (recovery.py).
+values may be split that make one task busier than others (balance.py), all facts may be gathered in
+one task or spread again, and what tasks have may be saved (recovery.py).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from caladan.engines.spark.mesh.messages import (
 )
 from caladan.engines.spark.mesh.shard import Shard
 from caladan.fixpoint.exchange import Tally, Work
+from caladan.program import thresholds
 from caladan.program.diagnostics import CaladanError
 from caladan.rules.failures import LimitReached
 from caladan.rules.growth import Sign
@@ -61,18 +62,21 @@ class MeshExchange:
         self._shard, self._connections, self._keeper = shard, connections, keeper
         self._split = split
         self._failure: CaladanError | None = None
-        self._done = 0
+        self._small = 0  # rounds in a row with little to do
+        self._patience = thresholds.now.mesh_small_rounds
+        if keeper is not None:
+            shard.pauses = lambda: keeper.saving is Saving.NOW
 
     def begin(self) -> int:
         """How many rounds are done already: those that were saved, if they were."""
         if self._keeper is not None:
             saved = self._keeper.resume(self._shard, self._connections)
             if saved is not None:
-                self._done = saved
+                self._shard.done = saved
                 if self._shard.heavy:
                     self._split()
         self._balance = Balance(self._shard, self._connections, self._beat)
-        return self._done
+        return self._shard.done
 
     def round(self, work: Work) -> Tally:
         """Do some work, send what comes of it, and take in what has come."""
@@ -85,19 +89,51 @@ class MeshExchange:
             raise self._failure
         if worst is Verdict.FAILED:
             raise FailedElsewhere
-        active = worst is Verdict.GO_ON and any(each.activity for each in standings)
+        rows = 0 if worst is Verdict.STOP else sum(each.activity for each in standings)
         shard.limits.facts(facts)
-        if active:
-            shard.limits.rounds(self._done)
-            self._take(came)
-            self._done += 1
+        rounds = max(each.rounds for each in standings) if shard.is_gathered else 1
+        if rows:
+            if not shard.is_gathered:
+                shard.limits.rounds(shard.done)
+                self._take(came)
+            shard.done += rounds
             if self._balance.is_due(standings) and self._look():
                 self._split()
+            elif self._is_misplaced(rows, facts):
+                self._place()
             if self._keeper is not None and self._failure is None:
-                self._keeper.keep(shard, self._done, [each.saving for each in standings])
+                self._keeper.keep(shard, shard.done, [each.saving for each in standings])
             shard.growth.count(facts)
+        elif shard.is_gathered:
+            rounds += self.lag
         sign = reduce(and_, (each.sign for each in standings), Sign.BOTH)
-        return Tally(new, facts, active, 1, sign if new else Sign.NOTHING)
+        return Tally(new, facts, rows > 0, rounds, sign if new else Sign.NOTHING)
+
+    def _is_misplaced(self, rows: int, facts: int) -> bool:
+        """Whether one task has too much to do, or all so little that one is quicker alone."""
+        shard, chosen = self._shard, thresholds.now
+        if shard.is_gathered:
+            return self.peers > 1 and rows > chosen.mesh_spread
+        self._small = self._small + 1 if rows < chosen.small else 0
+        enough = max(self._patience, facts // chosen.mesh_facts_a_round)
+        return self._small >= enough and facts <= chosen.mesh_gathered and not shard.local
+
+    def _place(self) -> None:
+        """Gather all in the first task, or spread it again; if a task has failed, the end is near.
+
+        What was too much for one task at once may well be so again.
+        """
+        verdict, shard = self._verdict, self._shard
+        _, standings = self._exchanged(Standing(0, shard.new, shard.facts, 0, verdict))
+        self._small = 0
+        if all(each.verdict is Verdict.GO_ON for each in standings):
+            if not shard.is_gathered:  # the next message of what was new comes from one alone
+                self._patience *= 2
+                new, facts = sum(s.new for s in standings), sum(s.facts for s in standings)
+                shard.tell(shard.done, Tally(new, facts, goes_on=True), 0.0)
+            heavy, gathers = shard.placed.heavy, not shard.is_gathered
+            shard.place(heavy, self._connections, self._beat, is_gathered=gathers)
+            self._balance.placed()
 
     def _attempt(self, work: Work) -> Verdict:
         shard = self._shard
@@ -109,6 +145,10 @@ class MeshExchange:
             self._failure = shard.limits.out_of_memory()
         except CaladanError as problem:
             self._failure = problem
+        return self._verdict
+
+    @property
+    def _verdict(self) -> Verdict:
         if self._failure is None:
             return Verdict.GO_ON
         return Verdict.STOP if isinstance(self._failure, LimitReached) else Verdict.FAILED

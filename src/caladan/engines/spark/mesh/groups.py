@@ -25,7 +25,7 @@ from caladan.columns.ranks import Kind, rank_floats
 from caladan.columns.relation import StoredRelation
 from caladan.columns.rows import GroupRelation
 from caladan.engines.spark.mesh import snapshot
-from caladan.engines.spark.mesh.members import CopyOf, Member
+from caladan.engines.spark.mesh.members import CopyOf, Member, MemberPlace
 from caladan.engines.spark.mesh.placement import Copy
 from caladan.engines.spark.mesh.repartition import ContributorArrivals, GroupArrivals
 from caladan.engines.spark.mesh.shuffle import (
@@ -148,33 +148,24 @@ def _fields(contribution: Contribution) -> list[Field]:
 class GroupMember(Member):
     """A relation with aggregates."""
 
-    def __init__(
-        self,
-        info: RelationInfo,
-        domains: Sequence[Domain],
-        owner: Copy,
-        others: Sequence[Copy],
-        slots: Slots,
-        heavy: Callable[[Copy], Words | None],
-        place: tuple[int, int],
-    ) -> None:
-        assert owner.by is not None
-        self._info = info
-        self._domains = tuple(domains)
-        self._heavy = heavy(owner)
+    def __init__(self, info: RelationInfo, place: MemberPlace) -> None:
+        domains, slots, heavy = place.domains, place.slots, place.heavy
+        assert place.owner.by is not None
+        self._info, self._domains = info, domains
+        self._heavy = heavy(place.owner)
         self._slots = slots
         self._is_best = all(f in (None, *SMALLEST, *LARGEST) for f in info.aggregates)
         self._columns = tuple(map(codec, domains))
         self._group = [self._columns[i] for i in info.group]
-        self._by = tuple(info.group.index(column) for column in owner.by)
+        self._by = tuple(info.group.index(column) for column in place.owner.by)
         self._places: dict[tuple[int, str], tuple[Codec, ...]] = {}
         self._told: dict[Copy, tuple[GroupCopy, Slot]] = {}
-        for copy in others:
+        for copy in place.others:
             values = GroupCopy(info, domains)
             spread = field_copy(self._columns, copy.by, info.group, copy.heavy, heavy(copy))
             self._told[copy] = (values, slots.made(self._columns, spread, values.take))
         told: dict[Copy, tuple[CopyOf, Slot]] = {**self._told}
-        super().__init__(AggregateHead(info, domains), owner, told, place)
+        super().__init__(AggregateHead(info, domains), place, told)
 
     @property
     def _groups(self) -> AggregateHead:

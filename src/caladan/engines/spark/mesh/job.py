@@ -21,6 +21,7 @@ from caladan.engines.spark.mesh.checkpoint import Checkpoint
 from caladan.engines.spark.mesh.encryption import certificate
 from caladan.engines.spark.mesh.skew import Splitting
 from caladan.engines.spark.mesh.task import Mesh
+from caladan.engines.spark.session.workers import with_python
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks.control import Message, Peer
 from caladan.engines.spark.tasks.job import controlled
@@ -87,7 +88,9 @@ def run(work: Work, tasks: int, hear: Hear, context: Context) -> list[TaskOutcom
             certificate(spark) if _encrypts(conf) else None,
         )
         stage = spark.parallelize(range(tasks), tasks).barrier()
-        outcomes = stage.mapPartitions(partial(task_module.task, mesh)).partitionBy(tasks).collect()
+        body = partial(task_module.task, mesh)
+        made = with_python(spark, lambda: stage.mapPartitions(body).partitionBy(tasks))
+        outcomes = made.collect()
         control.drain()
     if control.failure is not None:
         raise control.failure

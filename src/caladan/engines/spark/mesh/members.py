@@ -8,6 +8,7 @@ with the next round's messages. `PlainMember` is a set of facts; with aggregates
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -65,19 +66,31 @@ class Outbox(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class MemberPlace:
+    """Where the facts of a relation are: its copies, and which task this is, of how many.
+
+    `heavy` has the values that are split in a copy.
+    """
+
+    domains: tuple[Domain, ...]
+    owner: Copy
+    others: Sequence[Copy]
+    slots: Slots
+    heavy: Callable[[Copy], Words | None]
+    me: int
+    tasks: int
+
+
 class Member:
-    """What all kinds of relations have in common; `place` says which task this is, of how many."""
+    """What all kinds of relations have in common."""
 
     def __init__(
-        self,
-        head: RelationHead,
-        owner: Copy,
-        others: Mapping[Copy, tuple[CopyOf, Slot]],
-        place: tuple[int, int],
+        self, head: RelationHead, place: MemberPlace, others: Mapping[Copy, tuple[CopyOf, Slot]]
     ) -> None:
         self.head = head
-        self._owner, self._others = owner, others
-        self._me, self._tasks = place
+        self._owner, self._others = place.owner, others
+        self._me, self._tasks = place.me, place.tasks
         self._outboxes: list[tuple[Slot, Outbox]] = []
 
     @property
@@ -184,17 +197,9 @@ class PlainCopy:
 class PlainMember(Member):
     """A relation without aggregates."""
 
-    def __init__(
-        self,
-        domains: Sequence[Domain],
-        owner: Copy,
-        others: Sequence[Copy],
-        slots: Slots,
-        heavy: Callable[[Copy], Words | None],
-        place: tuple[int, int],
-    ) -> None:
-        self._domains = tuple(domains)
-        self._heavy = heavy
+    def __init__(self, place: MemberPlace) -> None:
+        domains, slots = place.domains, place.slots
+        self._domains, self._heavy = domains, place.heavy
         self._outbox = PlainHead(domains)
         head = PlainHead(domains)
         body = head.relation.body
@@ -202,12 +207,12 @@ class PlainMember(Member):
         self._packing = body.base.packing if isinstance(body, PackedRelation) else None
         self._keyed = self._packing is not None and not any(d.grows for d in domains)
         self._codecs = (AsIs(np.uint64),) if self._keyed else tuple(map(codec, domains))
-        candidates = slots.made(self._codecs, self._spread(owner), self.own)
+        candidates = slots.made(self._codecs, self._spread(place.owner), self.own)
         self._told: dict[Copy, tuple[CopyOf, Slot]] = {}
-        for copy in others:
+        for copy in place.others:
             each = PlainCopy(StoredRelation(domains), keyed=self._keyed)
             self._told[copy] = (each, slots.made(self._codecs, self._spread(copy), each.take))
-        super().__init__(head, owner, self._told, place)
+        super().__init__(head, place, self._told)
         self._candidates = candidates
         self._outboxes.append((candidates, self))
 

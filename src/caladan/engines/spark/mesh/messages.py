@@ -1,6 +1,7 @@
-"""What a task tells a peer in a round: how it stands, and its batches, as bytes.
+"""What a task tells: a peer in a round how it stands, with its batches, as bytes; the driver in the
+end what was done here in all (`ShardEvents`).
 
-    activity, new, facts, found, verdict, saving, sign, sections                       8 bytes each
+    activity, new, facts, found, verdict, saving, sign, rounds, sections               8 bytes each
     for each section: slot, rows                                                       8 bytes each
     the arrays of every section, each filled up to a multiple of 8 bytes
 
@@ -11,17 +12,27 @@ arrives is not copied: arrays lie in the message.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 import numpy as np
 
 from caladan.engines.spark.mesh.shuffle import Batch, Codec, Field, Slot
+from caladan.program.events import (
+    Event,
+    Listener,
+    MachineRan,
+    RoundsGathered,
+    RuleDone,
+    RulePlanned,
+    RuleSearched,
+    StrategyDeclined,
+)
 from caladan.rules.growth import Sign
 
-_HEAD: Final = struct.Struct("<qqqqqqqq")
+_HEAD: Final = struct.Struct("<9q")
 _SECTION: Final = struct.Struct("<qq")
 _FILL: Final = bytes(8)
 
@@ -54,7 +65,8 @@ class Saving(IntEnum):
 class Standing:
     """How a task stands: the rows it sends now, what it last found new, the facts it owns.
 
-    `found` is how many solutions it has found so far, `sign` what its sums show.
+    `found` is how many solutions it has found so far, `sign` what its sums show, `rounds` how many
+    it has done alone.
     """
 
     activity: int
@@ -64,6 +76,7 @@ class Standing:
     verdict: Verdict
     saving: Saving = Saving.NOT_NOW
     sign: Sign = Sign.NOTHING
+    rounds: int = 0
 
 
 def message(standing: Standing, sections: Sequence[tuple[Slot, Batch]]) -> list[Any]:
@@ -88,13 +101,14 @@ def buffers_of(codecs: Sequence[Codec], batch: Batch) -> Iterator[Any]:
 
 def _numbers(standing: Standing) -> tuple[int, ...]:
     counts = (standing.activity, standing.new, standing.facts, standing.found)
-    return *counts, standing.verdict, standing.saving, standing.sign
+    return *counts, standing.verdict, standing.saving, standing.sign, standing.rounds
 
 
 def standing_of(data: bytearray) -> Standing:
     """How the sender of a message stands."""
-    activity, new, facts, found, verdict, saving, sign, _ = _HEAD.unpack_from(data)
-    return Standing(activity, new, facts, found, Verdict(verdict), Saving(saving), Sign(sign))
+    activity, new, facts, found, verdict, saving, sign, rounds, _ = _HEAD.unpack_from(data)
+    told = Verdict(verdict), Saving(saving), Sign(sign)
+    return Standing(activity, new, facts, found, *told, rounds)
 
 
 def batches_of(data: bytearray, slots: Sequence[Slot]) -> Iterator[tuple[Slot, Batch]]:
@@ -137,3 +151,59 @@ def _joined(batches: Sequence[Batch]) -> Batch:
         np.concatenate(parts) for parts in zip(*(b.fields for b in batches), strict=True)
     )
     return Batch(sum(batch.rows for batch in batches), fields)
+
+
+RuleKey: TypeAlias = tuple[int, str | None]
+"""The number of a rule, and the relation whose new facts seed it."""
+Solutions: TypeAlias = Mapping[RuleKey, tuple[int, float]]
+"""By rule, how many solutions were found, and in how many seconds."""
+
+
+class ShardEvents(Listener):
+    """What a task has to tell when it is done: of all rounds together."""
+
+    def __init__(self) -> None:
+        self.solutions: dict[RuleKey, tuple[int, float]] = {}
+        self.found = 0
+        self._proposed: dict[tuple[RuleKey, str], tuple[int, int]] = {}
+        self._planned: dict[tuple[RuleKey, tuple[str, ...]], RulePlanned] = {}
+        self._declined: dict[StrategyDeclined, None] = {}
+        self._machine = 0
+        self.gathered = 0
+
+    def add(self, rule: RuleKey, count: int, seconds: float) -> None:
+        """Some more solutions of a rule."""
+        so_far, before = self.solutions.get(rule, (0, 0.0))
+        self.solutions[rule] = (so_far + count, before + seconds)
+
+    def tell(self, event: Event) -> None:
+        """Keep what an event says of a rule."""
+        match event:
+            case RuleDone():
+                self.add((event.rule, event.seed), event.facts or 0, event.seconds)
+                self.found += event.facts or 0
+            case RulePlanned():
+                self._planned[(event.rule, event.seed), tuple(event.steps)] = event
+            case RuleSearched():
+                key = (event.rule, event.seed), event.variable
+                proposed, confirmed = self._proposed.get(key, (0, 0))
+                self._proposed[key] = proposed + event.proposed, confirmed + event.confirmed
+            case StrategyDeclined():
+                self._declined[event] = None
+            case MachineRan():
+                self._machine += event.rounds
+            case _:
+                pass
+
+    def told(self, *, is_first: bool) -> Iterator[Event]:
+        """All of it; what holds for all tasks the first one says."""
+        yield from self._planned.values()
+        yield from self._declined if is_first else ()
+        if self.gathered:
+            yield RoundsGathered(self.gathered)
+        if self._machine:
+            yield MachineRan(self._machine)
+        for key, done in self.solutions.items():
+            yield RuleDone(*key, *done)
+        for (key, variable), counts in self._proposed.items():
+            yield RuleSearched(*key, variable, *counts)

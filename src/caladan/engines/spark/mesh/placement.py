@@ -142,6 +142,11 @@ def placement(
     return Placement(best, others, reads)
 
 
+def gathered(relations: Iterable[str]) -> Placement:
+    """All facts in the first task."""
+    return Placement({name: Copy(name, ()) for name in relations}, (), {})
+
+
 def meetings(
     rules: Sequence[RuleBody], relations: Mapping[str, RelationInfo]
 ) -> dict[int, str | None]:

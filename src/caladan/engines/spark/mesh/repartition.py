@@ -1,4 +1,4 @@
-"""What a relation takes in when all that parts hold is placed anew (shard.py).
+"""What a relation takes in when all that parts hold is placed anew (rules.py).
 
 There is a slot for each kind of thing that a relation is made of and each copy that wants it. Once
 everything has come, `settle` makes the copies of it, as they are between two rounds.

@@ -1,5 +1,8 @@
 """The relations and rules of a clique, as a task has them while certain values are split.
 
+`MeshInputs` is what goes in, encoded: the same in every task, whatever part of it the task has.
+`moved` places what tasks have anew, when other values are split.
+
 A delta rule reads copies of the clique's relations. One whose facts fan out by heavy values is
 there twice: for the others, wherever a fact is owned; and for the heavy ones in every task, over
 its share of what they find. Exit rules are shared out: every task evaluates them for its share of
@@ -8,29 +11,116 @@ one atom's facts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from caladan.columns.domains import Domain
 from caladan.columns.layout import Mask, Words
 from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
+from caladan.engines.spark.mesh.checkpoint import fingerprint
 from caladan.engines.spark.mesh.groups import GroupMember
-from caladan.engines.spark.mesh.inputs import MeshInputs
-from caladan.engines.spark.mesh.members import Member, PlainMember
-from caladan.engines.spark.mesh.placement import Copy, Placement, RuleBody, placement
-from caladan.engines.spark.mesh.shuffle import Slots
-from caladan.engines.spark.mesh.skew import Fan, HeavyValues
+from caladan.engines.spark.mesh.members import Member, MemberPlace, PlainMember
+from caladan.engines.spark.mesh.messages import (
+    Connections,
+    Standing,
+    Verdict,
+    batches_of,
+    merged,
+    message,
+)
+from caladan.engines.spark.mesh.placement import (
+    Copy,
+    Placement,
+    RuleBody,
+    gathered,
+    placement,
+)
+from caladan.engines.spark.mesh.shuffle import Batch, Slot, Slots
+from caladan.engines.spark.mesh.skew import (
+    Fan,
+    HeavyValues,
+    SkewInputs,
+    Splitting,
+    heavy_values,
+)
 from caladan.engines.spark.mesh.snapshot import SnapshotSection
-from caladan.fixpoint.rules import ReadyRule
+from caladan.fixpoint.blueprint import blueprint
+from caladan.fixpoint.limits import Limits
+from caladan.fixpoint.planner import Planner, ReadyRule
+from caladan.fixpoint.state import State
+from caladan.join.classes import Classes
 from caladan.program import Constant
 from caladan.rules.body import Body, Scan, Version
-from caladan.rules.program import DeltaRule
+from caladan.rules.program import DeltaProgram, DeltaRule
 
 _ENOUGH: Final = 64  # facts for each task that make an atom worth sharing out
+
+
+class MeshInputs:
+    """The rules of a clique and the facts that go into it.
+
+    `base` are the finished relations, `facts` what relations of the clique have from the start, as
+    columns with their length; `heavy` are the values that are heavy as far as all that tells.
+    `state` and `planner` are those of the run; `search` is the grade of the guided search that
+    cyclic bodies go through, if they should.
+    """
+
+    def __init__(
+        self,
+        program: DeltaProgram,
+        tables: Mapping[str, pa.Table],
+        splitting: Splitting,
+        tasks: int,
+        limits: Limits,
+        search: str | None = None,
+    ) -> None:
+        (self.clique,) = program.cliques
+        self.program = program
+        self.rules = (*self.clique.exit_rules, *self.clique.delta_rules)
+        self.classes = Classes(program)
+        words = self.classes.encode(tables)
+        encoded = {name: [(columns, tables[name].num_rows)] for name, columns in words.items()}
+        self.state = State(program, self.classes, encoded, limits, blueprint(program).orders)
+        self.planner = Planner(self.state, search, factoring=False)
+        self.base: dict[str, StoredRelation] = {}
+        for name in program.relations:
+            if name not in self.clique.relations:
+                self.state.load(name)
+                self.base[name] = self.state.relation(name)
+        self.own = {name: program.relations[name] for name in self.clique.relations}
+        self.recursive = [RuleBody.of(rule) for rule in self.clique.delta_rules]
+        exits = [(rule.rule.head, rule.body.separated) for rule in self.clique.exit_rules]
+        inputs = SkewInputs(words, exits, self.recursive, self.own, self.classes.column)
+        self.heavy: HeavyValues = heavy_values(inputs, splitting, tasks)
+        self.facts = {
+            name: (words[name], tables[name].num_rows) for name in self.own if name in words
+        }
+
+    def domains(self) -> Iterator[tuple[tuple[str, int], Domain]]:
+        """The domains that columns have, each once, with one of these columns."""
+        seen: set[int] = set()
+        for name, info in sorted(self.program.relations.items(), key=lambda item: item[0]):
+            for column in range(info.arity):
+                domain = self.classes.column(name, column)
+                if id(domain) not in seen:
+                    seen.add(id(domain))
+                    yield (name, column), domain
+
+    def fingerprint(self, *settings: object) -> str:
+        """What a checkpoint belongs to; before `facts` are gone."""
+        given: dict[str, StoredRelation] = dict(self.base)
+        for name, (columns, rows) in self.facts.items():
+            given[name] = relation = StoredRelation(self.classes.columns(name))
+            relation.add(columns, rows)
+            relation.flip()
+            relation.commit()
+        relations = {name: (each, self.classes.columns(name)) for name, each in given.items()}
+        return fingerprint(self.program, relations, *settings)
 
 
 def shared_atom(body: Body, base: Mapping[str, StoredRelation], tasks: int) -> int | None:
@@ -85,15 +175,31 @@ def committed(relation: StoredRelation) -> StoredRelation:
 
 
 class ShardRules:
-    """What task `me` of `tasks` has of what is given, once it is decided which values are split."""
+    """What task `me` of `tasks` has of what is given, once it is decided which values are split.
 
-    def __init__(self, given: MeshInputs, me: int, tasks: int, heavy: HeavyValues) -> None:
-        self.given, self.heavy = given, heavy
+    If all is gathered the first task has everything, and its rules are those of the whole clique;
+    the rules here only say what there is to be moved and saved.
+    """
+
+    def __init__(
+        self,
+        given: MeshInputs,
+        me: int,
+        tasks: int,
+        heavy: HeavyValues,
+        *,
+        is_gathered: bool = False,
+    ) -> None:
+        self.given, self.heavy, self.is_gathered = given, heavy, is_gathered
         self.me, self.tasks = me, tasks
-        fans = {rule.rule: fan for rule in given.recursive if (fan := heavy.fan(rule, given.own))}
-        self.placement: Placement = placement(
-            given.recursive, given.own, heavy.has, [fan.copy for fan in fans.values()]
-        )
+        fans: dict[int, Fan] = {}
+        if is_gathered:
+            self.placement: Placement = gathered(given.own)
+        else:
+            found = ((rule.rule, heavy.fan(rule, given.own)) for rule in given.recursive)
+            fans = {rule: fan for rule, fan in found if fan is not None}
+            copies = [fan.copy for fan in fans.values()]
+            self.placement = placement(given.recursive, given.own, heavy.has, copies)
         self.slots = Slots()
         self.members = {name: self._member(name) for name in given.own}
         self.enter()
@@ -119,9 +225,10 @@ class ShardRules:
         info = self.given.own[name]
         owner = self.placement.owners[name]
         others = [copy for copy in self.placement.others if copy.relation == name]
-        domains = self.given.classes.columns(name)
-        rest = (domains, owner, others, self.slots, self.heavy.within, (self.me, self.tasks))
-        return GroupMember(info, *rest) if info.has_aggregates else PlainMember(*rest)
+        domains = tuple(self.given.classes.columns(name))
+        heavy = self.heavy.within
+        place = MemberPlace(domains, owner, others, self.slots, heavy, self.me, self.tasks)
+        return GroupMember(info, place) if info.has_aggregates else PlainMember(place)
 
     def _recursive(self, rule: DeltaRule, fan: Fan | None) -> Iterator[ReadyRule]:
         """A delta rule, over the copies that it reads; once more for facts that fan out."""
@@ -163,7 +270,7 @@ class ShardRules:
     def _exit(self, rule: DeltaRule) -> ReadyRule:
         """An exit rule, over this task's share of an atom; what is not shared the first does."""
         body, base = rule.body.separated, self.given.base
-        shared = shared_atom(body, base, self.tasks)
+        shared = None if self.is_gathered else shared_atom(body, base, self.tasks)
         if shared is None:
             return self.given.planner.ready(rule, idle=self.me > 0)
         scan = body.atoms[shared]
@@ -173,3 +280,34 @@ class ShardRules:
         atoms = list(body.atoms)
         atoms[shared] = replace(scan, relation=name, version=Version.DELTA)
         return self.given.planner.ready(rule, atoms, {name: (scan.relation, mine)})
+
+
+def moved(
+    sources: Iterable[ShardRules],
+    target: ShardRules,
+    exchange: Connections,
+    beat: Callable[[], None],
+) -> None:
+    """Place what this task has, in one exchange with all others; `target` has nothing yet."""
+    slots = Slots()
+    arrivals = {name: member.arrivals(slots) for name, member in target.members.items()}
+    going: list[list[tuple[Slot, Batch]]] = [[] for _ in range(target.tasks)]
+    for source in sources:
+        for name, member in source.members.items():
+            for kind, batch in member.contents():
+                for slot in arrivals[name].slots[kind]:
+                    for task, part in enumerate(slot.spread.split(batch, target.tasks)):
+                        if part is not None and part.rows:
+                            going[task].append((slot, part))
+                    beat()
+    mine, going[target.me] = going[target.me], []
+    standing = Standing(0, 0, 0, 0, Verdict.GO_ON)
+    came = exchange.exchange([message(standing, merged(sections)) for sections in going])
+    for slot, batch in mine:
+        slot.receive(batch)
+    for data in came:
+        for slot, batch in batches_of(data, slots) if data is not None else ():
+            slot.receive(batch)
+    for each in arrivals.values():
+        each.settle()
+        beat()

@@ -3,8 +3,10 @@
 All tasks have all finished relations, and encode them alike. `start` evaluates the exit rules, each
 task for its share of one of their atoms; `step` evaluates the delta rules over what is new here.
 Either leaves batches to be sent. `take` takes in what has come, and decides what is new. Between
-two rounds all that a shard has can be placed anew, because more values are split or because other
-tasks had it.
+two rounds all that a shard has can be placed anew, because more values are split, because other
+tasks had it, or because there is so little to do that one task is quicker alone. Where all is
+*gathered* in the first task, that one goes through the rounds of the whole clique, with shapes and
+small rounds, and the others wait for it.
 
 Between two rounds a fact is *new* if some copy of it, in some task, has not been joined with all
 others yet. An owner that has found a fact new tells the other copies a round later, so a fact that
@@ -23,121 +25,40 @@ import numpy as np
 import pyarrow as pa
 
 from caladan.columns.domains import Domain
-from caladan.columns.layout import Words
+from caladan.columns.layout import Layout, Mask, Words
 from caladan.columns.relation import StoredRelation
 from caladan.data.schema import ARROW
 from caladan.engines.embedded.tables import DerivedTable
 from caladan.engines.spark.mesh import snapshot
-from caladan.engines.spark.mesh.inputs import MeshInputs
+from caladan.engines.spark.mesh.gathering import GatheredClique, TellRound, has_shape
 from caladan.engines.spark.mesh.messages import (
     Connections,
     Saving,
+    ShardEvents,
+    Solutions,
     Standing,
     Verdict,
-    batches_of,
-    merged,
-    message,
 )
 from caladan.engines.spark.mesh.placement import Placement
-from caladan.engines.spark.mesh.rules import ShardRules
-from caladan.engines.spark.mesh.shuffle import Batch, Slot, Slots, codec
+from caladan.engines.spark.mesh.rules import MeshInputs, ShardRules, moved
+from caladan.engines.spark.mesh.shuffle import AsIs, Batch, Slot, codec
 from caladan.engines.spark.mesh.skew import HeavyValues, Splitting
 from caladan.engines.spark.mesh.snapshot import SnapshotSection
 from caladan.fixpoint.limits import Limits
-from caladan.fixpoint.rules import ReadyRule
+from caladan.fixpoint.planner import ReadyRule
 from caladan.fixpoint.sums import never_settling, values_of
 from caladan.join.arithmetic import blamed
 from caladan.program.diagnostics import Diagnostic
 from caladan.program.events import (
     CliqueTaken,
     Event,
-    Listener,
     RelationHeld,
-    RuleDone,
-    RulePlanned,
-    RuleSearched,
 )
 from caladan.rules.growth import Growth, Sign
 from caladan.rules.program import DeltaProgram
 
-_STANDING = Standing(0, 0, 0, 0, Verdict.GO_ON)
-
 Going: TypeAlias = list[list[tuple[Slot, Batch]]]
 """What goes to each task."""
-
-
-def moved(
-    sources: Iterable[ShardRules],
-    target: ShardRules,
-    exchange: Connections,
-    beat: Callable[[], None],
-) -> None:
-    """Place what this task has, in one exchange with all others; `target` has nothing yet."""
-    slots = Slots()
-    arrivals = {name: member.arrivals(slots) for name, member in target.members.items()}
-    going: list[list[tuple[Slot, Batch]]] = [[] for _ in range(target.tasks)]
-    for source in sources:
-        for name, member in source.members.items():
-            for kind, batch in member.contents():
-                for slot in arrivals[name].slots[kind]:
-                    for task, part in enumerate(slot.spread.split(batch, target.tasks)):
-                        if part is not None and part.rows:
-                            going[task].append((slot, part))
-                    beat()
-    mine, going[target.me] = going[target.me], []
-    came = exchange.exchange([message(_STANDING, merged(sections)) for sections in going])
-    for slot, batch in mine:
-        slot.receive(batch)
-    for data in came:
-        for slot, batch in batches_of(data, slots) if data is not None else ():
-            slot.receive(batch)
-    for each in arrivals.values():
-        each.settle()
-        beat()
-
-
-RuleKey: TypeAlias = tuple[int, str | None]
-"""The number of a rule, and the relation whose new facts seed it."""
-Solutions: TypeAlias = Mapping[RuleKey, tuple[int, float]]
-"""By rule, how many solutions were found, and in how many seconds."""
-
-
-class ShardEvents(Listener):
-    """What a task has to tell when it is done: of all rounds together."""
-
-    def __init__(self) -> None:
-        self.solutions: dict[RuleKey, tuple[int, float]] = {}
-        self.found = 0
-        self._proposed: dict[tuple[RuleKey, str], tuple[int, int]] = {}
-        self._planned: dict[tuple[RuleKey, tuple[str, ...]], RulePlanned] = {}
-
-    def add(self, rule: RuleKey, count: int, seconds: float) -> None:
-        """Some more solutions of a rule."""
-        so_far, before = self.solutions.get(rule, (0, 0.0))
-        self.solutions[rule] = (so_far + count, before + seconds)
-
-    def tell(self, event: Event) -> None:
-        """Keep what an event says of a rule."""
-        match event:
-            case RuleDone():
-                self.add((event.rule, event.seed), event.facts or 0, event.seconds)
-                self.found += event.facts or 0
-            case RulePlanned():
-                self._planned[(event.rule, event.seed), tuple(event.steps)] = event
-            case RuleSearched():
-                key = (event.rule, event.seed), event.variable
-                proposed, confirmed = self._proposed.get(key, (0, 0))
-                self._proposed[key] = proposed + event.proposed, confirmed + event.confirmed
-            case _:
-                pass
-
-    def told(self) -> Iterator[Event]:
-        """All of it."""
-        yield from self._planned.values()
-        for key, done in self.solutions.items():
-            yield RuleDone(*key, *done)
-        for (key, variable), counts in self._proposed.items():
-            yield RuleSearched(*key, variable, *counts)
 
 
 class Shard:
@@ -159,9 +80,18 @@ class Shard:
         self.limits = limits
         self.splitting = splitting
         self.given = MeshInputs(program, tables, splitting, tasks, limits, search)
-        limits.enter(self.given.clique.relations)
+        limits.enter(self.given.clique.origins)
         self.events = ShardEvents()
-        self.placed = ShardRules(self.given, me, tasks, self.given.heavy)
+        self.done = 0
+        """How many rounds are done."""
+        self.tell: TellRound = lambda *_: None
+        """Is told of rounds that this task goes through alone."""
+        self.pauses: Callable[[], bool] = lambda: False
+        """Whether it has to come back to the others between two of those."""
+        self._gathered: GatheredClique | None = None
+        self._alone = 0  # rounds that this task has just gone through alone
+        is_gathered = tasks == 1 or has_shape(self.given, self.events)
+        self.placed = ShardRules(self.given, me, tasks, self.given.heavy, is_gathered=is_gathered)
         self._aggregating = {
             each.rule.head: each.rule for each in self.given.rules if each.rule.has_aggregates
         }
@@ -179,8 +109,10 @@ class Shard:
 
     # ── Rounds ───────────────────────────────────────────────────────────────────────────────────
 
-    def start(self) -> None:
+    def start(self) -> int | None:
         """Evaluate the exit rules."""
+        if self.is_gathered:
+            return self._go_through()
         for name, (columns, rows) in self.given.facts.items():
             self.placed.members[name].give(columns, rows)
         self.given.facts = {}
@@ -188,14 +120,37 @@ class Shard:
         self._leave()
         self._activity += 1  # what is given has no delta before everybody takes in
         self._go_on_alone()
+        return None
 
-    def step(self) -> None:
+    def step(self) -> int | None:
         """Evaluate the delta rules over what is new."""
+        if self.is_gathered:
+            return self._go_through()
         self._run(self.placed.rules)
         self._leave()
         for member in self.placed.members.values():
             member.commit()
         self._go_on_alone()
+        return None
+
+    def _go_through(self) -> int:
+        """All that is left, in the first task; fewer rounds, if it has to come back."""
+        self.new = self._activity = self._alone = 0
+        self.given.facts = {}
+        if self.me:
+            return 0
+        if self._gathered is None:
+            members = self.placed.members
+            self._gathered = GatheredClique(self.given, members, self.events, self.done)
+        whole = self._gathered
+
+        def must_return() -> bool:
+            return self.pauses() or (self.tasks > 1 and whole.is_too_much())
+
+        self._alone = whole.go_on(self.done, must_return, self.tell)
+        self.events.gathered += self._alone
+        self._activity = whole.delta
+        return self._alone
 
     def _run(self, rules: Sequence[ReadyRule]) -> None:
         for ready in rules:
@@ -235,7 +190,7 @@ class Shard:
             columns = self.given.classes.columns
             sign = self.growth.look(values_of(self._owned(), self.given.own, columns))
         counts = (self._activity, self.new, self.facts, self.events.found)
-        return Standing(*counts, verdict, saving, sign)
+        return Standing(*counts, verdict, saving, sign, self._alone)
 
     def going(self) -> Going:
         """What goes to each task; then it is gone."""
@@ -256,6 +211,20 @@ class Shard:
         self.limits.memory.add(self.new, self.given.state.held)
 
     # ── What there is ────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def is_gathered(self) -> bool:
+        """Whether the first task has everything."""
+        return self.placed.is_gathered
+
+    @property
+    def is_shaped(self) -> bool:
+        """Whether the first task found everything by a shape."""
+        return self._gathered is not None and self._gathered.is_shaped
+
+    def layout(self, name: str) -> Layout:
+        """What this task owns of a relation."""
+        return self.given.state.finished.get(name) or self.placed.members[name].relation
 
     @property
     def slots(self) -> Sequence[Slot]:
@@ -285,7 +254,7 @@ class Shard:
     @property
     def facts(self) -> int:
         """How many facts this task owns."""
-        return sum(member.relation.count() for member in self.placed.members.values())
+        return sum(self.layout(name).count() for name in self.placed.members)
 
     def never_settling(self) -> Diagnostic | None:
         """C042 for a fact of this task whose sums change for ever, if it has one."""
@@ -297,39 +266,46 @@ class Shard:
 
     def told(self) -> Iterator[Event]:
         """What was done here in all, and how relations are held in the end."""
-        yield from self.events.told()
+        yield from self.events.told(is_first=self.me == 0)
         members = self.placed.members
-        forms = [member.relation.form for member in members.values()]
-        yield CliqueTaken(tuple(members), "meshed", forms)
         for name, relation in self.given.base.items():
             yield self._held(name, [relation])
-        for name in members:
-            yield self._held(name, [members[name].relation, *members[name].copies.values()])
+        if self.me == 0 or not self.is_gathered:
+            yield CliqueTaken(tuple(members), "meshed", [self.layout(n).form for n in members])
+            for name, member in members.items():
+                yield self._held(name, [self.layout(name), *member.copies.values()])
 
-    def _held(self, name: str, copies: Sequence[StoredRelation]) -> RelationHeld:
+    def _held(self, name: str, copies: Sequence[Layout]) -> RelationHeld:
         columns = [column.name for column in self.given.program.relations[name].columns]
-        orders = {tuple(order): None for copy in copies for order in copy.arranged(columns)}
+        stored = [copy for copy in copies if isinstance(copy, StoredRelation)]
+        orders = {tuple(order): None for copy in stored for order in copy.arranged(columns)}
         return RelationHeld(
             name,
             copies[0].count(),
             sum(copy.nbytes for copy in copies),
-            sum(copy.spilled for copy in copies),
+            sum(copy.spilled for copy in stored),
             copies[0].form,
             list(orders),
         )
 
     def owned(self, name: str) -> DerivedTable:
         """The facts of a relation that this task owns."""
-        relation = self.placed.members[name].relation
         domains = self.given.classes.columns(name)
-        return DerivedTable(self.given.own[name].columns, relation, domains)
+        return DerivedTable(self.given.own[name].columns, self.layout(name), domains)
 
     # ── Placing anew ─────────────────────────────────────────────────────────────────────────────
 
-    def split(self, heavy: HeavyValues, exchange: Connections, beat: Callable[[], None]) -> None:
-        """Split other values from now on; all tasks do it between the same two rounds."""
-        source = self.placed
-        self.placed = ShardRules(self.given, self.me, self.tasks, heavy)
+    def place(
+        self,
+        heavy: HeavyValues,
+        exchange: Connections,
+        beat: Callable[[], None],
+        *,
+        is_gathered: bool = False,
+    ) -> None:
+        """Place all anew; all tasks do it between the same two rounds."""
+        source, self._gathered, self._alone = self.placed, None, 0
+        self.placed = ShardRules(self.given, self.me, self.tasks, heavy, is_gathered=is_gathered)
         self.reset_growth()  # groups have moved
         moved([source], self.placed, exchange, beat)
 
@@ -341,7 +317,8 @@ class Shard:
 
     def saved(self) -> Iterator[Sequence[SnapshotSection]]:
         """What there is to be saved after taking in: which values are split, then all the rest."""
-        yield _heavy_shelves(self.given, dict(self.placed.heavy.by_domain))
+        is_gathered = np.array([self.is_gathered])
+        yield _head_shelves(self.given, dict(self.placed.heavy.by_domain), is_gathered)
         yield list(self.placed.shelves())
 
     def go_on(
@@ -374,14 +351,18 @@ class Shard:
 def _put_back(given: MeshInputs, me: int, tasks: int, data: bytearray, at: int) -> ShardRules:
     """What a task had when it saved."""
     heavy: dict[int, Words] = {}
-    at = snapshot.restored(_heavy_shelves(given, heavy), data, at)
-    placed = ShardRules(given, me, tasks, HeavyValues(heavy, given.classes.column))
+    is_gathered = np.array([False])
+    at = snapshot.restored(_head_shelves(given, heavy, is_gathered), data, at)
+    values = HeavyValues(heavy, given.classes.column)
+    placed = ShardRules(given, me, tasks, values, is_gathered=bool(is_gathered[0]))
     snapshot.restored(list(placed.shelves()), data, at)
     return placed
 
 
-def _heavy_shelves(given: MeshInputs, heavy: dict[int, Words]) -> list[SnapshotSection]:
-    """Which values are split, domain by domain."""
+def _head_shelves(
+    given: MeshInputs, heavy: dict[int, Words], is_gathered: Mask
+) -> list[SnapshotSection]:
+    """Whether all is gathered, and which values are split, domain by domain."""
 
     def shelf(domain: Domain) -> SnapshotSection:
         def some() -> Iterator[Batch]:
@@ -393,4 +374,8 @@ def _heavy_shelves(given: MeshInputs, heavy: dict[int, Words]) -> list[SnapshotS
 
         return SnapshotSection((codec(domain),), some, take)
 
-    return [shelf(domain) for _, domain in given.domains()]
+    def gather(batch: Batch) -> None:
+        is_gathered[:] = batch.fields[0]
+
+    kind = SnapshotSection((AsIs(np.bool_),), lambda: [Batch(1, (is_gathered,))], gather)
+    return [kind, *(shelf(domain) for _, domain in given.domains())]

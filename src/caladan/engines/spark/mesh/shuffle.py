@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from caladan.columns.domains import Domain, TextDomain
-from caladan.columns.kernels import scatter
+from caladan.columns.kernels import packs
 from caladan.columns.layout import Keys, Mask, Words
 from caladan.columns.packing import Packing
 from caladan.engines.spark.mesh.placement import Columns, Heavy
@@ -170,7 +170,7 @@ class ByKey:
         owners, counts = _owners(keys, self.shift, self.mask, tasks)
         ends = np.cumsum(counts)
         out: Keys = np.empty(len(keys), np.uint64)
-        scatter.scatter(keys, owners, ends - counts, out)
+        packs.scatter(keys, owners, ends - counts, out)
         return [
             Batch(count, (out[end - count : end],)) if count else None
             for count, end in zip(counts.tolist(), ends.tolist(), strict=True)
@@ -201,14 +201,14 @@ class ByValues:
             return values[0]  # as `ByKey` hashes one column
         hashes: Keys = np.zeros(batch.rows, np.uint64)
         for each in values:
-            scatter.mix_in(hashes, each)
+            packs.mix_in(hashes, each)
         return hashes
 
 
 def _owners(keys: Keys, shift: int, mask: int, tasks: int) -> tuple[Any, Any]:
     owners = np.empty(len(keys), np.uint16)
     counts = np.zeros(tasks, np.int64)
-    scatter.owners(keys, shift, mask, tasks, owners, counts)
+    packs.owners(keys, shift, mask, tasks, owners, counts)
     return owners, counts
 
 

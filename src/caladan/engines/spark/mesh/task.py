@@ -164,6 +164,7 @@ def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> Ta
             lambda number: relay.tell(Resumed(number)),
             lambda reason: line.send({"events": [to_plain(CheckpointLost(reason))]}),
         )
+    part.tell = tell
     exchange = MeshExchange(part, links, keeper, tell_split)
     status, problem = "done", None
     try:
@@ -181,8 +182,9 @@ def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> Ta
         line.send({"totals": me, "events": [to_plain(event) for event in totals]})
     seconds = time.perf_counter() - started
     (clique,) = work.program.cliques
+    # What a shape has found one task finds again, if somebody wants to see it.
     outputs = tuple(
-        output(name, part.owned(name), work.keeping, seconds, is_final=False)
+        output(name, part.owned(name), work.keeping, seconds, is_final=part.is_shaped)
         for name in clique.relations
     )
     diagnostics = () if problem is None else _packed(problem.diagnostics, work)

@@ -1,9 +1,9 @@
 """Spark Connect: a session whose driver is elsewhere, and is spoken to by gRPC.
 
-There is no JVM on this side, and there are no RDDs: of the strategies only *frame* works, and there
-are things that Spark does not tell (how much it shuffles, in how many partitions a frame lies).
-Everything that the engine asks of a session, and that Connect answers otherwise, is here. Loads no
-PySpark by itself, for workers come by.
+There is no JVM on this side, and there are no RDDs: one task evaluates a program, or frames do, and
+there are things that Spark does not tell (how much it shuffles, in how many partitions a frame
+lies). What the engine asks of a session, and Connect answers otherwise, is here, but
+for the task (`tasks/connect.py`). Loads no PySpark by itself, for workers come by.
 """
 
 from __future__ import annotations

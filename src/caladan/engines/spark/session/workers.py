@@ -1,9 +1,13 @@
 """What the Python of executors has: whether tasks of ours can run there, and how to bring them us.
 
-Where the executors' Python is not the driver's, one small job asks, once for each SparkContext and
-before its first task, what it lacks. If that is only this package, it is shipped: a zip that Spark
-puts on the workers' path. What else is missing is for the user to install; until then *frame*,
-which needs no Python on executors, does the work, and says why.
+Where executors are processes of their own, perhaps on other machines, one small job asks, once for
+each SparkContext and before its first task, what their Python lacks. If that is only this package,
+it is shipped: a zip that Spark puts on the workers' path. What else is missing is for the user to
+install; until then *frame*, which needs no Python on executors, does the work, and says why.
+
+In local mode functions of ours run in the driver's own Python, whatever Spark was told to take: it
+is on this machine, and has all that they need (`with_python`). Else a virtual environment that is
+not activated, where PySpark takes the first `python3` there is, would leave users to *frame*.
 """
 
 from __future__ import annotations
@@ -11,33 +15,73 @@ from __future__ import annotations
 import importlib
 import sys
 import tempfile
+import threading
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from caladan.engines.spark.session.connect import is_connect
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
 
 NEEDED: Final = ("numpy", "pyarrow", "numba", "caladan")
 """The modules that a task loads."""
 
 _KNOWN: Final = "_caladan_obstacle"  # where a SparkContext keeps what was found
 _SHIPPED: Final = "_caladan_shipped"
+_SWAPPED: Final = threading.Lock()
 
 
-def obstacle(context: Any, ship: bool | None, check: Callable[[], None]) -> str | None:
-    """Why no tasks can run on the executors of a context; None if they can.
+def with_python(context: Any, make: Callable[[], T]) -> T:
+    """What `make` makes, an RDD or a frame with a function of ours, to run in a Python that has us.
 
-    With `ship` the package is sent whatever is there, with False never, else where it is missing.
+    Spark notes the Python when it is handed a function; for that moment it is told another.
+    """
+    if not context.master.startswith("local") or context.pythonExec == sys.executable:
+        return make()
+    with _SWAPPED:
+        before, context.pythonExec = context.pythonExec, sys.executable
+        try:
+            made = make()
+            getattr(made, "_jrdd", None)  # an RDD hands its function over when first asked for this
+            return made
+        finally:
+            context.pythonExec = before
+
+
+def with_own_python(make: Callable[[], T]) -> T:
+    """The same for whatever context is there; with Spark Connect none is."""
+    from pyspark import SparkContext
+
+    context = getattr(SparkContext, "_active_spark_context", None)
+    return make() if context is None else with_python(context, make)
+
+
+def obstacle(spark: Any, ship: bool | None, check: Callable[[], None]) -> str | None:
+    """Why no tasks can run on the executors of a context, or of a session of Spark Connect.
+
+    None if they can. With `ship` the package is sent whatever is there, with False never, else
+    where it is missing.
     """
     if ship:
-        shipped(context)
-    if _KNOWN not in context.__dict__:
+        shipped(spark)
+    if _KNOWN not in spark.__dict__:
         check()
-        found = _lacking(context)
+        found = _lacking(spark)
         if ship is None and any("caladan" in modules for modules in found.values()):
-            shipped(context)
-            found = _lacking(context)
-        context.__dict__[_KNOWN] = found
-    return said(context.__dict__[_KNOWN])
+            shipped(spark)
+            found = _lacking(spark)
+        spark.__dict__[_KNOWN] = found
+    return said(spark.__dict__[_KNOWN])
+
+
+def is_known_lacking(context: Any) -> bool:
+    """Whether the executors of a context were found to lack something."""
+    return said(context.__dict__.get(_KNOWN, {})) is not None
 
 
 def said(found: dict[str, tuple[str, ...]]) -> str | None:
@@ -60,11 +104,11 @@ def said(found: dict[str, tuple[str, ...]]) -> str | None:
     return f"the executors' Python lacks {where}: install {todo}"
 
 
-def _lacking(context: Any) -> dict[str, tuple[str, ...]]:
+def _lacking(spark: Any) -> dict[str, tuple[str, ...]]:
     """By host, what the executors' Python lacks; nothing where it is this very one."""
-    if context.master.startswith("local") and context.pythonExec == sys.executable:
-        return {}
-    return asked(context, NEEDED)
+    if is_connect(spark):
+        return asked_there(spark, NEEDED)
+    return {} if spark.master.startswith("local") else asked(spark, NEEDED)
 
 
 def asked(context: Any, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -84,14 +128,35 @@ def asked(context: Any, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def shipped(context: Any) -> None:
-    """Bring this package to the executors of a context, unless that was done."""
-    if _SHIPPED not in context.__dict__:
+def asked_there(session: Any, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The same with Spark Connect, whose server starts workers of its own: for one of its hosts."""
+
+    def lacking(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # As above: nothing of this package may be needed there.
+        import socket
+        from importlib.util import find_spec
+
+        import pyarrow as pa
+
+        missing = " ".join(name for name in modules if find_spec(name) is None)
+        yield pa.RecordBatch.from_pydict({"host": [socket.gethostname()], "missing": [missing]})
+
+    rows = session.range(0, 1, 1, 1).mapInArrow(lacking, "host string, missing string").collect()
+    return {host: tuple(missing.split()) for host, missing in rows}
+
+
+def shipped(spark: Any) -> None:
+    """Bring this package to the executors of such a one, unless that was done."""
+    if _SHIPPED not in spark.__dict__:
         with tempfile.TemporaryDirectory(prefix="caladan-") as folder:
-            context.addPyFile(str(archive(Path(folder))))  # which copies it
+            package = str(archive(Path(folder)))
+            if is_connect(spark):
+                spark.addArtifacts(package, pyfile=True)
+            else:
+                spark.addPyFile(package)  # which copies it
         importlib.invalidate_caches()
-        context.__dict__[_SHIPPED] = True
-        context.__dict__.pop(_KNOWN, None)
+        spark.__dict__[_SHIPPED] = True
+        spark.__dict__.pop(_KNOWN, None)
 
 
 def archive(folder: Path) -> Path:

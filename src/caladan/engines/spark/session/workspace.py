@@ -18,21 +18,21 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
-from pyspark import StorageLevel
+from pyspark import SparkContext, StorageLevel
 from pyspark.sql import DataFrame, SparkSession, functions as sf
 from pyspark.sql.types import StructType
 
 from caladan.engines.spark.choice import SMALL
 from caladan.engines.spark.session import connect
 from caladan.engines.spark.session.session import created
-from caladan.engines.spark.session.shuffle_bytes import ShuffleBytes
 from caladan.engines.spark.session.staging import Staging
 
 # As objects: PySpark's MEMORY_AND_DISK has rows serialised, one by one, and back for every reader.
-_HELD: Final = StorageLevel.MEMORY_AND_DISK_DESER
+HELD: Final = StorageLevel.MEMORY_AND_DISK_DESER
 _OBSERVED: Final = "caladan"
 _FIELDS: Final[WeakKeyDictionary[Any, list[tuple[Any, Any]]]] = WeakKeyDictionary()
 """Of each JVM, the fields to reset; looking them up takes longer than resetting them."""
+_OFTEN: Final = 200  # Spark forgets old jobs and stages; by default it remembers a thousand
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,40 @@ class FrameRun:
             return FrameRows(self.frame, self.count, lone=False)
         frame = self.frame if self.partitions == 1 else self.frame.coalesce(1)
         return FrameRows(frame, self.count, lone=True)
+
+
+class ShuffleBytes:
+    """The bytes that jobs with a tag have written for others to read; None if Spark won't say."""
+
+    def __init__(self, context: SparkContext, tag: str) -> None:
+        self._scala = cast("Any", context)._jsc.sc()
+        self._tag = tag
+        self._stages: set[int] = set()
+        self._passed = 0
+        self.expected = False
+        """Whether a job was started that may shuffle; to look for what no job did takes time."""
+        self.size: int | None = 0
+
+    def pass_by(self) -> None:
+        """Tell that a job or a few were done; every so often their bytes are counted."""
+        self._passed += 1
+        if self._passed % _OFTEN == 0:
+            self.look()
+
+    def look(self) -> None:
+        """Count what has been written since the last look."""
+        if self.size is None or not self.expected:
+            return
+        try:
+            self._scala.listenerBus().waitUntilEmpty()
+            tracker, store = self._scala.statusTracker(), self._scala.statusStore()
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForTag(self._tag)]
+            stages = {stage for job in jobs if job.isDefined() for stage in job.get().stageIds()}
+            for stage in stages - self._stages:
+                self.size += int(store.lastStageAttempt(stage).shuffleWriteBytes())
+            self._stages |= stages
+        except Py4JError:  # no public interface: another version may have none of this
+            self.size = None
 
 
 class Workspace:
@@ -104,13 +138,13 @@ class Workspace:
         if self.shuffle_bytes is not None:
             self.shuffle_bytes.expected = True
         if connect.is_connect(frame):
-            run = _counted(connect.checkpointed(frame, _HELD), flags, 0)
+            run = _counted(connect.checkpointed(frame, HELD), flags, 0)
             self._alive.add(run)
             return run
         if flags:
             sums = [sf.sum(sf.col(flag).cast("long")).alias(flag) for flag in flags]
             frame = frame.observe(_OBSERVED, *sums)
-        held = frame.localCheckpoint(eager=False, storageLevel=_HELD)
+        held = frame.localCheckpoint(eager=False, storageLevel=HELD)
         handle = _handle(held)
         if handle is None:
             run = _counted(held, flags, held.rdd.getNumPartitions())

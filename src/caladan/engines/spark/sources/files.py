@@ -12,22 +12,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, functions as sf
+from pyspark.sql import DataFrame, SparkSession, functions as sf
 
-from caladan.data import load as in_process, text, utf8
-from caladan.data.schema import match_columns
-from caladan.data.source import Source, compression, files as local_files
+from caladan.data import formats, json_rows, load as in_process, text
+from caladan.data.problems import BadRow, cannot_read, not_found, rejected_table, report
+from caladan.data.schema import arrow_schema, match_columns
+from caladan.data.source import Source, check_kinds, compression, files as local_files, of_kind
 from caladan.engines.spark.session.connect import is_connect
-from caladan.engines.spark.session.failures import is_bad_row
+from caladan.engines.spark.session.failures import first_line, is_bad_row
 from caladan.engines.spark.session.workspace import Workspace, observed, union
-from caladan.engines.spark.sources import delimited, json_rows, remote
 from caladan.engines.spark.sources.fields import from_column
+from caladan.engines.spark.sources.lines import can_parse, delimited, json_objects
 from caladan.engines.spark.sources.table import SparkTable
 from caladan.engines.spark.sources.validity import (
     CheckedRows,
@@ -37,6 +38,9 @@ from caladan.engines.spark.sources.validity import (
     table,
 )
 from caladan.program import Column, Type
+
+if TYPE_CHECKING:
+    from caladan.program.diagnostics import CaladanError
 
 Found: TypeAlias = "tuple[SparkTable, pa.Table | None]"
 CloserLook: TypeAlias = "Callable[[Sequence[str]], tuple[pa.Table, pa.Table | None]]"
@@ -88,7 +92,7 @@ def load(
 
     reader = _Reader(relation, source, columns, workspace)
     readable = {file: _start(path) for file, path in paths.items() if _is_for_spark(path)}
-    if source.format == "json" and not json_rows.can_parse(columns):
+    if source.format == "json" and not can_parse(columns):
         readable = {}
     base = source.paths[0] if len(source.paths) == 1 and Path(source.paths[0]).is_dir() else None
     odd = [file for file in paths if file not in readable]
@@ -103,7 +107,7 @@ def _load_remote(
     *,
     permissive: bool,
 ) -> Found:
-    there = remote.RemoteFiles(relation, source, columns, workspace.session)
+    there = RemoteFiles(relation, source, columns, workspace.session)
     starts = there.starts()
     if not starts:
         return empty(columns, workspace), None
@@ -161,7 +165,7 @@ class _Reader:
     def _parts(self, starts: Mapping[str, bytes], base: str | None) -> list[CheckedRows]:
         paths = list(starts)
         if self.source.format == "json":
-            return [json_rows.parsed(self._lines(paths), self.columns)]
+            return [json_objects(self._lines(paths), self.columns)]
         if self.source.format != "csv":
             return [self._columnar(paths, base)]
         parts: list[CheckedRows] = []
@@ -170,7 +174,7 @@ class _Reader:
             if layout.header is not None:
                 met = sf.count_if(sf.col("value") == sf.lit(layout.header))
                 lines = lines.observe(f"headers {len(parts)}", met.alias("met"))
-            parts.append(delimited.parsed(lines, self.source, self.columns, layout))
+            parts.append(delimited(lines, self.source, self.columns, layout))
         return parts
 
     def _layouts(self, starts: Mapping[str, bytes]) -> dict[text.TextColumns, list[str]]:
@@ -224,7 +228,7 @@ def _start(path: Path) -> bytes:
     """How a file starts, uncompressed; nothing if it cannot be read."""
     try:
         with pa.OSFile(str(path), "rb") as raw:
-            return utf8.uncompressed(raw, str(path), _START)
+            return formats.uncompressed(raw, str(path), _START)
     except (OSError, EOFError):
         return b""
 
@@ -268,3 +272,74 @@ def _known_as(spelled: str, files: Iterable[str]) -> str:
     """The file that Spark names so, be it as a URI or not quite."""
     path = re.sub(r"^file:(//)?", "", spelled)
     return next(file for file in files if file in (spelled, path, unquote(path)))
+
+
+# ── Files that only Spark can reach ──────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFiles:
+    """The files behind URIs."""
+
+    relation: str
+    source: Source
+    columns: tuple[Column, ...]
+    session: SparkSession
+
+    def starts(self) -> dict[str, bytes]:
+        """Each file, with its first line where that may be a header."""
+        try:
+            read = self.session.read.format("text").option("recursiveFileLookup", "true")
+            files = self._chosen(read.load(list(self.source.paths)).inputFiles())
+            if self.source.format != "csv" or self.source.header is False:
+                return dict.fromkeys(files, b"")
+            return {file: self._first_line(file) for file in files}
+        except (PySparkException, Py4JError) as problem:
+            raise self._unreadable(problem) from None
+
+    def closer_look(
+        self, files: Sequence[str], *, permissive: bool
+    ) -> tuple[pa.Table, pa.Table | None]:
+        """The rows of files, read in this process, and what is wrong with the others."""
+        bad: list[BadRow] = []
+        tables: list[pa.Table] = [arrow_schema(self.columns).empty_table()]
+        for file in files:
+            if self.source.format not in ("csv", "json"):
+                raise cannot_read(
+                    self.relation, file, "values are missing or do not fit their columns",
+                    "read it with Spark, filter it, and add the DataFrame",
+                )  # fmt: skip
+            raw = self._content(file)
+            if self.source.format == "csv":
+                found = text.read(self.relation, file, raw, self.source, self.columns, bad)
+            else:
+                found = json_rows.read(self.relation, file, raw, self.columns, bad)
+            tables.append(found)
+        if bad and not permissive:
+            raise report(bad)
+        return pa.concat_tables(tables), rejected_table(bad) if bad else None
+
+    def _chosen(self, files: list[str]) -> list[str]:
+        """The files of the one kind that is meant; C035 if there are others and nobody said."""
+        if self.source.named is None:
+            check_kinds(self.relation, self.source.name, files)
+            return files
+        return of_kind(files, self.source.named) or files
+
+    def _first_line(self, file: str) -> bytes:
+        row = self.session.read.text(file).head()
+        return b"" if row is None else f"{row[0]}\n".encode()
+
+    def _content(self, file: str) -> bytes:
+        try:
+            read = self.session.read.format("binaryFile").load(file).select("content").head()
+        except (PySparkException, Py4JError) as problem:
+            raise self._unreadable(problem) from None
+        raw = b"" if read is None else bytes(cast("Any", read)[0])
+        return formats.uncompressed(pa.BufferReader(raw), file)
+
+    def _unreadable(self, problem: Exception) -> CaladanError:
+        reason = str(problem)
+        if "PATH_NOT_FOUND" in reason or "FileNotFound" in reason:
+            return not_found(self.relation, self.source.name)
+        return cannot_read(self.relation, self.source.name, first_line(reason))

@@ -79,18 +79,20 @@ def _from_frame(
         theirs, ours = kinds[is_connect(given)], kinds[is_connect(workspace.session)]
         raise error("C050", f"the data of {relation} is of {theirs}, the session of {ours}")
     places = match_columns(relation, None, given.columns, columns)
-    chosen = given.toDF(*(f"f{i}" for i in range(len(given.columns))))
-    chosen = chosen.select(*(sf.col(f"f{place}").alias(f"g{i}") for i, place in enumerate(places)))
-    types = [field.dataType.simpleString() for field in chosen.schema]
+    types = [given.schema.fields[place].dataType.simpleString() for place in places]
+    names = given.columns
+    # As it is, where nothing is left out: Spark has planned it if it was read before.
+    is_whole = len(places) == len(names) == len({*names}) == len({*places})
     if not is_connect(given):
         from_spark(relation, [(c.name, t) for c, t in zip(columns, types, strict=True)])
-        arrow = _taken(relation, source, chosen, workspace)
+        taken_of = given if is_whole else _chosen(given, places)
+        arrow: Any = _taken(relation, source, taken_of, workspace)
         if arrow is not None:
-            found, bad = _read(relation, arrow, columns)
+            found, bad = _read(relation, arrow.select([*places]) if is_whole else arrow, columns)
             if bad and not permissive:
                 raise report(bad)
             return from_process(found, columns, workspace), rejected_table(bad) if bad else None
-    frame = moved(chosen, workspace.session)
+    frame = moved(_chosen(given, places), workspace.session)
     fields = [
         from_column(relation, None, f"g{i}", spelled, column)
         for i, (spelled, column) in enumerate(zip(types, columns, strict=True))
@@ -109,6 +111,12 @@ def _from_frame(
         raise report(bad, total - taken.num_rows)
     facts = rows.good().union(from_arrow(taken, columns, workspace))
     return table(facts, columns, workspace), rejected_table(bad) if bad else None
+
+
+def _chosen(given: DataFrame, places: Sequence[int]) -> DataFrame:
+    """Some columns of a frame, whose names may be equal, as g0 …"""
+    frame = given.toDF(*(f"f{i}" for i in range(len(given.columns))))
+    return frame.select(*(sf.col(f"f{place}").alias(f"g{i}") for i, place in enumerate(places)))
 
 
 def _taken(

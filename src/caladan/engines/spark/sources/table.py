@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as sf
 
 from caladan.analysis.core import CoreGoal
 from caladan.columns.ranks import arrow_of, numpy_of
-from caladan.data.schema import arrow_schema, compute
+from caladan.data.schema import arrow_schema, compute, first_rows
 from caladan.engines.spark.choice import SMALL
 from caladan.engines.spark.columns.physical import arrow_table
 from caladan.engines.spark.columns.types import literal, outside, schema, shaped
@@ -125,7 +125,7 @@ class SparkTable:
     def arrow(self, limit: int | None = None) -> pa.Table:
         """The facts, or any `limit` of them, as Arrow."""
         if self.data is not None:
-            return self.data if limit is None else self.data.slice(0, limit)
+            return self.data if limit is None else first_rows(self.data, limit)
         try:
             frame = self._outside()
             if limit is not None:
@@ -219,7 +219,7 @@ def held(columns: tuple[Column, ...], data: pa.Table, workspace: Workspace) -> S
 def distinct(data: pa.Table) -> pa.Table:
     """The rows of an Arrow table, each once."""
     if not data.num_columns:
-        return data.slice(0, 1)
+        return first_rows(data, 1)
     packed = _packed(data)
     if packed is not None:
         keys, fields = packed

@@ -4,8 +4,8 @@
     job         the driver's side: one Spark job, and tables of what its tasks hand out
     work        what tasks are to do, as it travels; the functions that Spark maps
     task        what a task does: read, evaluate, hand out
-    cells       what a part of a pivoted clique, or a cell of a cyclic body, evaluates
-    shares      how many slices each variable of a cyclic body is cut into
+    connect     *single* with Spark Connect, where there are no RDDs
+    cells       what a cell of a cyclic body evaluates; into how many slices variables are cut
     shard       which part, or slice, values fall to
     relay       what a task tells the driver meanwhile, and how its errors travel
     control     the line between the driver and its tasks

@@ -29,8 +29,7 @@ from caladan.engines.spark.tasks.work import Output, Retention, TaskOutcome, Wor
 from caladan.program.diagnostics import CaladanError
 from caladan.program.events import CliqueStarted, Event, Listener, TaskLost
 from caladan.program.options import Options
-from caladan.rules.program import DeltaProgram
-from caladan.rules.subprogram import program_of, reads
+from caladan.rules.program import DeltaProgram, needed_by
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -102,7 +101,8 @@ def run(work: Work, tasks: int, listen: Listen, context: Context) -> list[TaskOu
     with controlled(context, attempts.hear) as control:
         work = replace(work, address=control.address, options=context.limits())
         try:
-            found = _numbers(spark, tasks).mapPartitionsWithIndex(partial(task, work)).collect()
+            mapped = partial(_numbers(spark, tasks).mapPartitionsWithIndex, partial(task, work))
+            found = workers.with_python(spark, mapped).collect()
         except (PySparkException, Py4JError) as problem:
             raise lost(problem) from None
         control.drain()
@@ -249,7 +249,7 @@ def _held(info: RelationInfo, streams: Sequence[pa.Table], context: Context) -> 
 
 def _listed_again(work: Work, info: RelationInfo, count: int, context: Context) -> SparkTable:
     """A table whose frame derives the relation again, each time somebody reads it."""
-    needed = _needed(work.program, info.name)
+    needed = needed_by(work.program, info.name)
     inputs = {n: work.inputs[n] for n, i in needed.relations.items() if i.takes_data}
     again = replace(work, program=needed, inputs=inputs, options=Options(), address=None)
     workspace = context.workspace
@@ -257,24 +257,12 @@ def _listed_again(work: Work, info: RelationInfo, count: int, context: Context) 
 
     def make() -> DataFrame:
         numbers: Any = workspace.session.range(0, parts, 1, parts)
-        return numbers.mapInArrow(lister(again, info.name, parts), schema(info.columns))
+        listed = lister(again, info.name, parts)
+        made = partial(numbers.mapInArrow, listed, schema(info.columns))
+        return workers.with_python(workspace.session.sparkContext, made)
 
     read = tuple(inputs.values())
     return SparkTable(info.columns, make, count=count, reads=read, staging=workspace.staging)
-
-
-def _needed(program: DeltaProgram, name: str) -> DeltaProgram:
-    """The cliques of a program that a relation needs."""
-    wanted = {name}
-    cliques = [c for c in reversed(program.cliques) if _is_wanted(c, wanted)]
-    return program_of(program, cliques[::-1])
-
-
-def _is_wanted(clique: Any, wanted: set[str]) -> bool:
-    if wanted.isdisjoint(clique.relations):
-        return False
-    wanted.update(reads([clique]))
-    return True
 
 
 def _discard(outcomes: Sequence[TaskOutcome]) -> None:

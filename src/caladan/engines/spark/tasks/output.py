@@ -30,15 +30,25 @@ def output(
 ) -> Output:
     """Hand out a relation that took so many seconds; if final, it can be derived again."""
     count = table.count()
-    width = sum(_BYTES.get(column.type, 8) for column in table.columns)
-    if count * width <= keeping.few_bytes:
+    if is_small(table, keeping):
         stream = stream_of(table.arrow()) if table.columns else None
         return Output(name, count, stream)
-    is_slow = count * len(table.columns) / 2 < max(seconds, keeping.moment) * keeping.rate
-    if keeping.folder is not None and (is_slow or not is_final):
+    if keeping.folder is not None and (not is_final or is_slow(table, keeping, seconds)):
         uri = written(batches(table), physical_schema(table.columns), keeping.folder)
         return Output(name, count, file=uri)
     return Output(name, count, None if is_final else stream_of(table.arrow()))
+
+
+def is_slow(table: DerivedTable, keeping: Retention, seconds: float) -> bool:
+    """Whether to derive a relation took longer than to write it would, or than a moment."""
+    most = max(seconds, keeping.moment) * keeping.rate
+    return table.count() * len(table.columns) / 2 < most
+
+
+def is_small(table: DerivedTable, keeping: Retention) -> bool:
+    """Whether a relation is so small that it travels with a task's result."""
+    width = sum(_BYTES.get(column.type, 8) for column in table.columns)
+    return table.count() * width <= keeping.few_bytes
 
 
 def batches(table: DerivedTable, part: int = 0, parts: int = 1) -> Iterator[pa.RecordBatch]:

@@ -29,7 +29,8 @@ from caladan.program.events import (
 from caladan.rules.program import DeltaProgram
 
 _APART: Final = 0.05  # seconds between two messages
-_OF_THE_DRIVER: Final = (RunStarted, DataRead, RunDone)
+OF_THE_DRIVER: Final = (RunStarted, DataRead, RunDone)
+"""Events that a task does not tell: they are of the run as a whole."""
 
 
 class Relay(Listener):
@@ -54,7 +55,7 @@ class Relay(Listener):
             self._thread.join()
 
     def tell(self, event: Event) -> None:
-        if self._line is not None and not isinstance(event, _OF_THE_DRIVER):
+        if self._line is not None and not isinstance(event, OF_THE_DRIVER):
             with self._lock:
                 self._waiting.append(event)
 

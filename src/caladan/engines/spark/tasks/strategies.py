@@ -79,7 +79,7 @@ def in_parts(
 
 
 def _too_many(clique: DeltaClique, context: Context) -> Diagnostic:
-    return limit("max_facts", cast("int", context.options.max_facts), clique.relations)
+    return limit("max_facts", cast("int", context.options.max_facts), clique.origins)
 
 
 class _Together:
@@ -160,11 +160,11 @@ def single(
 ) -> dict[str, SparkTable]:
     """Evaluate all cliques of a program in one task."""
     work = job.work_on(program, store, context, None)
-    outcomes = job.run(work, 1, lambda _: _Single(context.events), context)
+    outcomes = job.run(work, 1, lambda _: Single(context.events), context)
     return job.tables(work, outcomes, context)
 
 
-class _Single(Listener):
+class Single(Listener):
     """Passes events on; what the engine calls its way of going about it is our business alone."""
 
     def __init__(self, events: Listener) -> None:

@@ -1,6 +1,7 @@
 """What a task does: read its inputs, evaluate, hand out. Runs in a Python worker of an executor.
 
-    evaluated    a program, or a part of it; what it derives, or what is wrong
+    evaluated    a program, or a part of it; what it derives is handed out, or what is wrong
+    evaluation   the same, and what it derives stays here
     listed       the facts of one relation, derived again, as Arrow batches
 
 Evaluation can be stopped by the driver, through the line: the engine is interrupted as if by
@@ -15,9 +16,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from caladan.engines.embedded.engine import EmbeddedEngine
 from caladan.engines.embedded.tables import DerivedTable, LoadedTable
@@ -27,8 +29,9 @@ from caladan.engines.spark.tasks.control import Line
 from caladan.engines.spark.tasks.output import batches, output
 from caladan.engines.spark.tasks.relay import Relay, packed
 from caladan.engines.spark.tasks.shard import in_part
-from caladan.engines.spark.tasks.work import Output, TaskOutcome, Work
-from caladan.program.diagnostics import CaladanError
+from caladan.engines.spark.tasks.work import TaskOutcome, Work
+from caladan.program.diagnostics import CaladanError, Diagnostic
+from caladan.program.events import Listener
 from caladan.rules.failures import interrupted
 from caladan.rules.program import DeltaProgram
 
@@ -36,32 +39,66 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What came of evaluating: tables of what was derived, in so many seconds, or what is wrong."""
+
+    status: Literal["done", "stopped", "failed", "cannot"]
+    tables: Mapping[str, DerivedTable]
+    seconds: float
+    diagnostics: tuple[dict[str, Any], ...] = ()
+
+
 def evaluated(work: Work, part: int) -> TaskOutcome:
-    """Evaluate a part of the work."""
+    """Evaluate a part of the work, and hand out what it derives."""
     line = _line(work, part)
     relay = Relay(line)
-    started = time.perf_counter()
     try:
-        program, store = _ready(work, part)
-        try:
-            with _stoppable(line), _own_cores(work):
-                tables = EmbeddedEngine().run(program, store, work.options, relay)
-        except EngineStopped as stopped:
-            outputs = _outputs(stopped.store, work, time.perf_counter() - started, is_final=False)
-            return TaskOutcome("stopped", outputs, _packed(stopped, work))
-        return TaskOutcome(
-            "done", _outputs(tables, work, time.perf_counter() - started, is_final=True)
+        found = evaluation(work, part, relay, line)
+        is_final = found.status == "done"
+        outputs = tuple(
+            output(name, table, work.keeping, found.seconds, is_final=is_final)
+            for name, table in found.tables.items()
         )
-    except CaladanError as problem:
-        cannot = problem.diagnostics[0].code == "C051"  # what this engine does not do
-        return TaskOutcome("cannot" if cannot else "failed", (), _packed(problem, work))
-    except KeyboardInterrupt:  # before anything was derived
-        names = [name for clique in work.program.cliques for name in clique.relations]
-        return TaskOutcome("stopped", (), tuple(packed([interrupted(names)], work.program)))
+        return TaskOutcome(found.status, outputs, found.diagnostics)
     finally:
         relay.close()
         if line is not None:
             line.close()
+
+
+def evaluation(work: Work, part: int, events: Listener, line: Line | None = None) -> Evaluation:
+    """Evaluate a part of the work."""
+    started = time.perf_counter()
+
+    def derived(tables: Mapping[str, Table]) -> dict[str, DerivedTable]:
+        known = work.program.relations
+        return {n: t for n, t in tables.items() if isinstance(t, DerivedTable) and n in known}
+
+    def ended(
+        status: Literal["stopped", "failed", "cannot"],
+        diagnostics: Sequence[Diagnostic],
+        tables: Mapping[str, Table] | None = None,
+    ) -> Evaluation:
+        seconds = time.perf_counter() - started
+        return Evaluation(
+            status, derived(tables or {}), seconds, tuple(packed(diagnostics, work.program))
+        )
+
+    try:
+        program, store = _ready(work, part)
+        try:
+            with _stoppable(line), _own_cores(work):
+                tables = EmbeddedEngine().run(program, store, work.options, events)
+        except EngineStopped as stopped:
+            return ended("stopped", stopped.diagnostics, stopped.store)
+        return Evaluation("done", derived(tables), time.perf_counter() - started)
+    except CaladanError as problem:
+        cannot = problem.diagnostics[0].code == "C051"  # what this engine does not do
+        return ended("cannot" if cannot else "failed", problem.diagnostics)
+    except KeyboardInterrupt:  # before anything was derived
+        names = [name for clique in work.program.cliques for name in clique.origins]
+        return ended("stopped", [interrupted(names)])
 
 
 def listed(work: Work, relation: str, part: int, parts: int) -> Iterator[pa.RecordBatch]:
@@ -82,20 +119,6 @@ def _ready(work: Work, part: int) -> tuple[DeltaProgram, dict[str, Table]]:
         program, facts = in_part(program, facts, part, work.parts)
     relations = program.relations
     return program, {n: LoadedTable(relations[n].columns, data) for n, data in facts.items()}
-
-
-def _outputs(
-    tables: Mapping[str, Table], work: Work, seconds: float, *, is_final: bool
-) -> tuple[Output, ...]:
-    return tuple(
-        output(name, table, work.keeping, seconds, is_final=is_final)
-        for name, table in tables.items()
-        if isinstance(table, DerivedTable) and name in work.program.relations
-    )
-
-
-def _packed(problem: CaladanError, work: Work) -> tuple[dict[str, Any], ...]:
-    return tuple(packed(problem.diagnostics, work.program))
 
 
 def _line(work: Work, part: int) -> Line | None:

@@ -1,0 +1,404 @@
+"""`caladan repl`: facts, rules and goals at a prompt; with collections declared, Bloom in ticks.
+
+    arc(1, 2). tc(X, Y) <- arc(X, Y).     are kept, and added to what is there
+    tc(1, X)?   query tc(1, X).           are asked; so is what only a rule can say: p(X), X > 1?
+    table state(key => value).            from here on the program is one of ticks
+    put(1, spice, 10).                    handed in, for the next `:tick`
+    :help :load :data :explain …          `_COMMANDS` below
+
+A statement ends with `.` or `?`, on whichever line. What is wrong is told and not kept; nothing but
+`:quit` or the end of the input ends a session. What comes in through a pipe is answered without
+prompts, and ends with 1 where something was wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from caladan.cli import internal, show
+from caladan.cli.facts import add_data, files_of, options, parameters
+from caladan.language import files, parse_goal
+from caladan.language.bloom.text import is_declared
+from caladan.language.deals import parse
+from caladan.language.deals.tokens import BAD, tokenize
+from caladan.program import Constant, Goal, Program, Rule, Variable, atoms, diagnostics, variables
+from caladan.program.clock import heed
+from caladan.program.diagnostics import CaladanError, SourceText, error
+from caladan.session import inputs
+from caladan.session.result import CaladanWarning, Relation
+from caladan.session.session import Session, connect
+from caladan.ticks.instance import Bloom, program as instance
+from caladan.ticks.report import Contents
+
+PROMPT: Final = "caladan> "
+MORE: Final = "     ...> "
+NAME: Final = "<repl>"
+ANSWER: Final = "answer"
+"""The relation of a question that is more than one atom."""
+_HISTORY: Final = "~/.caladan_history"
+_UNKNOWN: Final = "C010"  # a relation that may be typed next
+
+
+def repl(arguments: argparse.Namespace) -> int:
+    """Answer what comes in, line by line; 1 if it did not come from a terminal and had mistakes."""
+    is_terminal = sys.stdin.isatty()
+    with connect(arguments.engine) as db:
+        dialogue = Dialogue(db, arguments)
+        if is_terminal:
+            _history(dialogue)
+            print("Facts, rules and goals end with `.` or `?`; :help says more, :quit ends this.")
+        for name in arguments.program:
+            dialogue.attempt(lambda name=name: dialogue.load(name))
+        pending = ""
+        while not dialogue.is_over:
+            try:
+                line = input((MORE if pending else PROMPT) if is_terminal else "")
+                pending = _typed(dialogue, f"{pending}\n{line}" if pending else line)
+            except EOFError:
+                if pending.strip():
+                    dialogue.attempt(lambda text=pending: dialogue.take(text))
+                break
+            except KeyboardInterrupt:  # what was half typed is let go
+                with suppress(KeyboardInterrupt):
+                    heed()  # Python has raised it; nobody else need
+                pending, dialogue.has_failed = "", True
+                print(diagnostics.Diagnostic("C043", "interrupted"), file=sys.stderr)
+    return 1 if dialogue.has_failed and not is_terminal else 0
+
+
+def _typed(dialogue: Dialogue, text: str) -> str:
+    """Take what is whole; gives back what is not yet."""
+    if text.lstrip().startswith(":"):
+        dialogue.attempt(lambda: dialogue.command(text.strip()))
+        return ""
+    statements, rest = _cut(text)
+    for statement in statements:
+        dialogue.attempt(lambda statement=statement: dialogue.take(statement))
+    return rest
+
+
+def _history(dialogue: Dialogue) -> None:
+    """Lines of earlier times with the arrow keys, names with the tabulator, where there is such."""
+    import atexit
+
+    try:
+        import readline
+    except ImportError:
+        return
+    file = Path(_HISTORY).expanduser()
+    with suppress(OSError):
+        readline.read_history_file(file)
+    readline.set_history_length(10_000)
+
+    def keep() -> None:
+        with suppress(OSError):
+            readline.write_history_file(file)
+
+    def complete(text: str, number: int) -> str | None:
+        names = [n for n in (*_COMMANDS, *dialogue.names) if n.startswith(text)]
+        return names[number] if number < len(names) else None
+
+    atexit.register(keep)
+    readline.set_completer(complete)
+    readline.set_completer_delims(" \t\n()~,.?")
+    readline.parse_and_bind("tab: complete")
+
+
+# ── Statements ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _cut(text: str) -> tuple[list[str], str]:
+    """The statements that are whole, and what is begun and has no end yet.
+
+    A quoted text ends on its line, or is a mistake.
+    """
+    tokens = tokenize(SourceText(NAME, text), diagnostics.Diagnostics())
+    found: list[str] = []
+    start = depth = 0
+    for kind, at, end in zip(tokens.kinds[:-1], tokens.starts, tokens.ends, strict=False):
+        depth += {"(": 1, "{": 1, ")": -1, "}": -1}.get(kind, 0)
+        is_open = kind == BAD and not text.startswith("/*", at)
+        if is_open or (kind in (".", "?") and depth <= 0):
+            found.append(text[start:end].strip())
+            start, depth = end, 0
+    rest = text[start:].strip()
+    is_begun = any(at >= start for at in tokens.starts[:-1])
+    return found, rest if is_begun else ""
+
+
+class Dialogue:
+    """A program that grows, and the answers to what is asked of it."""
+
+    def __init__(self, db: Session, arguments: argparse.Namespace) -> None:
+        self.is_over = False
+        self.has_failed = False
+        self._db = db
+        self._arguments = arguments
+        self._statements: list[tuple[str, Program]] = []
+        """What was typed or loaded, and what that says; of Bloom the text alone."""
+        self._asked: tuple[Goal, Rule | None] | None = None
+        self._bloom: Bloom | None = None
+        self._console = show.console()
+        add_data(db, Program(), arguments)
+        self._given = {name for name, _ in arguments.data}
+
+    @property
+    def names(self) -> list[str]:
+        """The relations that are known."""
+        program = self._program()
+        named = [*self._given, *(each.name for each in program.relations)]
+        named += () if self._bloom is None else self._bloom.collections
+        return sorted({*named, *(rule.head.relation for rule in program.rules)})
+
+    def attempt(self, act: Callable[[], None]) -> None:
+        """Do something; what is wrong with it is told, and ends nothing."""
+        try:
+            act()
+        except Exception as problem:
+            if self._arguments.debug:
+                raise
+            self.has_failed = True
+            is_ours = not isinstance(problem, CaladanError)
+            print(internal(problem) if is_ours else problem, file=sys.stderr)
+        sys.stdout.flush()
+
+    # ── What is typed ────────────────────────────────────────────────────────────────────────────
+
+    def take(self, text: str) -> None:
+        """A statement: keep what it says, or answer what it asks."""
+        if text.endswith("?"):
+            self._ask(*_question(text[:-1]))
+            return
+        if is_declared(text):
+            self._keep(text, Program())
+            return
+        read = parse(SourceText(NAME, text))
+        if self._bloom is None or (facts := _facts(read)) is None:
+            self._take(text, read)
+            return
+        ways = {"delete": self._bloom.delete, "upsert": self._bloom.upsert}
+        for rule, row in facts:
+            ways.get(rule.time, self._bloom.insert)(rule.head.relation, [row])
+
+    def load(self, path: str) -> None:
+        """What a file says, as if it was typed."""
+        text = files.text_of(path)
+        if is_declared(text) or self._bloom is not None:
+            self._keep(text, Program(), path)
+            return
+        read = inputs.programs([path], "deals")
+        assert isinstance(read, Program)
+        self._take(text, read)
+
+    def _take(self, text: str, read: Program) -> None:
+        if read.rules or read.relations:
+            self._keep(text, read)
+        for goal in read.goals:
+            self._ask(goal)
+
+    def _keep(self, text: str, read: Program, name: str = NAME) -> None:
+        """Add to the program, unless something is wrong with it."""
+        before, self._statements = self._statements, [*self._statements, (text, read)]
+        try:
+            if self._bloom is not None or is_declared(text):
+                self._rewire(name)
+                return
+            program = self._program()
+            self._provide(program)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", CaladanWarning)
+                self._db.check(program, parameters(self._arguments))
+        except CaladanError as problem:
+            wrong = [each for each in problem.diagnostics if each.code != _UNKNOWN]
+            if wrong or self._bloom is not None:
+                self._statements = before
+                raise CaladanError(*(wrong or problem.diagnostics)) from None
+
+    def _program(self) -> Program:
+        parts = [program for _, program in self._statements]
+        relations = tuple(relation for each in parts for relation in each.relations)
+        return Program(relations, tuple(rule for each in parts for rule in each.rules))
+
+    def _provide(self, program: Program) -> None:
+        """Give relations the data of the folder of facts; one that is declared alone is empty."""
+        folder = self._arguments.facts
+        found: dict[str, Any] = {} if folder is None else dict(files_of(program, Path(folder)))
+        for relation in program.relations:
+            found.setdefault(relation.name, [])
+        for name, data in found.items():
+            if name not in self._given:
+                self._db.add(name, data, header=self._arguments.header)
+                self._given.add(name)
+
+    def _ask(self, goal: Goal, rule: Rule | None = None) -> None:
+        if self._bloom is not None:
+            self._look(goal, rule)
+            return
+        self._asked = (goal, rule)
+        given, limits = parameters(self._arguments), options(self._arguments)
+        self._print(self._db.run(self._asking(goal, rule), given, **limits).answer, goal)
+
+    def _asking(self, goal: Goal, rule: Rule | None) -> Program:
+        """A goal with the rules it needs: in others, something may not be there yet."""
+        program = self._program()
+        rules = [*program.rules, *([] if rule is None else [rule])]
+        names, waiting = set[str](), [goal.atom.relation]
+        while waiting:
+            name = waiting.pop()
+            if name not in names:
+                names.add(name)
+                bodies = [each.body for each in rules if each.head.relation == name]
+                waiting += [atom.relation for body in bodies for atom in atoms(body)]
+        needed = tuple(each for each in rules if each.head.relation in names)
+        return replace(program, rules=needed, goals=(goal,))
+
+    def _print(self, relation: Relation, goal: Goal) -> None:
+        if any(True for _ in variables(goal.atom)):
+            show.table(self._console, relation, quiet=self._arguments.quiet)
+        else:
+            print("true" if relation.count() else "false")
+
+    # ── In ticks ─────────────────────────────────────────────────────────────────────────────────
+
+    def _rewire(self, name: str) -> None:
+        """Another program takes over: what tables hold and what waits for a tick goes with it."""
+        text = "\n".join(text for text, _ in self._statements)
+        made, before = instance(text, name=name), self._bloom
+        if before is not None:
+            made.inherit(before)
+            before.stop()
+        self._bloom = made
+
+    def _look(self, goal: Goal, rule: Rule | None) -> None:
+        """What a collection holds that matches a goal."""
+        assert self._bloom is not None
+        if rule is not None:
+            raise error(
+                "C050", "what ticks have derived is asked one collection at a time",
+                help="write a rule for it, and ask what it derives",
+            )  # fmt: skip
+        atom = goal.atom
+        contents = self._bloom[atom.relation]
+        schema = self._bloom.wired.schemas[atom.relation]
+        if atom.arguments and len(atom.arguments) != len(schema.columns):
+            counts = f"{len(schema.columns)} columns, not {len(atom.arguments)}"
+            raise error("C011", f"`{atom.relation}` has {counts}", atom.span)
+        facts = [row for row in contents.rows() if _matches(atom.arguments, row)]
+        self._print(Contents(schema, facts), goal)
+
+    def tick(self, count: str) -> None:
+        """Go through a tick, or so many, and print what each has changed."""
+        if count and not count.isdecimal():
+            raise error("C050", f"`:tick` takes a number of ticks, not `{count}`")
+        if self._bloom is None:
+            raise error(
+                "C050", "there are no ticks here",
+                help="declare a collection first: `table state(key => value).`",
+            )  # fmt: skip
+        for _ in range(int(count or 1)):
+            self._bloom.tick()
+            print(f"tick {self._bloom.stats.ticks}")
+            for name in self._bloom.collections:
+                added, removed = self._bloom.changes(name)
+                for sign, facts in (("-", removed), ("+", added)):
+                    for fact in sorted(map(lambda row, name=name: show.fact(name, row), facts)):
+                        print(f"  {sign} {fact}")
+
+    # ── Commands ─────────────────────────────────────────────────────────────────────────────────
+
+    def command(self, line: str) -> None:
+        """What begins with a colon."""
+        word, _, rest = line.partition(" ")
+        if word not in _COMMANDS:
+            raise error(
+                "C050", f"there is no command `{word}`",
+                help=diagnostics.did_you_mean(word, _COMMANDS) or "`:help` lists them",
+            )  # fmt: skip
+        _COMMANDS[word][1](self, rest.strip())
+
+    def show_help(self, _: str) -> None:
+        """List the commands."""
+        for name, (summary, _act) in _COMMANDS.items():
+            print(f"  {name:<10} {summary}")
+
+    def data(self, rest: str) -> None:
+        """Give a relation the data of a file."""
+        name, _, path = rest.partition(" ")
+        if not path.strip():
+            raise error("C050", "say which relation and which file: `:data arc arcs.csv`")
+        self._db.add(name, path.strip(), header=self._arguments.header)
+        self._given.add(name)
+
+    def explain(self, stage: str) -> None:
+        """What is made of the program, and of what was asked last."""
+        if self._bloom is not None:
+            print(self._bloom.explain(stage or "all").rstrip())
+            return
+        asked = self._program() if self._asked is None else self._asking(*self._asked)
+        given, limits = parameters(self._arguments), options(self._arguments)
+        print(self._db.explain(asked, stage or "all", params=given, **limits).rstrip())
+
+    def listing(self, _: str) -> None:
+        """Print what the program says so far."""
+        for text, _program in self._statements:
+            print(text)
+
+    def quit(self, _: str) -> None:
+        """End."""
+        self.is_over = True
+
+
+_COMMANDS: Final[dict[str, tuple[str, Callable[[Dialogue, str], None]]]] = {
+    ":help": ("list the commands", Dialogue.show_help),
+    ":load": ("FILE: take what a program says, and answer what it asks", Dialogue.load),
+    ":data": ("NAME FILE: give a relation its data", Dialogue.data),
+    ":list": ("what the program says so far", Dialogue.listing),
+    ":explain": ("[STAGE]: what is made of it, and of what was asked last", Dialogue.explain),
+    ":tick": ("[N]: go through ticks, and print what each has changed", Dialogue.tick),
+    ":quit": ("end", Dialogue.quit),
+}
+
+
+def _question(text: str) -> tuple[Goal, Rule | None]:
+    """A goal; what is more than an atom is a rule for its variables, and a goal for that."""
+    try:
+        return parse_goal(text, name=NAME), None
+    except CaladanError as problem:
+        try:
+            read = parse(SourceText(NAME, f"{ANSWER}() <- {text}."))
+        except CaladanError:
+            raise problem from None
+        (rule,) = read.rules
+        names = dict.fromkeys(v.name for v in variables(rule.body) if not v.name.startswith("_"))
+        free = tuple(Variable(name) for name in names)
+        rule = replace(rule, head=replace(rule.head, arguments=free))
+        return Goal(replace(parse_goal(f"{ANSWER}()").atom, arguments=free)), rule
+
+
+def _facts(read: Program) -> list[tuple[Rule, tuple[Any, ...]]] | None:
+    """The facts of a statement that has nothing else."""
+    found: list[tuple[Rule, tuple[Any, ...]]] = []
+    for rule in read.rules:
+        constants = [each for each in rule.head.arguments if isinstance(each, Constant)]
+        if rule.body or len(constants) != len(rule.head.arguments):
+            return None
+        found.append((rule, tuple(each.value for each in constants)))
+    return found if found and not read.relations and not read.goals else None
+
+
+def _matches(asked: tuple[Any, ...], row: tuple[Any, ...]) -> bool:
+    bound: dict[str, Any] = {}
+    for term, value in zip(asked, row, strict=False):
+        if isinstance(term, Constant) and term.value != value:
+            return False
+        name = "_" if not isinstance(term, Variable) else term.name
+        if name != "_" and bound.setdefault(name, value) != value:
+            return False
+    return True

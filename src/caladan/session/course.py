@@ -1,0 +1,246 @@
+"""How a run goes: read the program, link what earlier runs defined, compile, load the data that is
+needed, evaluate, wrap. Relations that are asked for later are evaluated then.
+
+`Course` has the ways through it that the session's calls share: programs and scripts, compiled
+before or not, in full or as far as goals need.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from caladan.analysis.parameters import parameters
+from caladan.engines import interface
+from caladan.engines.interface import Engine, Table, stoppable
+from caladan.pipeline import Compiled, Request, compile_again, compile_program
+from caladan.program import Atom, Goal, Program, Value
+from caladan.program.clock import attended, running
+from caladan.program.depth import nested
+from caladan.program.diagnostics import CaladanError, Diagnostics, error
+from caladan.program.events import Listener, Several
+from caladan.program.options import Options
+from caladan.rules.failures import lost
+from caladan.session import inputs
+from caladan.session.definitions import Definitions, undeclared
+from caladan.session.result import CaladanWarning, Result, Stopped
+from caladan.session.stats import Stats
+from caladan.session.store import Store
+from caladan.session.wrap import FinishedRun, wrap
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from caladan.language.rasql import Script
+    from caladan.session.scripts import Scripts
+    from caladan.sql.script import ScriptOutcome
+
+
+class Course:
+    """Data and definitions on one side, an engine on the other, and how programs run between."""
+
+    def __init__(self, engine: Engine, listeners: Sequence[Listener] = ()) -> None:
+        self._engine = engine
+        self._listeners = tuple(listeners)
+        self._store = Store(engine)
+        self._definitions = Definitions()
+        self._scripts: Scripts | None = None
+        self._is_open = True
+
+    @contextmanager
+    def _course(self, options: Options) -> Generator[None]:
+        """A run from its start to its end: its clock ticks, and it may be stopped at any time."""
+        with running(options.timeout):
+            try:
+                with stoppable("running the program"), nested():
+                    yield
+            except interface.EngineStopped as stopped:  # before there was anything to hand out
+                nothing = Result((), lambda _: None)
+                raise Stopped(stopped.diagnostics, nothing) from None
+
+    def _read(
+        self, program: str | os.PathLike[str] | Program | Script, language: str | None = None
+    ) -> Program | Script:
+        return inputs.program(program, language, functions=self._definitions.functions)
+
+    def _run(self, program: Program, params: Mapping[str, Value], options: Options) -> Result:
+        with stoppable("compiling the program"):
+            compiled = attended(lambda: self._compile(program, params))
+        return self._run_compiled(program, compiled, options)
+
+    def _run_again(
+        self,
+        read: Program | Script,
+        params: Mapping[str, object] | None,
+        options: Options,
+        known: Compiled | None,
+    ) -> tuple[Result, Compiled | None]:
+        """Run what was read before, and compiled if it is known; and what is known of it now."""
+        values = inputs.values(params, self._store.objects)
+        with self._course(options):
+            if not isinstance(read, Program):
+                return self._run_script(read, values, options), None
+            with stoppable("compiling the program"):
+                compiled = attended(lambda: self._compile(read, values, known=known))
+            return self._run_compiled(read, compiled, options), compiled
+
+    def _run_compiled(self, program: Program, compiled: Compiled, options: Options) -> Result:
+        params = compiled.request.params
+        self._definitions.remember(parameters(program, params, Diagnostics()))
+        for warning in compiled.warnings:
+            warnings.warn(str(warning), CaladanWarning, stacklevel=3)
+        stats = Stats()
+        self._store.sweep()  # a result that was dropped since may have been the last to need some
+        store = self._store.snapshot()
+        store.check(compiled)
+        self._engine.start()  # the seconds of a run are without that
+        started = time.perf_counter()
+        run = self._evaluate(compiled, store, options, stats)
+        stats.seconds = time.perf_counter() - started
+        complete = self._complete(compiled, params, store, options)
+        result = wrap(program, run, self._engine, stats, complete, store)
+        if run.stopped is not None:
+            raise Stopped(run.stopped.diagnostics, result) from None
+        return result
+
+    def _run_script(self, script: Script, params: Mapping[str, Value], options: Options) -> Result:
+        from caladan.session.scripts import result
+
+        self._check_open()
+        self._engine.start()
+        stats = Stats()
+        started = time.perf_counter()
+
+        def evaluate(compiled: Compiled, store: Store, is_later: bool) -> FinishedRun:
+            if not is_later:
+                return self._evaluate(compiled, store, options, stats)
+            return self._in_full(lambda: compiled, store, options)
+
+        self._store.sweep()
+        with nested():
+            ran = self._rasql().run(script, params, self._store.snapshot(), evaluate, options)
+        stats.seconds = time.perf_counter() - started
+        stats.engine = self._engine.name
+        for warning in ran.outcome.warnings:
+            warnings.warn(str(warning), CaladanWarning, stacklevel=3)
+        found = result(ran, self._engine, stats)
+        if ran.stopped is not None:
+            raise Stopped(ran.stopped.diagnostics, found) from None
+        return found
+
+    def _compile_script(
+        self, script: Script, params: Mapping[str, Value]
+    ) -> tuple[ScriptOutcome, list[Store]]:
+        self._check_open()
+        with nested():
+            return self._rasql().compile(script, params, self._store.snapshot())
+
+    def _rasql(self) -> Scripts:
+        from caladan.session.scripts import Scripts
+
+        if self._scripts is None:
+            self._scripts = Scripts(self._engine, self._definitions, self._derive)
+        return self._scripts
+
+    def _derive(self, name: str, options: Options) -> Table | None:
+        """A relation that rules of earlier runs define, in full."""
+        if name not in self._definitions.derived:
+            return None
+        asked = Program(goals=(Goal(Atom(name, ())),))
+        linked = replace(self._definitions.link(asked, self._store), goals=())
+        catalog = _catalog(linked, self._store)
+        objects = self._store.objects
+        compiled = compile_program(linked, catalog, {}, wanted=(name,), objects=objects)
+        run = self._evaluate(compiled, self._store, options, Stats())
+        if run.stopped is not None:
+            raise run.stopped
+        return run.derived[name]
+
+    def _compile(
+        self,
+        program: Program,
+        params: Mapping[str, Value],
+        *,
+        whole: bool = False,
+        known: Compiled | None = None,
+    ) -> Compiled:
+        """A program compiled; if `whole`, with all its relations, whatever the goals need."""
+        self._check_open()
+        with nested():
+            linked = self._definitions.link(program, self._store)
+            catalog = _catalog(linked, self._store)
+            heads = tuple(dict.fromkeys(rule.head.relation for rule in linked.rules))
+            wanted = heads if whole else None
+            objects = self._store.objects
+            return compile_again(
+                known,
+                Request(linked, catalog, params, not whole, wanted, tuple(self._store), objects),
+            )
+
+    def _evaluate(
+        self, compiled: Compiled, store: Store, options: Options, stats: Stats
+    ) -> FinishedRun:
+        events = Several(stats, *self._listeners)
+        base: dict[str, Table] = {}
+        rejected: list[pa.Table] = []
+        ended: interface.EngineStopped | None = None
+        try:
+            base, rejected = store.load(compiled, options, events)
+            with nested(), stoppable("evaluating the program"):
+                derived = self._engine.run(compiled.delta, base, options, events)
+                check_support(compiled, derived)
+        except interface.EngineStopped as stopped:
+            derived, ended = stopped.store, stopped
+        looks = store.looks(compiled) if self._engine.name == "spark" else {}
+        return FinishedRun(compiled, base, derived, rejected, ended, store.widths(compiled), looks)
+
+    def _complete(
+        self, compiled: Compiled, params: Mapping[str, Value], store: Store, options: Options
+    ) -> Callable[[str], FinishedRun]:
+        """How to evaluate in full a relation that the goals did not need in full."""
+        program = replace(compiled.program, goals=())
+
+        def complete(name: str) -> FinishedRun:
+            def again() -> Compiled:
+                return compile_program(
+                    program, _catalog(program, store), params, wanted=(name,), objects=store.objects
+                )
+
+            return self._in_full(again, store, options)
+
+        return complete
+
+    def _in_full(
+        self, compiled: Callable[[], Compiled], store: Store, options: Options
+    ) -> FinishedRun:
+        """What somebody asks for when its run is over; stats are about the run itself."""
+        self._check_open()
+        with self._course(options):
+            run = self._evaluate(compiled(), store, options, Stats())
+            if run.stopped is not None:
+                raise run.stopped
+            return run
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise error("C050", "the session is closed")
+
+
+def check_support(compiled: Compiled, derived: Mapping[str, Table]) -> None:
+    """Fail if a sum has what does not hold in the end."""
+    for each in compiled.supported.rules:
+        if derived[each.lost].count():
+            row = derived[each.lost].arrow(1).to_pylist()[0].values()
+            for table in derived.values():
+                table.close()
+            raise CaladanError(lost(each.rule, dict(zip(each.keys, row, strict=False))))
+
+
+def _catalog(program: Program, store: Store) -> dict[str, Any]:
+    """The columns of data that a program uses without declaring it."""
+    return {name: store.columns(name) for name in undeclared(program, store)}
