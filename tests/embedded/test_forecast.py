@@ -79,7 +79,7 @@ def compare_arrangements(told: Forecast, stats: Stats) -> None:
 
 WAYS: dict[str, dict[str, int]] = {
     "as it is": {},
-    "shapes however small the data is": {"shape": 0},
+    "shapes however small the data is": {"shape": 0, "folded": 0},
     "all rules in parts that can be": {"selective": 0},
     "orders by samples however few": {"worth_sampling": 0, "replan": 0},
 }

@@ -15,7 +15,7 @@ from caladan.program.options import STRATEGIES
 from caladan.session.stats import CliqueStats, Stats
 
 _CLIQUE = re.compile(r"^(?:Clique|Relation) (.+)$")
-_TAKEN = re.compile(r"^  (strategy|held as): (.+?) \((.+)\)$")
+_TAKEN = re.compile(r"^  (strategy|held as|small rounds): (.+?) \((.+)\)$")
 _RULE = re.compile(r"  \[(?:of )?rule (\d+)(?:, seed ([^\]]+?))?(?:, [^\]]*)?\]")
 _NO_SHAPE = "its rules are no closure and no generations"
 _IF_SHAPED = "one task by shape"
@@ -29,6 +29,7 @@ _HOW = re.compile(r", strategy: (\w+) \(")
 class Told:
     """What is printed of a clique; plans are steps by number and seed, None for any order."""
 
+    small: dict[str, str] = field(default_factory=dict[str, str])
     strategies: dict[str, str] = field(default_factory=dict[str, str])
     layouts: dict[str, str] = field(default_factory=dict[str, str])
     plans: dict[tuple[int, str | None], list[list[str] | None]] = field(
@@ -84,7 +85,8 @@ def read_plan(printed: str) -> dict[tuple[str, ...], Told]:
         if found := _CLIQUE.match(line):
             each = told[tuple(found[1].split(", "))] = Told()
         elif found := _TAKEN.match(line):
-            (each.strategies if found[1] == "strategy" else each.layouts)[found[2]] = found[3]
+            told_of = {"strategy": each.strategies, "held as": each.layouts}
+            told_of.get(found[1], each.small)[found[2]] = found[3]
         elif line.endswith(", decided by the facts:"):
             options = each.strategies if line.startswith("  strategy") else each.layouts
             continue
@@ -115,6 +117,7 @@ def check_clique(told: Told, done: CliqueStats) -> None:
         said = [each.reason for each in done.declined if each.strategy != "tiny rounds"]
         # What is derived first may be little, too: then a run does not look at the rules at all.
         assert all(each in reason or reason.startswith(_NO_SHAPE) for each in said), (said, reason)
+    _check_small_rounds(told, done)
     held = {name.removesuffix(", transposed") for name in done.layouts.values()}
     listed = {name.removesuffix(", transposed") for name in told.layouts}
     assert held <= listed, (held, told.layouts)
@@ -123,6 +126,15 @@ def check_clique(told: Told, done: CliqueStats) -> None:
         for plan in rule.plans:
             assert any(_is_same(plan, each) for each in plans), (plan, plans)
         assert bool(rule.plans) == bool(rule.evaluated)
+
+
+def _check_small_rounds(told: Told, done: CliqueStats) -> None:
+    """Rounds were done one fact at a time where that was told, or it was told why they are not."""
+    if done.tiny_rounds and done.strategy != "meshed":
+        assert "one fact at a time" in told.small, told
+    for each in done.declined:
+        if each.strategy == "tiny rounds" and "as all others" in told.small:
+            assert each.reason == told.small["as all others"]
 
 
 def _is_same(done: list[str], told: list[str] | None) -> bool:

@@ -32,15 +32,6 @@ _SAMPLES = (
 )
 
 
-def _small_rounds() -> str:
-    chosen = thresholds.now
-    return (
-        f"Rounds go over whole columns; after {chosen.small_rounds} in a row with fewer than "
-        f"{chosen.small:,} new\n"
-        "facts, one fact at a time, if the rules are made of what that machine knows."
-    )
-
-
 def _runs() -> str:
     shared = thresholds.now.accumulate
     return (
@@ -72,7 +63,7 @@ def embedded(
     if any(_may_vary(rule) for each in found.cliques for rule in each.everything):
         notes.append(_SAMPLES)
     if any(c.clique.is_recursive and _goes_round(c) for c in found.cliques):
-        notes += [_small_rounds(), _runs(), _PRODUCTS]
+        notes += [_runs(), _PRODUCTS]
     return "\n\n".join([*blocks, *notes, f"Arrangements: {_arrangements(found)}"])
 
 
@@ -82,6 +73,8 @@ def _clique(each: CliqueForecast, plan: Blueprint, given: Mapping[str, pa.Table]
     yield f"{kind} {commas(clique.relations)}"
     yield from _options("strategy", each.strategies)
     yield from _options("held as", each.layouts)
+    if each.small:
+        yield from _options("small rounds", each.small)
     yield from facts_lines(clique, plan.program)
     for rule in each.rules:
         yield f"  {rule_line(rule.rule, clique)}"
@@ -90,7 +83,7 @@ def _clique(each: CliqueForecast, plan: Blueprint, given: Mapping[str, pa.Table]
     for rule in each.links:
         core = rule.rule.rule
         head = f"shape({expressions(core.arguments)})"
-        when = "" if each.is_shaped else ", if the shape is taken"
+        when = f", {rule.when}" if rule.when else ""
         yield f"  {head} <- {_body(core)}.  [of rule {core.number}{when}]"
         yield from _plans(rule)
     for parts in each.parts:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from math import prod
 
 import numpy as np
 import pyarrow as pa
@@ -29,19 +30,20 @@ from caladan.fixpoint.blueprint import (
 from caladan.fixpoint.limits import Limits
 from caladan.fixpoint.planner import Planner, splits
 from caladan.fixpoint.shapes.choice import Shaping
+from caladan.fixpoint.shapes.forecast import Top, folds, links, top
+from caladan.fixpoint.shapes.forms import Carried, Distances, Shape, Sides
 from caladan.fixpoint.state import State
 from caladan.join.access import Access
 from caladan.join.classes import Classes
 from caladan.join.route import orders, planned, searched
+from caladan.join.walk import Sink
 from caladan.program import thresholds
+from caladan.program.diagnostics import CaladanError
 from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.body import Body
 from caladan.rules.delta import plain, seeded
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
-
-if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.forms import Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,14 @@ class Option:
 class RuleForecast:
     """A rule with the lists of steps it may go through; None where they are too many to list.
 
-    `is_spare` says that a shape is taken in its place, unless that runs out of room.
+    `is_spare` says that a shape is taken in its place, unless that runs out of room; `when` says
+    when a rule is solved that is a part of another.
     """
 
     rule: DeltaRule
     plans: tuple[tuple[Access, ...], ...] | None
     is_spare: bool = False
+    when: str = ""
 
     @property
     def seed(self) -> str | None:
@@ -82,8 +86,9 @@ class PartsForecast:
 class CliqueForecast:
     """A clique: how it may be evaluated, how its relations may be held, what its rules do.
 
-    `links` are the rules that a shape has solved first, if it may be taken; `parts` take the place
-    of rules in rounds. `is_shaped` says whether a shape is taken, as far as the data can tell.
+    `links` are the rules that a shape or an overlay has solved first, if it may be taken; `parts`
+    take the place of rules in rounds. `is_shaped` says whether a shape is taken, as far as the data
+    can tell; `small` how small rounds are done, if there may be some.
     """
 
     clique: DeltaClique
@@ -93,6 +98,7 @@ class CliqueForecast:
     links: tuple[RuleForecast, ...]
     parts: tuple[PartsForecast, ...]
     is_shaped: bool
+    small: tuple[Option, ...] = ()
 
     @property
     def everything(self) -> tuple[RuleForecast, ...]:
@@ -132,7 +138,8 @@ def forecast(
     options = options or Options()
     classes = Classes(plan.program)
     known = None if given is None else _Known(plan, classes, given, options)
-    cliques = (_clique(each, plan, known, options.search) for each in plan.program.cliques)
+    layouts: dict[str, Sides] = {}
+    cliques = [_clique(e, plan, known, options.search, layouts) for e in plan.program.cliques]
     return Forecast(
         plan,
         tuple(_meshed(e, plan) if any(e.clique is o for o in exchanging) else e for e in cliques),
@@ -169,23 +176,95 @@ class _Known:
         """Whether all facts of some relations are there before anything is derived."""
         return all(name in self.state.finished for name in relations)
 
+    def may_fold(self, relation: str) -> bool:
+        """Whether a relation may have so many facts that rules on top of it do not list them."""
+        domains = self.state.classes.columns(relation)
+        most = prod(domain.size for domain in domains)
+        return any(domain.grows for domain in domains) or most >= thresholds.now.folded
+
+    def begin(self, clique: DeltaClique) -> bool:
+        """Evaluate exit rules as a run does; False if that cannot be known, or would take long."""
+        rules = (*clique.exit_rules, *clique.delta_rules)
+        read = {name for rule in rules for name in rule.body.read}
+        if not clique.is_recursive or not self.has(read.difference(clique.relations)):
+            return False
+        heads = self.state.heads
+        self.state.start(clique.relations)
+        try:
+            for rule in clique.exit_rules:
+                ready = self.planner.ready(rule)
+                if ready.may_derive():
+                    ready.plan.run(ready.sink, partial(self._look, ready.sink))
+                    ready.sink.finish()
+            for name in clique.relations:
+                heads[name].flip()
+        except (ArithmeticError, CaladanError, _TooMany):
+            heads.clear()
+            return False
+        return True
+
+    def _look(self, sink: Sink) -> None:
+        self.limits.seconds()
+        if sink.count > thresholds.now.foreseen:
+            raise _TooMany
+
+    def unsuitable(self, clique: DeltaClique) -> str | None:
+        """Why the machine of small rounds does not know the rules of a clique that has begun."""
+        from caladan.fixpoint.small_rounds.values import Unsuitable
+        from caladan.fixpoint.small_rounds.worklist import Worklist
+
+        heads = self.state.heads
+        members, rules = self.planner.recursive(clique)
+        try:
+            Worklist([heads[name] for name in members], [(rule.head, rule.plan) for rule in rules])
+        except Unsuitable as reason:
+            return str(reason)
+        return None
+
+
+class _TooMany(Exception):
+    """Exit rules have more solutions than explain goes through."""
+
 
 def _clique(
     clique: DeltaClique,
     plan: Blueprint,
     known: _Known | None,
     search: str | None,
+    layouts: dict[str, Sides],
 ) -> CliqueForecast:
-    strategies, layouts = _choice(clique, plan.program, known)
+    """What becomes of a clique; `layouts` has the relations before it that may be such."""
+    relations = plan.program.relations
     traits = Foreseen(plan.program, clique, search)
-    is_shaped = all(each.name != ROUNDS for each in strategies)
+    is_begun = known is not None and known.begin(clique)
+    choice = _choice(clique, plan.program, known, is_begun=is_begun)
+    above = top(clique, choice.shape, relations, layouts)
+    if above is not None:
+        choice = _topped(choice, above, is_recursive=clique.is_recursive)
+    is_shaped = all(each.name != ROUNDS for each in choice.strategies)
     rules = (
         *(RuleForecast(rule, _plans(rule, traits, known)) for rule in clique.exit_rules),
         *(RuleForecast(r, _plans(r, traits, known), is_shaped) for r in clique.delta_rules),
     )
-    links = tuple(_links(clique, plan, known, strategies, traits))
+    solving = [] if above is None else list(above.solving)
+    if choice.shape is not None:
+        solving += links(choice.shape, relations, layouts, choice.when)
+    own = clique.relations if is_begun else ()
+    solved = [(each.when, plain(each.rule, relations)) for each in solving]
+    made = tuple(RuleForecast(r, _plans(r, traits, known, own), when=when) for when, r in solved)
+    small: tuple[Option, ...] = ()
+    if clique.is_recursive and not is_shaped:
+        small = _small(clique, known if is_begun else None)
+    if known is not None:
+        known.state.heads.clear()
+    may = {} if choice.shape is None or choice.is_tried else folds(choice.shape)
+    if above is not None and above.sides is not None:
+        may = dict.fromkeys(clique.relations, above.sides) | may
+    layouts |= {name: may[name] for name in may if known is None or known.may_fold(name)}
     parts = tuple(_parts(clique, plan, traits))
-    return CliqueForecast(clique, strategies, layouts, rules, links, parts, is_shaped)
+    return CliqueForecast(
+        clique, choice.strategies, choice.layouts, rules, made, parts, is_shaped, small
+    )
 
 
 def _meshed(alone: CliqueForecast, plan: Blueprint) -> CliqueForecast:
@@ -213,38 +292,60 @@ def _meshed(alone: CliqueForecast, plan: Blueprint) -> CliqueForecast:
 # ── Strategies and layouts ───────────────────────────────────────────────────────────────────────
 
 
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The strategies, and the layouts of what they leave.
+
+    `shape` may be taken, unless it `is_tried`: then it declines after it had its rules solved.
+    """
+
+    strategies: tuple[Option, ...]
+    layouts: tuple[Option, ...]
+    shape: Shape | None = None
+    is_tried: bool = False
+
+    @property
+    def when(self) -> str:
+        """When the rules of the shape are solved."""
+        if self.is_tried:
+            return "before the shape declines"
+        return "if the shape is taken" if len(self.strategies) > 1 else ""
+
+
 def _choice(
-    clique: DeltaClique,
-    program: DeltaProgram,
-    known: _Known | None,
-) -> tuple[tuple[Option, ...], tuple[Option, ...]]:
-    """The strategies, and the layouts of what they leave."""
+    clique: DeltaClique, program: DeltaProgram, known: _Known | None, *, is_begun: bool
+) -> _Choice:
     stored = _stored(clique, known)
     if not clique.is_recursive:
-        return (Option(ROUNDS, "once, for it is not recursive"),), stored
+        return _Choice((Option(ROUNDS, "once, for it is not recursive"),), stored)
     facts, is_all = (0, False) if known is None else _facts(clique, known)
     reason = why_rounds(facts if is_all else None)
     shape = shape_of(clique, program) if reason is None else reason
     if isinstance(shape, str):
-        return (Option(ROUNDS, shape),), stored
+        return _Choice((Option(ROUNDS, shape),), stored)
     own = [each for each in shape.layouts if each not in {option.name for option in stored}]
     either = (*(Option(each, f"by shape {shape.name}") for each in own), *stored)
     otherwise = Option(ROUNDS, "if the shape declines: its facts may not fit it, or the memory")
     if known is None or why_rounds(facts) is not None:
         taken = Option(shape.name, f"if its rules read at least {thresholds.now.shape:,} facts")
-        return (taken, Option(ROUNDS, f"if they read fewer, or {otherwise.when[3:]}")), either
+        rounds = Option(ROUNDS, f"if they read fewer, or {otherwise.when[3:]}")
+        return _Choice((taken, rounds), either, shape)
     taken = Option(shape.name, f"its rules read {'' if is_all else 'at least '}{facts:,} facts")
-    asked = _asked(shape, clique, known)
-    match asked:
-        case None:
-            return (taken, otherwise), either
-        case str():
-            return (Option(ROUNDS, f"shape {shape.name} declines: {asked}"),), stored
+    if not is_begun:
+        return _Choice((taken, otherwise), either, shape)
+    match _asked(shape, known):
+        case str() as declined:
+            rounds = Option(ROUNDS, f"shape {shape.name} declines: {declined}")
+            return _Choice((rounds,), stored, shape, is_tried=True)
         case [first, *others]:
+            if isinstance(shape, Distances):
+                return _Choice((taken,), stored, shape)
             rest = (Option(each, "if that runs out of room") for each in others)
-            return (taken,), (Option(first, "estimated to cost least time and memory"), *rest)
+            layouts = (Option(first, "estimated to cost least time and memory"), *rest)
+            return _Choice((taken,), layouts, shape)
         case _:
-            return (Option(ROUNDS, "no layout of it fits the memory"),), stored
+            rounds = Option(ROUNDS, "no layout of it fits the memory")
+            return _Choice((rounds,), stored, shape, is_tried=True)
 
 
 def _facts(clique: DeltaClique, known: _Known) -> tuple[int, bool]:
@@ -253,24 +354,10 @@ def _facts(clique: DeltaClique, known: _Known) -> tuple[int, bool]:
     return known.shaping.facts_read(clique), known.has(elsewhere)
 
 
-def _asked(shape: Shape, clique: DeltaClique, known: _Known) -> list[str] | str | None:
-    """The layouts of a closure, the best first, or why it declines; None if that would take long.
-
-    Asked where its first facts are those of data, as they are: a run begins in the same way.
-    """
+def _asked(shape: Shape, known: _Known) -> list[str] | str:
+    """The layouts of a shape whose clique has begun, the best first, or why it declines."""
     from caladan.fixpoint.shapes import evaluate
 
-    elsewhere = [name for name in facts_read(clique) if name not in clique.relations]
-    is_plain = all(len(rule.body.atoms) == 1 for rule in clique.exit_rules)
-    if not isinstance(shape, evaluate.Carried) or not is_plain or not known.has(elsewhere):
-        return None
-    heads = known.state.heads
-    known.state.start(clique.relations)
-    for rule in clique.exit_rules:
-        made = known.planner.plan(rule)
-        made.run(heads[rule.rule.head].sink(rule, made, ()), known.limits.seconds)
-    for name in clique.relations:
-        heads[name].flip()
     stop = np.zeros(1, np.int64)
     memory, rounds = known.limits.memory.most, known.limits.max_rounds
     limits = evaluate.ShapeLimits(memory, pool.threads(), stop, rounds)
@@ -278,8 +365,39 @@ def _asked(shape: Shape, clique: DeltaClique, known: _Known) -> list[str] | str 
         return evaluate.ways(shape, known.shaping, limits)
     except evaluate.Declined as reason:
         return str(reason)
-    finally:
-        heads.clear()
+
+
+def _topped(choice: _Choice, above: Top, *, is_recursive: bool) -> _Choice:
+    """What may take the rules of a clique that reads what may be layouts."""
+    if not above.strategies:
+        if is_recursive:
+            return choice
+        (once,) = choice.strategies
+        reasons = "; ".join(above.reasons)
+        return replace(choice, strategies=(Option(ROUNDS, f"{once.when}; no overlay: {reasons}"),))
+    taken = {name: Option(name, when) for name, when in above.strategies.items()}
+    taken |= {each.name: each for each in choice.strategies}
+    if not is_recursive:
+        taken[ROUNDS] = Option(ROUNDS, "once, otherwise")
+    known = {each.name for each in choice.layouts}
+    own = [each for each in Carried.layouts if each not in known]
+    layouts = (*choice.layouts, *(Option(each, "if it is a layout itself") for each in own))
+    return replace(choice, strategies=tuple(taken.values()), layouts=layouts)
+
+
+def _small(clique: DeltaClique, begun: _Known | None) -> tuple[Option, ...]:
+    """How small rounds are done, by what is known of a clique that has begun."""
+    unsuitable = None if begun is None else begun.unsuitable(clique)
+    if unsuitable is not None:
+        return (Option("as all others", unsuitable),)
+    chosen = thresholds.now
+    when = (
+        f"after {chosen.small_rounds} in a row with fewer than {chosen.small:,} new facts; "
+        f"{chosen.small_rounds + chosen.small_rounds_cold} where no kernel is loaded yet"
+    )
+    if begun is None:
+        when += "; if the rules are made of what that machine knows"
+    return (Option("one fact at a time", when),)
 
 
 def _stored(clique: DeltaClique, known: _Known | None) -> tuple[Option, ...]:
@@ -300,9 +418,10 @@ def _stored(clique: DeltaClique, known: _Known | None) -> tuple[Option, ...]:
 
 
 def _plans(
-    rule: DeltaRule, traits: Foreseen, known: _Known | None
+    rule: DeltaRule, traits: Foreseen, known: _Known | None, own: Collection[str] = ()
 ) -> tuple[tuple[Access, ...], ...] | None:
-    if known is not None and rule.seed is None and known.has(rule.body.read):
+    """The lists of steps of a rule; `own` are relations of a clique that has begun."""
+    if known is not None and rule.seed is None and known.has({*rule.body.read}.difference(own)):
         made = known.planner.plan(rule)
         made.steps()
         return (tuple(made.accesses or ()),)
@@ -320,30 +439,6 @@ def _possible(body: Body, traits: Foreseen) -> tuple[tuple[Access, ...], ...] | 
 def _distinct(plans: Iterable[tuple[Access, ...]]) -> tuple[tuple[Access, ...], ...]:
     """Plans, each once: different orders of atoms that meet come down to the same steps."""
     return tuple(dict.fromkeys(plans))
-
-
-def _links(
-    clique: DeltaClique,
-    plan: Blueprint,
-    known: _Known | None,
-    strategies: Iterable[Option],
-    traits: Foreseen,
-) -> Iterable[RuleForecast]:
-    """What a shape has solved first, where one may be taken."""
-    if all(each.name == ROUNDS for each in strategies):
-        return
-    from caladan.fixpoint.shapes.forms import Carried
-
-    shape = shape_of(clique, plan.program)
-    assert not isinstance(shape, str)
-    rules = list(shape.rules)
-    if isinstance(shape, Carried) and not (shape.doubles or shape.back or shape.swaps):
-        for step in shape.steps:
-            rules += shape.conditions(step, plan.program.relations) or ()
-            rules += step.tests
-    for rule in rules:
-        solved = plain(rule, plan.program.relations)
-        yield RuleForecast(solved, _plans(solved, traits, known))
 
 
 def _parts(clique: DeltaClique, plan: Blueprint, traits: Foreseen) -> Iterable[PartsForecast]:

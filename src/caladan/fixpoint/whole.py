@@ -83,8 +83,8 @@ class Whole:
     def _entered(self, shape: Shape | None, shaping: Shaping) -> bool:
         """Evaluate a clique whose exit rules go through closures, all of it by its shape."""
         clique = self._clique
-        whole, is_entered = shaping.entered(shape, clique)
-        if whole is None or not is_entered:
+        whole = shaping.entered(shape, clique)
+        if whole is None:
             return False
         self.settle()
         self._found = shaping.evaluate(whole, self._declined)

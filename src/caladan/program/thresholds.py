@@ -79,6 +79,7 @@ class Thresholds:
     sample: int = _int(64, least=1)  # solutions that are tried
     replan: int = _int(64)  # facts more, or fewer, that never make a plan be thought over
     orders: int = _int(24)  # of the atoms of a body that are gone through before a run
+    foreseen: int = _int(1 << 20)  # solutions of an exit rule that explain goes through
     selective: int = _int(2)  # values for each fact of an atom that makes a rule go in two parts
     room: int = _int(1 << 18, least=1)  # solutions of a batch
     grouping: int = _int(1 << 12)  # solutions of a batch that may be grouped

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -94,32 +93,15 @@ class Shaping:
             self._state.limits.seconds()
             raise
 
-    def entered(self, shape: Shape | None, clique: DeltaClique) -> tuple[Shape | None, bool]:
-        """A shape that takes the exit rules itself, where these read closures; whether it does.
+    def entered(self, shape: Shape | None, clique: DeltaClique) -> Shape | None:
+        """A shape that takes the exit rules itself, where these read closures."""
+        from caladan.fixpoint.shapes.recognise import entered
 
-        A clique that is not recursive has such a shape if its rules join closures.
-        """
-        from caladan.fixpoint.shapes.forms import Carried, Sides
-        from caladan.fixpoint.shapes.recognise import entry
-
-        (name, *others) = clique.relations
-        read = [[a for a in r.rule.positive if self.layout(a)] for r in clique.exit_rules]
-        if shape is None and not clique.is_recursive and max(map(len, read), default=0) > 1:
-            shape = Carried((name,), Sides((0,), (1,)), ())
-        info = self._state.program.relations[name]
-        if not isinstance(shape, Carried) or others or not any(read) or info.has_aggregates:
-            return shape, False
-        plain = not (shape.doubles or shape.back or shape.swaps or shape.exits)
-        limited = self._state.limits.max_rounds is not None or self._state.is_ranked
-        if not plain or limited or any(s.condition or s.is_tested for s in shape.steps):
-            return shape, False
-        if info.arity != len(shape.sides.carried) + len(shape.sides.stepping):
-            return None, False
-        entries = [entry(rule.rule, shape.sides) for rule in clique.exit_rules]
-        found = tuple(each for each in entries if each is not None and self._is_closing(each))
-        if len(found) < len(entries):
-            return (shape if clique.is_recursive else None), False
-        return replace(shape, entries=found), True
+        if self._state.limits.max_rounds is not None or self._state.is_ranked:
+            return None
+        relations = self._state.program.relations
+        found = entered(shape, clique, relations, lambda atom: self.layout(atom) is not None)
+        return found if found is not None and all(map(self._is_closing, found.entries)) else None
 
     def _is_closing(self, step: Step) -> bool:
         """Whether all layouts that a step reads are closures it can go through."""

@@ -29,6 +29,13 @@ _FAR: Final = 1 << 62
 
 def distances(shape: Distances, inputs: ShapeInputs, limits: ShapeLimits) -> Layout:
     """The relation of a shape; its facts are listed."""
+    return inputs.stored(shape.relation, prepared(shape, inputs, limits))
+
+
+def prepared(
+    shape: Distances, inputs: ShapeInputs, limits: ShapeLimits
+) -> Iterator[tuple[Words, ...]]:
+    """The facts of a shape, which are found once they are asked for; declines before that."""
     carried, stepping = shape.sides.carried, shape.sides.stepping
     sign = 1 if shape.smallest else -1
     given = inputs.exit(shape.relation)
@@ -62,7 +69,7 @@ def distances(shape: Distances, inputs: ShapeInputs, limits: ShapeLimits) -> Lay
     moving = _moving(shape, sources, np.unique(source), inputs)
     starts, first_values = _weighted([source], [ids[0]], [values], sources.size)
     rows = _rows(graph, lengths, starts, first_values, moving, limits)
-    return inputs.stored(shape.relation, _facts(shape, rows, sources, place, sign, inputs))
+    return _facts(shape, rows, sources, place, sign, inputs)
 
 
 def _weighted(

@@ -46,7 +46,7 @@ from caladan.fixpoint.shapes.closure import (
     require_rounds,
 )
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
-from caladan.fixpoint.shapes.distances import distances
+from caladan.fixpoint.shapes.distances import distances, prepared
 from caladan.fixpoint.shapes.forms import (
     Carried,
     Distances,
@@ -177,12 +177,7 @@ def evaluated(
 
 
 def _reached(shape: Reached, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
-    starts = {name: inputs.exit(name) for name in shape.relations}
-    graph = stepped(shape.relations, (0,), shape.steps, starts, inputs, limits)
-    firsts = np.concatenate([graph.starts[name] for name in shape.relations])
-    edges = union(graph.edges)
-    _require_countable(limits, shape.steps)
-    require_rounds((np.zeros(len(firsts), np.uint32), firsts), edges, graph.size, limits)
+    graph, firsts, edges = _spreading(shape, inputs, limits)
     marks = reached(firsts, edges, graph.size)
     found: dict[str, Layout] = {}
     for name in shape.relations:
@@ -190,6 +185,19 @@ def _reached(shape: Reached, inputs: ShapeInputs, limits: ShapeLimits) -> dict[s
         numbers = np.flatnonzero(marks[slice(*place.range)]).astype(np.uint32)
         found[name] = Distinct(np.sort(place.columns(numbers)[0]))
     return found
+
+
+def _spreading(
+    shape: Reached, inputs: ShapeInputs, limits: ShapeLimits
+) -> tuple[Stepped, Words, Pairs]:
+    """The graph that relations spread in, where they start, and its edges."""
+    starts = {name: inputs.exit(name) for name in shape.relations}
+    graph = stepped(shape.relations, (0,), shape.steps, starts, inputs, limits)
+    firsts = np.concatenate([graph.starts[name] for name in shape.relations])
+    edges = union(graph.edges)
+    _require_countable(limits, shape.steps)
+    require_rounds((np.zeros(len(firsts), np.uint32), firsts), edges, graph.size, limits)
+    return graph, firsts, edges
 
 
 def _carried(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
@@ -240,8 +248,25 @@ def _require_countable(limits: ShapeLimits, steps: Sequence[Step] | None) -> Non
         raise Declined("it cannot tell how many rounds there would be, and they are limited")
 
 
-def ways(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> list[str]:
-    """The layouts of a closure that fit the budget, the one estimated to cost least first."""
+def ways(shape: Shape, inputs: ShapeInputs, limits: ShapeLimits) -> list[str]:
+    """The layouts of a shape, the one estimated to cost least first; those of a closure that fit.
+
+    Declines as `evaluated` does, short of evaluating it.
+    """
+    match shape:
+        case Reached():
+            _spreading(shape, inputs, limits)
+        case Carried():
+            return _ways(shape, inputs, limits)
+        case Generations():
+            _products(shape, inputs, limits)
+        case Distances():
+            _require_countable(limits, None)
+            prepared(shape, inputs, limits)
+    return list(shape.layouts)
+
+
+def _ways(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> list[str]:
     closure = _closure(shape, inputs, limits)
     _require_within(shape, closure, limits)
     turned = ", transposed" if min(closure.sides.stepping) == 0 else ""
@@ -439,6 +464,18 @@ def _from_both_ends(
 
 
 def _generations(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> Layout:
+    first, second = inputs.exit(shape.relation)
+    rules = _products(shape, inputs, limits)
+    (rule, *others) = rules
+    if not others and not rule.apart:
+        matrix = _fitting(generations((first, second), rule.left, rule.right, limits))
+    else:
+        matrix = _fitting(products((first, second), rules, limits))
+    return FoldedRelation(matrix, FoldedSide((0,)), FoldedSide((1,)))
+
+
+def _products(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> list[Product]:
+    """The pairs that each rule steps by on both sides; declines where a layout makes no sense."""
     _require_countable(limits, None)
     first, second = inputs.exit(shape.relation)
     rules = [
@@ -446,14 +483,9 @@ def _generations(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -
         for pace in shape.paces
     ]
     limits.require((first, second), *(pairs for r in rules for pairs in (r.left, r.right)))
-    (rule, *others) = rules
-    if not others and not rule.apart:
-        matrix = _fitting(generations((first, second), rule.left, rule.right, limits))
-    else:
-        if any(r.apart for r in rules) and not inputs.share_words(shape.relation, 0, 1):
-            raise Declined("it compares columns whose words have nothing in common")
-        matrix = _fitting(products((first, second), rules, limits))
-    return FoldedRelation(matrix, FoldedSide((0,)), FoldedSide((1,)))
+    if any(r.apart for r in rules) and not inputs.share_words(shape.relation, 0, 1):
+        raise Declined("it compares columns whose words have nothing in common")
+    return rules
 
 
 def _fitting(layout: L | None) -> L:

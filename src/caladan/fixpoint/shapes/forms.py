@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -13,6 +13,20 @@ from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo, Term
 from caladan.program import Comparison, Constant, Expression, Variable
 
 Literal: TypeAlias = CoreAtom | Comparison
+
+
+def atom_rules(rule: CoreRule, literals: Iterable[Literal]) -> list[CoreRule]:
+    """Rules for all facts of the atoms among some literals of a rule."""
+    return [
+        replace(
+            rule,
+            arguments=tuple(map(Variable, dict.fromkeys(atom.variables))),
+            atoms=(replace(atom, negated=False),),
+            comparisons=(),
+        )
+        for atom in literals
+        if isinstance(atom, CoreAtom)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +78,7 @@ class Step:
     @property
     def tests(self) -> list[CoreRule]:
         """What is solved for the atoms among these literals: all their facts, if they are few."""
-        found = (*self.leaving, *self.arriving, *self.along)
-        atoms = [replace(each, negated=False) for each in found if isinstance(each, CoreAtom)]
-        return [
-            replace(
-                self.rule,
-                arguments=tuple(map(Variable, dict.fromkeys(atom.variables))),
-                atoms=(atom,),
-                comparisons=(),
-            )
-            for atom in atoms
-        ]
+        return atom_rules(self.rule, (*self.leaving, *self.arriving, *self.along))
 
     @property
     def is_plain(self) -> bool:

@@ -15,7 +15,7 @@ A head that reads one side only is listed; aggregates are up to weighing.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ from caladan.columns.kernels.blocks import WORDS, add_rows
 from caladan.columns.layout import Keys, Words
 from caladan.fixpoint.shapes.blocks import Bits, BlockTest, ComparedTest, drained
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
-from caladan.fixpoint.shapes.forms import Literal
+from caladan.fixpoint.shapes.forms import Literal, Sides
 from caladan.fixpoint.shapes.pairs import (
     NO_PAIRS,
     Declined,
@@ -74,11 +74,14 @@ class Parted:
 def parted(
     rule: CoreRule,
     atom: CoreAtom,
-    folded: FoldedRelation,
+    columns: Sides,
     info: RelationInfo,
     wanted: frozenset[str] | None,
 ) -> Parted | None:
-    """The parts of a body; its tuples have all variables, or those that are `wanted`."""
+    """The parts of a body around an atom with columns on either side.
+
+    Its tuples have all variables, or those that are `wanted`.
+    """
     types = dict(rule.types)
     literals: list[Literal] = [a for a in rule.atoms if a is not atom]
     literals += rule.comparisons
@@ -91,7 +94,7 @@ def parted(
             types[fresh.name] = column.type
             own.append(fresh)
             literals.append(Comparison("=", fresh, term))
-    sides = folded.first.columns, folded.second.columns
+    sides = columns.carried, columns.stepping
     reach = [{own[c].name for c in side} for side in sides]
     parts: tuple[list[Literal], list[Literal]] = ([], [])
     rest = _bound(literals, reach, parts)
@@ -128,6 +131,33 @@ def parted(
             )
         )
     return Parted(rule, atom.relation, rules[0], rules[1], tuple(tests))
+
+
+def sides_of(folded: FoldedRelation) -> Sides:
+    """The columns of a layout, those of its rows first."""
+    return Sides(folded.first.columns, folded.second.columns)
+
+
+def around(
+    rule: DeltaRule,
+    relations: Mapping[str, RelationInfo],
+    sides: Callable[[CoreAtom], Sides | None],
+) -> tuple[CoreAtom, Parted]:
+    """The folded atom that a body falls apart around, and its parts; declines if there is none."""
+    core = rule.rule
+    large = [a for a in core.positive if sides(a) is not None]
+    if not large or core.order or core.limit is not None:
+        raise Declined("its rules read no layout")
+    if not is_of_one_kind(core, relations, with_head=False):
+        raise Declined("its variables stand for values of several kinds")
+    wanted = None if core.has_aggregates else names(*rule.body.columns)
+    for atom in large:
+        mine = sides(atom)
+        assert mine is not None
+        body = parted(core, atom, mine, relations[atom.relation], wanted)
+        if body is not None and all(a is atom or any(a is t for t in body.tests) for a in large):
+            return atom, body  # no other layout is listed for a side
+    raise Declined("its rules join layouts with each other")
 
 
 def _bound(
@@ -500,33 +530,19 @@ class Overlay:
 
     def solve(self, rule: DeltaRule, limits: ShapeLimits) -> Solved:
         """The solutions of a rule's body; declines if it has no layout for them."""
-        core = rule.rule
         inputs = self._inputs
-        large = [a for a in core.atoms if not a.negated and self._layout(a) is not None]
-        if not large or core.order or core.limit is not None:
-            raise Declined("its rules read no layout")
-        relations = {a.relation: inputs.info(a.relation) for a in core.atoms}
-        if not is_of_one_kind(core, relations, with_head=False):
-            raise Declined("its variables stand for values of several kinds")
-        wanted = None if core.has_aggregates else names(*rule.body.columns)
-        for atom in large:
-            folded = self._layout(atom)
-            assert folded is not None
-            body = parted(core, atom, folded, relations[atom.relation], wanted)
-            if body is None or any(
-                self._is_listed(body, each) for each in large if each is not atom
-            ):
-                continue
-            try:
-                return solved(body, folded, self._layout, inputs, limits)
-            except (ArithmeticError, CaladanError):
-                raise Declined("something in it cannot be computed for all values") from None
-        raise Declined("its rules join layouts with each other")
+        relations = {a.relation: inputs.info(a.relation) for a in rule.rule.atoms}
+        atom, body = around(rule, relations, self._sides)
+        folded = self._layout(atom)
+        assert folded is not None
+        try:
+            return solved(body, folded, self._layout, inputs, limits)
+        except (ArithmeticError, CaladanError):
+            raise Declined("something in it cannot be computed for all values") from None
 
-    @staticmethod
-    def _is_listed(body: Parted, atom: CoreAtom) -> bool:
-        """Whether another layout would be listed for a side."""
-        return all(each is not atom for each in body.tests)
+    def _sides(self, atom: CoreAtom) -> Sides | None:
+        folded = self._layout(atom)
+        return None if folded is None else sides_of(folded)
 
     def take(
         self, rule: DeltaRule, give: Callable[[Sequence[Words], int], None], limits: ShapeLimits

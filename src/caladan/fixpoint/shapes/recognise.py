@@ -22,7 +22,7 @@ such as `X ~= Z`, are tested as it is taken. Exit rules may be of any kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations
 
@@ -350,6 +350,34 @@ def entry(rule: CoreRule, sides: Sides) -> Step | None:
         return None
     terms = tuple(Variable(name) for name in source), tuple(Variable(name) for name in target)
     return Step(rule, rule.head, rule.head, *terms, source, target, links)
+
+
+def entered(
+    shape: Shape | None,
+    clique: DeltaClique,
+    relations: Mapping[str, RelationInfo],
+    is_large: Callable[[CoreAtom], bool],
+) -> Carried | None:
+    """A closure that takes the exit rules itself, where these read closures; None if there is none.
+
+    A clique that is not recursive has such a shape if its rules join closures.
+    """
+    (name, *others) = clique.relations
+    read = [sum(map(is_large, rule.rule.positive)) for rule in clique.exit_rules]
+    if shape is None and not clique.is_recursive and max(read, default=0) > 1:
+        shape = Carried((name,), Sides((0,), (1,)), ())
+    info = relations[name]
+    if not isinstance(shape, Carried) or others or not any(read) or info.has_aggregates:
+        return None
+    if shape.doubles or shape.back or shape.swaps or shape.exits:
+        return None
+    if any(step.condition or step.is_tested for step in shape.steps):
+        return None
+    if info.arity != len(shape.sides.carried) + len(shape.sides.stepping):
+        return None
+    found = [entry(rule.rule, shape.sides) for rule in clique.exit_rules]
+    entries = tuple(each for each in found if each is not None)
+    return replace(shape, entries=entries) if len(entries) == len(found) else None
 
 
 def _bridges(

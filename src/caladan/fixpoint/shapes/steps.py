@@ -18,7 +18,7 @@ from caladan.analysis.core import Term
 from caladan.columns.folded_relation import stretches
 from caladan.columns.layout import Mask, Words
 from caladan.fixpoint.shapes.forms import Link, Step
-from caladan.fixpoint.shapes.overlay import parted, solved_side
+from caladan.fixpoint.shapes.overlay import parted, sides_of, solved_side
 from caladan.fixpoint.shapes.pairs import (
     Declined,
     Graph,
@@ -216,7 +216,7 @@ def closing(
     names = [a.name for a in link.rule.arguments if isinstance(a, Variable)]
     ends = {*names[: link.left]}, {*names[link.left :]}
     info = inputs.info(large[0].relation)
-    body = parted(link.rule, large[0], folded, info, frozenset(names))
+    body = parted(link.rule, large[0], sides_of(folded), info, frozenset(names))
     if body is None or body.tests:
         return None
     sides = [solved_side(body.left, folded.first, inputs)]

@@ -1,0 +1,165 @@
+"""What is solved for shapes, and for rules on top of layouts, as far as rules tell it before a run.
+
+    links(shape, …)    the rules that a shape has solved first
+    top(clique, …)     what may take the rules of a relation that reads what may be layouts
+
+A relation may be a layout if its clique has a shape, or if it is itself on top of one. Whether it
+is, and has facts enough, only a run can tell: so everything here has a condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from caladan.analysis.core import CoreRule, RelationInfo
+from caladan.fixpoint.blueprint import OVERLAY
+from caladan.fixpoint.shapes.forms import (
+    Carried,
+    Generations,
+    Link,
+    Reached,
+    Shape,
+    Sides,
+    atom_rules,
+)
+from caladan.fixpoint.shapes.overlay import Parted, around, parted
+from caladan.fixpoint.shapes.pairs import Declined
+from caladan.fixpoint.shapes.recognise import entered
+from caladan.program import Variable, thresholds
+from caladan.rules.body import names
+from caladan.rules.program import DeltaClique, DeltaRule
+
+Folds: TypeAlias = Mapping[str, Sides]
+"""Relations that may be layouts, with the columns of their two sides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solving:
+    """A rule that is solved for a shape or an overlay, and when."""
+
+    rule: CoreRule
+    when: str
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    """A clique that reads what may be layouts: what may take its exit rules, and when.
+
+    Then some rules are solved, and the clique may be a layout with such `sides`. If nothing may
+    take them, there are reasons.
+    """
+
+    strategies: Mapping[str, str]
+    solving: tuple[Solving, ...]
+    sides: Sides | None
+    reasons: tuple[str, ...]
+
+
+def folds(shape: Shape) -> dict[str, Sides]:
+    """The layouts that a shape may leave."""
+    match shape:
+        case Carried():
+            return dict.fromkeys(shape.relations, shape.sides)
+        case Generations():
+            return {shape.relation: Sides((0,), (1,))}
+        case _:
+            return {}
+
+
+def links(
+    shape: Shape, relations: Mapping[str, RelationInfo], known: Folds, when: str
+) -> Iterator[Solving]:
+    """What a shape has solved first, when it is taken."""
+    rules = list(shape.rules)
+    if isinstance(shape, Carried) and not (shape.doubles or shape.back or shape.swaps):
+        for step in shape.steps:
+            rules += shape.conditions(step, relations) or ()
+            rules += step.tests
+    for rule in rules:
+        yield Solving(rule, when)
+    if isinstance(shape, Carried | Reached):
+        for step in shape.steps:
+            for link in step.links:
+                yield from _through(link, relations, known)
+
+
+def _through(link: Link, relations: Mapping[str, RelationInfo], known: Folds) -> Iterator[Solving]:
+    """The sides of a link that may be a closure itself."""
+    if link.rule is None:
+        return
+    wanted = names(*(a for a in link.rule.arguments if isinstance(a, Variable)))
+    for atom in link.rule.positive:
+        if atom.relation in known:
+            info = relations[atom.relation]
+            body = parted(link.rule, atom, known[atom.relation], info, wanted)
+            if body is not None and not body.tests:
+                yield from _sides(body, _when([atom.relation]))
+
+
+def _sides(body: Parted, when: str) -> Iterator[Solving]:
+    yield Solving(body.left, when)
+    yield Solving(body.right, when)
+
+
+def _when(large: Sequence[str], conjunction: str = "and") -> str:
+    several = "are layouts" if len(large) > 1 and conjunction == "and" else "is a layout"
+    them = f" {conjunction} ".join(large)
+    return f"if {them} {several} of at least {thresholds.now.folded:,} facts"
+
+
+def top(
+    clique: DeltaClique,
+    shape: Shape | None,
+    relations: Mapping[str, RelationInfo],
+    known: Folds,
+) -> Top | None:
+    """What may take the exit rules of a clique; None if they read no relation that may be a layout.
+
+    Which of several relations is one is not known, so each is looked at by itself, and all at once.
+    """
+    read = [a.relation for rule in clique.exit_rules for a in rule.rule.positive]
+    large = [name for name in dict.fromkeys(read) if name in known]
+    if not large:
+        return None
+    strategies: dict[str, str] = {}
+    solving: list[Solving] = []
+    sides: Sides | None = None
+    reasons: dict[str, None] = {}
+    whole = entered(shape, clique, relations, lambda atom: atom.relation in known)
+    if whole is not None:
+        strategies[whole.name], sides = _when(large), whole.sides
+        for link in (link for step in whole.entries for link in step.links):
+            if link.rule is not None:
+                solving.append(Solving(link.rule, _when(large)))
+            solving += _through(link, relations, known)
+    if not clique.is_recursive:
+        for some in [[name] for name in large] + [large] * (len(large) > 1):
+            mine = {name: known[name] for name in some}
+            for rule in clique.exit_rules:
+                try:
+                    _, body = around(rule, relations, lambda a, mine=mine: mine.get(a.relation))
+                except Declined as reason:
+                    reasons[str(reason)] = None
+                    continue
+                strategies[OVERLAY] = _when(large, "or")
+                solving += _sides(body, _when(some))
+                tests = atom_rules(rule.rule, body.tests)
+                solving += (Solving(each, _when(some)) for each in tests)
+                sides = sides or _headed(rule, body, relations[rule.rule.head].arity)
+    return Top(strategies, tuple(_distinct(solving)), sides, tuple(reasons))
+
+
+def _distinct(solving: Sequence[Solving]) -> Iterator[Solving]:
+    return (each for i, each in enumerate(solving) if each not in solving[:i])
+
+
+def _headed(rule: DeltaRule, body: Parted, arity: int) -> Sides | None:
+    """The columns of the head that come from each side of a body; None if one side has all."""
+    left, right = (names(*each.arguments) for each in (body.left, body.right))
+    read = [names(each) for each in rule.body.columns[:arity]]
+    first = tuple(i for i, each in enumerate(read) if each <= left)
+    second = tuple(i for i, each in enumerate(read) if i not in first and each <= right)
+    apart = len(first) + len(second) == arity
+    return Sides(first, second) if apart and second and any(read[i] for i in first) else None
