@@ -396,9 +396,19 @@ def test_a_full_device(argv: tuple[str, ...], unbuffered: str) -> None:
     assert (done.returncode, done.stderr) == (1, told)
 
 
-def test_a_closed_pipe_is_quiet() -> None:
-    command = f"'{sys.executable}' -m caladan run long.dl --engine reference --format csv | head -1"
+@pytest.mark.parametrize(
+    ("command", "code", "out", "err"),
+    [
+        ("run long.dl --format csv | head -1", 0, "0\n", ""),
+        ("run long.dl | true", 0, "", ""),
+        ("run long.dl >&-", 1, "", "error[C037]: cannot write to stdout: Bad file descriptor\n"),
+        ("run nowhere.dl 2>&-", 1, "", ""),
+    ],
+)
+def test_streams_that_are_closed(command: str, code: int, out: str, err: str) -> None:
+    command = f"'{sys.executable}' -m caladan {command.replace('.dl', '.dl --engine reference')}"
     done = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, check=False, env=dict(os.environ)
-    )
-    assert (done.stdout, done.stderr) == ("0\n", "")
+        ["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"],
+        capture_output=True, text=True, check=False, env=dict(os.environ),
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (code, out, err)

@@ -114,9 +114,35 @@ def test_whole_numbers_past_64_bits_are_text() -> None:
     assert rows("f.csv") == [(-(2**63), 1.5), (2**63 - 1, 1.0)]
 
 
-def test_numbers_with_a_fraction_among_them_are_doubles() -> None:
-    Path("e.csv").write_text("12345678901234567890,1\n0.5,2\n")
-    assert rows("e.csv") == [(0.5, 2), (12345678901234567890.0, 1)]
+def test_numbers_with_a_fraction_among_them_are_doubles_if_these_hold_all_that_are_whole() -> None:
+    Path("e.csv").write_text("100000000000000000000,1\n0.5,2\n -9007199254740992,3\n")
+    assert rows("e.csv") == [(-9007199254740992.0, 3), (0.5, 2), (1e20, 1)]
+    Path("f.csv").write_text("9007199254740993,1\n9007199254740992,2\n0.5,3\n")
+    assert rows("f.csv") == [("0.5", 3), ("9007199254740992", 2), ("9007199254740993", 1)]
+
+
+def test_what_first_rows_show_is_not_called_declared() -> None:
+    Path("e.csv").write_text("1,2\n" * 1000 + "x,2\n")
+    told = complaint("e.csv")
+    assert told.startswith("e.csv:1001:1: error[C032]: 'x' is not an integer (column c1 of e)")
+    assert "`c1` is not declared, and its first values are long" in told
+    assert "`A` is declared as long" in complaint("e.csv", declared("A: long, B: long"))
+
+
+@pytest.mark.parametrize("kind", ["json", "rows"])
+def test_objects_with_other_names_say_which(kind: str) -> None:
+    Path("e.json").write_text('[{"x": 1, "y": 2}]')
+    told = complaint(
+        "e.json" if kind == "json" else [{"x": 1, "y": 2}], declared("A: long, B: long")
+    )
+    assert "error[C036]: no value named A (column A of e)" in told
+    assert "help: the row has x, y" in told
+
+
+@pytest.mark.parametrize("column", [5, "text", b"text", None, np.array(5), pa.scalar(1)])
+def test_a_single_value_is_no_column(column: object) -> None:
+    told = complaint({"A": column, "B": column})
+    assert told.startswith(f"error[C050]: a {type(column).__name__} is no column")
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "1" * 10_000, "1" * 400])

@@ -10,7 +10,7 @@ import pytest
 from tests.errors.cases import CASES, Case
 
 from caladan.cli import main
-from caladan.program.diagnostics import CODES, Diagnostic
+from caladan.program.diagnostics import CODES, Diagnostic, SourceText, Span
 
 TOLD = Path(__file__).resolve().with_name("told.txt")
 RULE = "─" * 8
@@ -122,3 +122,15 @@ def write_told() -> None:
 
 if __name__ == "__main__":
     write_told()
+
+
+@pytest.mark.parametrize("at", [0, 100, 5000, 9999])
+def test_of_a_long_line_the_part_around_a_mistake_is_shown(at: int) -> None:
+    text = "." * at + "?!" + "." * (9998 - at)
+    span = Span(SourceText("x", text), at, at + 2)
+    first, line, caret = Diagnostic("C001", "oops", span).render().split("\n")
+    assert first == f"x:1:{at + 1}: error[C001]: oops"
+    assert len(line) < 260
+    place = caret.index("^")
+    assert line[place : place + 2] == text[at : at + 2]
+    assert len(caret) <= len(line)

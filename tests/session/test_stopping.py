@@ -151,6 +151,23 @@ def test_ctrl_c_before_evaluation(
     assert stopped.value.exit_code == 130
 
 
+@pytest.mark.parametrize("call", ["prepare", "explain", "check"])
+def test_ctrl_c_in_other_calls(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python raises Ctrl-C once, maybe where somebody swallows it: then it is raised again."""
+    db = cal.connect("embedded")
+    db.add("arc", [(1, 2)])
+
+    def interrupted(*_: object) -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            _thread.interrupt_main()
+            time.sleep(0.1)
+        clock.heed()
+
+    monkeypatch.setattr("caladan.session.course.compile_again", interrupted)
+    with pytest.raises(cal.Stopped, match=r"error\[C043\]: interrupted"):
+        getattr(db, call)(CLOSURE)
+
+
 def test_ctrl_c_while_an_engine_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("caladan.session.session.engine_for", lambda *_: _thread.interrupt_main())
     with pytest.raises(cal.Stopped, match=r"error\[C043\]: interrupted while starting the engine"):
@@ -197,6 +214,21 @@ def test_ctrl_c_while_the_command_line_imports(tmp_path: Path) -> None:
         said = [line for line in done.stderr.splitlines() if "C043" in line]
         assert len(said) == 1
         assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_before_the_command_line_has_begun() -> None:
+    code = """if True:
+        import os, signal, sys
+        from caladan import cli
+        def hook(event, arguments):
+            if event == "import" and arguments[0] == "caladan.program.program":
+                os.kill(os.getpid(), signal.SIGINT)
+        sys.addaudithook(hook)
+        sys.argv[1:] = ["check", "no.dl"]
+        sys.exit(cli.main())
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "error[C043]: interrupted\n")
 
 
 def test_ctrl_c_while_python_imports_what_connects() -> None:

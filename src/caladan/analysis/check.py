@@ -101,14 +101,18 @@ def _relations(
     for name, column_types in typed.columns.items():
         rules = own.get(name, [])
         relation = known.get(name)
+        inferred = False
         if relation is not None and relation.columns is not None:
             names = [c.name for c in relation.columns]
+            inferred = any(c.is_inferred for c in relation.columns)
         else:
             heads = [rule.arguments for rule in rules]
             names = given.get(name) or column_names(heads, len(column_types))
         relations[name] = RelationInfo(
             name,
-            tuple(Column(n, t) for n, t in zip(names, column_types, strict=True)),
+            tuple(
+                Column(n, t, is_inferred=inferred) for n, t in zip(names, column_types, strict=True)
+            ),
             takes_data=relation is not None and relation.takes_data,
             is_derived=bool(rules) or name in typed.facts or name in typed.open_facts,
             aggregates=_aggregates(name, rules, len(column_types), found),

@@ -14,12 +14,15 @@ usage, 3 a limit was hit, 130 interrupted. Diagnostics go to stderr; stack trace
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
+import io
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -32,9 +35,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line, and return its exit code."""
     if argv is None:  # the process is ours, and may end without looking for garbage once more
         atexit.register(_exit_quickly)
+    if cast("TextIO | None", sys.stderr) is None:  # closed: what is printed there is not for stdout
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
-        from caladan.program.clock import heeding
-
+        with _leaving(is_ours=argv is None):
+            from caladan.program.clock import heeding
         with heeding():
             return _main(argv)
     except KeyboardInterrupt:
@@ -49,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str] | None) -> int:
     """The same, but for Ctrl-C. Whatever takes time, if only to import it, happens in here."""
     from caladan.cli.arguments import parse_arguments
+    from caladan.program.clock import heed
     from caladan.program.diagnostics import EXIT_USER, CaladanError
 
     arguments = parse_arguments(argv)
@@ -62,21 +68,51 @@ def _main(argv: Sequence[str] | None) -> int:
             raise
         print(problem, file=sys.stderr)
         return problem.exit_code
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except _EnoughError:
         _no_more_output()
         return 0
     except Exception as problem:
+        heed()  # of Ctrl-C in the middle of an import Python may make something else
         if arguments.debug:
             raise
         print(internal(problem), file=sys.stderr)
         return EXIT_USER
 
 
+@contextmanager
+def _leaving(*, is_ours: bool) -> Generator[None]:
+    """While nothing has begun, Ctrl-C ends the process at once, if it is ours."""
+
+    def leave(*_: object) -> None:
+        os.write(2, b"error[C043]: interrupted\n")
+        os._exit(130)
+
+    if not is_ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class _EnoughError(Exception):
+    """Whoever read our output has seen enough. Rich would end the process for a broken pipe."""
+
+
+class _Closed(io.StringIO):
+    """A stdout that was closed before the process began."""
+
+    def write(self, s: str, /) -> int:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+
 class _Output:
     """Stdout; C037 where it cannot be written to, as where its device is full."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = _Closed() if stream is None else stream
 
     def write(self, text: str) -> int:
         return self._try(lambda: self._stream.write(text))
@@ -95,7 +131,7 @@ class _Output:
         try:
             return act()
         except BrokenPipeError:
-            raise
+            raise _EnoughError from None
         except OSError as problem:
             from caladan.program.diagnostics import error
 
@@ -107,17 +143,18 @@ class _Output:
 @contextmanager
 def _whole_output() -> Generator[None]:
     """See that stdout takes all that is written to it."""
-    stream = sys.stdout
+    stream = cast("TextIO | None", sys.stdout)
     sys.stdout = cast("TextIO", _Output(stream))
     try:
         yield
     finally:
-        sys.stdout = stream
+        sys.stdout = cast("TextIO", stream)
 
 
 def _no_more_output() -> None:
     """Send what is left for stdout nowhere; Python would complain about it again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(OSError):  # of a stdout that is closed there is nothing left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _exit_quickly() -> None:

@@ -2,8 +2,9 @@
 
 Data with a schema (Arrow, data frames, Parquet, Spark) says what it is. Text is judged by its first
 thousand rows: a column whose fields are all integers is `long`, or `string` if 64 bits do not hold
-one of them; else all numbers `double`, else all `true` or `false` `boolean`, else `string`. Python
-values that no other type holds are `object`. Columns without names are called c1, c2, …
+one of them; else all numbers `double`, or `string` if a double would round one that is whole; else
+all `true` or `false` `boolean`, else `string`. Python values that no other type holds are `object`.
+Columns without names are called c1, c2, …
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from itertools import islice
 from operator import itemgetter
@@ -38,6 +40,7 @@ from caladan.program.objects import first_object
 from caladan.program.values import parse, plain
 
 ROWS: Final = 1000
+_EXACT: Final = 16  # doubles hold whole numbers of so few characters
 _INTEGER: Final = re.compile(INTEGER_PATTERN)
 _PLAIN: Final = {str, int, float, bool, dt.date, dt.datetime, Decimal, bytes}
 
@@ -47,7 +50,7 @@ def infer(relation: str, source: Source) -> tuple[Column, ...]:
     columns = _columns(relation, source)
     for column in columns:
         check_name(f"a column of {relation}", column.name)
-    return columns
+    return tuple(replace(column, is_inferred=True) for column in columns)
 
 
 def _columns(relation: str, source: Source) -> tuple[Column, ...]:
@@ -156,16 +159,21 @@ def _from_text(rows: list[list[str]], header: bool | None) -> tuple[Column, ...]
 
 
 def _text_type(fields: list[str]) -> Type:
-    """Whole numbers that 64 bits do not hold make a column of text: doubles would merge some."""
+    """Whole numbers that 64 bits, or doubles, do not hold make it text: some would merge."""
     if not fields:
         return Type.STRING
-    if all(_INTEGER.fullmatch(field.strip(BLANKS)) for field in fields):
+    whole = [field for field in fields if _INTEGER.fullmatch(field.strip(BLANKS))]
+    if len(whole) == len(fields):
         return Type.LONG if all(_parses(field, Type.LONG) for field in fields) else Type.STRING
     if all(_parses(field, Type.DOUBLE) for field in fields):
-        return Type.DOUBLE
+        return Type.DOUBLE if all(map(_fits_double, whole)) else Type.STRING
     if all(field.strip().lower() in ("true", "false") for field in fields):
         return Type.BOOLEAN
     return Type.STRING
+
+
+def _fits_double(whole: str) -> bool:
+    return len(whole) < _EXACT or Decimal(float(whole)) == Decimal(whole.strip(BLANKS))
 
 
 def _parses(field: str, type: Type) -> bool:

@@ -187,6 +187,8 @@ def _values(
     if isinstance(item, dict):
         named = cast("dict[str, object]", item)
         lowered = {name.lower(): value for name, value in named.items()}
+        if columns and not any(column.name.lower() in lowered for column in columns):
+            return missing_value(relation, file, line, None, columns[0], named)
         for column in columns:
             alike = [name for name in named if name.lower() == column.name.lower()]
             if len(alike) > 1 and column.name not in named:

@@ -110,9 +110,10 @@ def _cells(
     """A row as a tuple of the right width: from a tuple or list, a dict, or one bare value."""
     if isinstance(row, Mapping):
         named = cast("Mapping[str, object]", row)
+        names = None if any(c.name in named for c in columns) else map(str, named)
         for column in columns:
             if column.name not in named:
-                return problems.missing_value(relation, None, line, None, column)
+                return problems.missing_value(relation, None, line, None, column, names)
         return tuple(named[column.name] for column in columns)
     is_row = isinstance(row, tuple | list)
     cells = tuple(cast("Sequence[object]", row)) if is_row else (row,)
@@ -138,6 +139,11 @@ def _column(values: object) -> object:
     """
     if isinstance(values, list | tuple):
         return list(cast("Sequence[object]", values))
+    if isinstance(values, str | bytes) or not np.iterable(values):
+        raise error(
+            "C050", f"a {type(values).__name__} is no column",
+            help="a dict has a list of values for each column, a list of dicts one for each row",
+        )  # fmt: skip
     if isinstance(values, pa.ChunkedArray):
         return values
     if isinstance(values, pa.Array):

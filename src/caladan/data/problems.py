@@ -29,6 +29,9 @@ _HASHABLE: Final = (
     "columns of objects hold what can be hashed: a tuple in place of a list, a frozenset in place "
     "of a set"
 )
+_NO_NULL: Final = (
+    "relations hold no missing values: drop such rows, or fill in a value that stands for them"
+)
 MAYBE_HEADER: Final = (
     "is the first line a header? `--header` says so on the command line, header=True in Python"
 )
@@ -88,34 +91,34 @@ def bad_value(
     reason: str,
 ) -> BadRow:
     """C032: a value that is not of its column's type; `reason` is what `values` said."""
+    help = f"`{column.name}` is declared as {column.type}"
+    if column.type is Type.OBJECT:
+        help = _HASHABLE
+    elif column.is_inferred:
+        help = (
+            f"`{column.name}` is not declared, and its first values are {column.type}; to say what "
+            f"it is, declare it: database({{{relation}({column.name}: …)}})."
+        )
     return BadRow(
-        relation,
-        file,
-        line,
-        position,
-        text,
-        f"{reason} (column {column.name} of {relation})",
-        "C032",
-        _HASHABLE
-        if column.type is Type.OBJECT
-        else f"`{column.name}` is declared as {column.type}",
-    )
+        relation, file, line, position, text,
+        f"{reason} (column {column.name} of {relation})", "C032", help,
+    )  # fmt: skip
 
 
 def missing_value(
-    relation: str, file: str | None, line: int | None, position: int | None, column: Column
+    relation: str,
+    file: str | None,
+    line: int | None,
+    position: int | None,
+    column: Column,
+    names: Iterable[str] | None = None,
 ) -> BadRow:
-    """C036: no value where one must be; there is no NULL."""
-    return BadRow(
-        relation,
-        file,
-        line,
-        position,
-        "",
-        f"a value is missing (column {column.name} of {relation})",
-        "C036",
-        "relations hold no missing values: drop such rows, or fill in a value that stands for them",
-    )
+    """C036: no value where one must be; there is no NULL. `names` are others, if none is known."""
+    reason, help = f"a value is missing (column {column.name} of {relation})", _NO_NULL
+    if names is not None:
+        reason = f"no value named {column.name} (column {column.name} of {relation})"
+        help = f"the row has {', '.join(names) or 'none'}"
+    return BadRow(relation, file, line, position, "", reason, "C036", help)
 
 
 def not_utf8(relation: str, file: str, line: int, position: int, raw: bytes) -> BadRow:

@@ -85,6 +85,7 @@ EXIT_USAGE: Final = 2
 EXIT_LIMIT: Final = 3
 EXIT_INTERRUPTED: Final = 130
 
+_QUOTED: Final = 240  # characters of a line that are shown
 _USER: Final = re.compile(r"//[^/@\s]*@")
 
 _EXIT_BY_CODE: Final[dict[str, int]] = {
@@ -334,11 +335,21 @@ def _lines(diagnostic: Diagnostic) -> Iterator[str]:
 
 
 def _quote(span: Span) -> Iterator[str]:
-    """The source line and a caret under the span's part of it; tabs are shown as one blank."""
+    """The source line and a caret under the span's part of it; tabs are shown as one blank.
+
+    Of a line that is too long to be shown, what is around the start of the span.
+    """
     line, column = span.source.position(span.start)
     end_line, end_column = span.source.position(span.end)
     text = span.source.line(line).replace("\t", " ")
     width = (end_column if end_line == line else len(text) + 1) - column
+    if len(text) > _QUOTED:
+        first = min(max(column - 1 - _QUOTED // 3, 0), len(text) - _QUOTED)
+        column -= first
+        shown = text[first : first + _QUOTED]
+        before, after = "…" if first else "", "…" if first + _QUOTED < len(text) else ""
+        text, column = f"{before}{shown}{after}", column + len(before)
+        width = min(width, len(text) - column + 1)
     number = str(line)
     yield f"  {number} | {text}"
     yield f"  {' ' * len(number)} | {' ' * (column - 1)}{'^' * max(width, 1)}"

@@ -94,11 +94,12 @@ Value: TypeAlias = bool | int | float | str | dt.datetime | dt.date | Decimal | 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A typed column of a declared relation."""
+    """A typed column of a relation that is declared, or whose data tells its columns."""
 
     name: str
     type: Type
     span: Span | None = field(default=None, compare=False, repr=False)
+    is_inferred: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

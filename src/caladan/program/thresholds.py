@@ -96,7 +96,7 @@ class Thresholds:
     product_pair: float = _float(4.0)  # two rows, however long
     product_word: float = _float(0.1)  # 64 bits of a row
     product_rows: int = _int(1 << 10)  # solutions that may be a product although facts are tested
-    product_bytes: int = _int(1 << 27, least=1)  # of rows that are held at a time
+    product_bytes: int = _int(1 << 27, least=1, most=1 << 28)  # of rows that are held at a time
     dense_numbers: int = _int(16)  # a flag for each number where so many times fewer are distinct
     # ── embedded: small rounds ───────────────────────────────────────────────────────────────────
     small: int = _int(1000, least=1, most=1 << 14)  # facts of a delta for the tiny-delta machine

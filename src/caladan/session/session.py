@@ -262,9 +262,10 @@ class Session(Course):
         Mistakes are told here, but for those that depend on the values of parameters.
         """
         self._check_open()
-        read = self._read(program, language)
-        is_fixed = isinstance(read, Program) and not has_parameters(read)
-        known = self._compile(read, {}) if isinstance(read, Program) and is_fixed else None
+        with self._course(Options()):
+            read = self._read(program, language)
+            is_fixed = isinstance(read, Program) and not has_parameters(read)
+            known = self._compile(read, {}) if isinstance(read, Program) and is_fixed else None
         return PreparedProgram(partial(self._run_again, read), known)
 
     def query(
@@ -302,23 +303,26 @@ class Session(Course):
         from caladan.data.output import write_text
 
         wanted = checked(options)
-        read, values = self._read(program, language), inputs.values(params, self._store.objects)
+        values = inputs.values(params, self._store.objects)
         setting = partial(self._setting, stage if html is None else "all", engine, master, wanted)
-        if isinstance(read, Program):
-            compiled = self._compile(read, values)
-            given = setting(compiled, self._store)
-            text = explain.text(compiled, stage, given)
-            title = inputs.title(compiled.program)
-            page = partial(explain.html, compiled, title=title, setting=given)
-        else:
-            outcome, stores = self._compile_script(read, values)
-            programs = [(c, setting(c, s)) for c, s in zip(outcome.compiled, stores, strict=True)]
-            findings = [str(finding) for finding in outcome.findings]
-            parts = explain.ScriptParts(programs, outcome.queries, findings)
-            text = explain.script_text(parts, stage)
-            page = partial(explain.script_html, parts, title=inputs.title(read))
-        if html is not None:
-            write_text(html, page())
+        with self._course(wanted):
+            read = self._read(program, language)
+            if isinstance(read, Program):
+                compiled = self._compile(read, values)
+                given = setting(compiled, self._store)
+                text = explain.text(compiled, stage, given)
+                title = inputs.title(compiled.program)
+                page = partial(explain.html, compiled, title=title, setting=given)
+            else:
+                outcome, stores = self._compile_script(read, values)
+                pairs = zip(outcome.compiled, stores, strict=True)
+                findings = [str(finding) for finding in outcome.findings]
+                programs = [(compiled, setting(compiled, store)) for compiled, store in pairs]
+                parts = explain.ScriptParts(programs, outcome.queries, findings)
+                text = explain.script_text(parts, stage)
+                page = partial(explain.script_html, parts, title=inputs.title(read))
+            if html is not None:
+                write_text(html, page())
         return text
 
     def _setting(
@@ -357,10 +361,12 @@ class Session(Course):
         params: Mapping[str, object] | None = None,
     ) -> tuple[Diagnostic, ...]:
         """Compile a program without running it: its warnings, or an error with all mistakes."""
-        read, values = self._read(program), inputs.values(params, self._store.objects)
-        if isinstance(read, Program):
-            return self._compile(read, values).warnings
-        return self._compile_script(read, values)[0].warnings
+        values = inputs.values(params, self._store.objects)
+        with self._course(Options()):
+            read = self._read(program)
+            if isinstance(read, Program):
+                return self._compile(read, values).warnings
+            return self._compile_script(read, values)[0].warnings
 
     def sql(
         self,
@@ -397,7 +403,8 @@ class Session(Course):
         from caladan.join.search import find
 
         self._check_open()
-        library, given = self._library(body), cast("dict[str, Any]", by_variable)
+        with self._course(Options()):
+            library, given = self._library(body), cast("dict[str, Any]", by_variable)
         return find(library, variables, body, *constraints, search=search, **given)
 
     search = find
