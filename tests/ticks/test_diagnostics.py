@@ -83,7 +83,13 @@ def test_inputs_are_not_written_and_outputs_not_read() -> None:
         ("table t(a).\nt(Y) <- t(X).", "error[C013]: variable `Y`"),
         ("table t(a).\nquery t(X).", "a Bloom program has no goals"),
         ("table t(a, a).", "error[C017]"),
-        ("table t(a => b: lmxa).", "error[C004]: unknown lattice `lmxa`"),
+        ("table t(a => b: lmxa).", "1:1: error[C004]: unknown lattice `lmxa`"),
+        ("table t(a). scratch t(b).", "1:13: error[C017]: `t` is declared twice"),
+        ("table t(a). t(X) <- u(X).", "1 | table t(a). t(X) <- u(X)."),
+        ("scratch s(@a).", "a scratch, which has no address"),
+        ("periodic p.", "a timer has a period"),
+        ("periodic p(soon).", "a timer has a period"),
+        ("table t(a).\nt(count<X>) <- t(X).", "derive it for the next tick"),
     ],
 )
 def test_text(text: str, expected: str) -> None:
@@ -148,3 +154,51 @@ def test_an_expression_is_not_true_or_false() -> None:
         self.t |= self.t.where(self.t.key == 1 and self.t.val == 2)
 
     assert "write `&`" in told(rules(group, t=bloom.table()))
+
+
+def test_a_collection_is_declared_once() -> None:
+    def body() -> None:
+        class Twice(bloom.Bloom):
+            t = bloom.table("a")
+            t = bloom.scratch("b")  # noqa: PIE794
+
+    def group(self: bloom.Bloom) -> None:
+        self.temp("held", "a")
+        self.temp("held", "a")
+
+    assert "error[C017]: `t` is declared twice" in told(body)
+    assert "error[C017]: `held` is declared twice" in told(rules(group))
+
+
+def assigned(self: bloom.Bloom) -> None:
+    self.t = self.s
+
+
+WRONG: dict[str, tuple[Callable[[bloom.Bloom], object], str]] = {
+    "names of rows": (
+        lambda m: m.s.now(m.t.map(lambda r: r).sort()),
+        "C063]: the columns that a f",
+    ),
+    "a presence as a value": (
+        lambda m: m.s.now(m.t.project(m.s.exists(), "key")),
+        "asked in where()",
+    ),
+    "too few values": (lambda m: m.s.now(m.t.where(m.s.include(1))), "C011]: a fact of 2 columns"),
+    "not exemplary": (lambda m: m.s.now(m.t.argagg("sum", [], "val")), "C050]: `sum` is no value"),
+    "a column of another": (
+        lambda m: m.s.now(m.t.project(m.s.key, "val")),
+        "none of those that are",
+    ),
+    "names to rename": (lambda m: m.s.now(m.t.rename("a")), "C011]: 2 columns are called by 1"),
+    "not rows": (lambda m: m.s.now("ab"), "C050]: `s` takes a collection"),
+    "an assignment": (assigned, "is a collection, which is not assigned to"),
+    "a missing column": (lambda m: m.s.now(m.t.project("key")), "None fills a column"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_rule_is_told_with_its_line(name: str) -> None:
+    body, expected = WRONG[name]
+    text = told(rules(body, t=bloom.table(), s=bloom.scratch()))
+    assert expected in text
+    assert "test_diagnostics.py:" in text or name == "a presence as a value"

@@ -32,6 +32,9 @@ MORPHISMS = {
     "product": (LSet, lambda s: s.product({1, 2})),
     "keys": (LMap, lambda m: m.keys()),
     "at": (LMap, lambda m: m.at(1, LMax())),
+    "at a bottom": (LMap, lambda m: m.at(1, LMax)),
+    "map with gaps": (LSet, lambda s: s.map(lambda i: i if i > 0 else None)),
+    "eqjoin": (LSet, lambda s: s.map(lambda i: (i, i)).eqjoin(LSet([(1, 1), (2, 1)]), {0: 1})),
     "+": (LMax, lambda m: m + 3),
     "bag intersect": (LBag, lambda b: b.intersect(LBag({1: 2}))),
 }
@@ -48,6 +51,8 @@ MONOTONE = {
     "multiplicity": (LBag, lambda b: b.multiplicity(1) > 1),
     "map size": (LMap, lambda m: m.size()),
     "apply": (LMap, lambda m: m.apply(lambda value: value + 1)),
+    "filter of a map": (LMap, lambda m: m.apply("gt_eq", 1).filter()),
+    "merge": (LMax, lambda m: m.merge(LMax(2)).gt(1)),
     "and": (LBool, lambda b: b & True),
 }
 
@@ -167,3 +172,71 @@ def test_a_lattice_only_grows() -> None:
     made = type("Shrinks", (bloom.Bloom,), {"m": bloom.lmax(), "shrink": bloom.rules(shrink)})
     with pytest.raises(CaladanError, match="a lattice only grows"):
         made()
+
+
+def lattices(body, **collections):
+    return type("Program", (bloom.Bloom,), {**collections, "derive": bloom.rules(body)})
+
+
+@pytest.mark.parametrize("options", [{}, {"repair": "never"}, {"safe": True}])
+def test_maps_of_sets_by_their_functions(options: dict[str, object]) -> None:
+    def derive(self) -> None:
+        self.m |= self.see.map(lambda row: {row.who: LPSet([row.n])})
+        self.sums |= self.m.apply("pos_sum")
+        self.large |= self.m.apply("size").apply("gt_eq", 2).filter().keys()
+        self.rows |= self.m.each("who", "ns").map(lambda row: (row.who, len(row.ns.value)))
+        self.names |= self.m.keys()
+        self.ann |= self.m.at("ann", LPSet).merge(LPSet([0])).size() + 10
+
+    program = lattices(
+        derive, see=bloom.input("who", "n"), m=bloom.lmap(), sums=bloom.lmap(), large=bloom.lset(),
+        rows=bloom.scratch("who", "n"), names=bloom.table("who"), ann=bloom.lmax(),
+    )(**options)  # fmt: skip
+    assert program.tick().value("ann") == 11
+    program.insert("see", [("ann", 3), ("bob", 4)])
+    program.tick()
+    assert (program.value("sums"), program.value("large")) == ({"ann": 3, "bob": 4}, frozenset())
+    program.insert("see", [("ann", 5)])
+    program.tick()
+    assert (program.value("sums"), program.value("large")) == ({"ann": 8, "bob": 4}, {"ann"})
+    assert program["rows"].rows() == [("ann", 2), ("bob", 1)]
+    assert program["names"].rows() == [("ann",), ("bob",)], "the items of a set are rows"
+    assert program.value("ann") == 13
+
+
+@pytest.mark.parametrize("options", [{}, {"repair": "never"}, {"safe": True}])
+def test_a_lattice_that_nothing_was_merged_into_is_at_its_bottom(
+    options: dict[str, object],
+) -> None:
+    def derive(self) -> None:
+        self.m |= self.more
+        self.t |= [("m", self.m + 1), ("n", self.n)]
+        self.low |= self.go.where(self.m < 5)
+
+    program = lattices(
+        derive, m=bloom.lmax(), n=bloom.lmin(), more=bloom.input("v"), go=bloom.table("k"),
+        t=bloom.table("k", to="v"), low=bloom.scratch("k"),
+    )(**options)  # fmt: skip
+    program.insert("go", [(1,)])
+    program.tick()
+    assert (program["t"].rows(), program["low"].rows()) == ([("m", None), ("n", None)], [(1,)])
+    program.insert("more", [(4,), (9,)])
+    program.insert("n", 3)
+    program.tick()
+    assert (program["t"].rows(), program["low"].rows()) == ([("m", 10), ("n", 3)], [])
+    assert program.strata["low"] == 1, "what may be taken back is asked when the lattice is done"
+
+
+def test_values_that_are_none_of_a_lattice() -> None:
+    program = lattices(lambda self: None, m=bloom.lmax(), b=bloom.lbag(), h=bloom.lmap())()
+    for name, value in [("m", int), ("m", float("nan")), ("b", {"a": -1}), ("h", {"a": 1})]:
+        with pytest.raises(CaladanError, match="C032"):
+            program.insert(name, [value])
+
+
+def test_recursion_through_what_is_not_monotone_is_refused() -> None:
+    def derive(self) -> None:
+        self.m |= self.t.where(self.m < 5)
+
+    with pytest.raises(CaladanError, match=r"C014.*through `<` of `m`"):
+        lattices(derive, m=bloom.lmax(), t=bloom.table("v"))()

@@ -136,6 +136,129 @@ CASES: dict[str, tuple[Callable[[Any], object], int, Rows]] = {
         2,
         [(1, 2), (2, 1), (3, 0)],
     ),
+    "sorted by a column": (
+        lambda m: m.t.sort("v", reverse=True).each_with_index().project("k", "index"),
+        2,
+        [(1, 2), (2, 1), (3, 0)],
+    ),
+    "sorted by a function": (
+        lambda m: m.u.sort(lambda r: -r.value).each_with_index(name="i").project("v", "i"),
+        2,
+        [("a", 2), ("b", 1), ("z", 0)],
+    ),
+    "numbered join": (
+        lambda m: (m.t * m.u).pairs("v").each_with_index("value").project("k", "index"),
+        2,
+        [(1, 0), (2, 1), (3, 2)],
+    ),
+    "flatten on": (
+        lambda m: (m.t * m.u).flatten("v").project("k", "v_2"),
+        2,
+        [(1, "a"), (2, "b"), (3, "b")],
+    ),
+    "keys": (lambda m: m.t.keys(), 2, T),
+    "include": (lambda m: m.t.where(m.u.include(m.t.v, m.t.k * 10)), 2, [(1, "a"), (2, "b")]),
+    "not include": (lambda m: m.t.where(~m.u.include(m.t.v, m.t.k * 10)), 2, [(3, "b")]),
+    "include in a stream": (
+        lambda m: m.t.where(m.u.where(m.u.value > 10).project("v").include(m.t.v)),
+        2,
+        [(2, "b"), (3, "b")],
+    ),
+    "has_key": (lambda m: m.u.where(m.t.has_key(1, m.u.v)), 2, [("a", 10)]),
+    "where exists": (lambda m: m.t.where(m.t.k > 1, m.u.exists()), 2, [(2, "b"), (3, "b")]),
+    "where none exists": (
+        lambda m: m.t.where(~m.u.where(m.u.value > 30).exists() & (m.t.k < 2)),
+        2,
+        [(1, "a")],
+    ),
+    "exists where": (
+        lambda m: m.t.exists(m.u, where=lambda t, u: t.k * 10 > u.value),
+        2,
+        [(2, "b"), (3, "b")],
+    ),
+    "rename": (lambda m: m.t.rename("a", "b").where(lambda r: r.a > 2).project("b"), 1, [("b",)]),
+    "rename one": (
+        lambda m: (m.t * m.u.rename(v="w")).pairs(v="w").project("k", "w"),
+        2,
+        [(1, "a"), (2, "b"), (3, "b")],
+    ),
+    "inspected": (lambda m: m.t.where(m.t.k == 1).inspected(), 1, [("(1, 'a')",)]),
+    "group by expressions": (
+        lambda m: m.t.group([m.t.k % 2], bloom.sum(m.t.k * 10), bloom.max(m.t.v)),
+        3,
+        [(0, 20, "b"), (1, 40, "b")],
+    ),
+    "group of a join by its columns": (
+        lambda m: (m.t * m.u).pairs("v").group([m.u.v], bloom.sum(m.t.k)),
+        2,
+        [("a", 1), ("b", 5)],
+    ),
+    "argagg": (lambda m: m.t.argagg("min", [], m.t.k), 2, [(1, "a")]),
+    "argmax by an expression": (lambda m: m.t.argmax([m.t.v], 0 - m.t.k), 2, [(1, "a"), (2, "b")]),
+    "argmax of a join": (
+        lambda m: (m.t * m.u).pairs("v").argmax([], "value").project(m.t.k, m.u.value),
+        2,
+        [(2, 20), (3, 20)],
+    ),
+    "columns after a sort": (
+        lambda m: m.t.sort().where(m.t.k > 1).project(m.t.v, m.t.k),
+        2,
+        [("b", 2), ("b", 3)],
+    ),
+    "reduce to a row": (
+        lambda m: m.t.reduce((0, ""), lambda so, r: (so[0] + r.k, max(so[1], r.v))),
+        2,
+        [(6, "b")],
+    ),
+    "reduce of a join": (
+        lambda m: (m.t * m.u).pairs("v").reduce(0, lambda n, r: n + r.value),
+        1,
+        [(50,)],
+    ),
+    "notin by a condition": (lambda m: m.t.notin(m.u, m.t.k * 10 == m.u.value, "v"), 2, [(3, "b")]),
+    "notin by a function": (
+        lambda m: m.t.notin(m.u, lambda t, u: t.v == u.v and u.value > 10),
+        2,
+        [(1, "a")],
+    ),
+    "notin of a join": (
+        lambda m: (m.t * m.u).lefts("v").notin(m.t.where(m.t.k == 2)),
+        2,
+        [(1, "a"), (3, "b")],
+    ),
+    "outer with rows": (
+        lambda m: (m.u * m.t).outer("v").map(lambda u, t: (u.v, t.k, t.v)),
+        3,
+        [("a", 1, "a"), ("b", 2, "b"), ("b", 3, "b"), ("z", None, None)],
+    ),
+    "outer with columns": (
+        lambda m: (
+            (m.u * m.t).outer(m.u.v == m.t.v).project(m.u.v, m.t.k).where(lambda r: r.k is None)
+        ),
+        2,
+        [("z", None)],
+    ),
+    "a function of the whole row": (
+        lambda m: (m.t * m.u).pairs("v").map(lambda r: (r.k, r.v_2, r.value)),
+        3,
+        [(1, "a", 10), (2, "b", 20), (3, "b", 20)],
+    ),
+    "a join on one of two": (
+        lambda m: (
+            (m.t * m.u).pairs((m.t.v == m.u.v) | (m.t.k * 10 == m.u.value)).project("k", "value")
+        ),
+        2,
+        [(1, 10), (2, 20), (3, 20), (3, 30)],
+    ),
+    "mixed conditions": (
+        lambda m: m.t.where(((m.t.k == 1) | (m.t.v == "b")) & ((m.t.k > 2) | (m.t.v == "a"))),
+        2,
+        [(1, "a"), (3, "b")],
+    ),
+    "a dict": (lambda m: {1: "x"}, 2, [(1, "x")]),
+    "a generator": (lambda m: ((i,) for i in range(2)), 1, [(0,), (1,)]),
+    "padded": (lambda m: m.t.project("k", None), 2, [(1, None), (2, None), (3, None)]),
+    "temp": (lambda m: m.temp("held", m.t.where(m.t.k > 2)).project("v"), 1, [("b",)]),
     "constants": (lambda m: [(1, "x"), (2, "y")], 2, [(1, "x"), (2, "y")]),
     "function": (
         lambda m: m.t.project("k", bloom.fn(str.upper)(m.t.v)),

@@ -19,6 +19,7 @@
 [(2, 10)]
 """
 
+from caladan.language.bloom.collections import Collection
 from caladan.language.bloom.expressions import Expr, const, fn, now, wall_clock
 from caladan.language.bloom.folds import (
     accum,
@@ -32,19 +33,8 @@ from caladan.language.bloom.folds import (
     min,  # noqa: A004
     sum,  # noqa: A004
 )
-from caladan.language.bloom.lattices import (
-    Lattice,
-    LBag,
-    LBool,
-    LMap,
-    LMax,
-    LMin,
-    LPSet,
-    LSet,
-    check_lattice,
-    check_monotone,
-    check_morphism,
-)
+from caladan.language.bloom.lattices import LBag, LBool, LMap, LMax, LMin, LPSet, LSet
+from caladan.language.bloom.laws import check_lattice, check_monotone, check_morphism
 from caladan.language.bloom.module import (
     Module,
     bootstrap,
@@ -70,9 +60,9 @@ from caladan.language.bloom.module import (
     table,
     temp,
 )
-from caladan.language.bloom.recorder import Collection
 from caladan.language.bloom.streams import Stream
 from caladan.language.bloom.text import module
+from caladan.language.bloom.values import Lattice
 from caladan.ticks.engine import Repair
 from caladan.ticks.extent import KeyViolation
 from caladan.ticks.instance import Bloom, program

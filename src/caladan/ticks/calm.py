@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from caladan.analysis.core import CoreRule
-from caladan.language.bloom.lattices import Lattice
 from caladan.language.bloom.schema import CollectionKind
-from caladan.program import Aggregate, Expression, Function, Variable, variables
+from caladan.program import Aggregate
+from caladan.ticks.monotone import not_monotone
 from caladan.ticks.wiring import Wired
 
 
@@ -78,54 +77,12 @@ def _points(wired: Wired) -> Iterable[PointOfOrder]:
         folds = [a.function for a in rule.arguments if isinstance(a, Aggregate)]
         for name in folds:
             yield PointOfOrder(rule.head, rule.atoms[0].relation, f"the aggregate {name}", group)
-        for source, name in _not_monotone(rule, wired):
+        for source, name in not_monotone(rule, wired.schemas):
             why = f"`{name}`, which is not known to be monotone"
             yield PointOfOrder(rule.head, source, why, group)
         later = wired.schemas[rule.head].later
         if later is not None and later[1] in _TAKES_BACK and rule.atoms:
             yield PointOfOrder(rule.head, rule.atoms[0].relation, _TAKES_BACK[later[1]], group)
-
-
-_OPPOSITE = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-_COMPARED = {"=": "==", "~=": "!="}
-_HARMLESS = frozenset({"dict", "tuple", "each", "bool", "value"})
-"""Functions that rules are made of, which pass values on as they are."""
-
-
-def _not_monotone(rule: CoreRule, wired: Wired) -> Iterable[tuple[str, str]]:
-    """Functions and comparisons on values of lattices that may take back what they said."""
-    held: dict[str, tuple[str, type[Lattice]]] = {}
-    for atom in rule.positive:
-        lattices = wired.schemas[atom.relation].lattices
-        for position, argument in enumerate(atom.arguments):
-            if position in lattices and isinstance(argument, Variable):
-                held[argument.name] = (atom.relation, lattices[position])
-    for comparison in rule.comparisons:
-        name = _COMPARED.get(comparison.operator, comparison.operator)
-        for side, seen in ((comparison.left, name), (comparison.right, _OPPOSITE[name])):
-            if isinstance(side, Variable) and side.name in held:
-                source, lattice = held[side.name]
-                if seen not in lattice.monotone:
-                    yield source, seen
-            yield from _calls(side, held)
-    for argument in rule.arguments:
-        yield from _calls(argument, held)
-
-
-def _calls(
-    node: Expression, held: Mapping[str, tuple[str, type[Lattice]]]
-) -> Iterable[tuple[str, str]]:
-    if not isinstance(node, Function):
-        return
-    for position, argument in enumerate(node.arguments):
-        yield from _calls(argument, held)
-        for variable in variables(argument):
-            if variable.name not in held or node.function in _HARMLESS:
-                continue
-            source, lattice = held[variable.name]
-            name = node.function if position == 0 else _OPPOSITE.get(node.function, node.function)
-            if isinstance(argument, Variable) and name not in lattice.monotone:
-                yield source, node.function
 
 
 def _owner(name: str, wired: Wired) -> str:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from caladan.analysis.core import CoreRule
-from caladan.language.bloom.folds import Running, ordered, running
-from caladan.language.bloom.lattices import frozen
+from caladan.language.bloom.folds import Running, running
+from caladan.language.bloom.values import frozen, ordered
 from caladan.program import Aggregate, Folding, Variable
 from caladan.program.diagnostics import CaladanError
 from caladan.ticks.extent import Desired, Extent, Fact, Inconsistent, picker
@@ -220,7 +220,7 @@ class PlainNode(Node):
             self.rebuilds += 1
             keys = self.keys
             if self.is_lost:
-                keys.update(dict.fromkeys(extent.contents))
+                keys.update(dict.fromkeys((*extent.contents, *extent.base)))
             for fact in extent.derived:
                 keys[extent.key(fact)] = None
             extent.clear_derived()

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from caladan.language.bloom.lattices import Lattice, frozen, revealed
 from caladan.language.bloom.schema import CollectionKind, Schema
+from caladan.language.bloom.values import Lattice, frozen, revealed
 from caladan.program.diagnostics import CaladanError, Diagnostic, Place, Span, error
 
 Fact: TypeAlias = tuple[Any, ...]

@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Self
 
-from caladan.language.bloom.lattices import revealed
 from caladan.language.bloom.module import Module, reserve, unknown
 from caladan.language.bloom.schema import CollectionKind, Schema
 from caladan.language.bloom.text import module
+from caladan.language.bloom.values import revealed
 from caladan.program.diagnostics import error
 from caladan.ticks.engine import Handed, Repair, TickEngine
 from caladan.ticks.extent import Fact
@@ -75,6 +75,11 @@ class Bloom(Module):
             Timer(name, schema.period, clock)
             for name, schema in self._user_schemas()
             if schema.kind is CollectionKind.PERIODIC and schema.period is not None
+        ]
+        self._sending = [
+            (name, schema)
+            for name, schema in self._user_schemas()
+            if schema.kind.sends and self._wired.due(name, "async") is not None
         ]
         self._network.join(self, self.address)
         for name, when, (row,) in self._recorder.bootstrap:
@@ -172,18 +177,6 @@ class Bloom(Module):
                     each(rows)
         with self._news:
             self._news.notify_all()
-
-    @property
-    def _sending(self) -> list[tuple[str, Schema]]:
-        found = self.__dict__.get("_senders")
-        if found is None:
-            found = [
-                (name, schema)
-                for name, schema in self._user_schemas()
-                if schema.kind.sends and self._wired.due(name, "async") is not None
-            ]
-            self.__dict__["_senders"] = found
-        return found
 
     def _send(self, name: str, fact: Fact) -> None:
         schema = self._wired.schemas[name]

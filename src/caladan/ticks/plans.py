@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from caladan.analysis.core import CoreAtom, CoreRule
 from caladan.analysis.schedule import Absent, Bind, Lookup, Step, Test, schedule
-from caladan.language.bloom.lattices import frozen
+from caladan.language.bloom.values import frozen
 from caladan.program import (
     Aggregate,
     Arithmetic,

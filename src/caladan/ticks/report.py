@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from caladan.language.bloom.folds import ordered
 from caladan.language.bloom.schema import CollectionKind, Schema
+from caladan.language.bloom.values import ordered
 from caladan.program import Column, Type
 from caladan.session.result import Relation
 

@@ -34,6 +34,7 @@ from caladan.program import (
     Variable,
 )
 from caladan.program.diagnostics import Diagnostics
+from caladan.ticks.monotone import is_known, not_monotone
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class Wired:
         found = dict.fromkeys(self.schemas, 0)
         for clique in self.cliques:
             above = [found[e.body] + e.needs_finished for e in edges(clique.rules)]
+            for rule in clique.rules:
+                above += [found[source] + 1 for source, _ in not_monotone(rule, self.schemas)]
             found.update(dict.fromkeys(clique.relations, max(above, default=0)))
         return found
 
@@ -59,6 +62,9 @@ class Wired:
         """The relation with what rules derive for a collection at a later time."""
         made = timed(name, time)
         return made if made in self.schemas else None
+
+
+_NEXT = "derive it for the next tick (`+=`, @next), or keep what it reads apart"
 
 
 def timed(name: str, time: Time) -> str:
@@ -74,15 +80,39 @@ def wire(recorder: Recorder) -> Wired:
         _declare_time(schemas, rule)
     program = Program(tuple(map(_declaration, schemas.values())), written)
     found = Diagnostics()
-    apart = replace(program, rules=tuple(map(_own_head, written)))
-    known = resolve(apart, {}, found)
-    normal = normalize(apart, found, unsound(apart, known))
+    timely = replace(program, rules=tuple(map(_own_head, written)))
+    known = resolve(timely, {}, found)
+    normal = normalize(timely, found, unsound(timely, known))
     safety(normal.rules, found)
-    rules = _Apart(schemas).rules(normal.rules)
-    derived = list(dict.fromkeys(rule.head for rule in rules))
-    cliques = strata(rules, derived, found)
+    apart = _Apart(schemas)
+    aggregated = apart.aggregated(normal.rules)
+    cycles = Diagnostics()
+    cliques = strata(aggregated, _heads(aggregated), cycles)
+    found.extend(replace(each, help=_NEXT) for each in cycles.errors)
+    for clique in cliques:
+        _check_growth(clique, schemas, found)
     found.raise_errors()
+    rules = apart.read_once(aggregated, cliques)
+    cliques = strata(rules, _heads(rules), found)
     return Wired(program, schemas, rules, cliques, _groups(recorder.rules))
+
+
+def _heads(rules: Sequence[CoreRule]) -> list[str]:
+    return list(dict.fromkeys(rule.head for rule in rules))
+
+
+def _check_growth(clique: Clique, schemas: Mapping[str, Schema], found: Diagnostics) -> None:
+    """C014 where a lattice depends on what may take back what it said of that lattice."""
+    for rule in clique.rules if clique.is_recursive else ():
+        for source, name in not_monotone(rule, schemas):
+            if source in clique.relations and is_known(name):
+                found.add(
+                    "C014",
+                    f"`{rule.head}` depends on itself through `{name}` of `{source}`, which a "
+                    "larger value takes back",
+                    rule.span,
+                    help=_NEXT,
+                )
 
 
 def _groups(rules: Sequence[GroupedRule]) -> dict[int, str]:
@@ -118,16 +148,28 @@ class _Apart:
 
     def __init__(self, schemas: dict[str, Schema]) -> None:
         self._schemas = schemas
-        self._made: list[CoreRule] = []
         self._aliases: dict[tuple[str, int], str] = {}
 
-    def rules(self, rules: Sequence[CoreRule]) -> tuple[CoreRule, ...]:
+    def aggregated(self, rules: Sequence[CoreRule]) -> list[CoreRule]:
+        """The rules, of which those that aggregate read one relation as it is."""
+        made: list[CoreRule] = []
         for rule in rules:
             if rule.head not in self._schemas:
                 self._element(rule.head, CollectionKind.STREAM, len(rule.arguments))
-            self._made += self._aggregated(rule) if rule.has_aggregates else [rule]
-        cycles = _cycles(self._made)
-        apart = [self._read_once(rule, cycles) for rule in self._made]
+            made += self._aggregated(rule) if rule.has_aggregates else [rule]
+        return made
+
+    def read_once(
+        self, rules: Sequence[CoreRule], cliques: Sequence[Clique]
+    ) -> tuple[CoreRule, ...]:
+        """The rules, none of which reads a relation twice under one name, except recursively."""
+        cycles = {
+            name: number
+            for number, clique in enumerate(cliques)
+            if clique.is_recursive
+            for name in clique.relations
+        }
+        apart = [self._read_once(rule, cycles) for rule in rules]
         return (*apart, *self._copies())
 
     def _element(
@@ -202,15 +244,3 @@ def _is_plain(rule: CoreRule) -> bool:
         return False
     arguments = rule.atoms[0].arguments
     return all(isinstance(a, Variable) for a in arguments) and len(set(arguments)) == len(arguments)
-
-
-def _cycles(rules: Sequence[CoreRule]) -> dict[str, int]:
-    """Relations that depend on themselves, each with the number of its clique."""
-    derived = list(dict.fromkeys(rule.head for rule in rules))
-    cliques = strata(rules, derived, Diagnostics())
-    return {
-        name: number
-        for number, clique in enumerate(cliques)
-        if clique.is_recursive
-        for name in clique.relations
-    }

@@ -15,14 +15,15 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn, Protocol, cast
 
-from caladan.language.bloom.lattices import LATTICES, frozen
+from caladan.language.bloom.lattices import LATTICES
+from caladan.language.bloom.values import frozen
 from caladan.program import Arithmetic, Constant, Expression, Function, Negative
 from caladan.program.diagnostics import error
 from caladan.program.program import ArithmeticOperator, ComparisonOperator
 
 FUNCTIONS: Final = {
     name for each in LATTICES.values() for name in vars(each) if not name.startswith("_")
-} - {"word", "monotone", "bottom", "of", "lifted", "merge", "reveal", "at_least"}
+} - {"word", "monotone", "bottom", "of", "lifted", "reveal", "at_least"}
 """Those that lattices have, for expressions that give one."""
 
 
@@ -188,10 +189,38 @@ class Operation(Expr):
 
 
 def _method(name: str) -> Callable[..., Any]:
+    if name == "merge":
+        return lambda value, other: value.merge(type(value).of(other))
+
     def call(value: Any, *arguments: Any) -> Any:
         return getattr(value, name)(*arguments)
 
     return call
+
+
+class Presence(Expr):
+    """Whether a collection has a fact of some values, or any at all if there are none; for where().
+
+    `width` is how many values make a key, which may be asked for alone.
+    """
+
+    def __init__(
+        self, source: Any, values: tuple[object, ...], *, width: int = 0, is_absent: bool = False
+    ) -> None:
+        self.source = source
+        self.values = values
+        self.width = width
+        self.is_absent = is_absent
+
+    def __invert__(self) -> Presence:
+        return Presence(self.source, self.values, width=self.width, is_absent=not self.is_absent)
+
+    def node(self, scope: ColumnScope) -> NoReturn:
+        raise error(
+            "C050",
+            "whether a collection has a fact is asked in where()",
+            help="`&` and `~` go with it; for `|`, write two rules",
+        )
 
 
 def lift(value: object) -> Expr:

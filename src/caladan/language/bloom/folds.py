@@ -10,58 +10,64 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from caladan.language.bloom.lattices import frozen
-from caladan.language.bloom.streams import Aggregation
+from caladan.language.bloom.queries import Aggregation, ColumnExpr, label
+from caladan.language.bloom.values import frozen, ordered
 
 
-def min(column: str) -> Aggregation:  # noqa: A001
+def min(column: ColumnExpr) -> Aggregation:  # noqa: A001
     """The smallest value."""
-    return Aggregation("min", (column,), column)
+    return _of("min", column)
 
 
-def max(column: str) -> Aggregation:  # noqa: A001
+def max(column: ColumnExpr) -> Aggregation:  # noqa: A001
     """The largest value."""
-    return Aggregation("max", (column,), column)
+    return _of("max", column)
 
 
-def sum(column: str) -> Aggregation:  # noqa: A001
+def sum(column: ColumnExpr) -> Aggregation:  # noqa: A001
     """The sum."""
-    return Aggregation("sum", (column,), column)
+    return _of("sum", column)
 
 
-def count(column: str | None = None) -> Aggregation:
+def count(column: ColumnExpr | None = None) -> Aggregation:
     """How many facts."""
-    return Aggregation("count", () if column is None else (column,), column or "count")
+    return Aggregation("count", (), "count") if column is None else _of("count", column)
 
 
-def avg(column: str) -> Aggregation:
+def avg(column: ColumnExpr) -> Aggregation:
     """The mean."""
-    return Aggregation("avg", (column,), column)
+    return _of("avg", column)
 
 
-def bool_and(column: str) -> Aggregation:
+def bool_and(column: ColumnExpr) -> Aggregation:
     """Whether all are true."""
-    return Aggregation("bool_and", (column,), column)
+    return _of("bool_and", column)
 
 
-def bool_or(column: str) -> Aggregation:
+def bool_or(column: ColumnExpr) -> Aggregation:
     """Whether one is true."""
-    return Aggregation("bool_or", (column,), column)
+    return _of("bool_or", column)
 
 
-def choose(column: str) -> Aggregation:
+def choose(column: ColumnExpr) -> Aggregation:
     """One of the values; which one is not said, but it is the same for the same facts."""
-    return Aggregation("choose", (column,), column)
+    return _of("choose", column)
 
 
-def accum(column: str) -> Aggregation:
+def accum(column: ColumnExpr) -> Aggregation:
     """The set of all values."""
-    return Aggregation("accum", (column,), column)
+    return _of("accum", column)
 
 
-def accum_pair(one: str, other: str) -> Aggregation:
+def accum_pair(one: ColumnExpr, other: ColumnExpr) -> Aggregation:
     """The set of all pairs of values."""
-    return Aggregation("accum_pair", (one, other), f"{one}_{other}")
+    return _of("accum_pair", one, other)
+
+
+def _of(name: str, *columns: ColumnExpr) -> Aggregation:
+    """An aggregate, called as its columns are."""
+    names = [label(column) for column in columns]
+    return Aggregation(name, columns, "_".join(each for each in names if each) or name)
 
 
 class Running:
@@ -209,15 +215,6 @@ class Reduced(Running):
     @property
     def value(self) -> Any:
         return self.so_far
-
-
-def ordered(value: Any) -> tuple[str, Any]:
-    """A key that puts values of any types in one order."""
-    if isinstance(value, bool | int | float):
-        return ("", value)
-    if isinstance(value, tuple):
-        return ("tuple", tuple(map(ordered, value)))  # pyright: ignore[reportUnknownArgumentType]
-    return (type(value).__name__, value if isinstance(value, str | bytes) else repr(value))
 
 
 _MADE: Final[dict[str, Callable[[], Running]]] = {

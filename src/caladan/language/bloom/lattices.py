@@ -1,8 +1,4 @@
-"""Lattices: values that only grow, whatever order they are merged in.
-
-    LMax LMin LBool LSet LPSet LBag LMap   values; `reveal()` gives the plain one
-    Lattice                                what one of your own extends: `merge`, `bottom`
-    check_lattice, check_monotone, check_morphism   whether the laws hold, on values you give
+"""Lattices that come along: LMax LMin LBool LSet LPSet LBag LMap; `reveal()` gives the plain value.
 
 All are immutable and can be hashed, so that a fact may hold them. A *morphism* commutes with
 `merge`; a *monotone function* gives more where it is given more. Methods say which they are: rules
@@ -12,52 +8,9 @@ that use these alone never take anything back, and need no coordination.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from itertools import product
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, Final, Self, cast
 
-L = TypeVar("L", bound="Lattice")
-
-
-class Lattice:
-    """A value of a join semilattice. Subclasses have `bottom`, `merge`, equality and a hash.
-
-    `monotone` names the methods that give more where they are given more.
-    """
-
-    __slots__ = ()
-    word: ClassVar[str] = "lattice"
-    monotone: ClassVar[frozenset[str]] = frozenset()
-
-    @classmethod
-    def bottom(cls) -> Self:
-        """The value that changes nothing when it is merged."""
-        raise NotImplementedError
-
-    @classmethod
-    def of(cls, value: object) -> Self:
-        """A plain value as one of this lattice; ValueError if it is none."""
-        if isinstance(value, cls):
-            return value
-        if isinstance(value, Lattice):
-            raise ValueError(f"{value!r} is of another lattice than {cls.word}")
-        return cls.lifted(value)
-
-    @classmethod
-    def lifted(cls, value: Any) -> Self:
-        """A value that is not of a lattice yet."""
-        return cls(value)  # pyright: ignore[reportCallIssue]
-
-    def merge(self, other: Any) -> Self:
-        """The least value that is no less than both."""
-        raise NotImplementedError
-
-    def reveal(self) -> object:
-        """The plain value. Not monotone: what is revealed may be outgrown."""
-        raise NotImplementedError
-
-    def at_least(self, other: Self) -> bool:
-        """Whether this value has grown to another, or beyond it."""
-        return self.merge(other) == self
+from caladan.language.bloom.values import Lattice, frozen
 
 
 class _Single(Lattice):
@@ -96,7 +49,11 @@ class _Number(_Single):
 
     @classmethod
     def lifted(cls, value: Any) -> Self:
-        if value is None or isinstance(value, bool) or not hasattr(value, "__lt__"):
+        try:
+            has_order = not isinstance(value, bool | type(None)) and (value < value) is False
+        except TypeError:
+            has_order = False
+        if not has_order or value != value:  # what is not itself never stops growing
             raise ValueError(f"{value!r} is no value of {cls.word}")
         return cls(value)
 
@@ -118,7 +75,7 @@ class LMax(_Number):
 
     __slots__ = ()
     word = "lmax"
-    monotone = frozenset({">", ">=", "+", "-", "min_of", "max_of"})
+    monotone = frozenset({">", ">=", "gt", "gt_eq", "+", "-", "merge", "min_of", "max_of"})
 
     def merge(self, other: Any) -> Self:
         if self.value is None:
@@ -132,6 +89,16 @@ class LMax(_Number):
     def __ge__(self, bound: object) -> LBool:
         """Monotone."""
         return LBool(self.value is not None and self.value >= _plain(bound))
+
+    gt, gt_eq = __gt__, __ge__
+
+    def __lt__(self, bound: object) -> bool:
+        """Not monotone: a larger value takes it back."""
+        return not self >= bound
+
+    def __le__(self, bound: object) -> bool:
+        """Not monotone."""
+        return not self > bound
 
     def min_of(self, other: object) -> LMax:
         """The smaller of this and another value. Monotone."""
@@ -148,7 +115,7 @@ class LMin(_Number):
 
     __slots__ = ()
     word = "lmin"
-    monotone = frozenset({"<", "<=", "+", "-", "min_of", "max_of"})
+    monotone = frozenset({"<", "<=", "lt", "lt_eq", "+", "-", "merge", "min_of", "max_of"})
 
     def merge(self, other: Any) -> Self:
         if self.value is None:
@@ -162,6 +129,16 @@ class LMin(_Number):
     def __le__(self, bound: object) -> LBool:
         """Monotone."""
         return LBool(self.value is not None and self.value <= _plain(bound))
+
+    lt, lt_eq = __lt__, __le__
+
+    def __gt__(self, bound: object) -> bool:
+        """Not monotone: a smaller value takes it back."""
+        return not self <= bound
+
+    def __ge__(self, bound: object) -> bool:
+        """Not monotone."""
+        return not self < bound
 
     def max_of(self, other: object) -> LMin:
         """The larger of this and another value. Monotone."""
@@ -178,7 +155,7 @@ class LBool(_Single):
 
     __slots__ = ()
     word = "lbool"
-    monotone = frozenset({"&", "|", "when_true"})
+    monotone = frozenset({"&", "|", "merge", "when_true"})
 
     def __init__(self, value: object = False) -> None:
         super().__init__(bool(_plain(value)))
@@ -203,7 +180,9 @@ class LSet(_Single):
 
     __slots__ = ()
     word = "lset"
-    monotone = frozenset({"contains", "size", "map", "filter", "intersect", "product", "each"})
+    monotone = frozenset(
+        {"contains", "size", "map", "filter", "intersect", "product", "eqjoin", "each", "merge"}
+    )
 
     def __init__(self, items: Iterable[Hashable] = ()) -> None:
         super().__init__(frozenset(items))
@@ -229,8 +208,9 @@ class LSet(_Single):
         return LMax(len(self.value))
 
     def map(self, function: Callable[[Any], Hashable]) -> LSet:
-        """A morphism."""
-        return LSet(frozen(function(item)) for item in self.value)
+        """What a function makes of every item; None is left out. A morphism."""
+        made = (frozen(function(item)) for item in self.value)
+        return LSet(each for each in made if each is not None)
 
     def filter(self, keep: Callable[[Any], object]) -> Self:
         """A morphism."""
@@ -244,8 +224,26 @@ class LSet(_Single):
         self, other: Iterable[Hashable], function: Callable[[Any, Any], Hashable] | None = None
     ) -> LSet:
         """Every pair, or what a function makes of it; None is left out. A morphism in either."""
+        return self.eqjoin(other, {}, function)
+
+    def eqjoin(
+        self,
+        other: Iterable[Any],
+        on: Mapping[int, int],
+        function: Callable[[Any, Any], Hashable] | None = None,
+    ) -> LSet:
+        """The same of pairs of tuples that agree: `on` says which place of one with which of the
+        other. A morphism in either."""
+        places = _pairs(on) or {}
+        by: dict[tuple[Any, ...], list[Any]] = {}
+        for right in other:
+            by.setdefault(tuple(right[place] for place in places.values()), []).append(right)
         made = function or (lambda left, right: (left, right))
-        pairs = (frozen(made(left, right)) for left, right in product(self.value, other))
+        pairs = (
+            frozen(made(left, right))
+            for left in self.value
+            for right in by.get(tuple(left[place] for place in places), ())
+        )
         return LSet(pair for pair in pairs if pair is not None)
 
 
@@ -272,7 +270,7 @@ class LBag(_Single):
 
     __slots__ = ()
     word = "lbag"
-    monotone = frozenset({"contains", "size", "multiplicity", "intersect", "+"})
+    monotone = frozenset({"contains", "size", "multiplicity", "intersect", "+", "merge"})
 
     def __init__(
         self, counts: Mapping[Hashable, int] | Iterable[tuple[Hashable, int]] = ()
@@ -281,9 +279,10 @@ class LBag(_Single):
 
     @classmethod
     def lifted(cls, value: Any) -> Self:
-        if isinstance(value, Mapping):
-            return cls({frozen(k): n for k, n in dict[Any, int](value).items()})
-        raise ValueError(f"{value!r} is no mapping of items to how often they occur")
+        counts = _pairs(value)
+        if counts is None or not all(type(n) is int and n >= 0 for n in counts.values()):
+            raise ValueError(f"{value!r} is no mapping of items to how often they occur")
+        return cls({frozen(k): n for k, n in counts.items()})
 
     def reveal(self) -> dict[Any, int]:
         return dict(self.value)
@@ -320,7 +319,9 @@ class LMap(_Single):
 
     __slots__ = ()
     word = "lmap"
-    monotone = frozenset({"keys", "size", "at", "contains", "intersect", "apply"})
+    monotone = frozenset(
+        {"keys", "size", "at", "contains", "intersect", "apply", "filter", "each", "merge"}
+    )
 
     def __init__(self, items: Mapping[Hashable, Lattice] | Iterable[Any] = ()) -> None:
         made = {frozen(k): v for k, v in dict(items).items()}
@@ -331,9 +332,10 @@ class LMap(_Single):
 
     @classmethod
     def lifted(cls, value: Any) -> Self:
-        if isinstance(value, Mapping):
-            return cls(value)  # pyright: ignore[reportUnknownArgumentType]
-        raise ValueError(f"{value!r} is no mapping of keys to values of lattices")
+        items = _pairs(value)
+        if items is None:
+            raise ValueError(f"{value!r} is no mapping of keys to values of lattices")
+        return cls(items)
 
     def _items(self) -> dict[Any, Any]:
         return dict(self.value)
@@ -351,9 +353,18 @@ class LMap(_Single):
         """A morphism."""
         return LSet(key for key, _ in self.value)
 
-    def at(self, key: Hashable, default: Lattice | None = None) -> Any:
-        """The value of a key, or a default that is its bottom. A morphism."""
-        return self._items().get(key, default)
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return iter(self.value)
+
+    def at(self, key: Hashable, default: Lattice | type[Lattice] | None = None) -> Any:
+        """The value of a key; before it has one, a default or the bottom of a lattice. A morphism.
+
+        Without either, there is no value: that the key is not there would not be known to stay.
+        """
+        found = self._items().get(key, default)
+        if found is None:
+            raise ValueError(f"{key!r} is not there yet; `at({key!r}, LMax)` starts at a bottom")
+        return found.bottom() if isinstance(found, type) else found
 
     def contains(self, key: Hashable) -> LBool:
         """Monotone."""
@@ -368,9 +379,15 @@ class LMap(_Single):
         mine, theirs = self._items(), dict(other.value)
         return type(self)({k: mine[k].merge(theirs[k]) for k in mine.keys() & theirs.keys()})
 
-    def apply(self, function: Callable[[Any], Lattice]) -> Self:
-        """A monotone function on every value. Monotone."""
-        return type(self)({key: function(value) for key, value in self.value})
+    def apply(self, function: Callable[..., Lattice] | str, *arguments: object) -> Self:
+        """A monotone function, or a method by its name, on every value. Monotone."""
+        if isinstance(function, str):
+            return type(self)({k: getattr(v, function)(*arguments) for k, v in self.value})
+        return type(self)({key: function(value, *arguments) for key, value in self.value})
+
+    def filter(self, keep: Callable[[Any], object] = bool) -> Self:
+        """The keys whose value is true, or for whose value a monotone function is. Monotone."""
+        return type(self)({key: value for key, value in self.value if keep(value)})
 
 
 LATTICES: Final[dict[str, type[Lattice]]] = {
@@ -379,85 +396,10 @@ LATTICES: Final[dict[str, type[Lattice]]] = {
 """The lattices that come along, by the word that declares a column of one."""
 
 
-def frozen(value: Any) -> Any:
-    """A value that can stand in a fact: lists become tuples, sets frozen sets.
-
-    >>> frozen([1, {2}, {"a": [3]}])
-    (1, frozenset({2}), (('a', (3,)),))
-    """
-    kind = type(value)
-    if kind in _ATOMS:
-        return value
-    if isinstance(value, Lattice):
-        return value
-    if isinstance(value, tuple):
-        made = tuple(map(frozen, value))  # pyright: ignore[reportUnknownArgumentType]
-        return made if kind is tuple else value
-    if isinstance(value, list):
-        return tuple(map(frozen, value))  # pyright: ignore[reportUnknownArgumentType]
-    if isinstance(value, set | frozenset):
-        return frozenset(map(frozen, value))  # pyright: ignore[reportUnknownArgumentType]
-    if isinstance(value, dict):
-        pairs = ((k, frozen(v)) for k, v in dict[Any, Any](value).items())
-        return tuple(sorted(pairs, key=lambda pair: repr(pair[0])))
-    return value
-
-
-_ATOMS: Final = frozenset({int, str, float, bool, type(None), bytes})
-
-
-def revealed(value: Any) -> Any:
-    """A value as users see it: lattices are revealed, inside of tuples too."""
-    if isinstance(value, Lattice):
-        return revealed(value.reveal())
-    if type(value) is tuple:
-        return tuple(map(revealed, value))  # pyright: ignore[reportUnknownArgumentType]
-    return value
-
-
-# ── Laws ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def check_lattice(lattice: type[Lattice], values: Iterable[object]) -> None:
-    """AssertionError with an example where `merge` is not one of a lattice.
-
-    Every pair and triple of the values is tried, and what merging them gives; bottom is added.
-
-    >>> check_lattice(LMax, [1, 5, 3])
-    """
-    bottom = lattice.bottom()
-    some = list(dict.fromkeys([bottom, *(lattice.of(value) for value in values)]))
-    for one in some:
-        _law(one.merge(one) == one, "merging a value with itself changes it", one)
-        _law(hash(one) == hash(lattice.of(one)), "equal values have different hashes", one)
-        _law(one.merge(bottom) == one and bottom.merge(one) == one, "bottom changes a value", one)
-    for one, other in product(some, some):
-        _law(one.merge(other) == other.merge(one), "the order of merging matters", one, other)
-        both = one.merge(other)
-        _law(both.at_least(one) and both.at_least(other), "merging loses something", one, other)
-    for one, other, third in product(some, some, some):
-        _law(
-            one.merge(other).merge(third) == one.merge(other.merge(third)),
-            "what is merged first matters", one, other, third,
-        )  # fmt: skip
-
-
-def check_monotone(function: Callable[[L], Lattice], values: Iterable[L]) -> None:
-    """AssertionError with an example where a function gives less for more."""
-    for one, other in product(some := list(values), some):
-        more = one.merge(other)
-        _law(function(more).at_least(function(one)), "the function gives less for more", one, more)
-
-
-def check_morphism(function: Callable[[L], Lattice], values: Iterable[L]) -> None:
-    """AssertionError with an example where merging before a function is not merging after it."""
-    for one, other in product(some := list(values), some):
-        _law(
-            function(one.merge(other)) == function(one).merge(function(other)),
-            "merging before the function is not merging after it", one, other,
-        )  # fmt: skip
-
-
-def _law(holds: bool, law: str, *values: object) -> None:
-    if not holds:
-        raise AssertionError(f"{law}: {', '.join(map(repr, values))}")
+def _pairs(value: Any) -> dict[Any, Any] | None:
+    """A mapping, also as the pairs that stand for one in a fact."""
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[Any, Any]", value))
+    if isinstance(value, tuple) and all(isinstance(p, tuple) and len(p) == 2 for p in value):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return dict(cast("tuple[tuple[Any, Any], ...]", value))
+    return None

@@ -18,9 +18,12 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any, TypeVar
 
-from caladan.language.bloom.lattices import Lattice, LBag, LBool, LMap, LMax, LMin, LPSet, LSet
-from caladan.language.bloom.recorder import Collection, LatticeCollection, Recorder
+from caladan.language.bloom.collections import Collection, LatticeCollection
+from caladan.language.bloom.lattices import LBag, LBool, LMap, LMax, LMin, LPSet, LSet
+from caladan.language.bloom.recorder import Recorder
 from caladan.language.bloom.schema import CLOCK, CollectionKind, Columns, Schema, schema
+from caladan.language.bloom.streams import FactSource
+from caladan.language.bloom.values import Lattice
 from caladan.program.diagnostics import did_you_mean, error
 
 M = TypeVar("M", bound="Module")
@@ -74,7 +77,7 @@ def output(*columns: str, to: Columns | None = None) -> Collection:
 
 def channel(*columns: str, to: Columns | None = None) -> Collection:
     """Facts that are sent to the address in the column `@…`, the first if none is marked."""
-    return _declared(CollectionKind.CHANNEL, columns or ("@address",), to)
+    return _declared(CollectionKind.CHANNEL, columns or ("@address", "val"), to)
 
 
 def loopback(*columns: str, to: Columns | None = None) -> Collection:
@@ -107,6 +110,8 @@ def sync(*columns: str, to: Columns | None = None) -> Collection:
 def like(other: Collection, kind: str = "scratch") -> Collection:
     """A collection with the columns, keys and lattices of another."""
     made = other.schema
+    if kind not in ("table", "scratch", "temp", "input", "output"):
+        raise error("C050", f"`{kind}` is no kind of collection that has the columns of another")
     return Collection(Schema("", CollectionKind(kind), made.keys, made.values, made.lattices))
 
 
@@ -169,7 +174,24 @@ def imports(module: type[M]) -> M:
     return Imported(module)  # type: ignore[return-value]
 
 
-class Module:
+class _ClassBody(dict[str, object]):
+    """The names of a class, of which that of a collection stands for one thing."""
+
+    def __setitem__(self, name: str, value: object) -> None:
+        if isinstance(self.get(name), Collection | Imported):
+            raise error("C017", f"`{name}` is declared twice")
+        super().__setitem__(name, value)
+
+
+class ModuleType(type):
+    """The type of modules, which finds collections that are declared twice."""
+
+    @classmethod
+    def __prepare__(cls, name: str, bases: tuple[type, ...], /, **options: object) -> _ClassBody:
+        return _ClassBody()
+
+
+class Module(metaclass=ModuleType):
     """What has collections and rules. Subclasses that are run extend `Bloom`."""
 
     def __init__(self, address: str = "") -> None:
@@ -221,10 +243,23 @@ class Module:
         """An imported module."""
         return self._parts[name]
 
-    def temp(self, name: str, *columns: str, to: Columns | None = None) -> Collection:
-        """A collection that a rule declares where it stands: `t = self.temp("t", "a", "b")`."""
-        made = Collection(schema("", CollectionKind.TEMP, columns or ("key",), to))
-        return made.bound(self._recorder, self._prefix, name)
+    def temp(self, name: str, *columns: str | FactSource, to: Columns | None = None) -> Collection:
+        """A collection that a rule declares where it stands: `t = self.temp("t", "a", "b")`.
+
+        With a stream, `self.temp("t", stream)`, it has its columns and takes its facts.
+        """
+        streams = [each for each in columns if isinstance(each, FactSource)]
+        names = [each for each in columns if isinstance(each, str)]
+        if streams and not names:
+            names = list(streams[0].query().names())
+        recorder, full = self._recorder, f"{self._prefix}{name}"
+        if full in recorder.schemas or name in self._parts:
+            raise error("C017", f"`{full}` is declared twice", recorder.here())
+        made = Collection(schema(name, CollectionKind.TEMP, names or ("key",), to))
+        bound = made.bound(recorder, self._prefix, name)
+        for stream in streams:
+            bound.now(stream)
+        return bound
 
 
 def _attributes(owner: type) -> Iterator[tuple[str, object, type]]:

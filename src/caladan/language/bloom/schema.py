@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from caladan.language.bloom.lattices import LATTICES, Lattice
+from caladan.language.bloom.lattices import LATTICES
+from caladan.language.bloom.values import Lattice
 from caladan.program import Time
 from caladan.program.diagnostics import did_you_mean, error
 
@@ -113,6 +114,7 @@ def schema(
     period: float | None = None,
 ) -> Schema:
     """A schema from columns as they are written."""
+    what = f"`{name}`" if name else "a collection"
     lattices: dict[int, type[Lattice]] = {}
     names: list[str] = []
     address: int | None = None
@@ -120,15 +122,21 @@ def schema(
     for written in (*given, *_listed(to)):
         column, _, word = (part.strip() for part in written.partition(":"))
         if column.startswith("@"):
+            if kind is not CollectionKind.CHANNEL:
+                raise error(
+                    "C050",
+                    f"{what} is a {kind.value}, which has no address: `{column}`",
+                    help="only a channel sends facts to where a column says",
+                )
             address, column = len(names), column[1:]
         if word:
-            lattices[len(names)] = _lattice(name, column, word)
+            lattices[len(names)] = _lattice(what, column, word)
         if column in names or not column.isidentifier():
             raise error(
                 "C017",
-                f"`{name}` has two columns named `{column}`"
+                f"{what} has two columns named `{column}`"
                 if column in names
-                else f"`{column}` of `{name}` is no name of a column",
+                else f"`{column}` of {what} is no name of a column",
                 help="columns are names as in Python, each once",
             )
         names.append(column)
@@ -139,7 +147,7 @@ def schema(
     if any(position < len(given) for position in lattices):
         raise error(
             "C012",
-            f"a key column of `{name}` holds a lattice, whose values change as they grow",
+            f"a key column of {what} holds a lattice, whose values change as they grow",
             help="declare it behind the key: to={'cost': bloom.LMin}",
         )
     if kind is CollectionKind.CHANNEL and address is None:
@@ -161,11 +169,11 @@ def _listed(to: Columns | None) -> list[str]:
     return list(to)
 
 
-def _lattice(name: str, column: str, word: str) -> type[Lattice]:
+def _lattice(what: str, column: str, word: str) -> type[Lattice]:
     if word not in LATTICES:
         raise error(
             "C004",
-            f"unknown lattice `{word}` of column {column} of `{name}`",
+            f"unknown lattice `{word}` of column {column} of {what}",
             help=did_you_mean(word, LATTICES) or f"the lattices are {', '.join(LATTICES)}",
         )
     return LATTICES[word]

@@ -11,38 +11,73 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from caladan.language import deals
+from caladan.language.bloom.collections import Collection
 from caladan.language.bloom.lattices import LATTICES
-from caladan.language.bloom.module import Module, lattice, rules
-from caladan.language.bloom.recorder import Collection, GroupedRule
-from caladan.language.bloom.schema import CollectionKind, schema
+from caladan.language.bloom.module import (
+    Module,
+    channel,
+    input,  # noqa: A004
+    lattice,
+    loopback,
+    output,
+    periodic,
+    rules,
+    scratch,
+    stdio,
+    table,
+    temp,
+)
+from caladan.language.bloom.recorder import GroupedRule
+from caladan.language.bloom.schema import CollectionKind
 from caladan.program import Program, atoms
-from caladan.program.diagnostics import Diagnostics, SourceText
+from caladan.program.diagnostics import CaladanError, Diagnostics, SourceText, Span, error
 
-_KINDS: Final = {
-    each.value: each
-    for each in CollectionKind
-    if not each.is_element and each not in (CollectionKind.LATTICE, CollectionKind.CLOCK)
+_KINDS: Final[dict[str, Callable[..., Collection]]] = {
+    each.__name__: each
+    for each in (table, scratch, input, output, channel, loopback, periodic, stdio, temp)
 }
 
 _DECLARED: Final = re.compile(
-    rf"^[ \t]*(?P<kind>{'|'.join((*_KINDS, *LATTICES))})[ \t]+(?P<name>[^\W\d]\w*)[ \t]*"
-    r"(?:\((?P<columns>[^()]*)\))?[ \t]*\.[ \t]*(?=%|$)",
+    rf"(?:^|(?<=\.))[ \t]*(?P<declared>(?P<kind>{'|'.join((*_KINDS, *LATTICES))})[ \t]+"
+    r"(?P<name>[^\W\d]\w*)[ \t]*(?:\((?P<columns>[^()]*)\))?)[ \t]*\.(?=\s|$)",
     re.MULTILINE,
 )
+_ASIDE: Final = re.compile(
+    r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|(?:%|--)[^\n]*|/\*(?s:.)*?\*/"
+)
+"""Texts and comments, in which nothing is declared."""
 
 
 def module(text: str, *, name: str = "<bloom>") -> type[Module]:
     """A module with the collections and rules of a text."""
     declared: dict[str, Any] = {}
-    for match in _DECLARED.finditer(text):
-        collection = declared[match["name"]] = _collection(match)
-        collection.__set_name__(Module, match["name"])
-    blanked = _DECLARED.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
-    program = deals.parse(SourceText(name, blanked))
     found = Diagnostics()
+    source = SourceText(name, text)
+    places = list(_declarations(text))
+    for match in places:
+        place = Span(source, *match.span("declared"))
+        try:
+            if match["name"] in declared:
+                raise error("C017", f"`{match['name']}` is declared twice")
+            collection = declared[match["name"]] = _collection(match)
+            collection.__set_name__(Module, match["name"])
+        except CaladanError as problem:
+            found.extend(replace(each, place=place) for each in problem.diagnostics)
+    found.raise_errors()
+    blanked = list(text)
+    for match in places:
+        start, end = match.span()
+        blanked[start:end] = [c if c == "\n" else " " for c in text[start:end]]
+    rest = SourceText(name, "".join(blanked))
+    try:
+        program = deals.parse(rest)
+    finally:
+        object.__setattr__(rest, "text", text)  # diagnostics quote lines as they were written
     _check(program, declared, found)
     found.raise_errors()
 
@@ -55,22 +90,30 @@ def module(text: str, *, name: str = "<bloom>") -> type[Module]:
 
 def is_declared(text: str) -> bool:
     """Whether a text declares a collection, as only a Bloom program does."""
-    return _DECLARED.search(text) is not None
+    return next(_declarations(text), None) is not None
+
+
+def _declarations(text: str) -> Iterator[re.Match[str]]:
+    return _DECLARED.finditer(_ASIDE.sub(lambda aside: re.sub(r"[^\n]", " ", aside.group()), text))
 
 
 def _collection(match: re.Match[str]) -> Collection:
     word = match["kind"]
     if word in LATTICES:
         return lattice(LATTICES[word])
-    kind = _KINDS[word]
-    if match["columns"] is None:
-        return Collection(schema("", kind, ("key",), "val"))
-    keys, _, values = match["columns"].partition("=>")
+    keys, _, values = (match["columns"] or "").partition("=>")
     columns = [each.strip() for each in keys.split(",") if each.strip()]
     to = [each.strip() for each in values.split(",") if each.strip()]
-    if kind is CollectionKind.PERIODIC:
-        return Collection(schema("", kind, ("number",), "time", float(columns[0])))
-    return Collection(schema("", kind, columns, to or None))
+    if word == "stdio":
+        return stdio()
+    if word == "periodic":
+        try:
+            return periodic(float(columns[0]))
+        except (IndexError, ValueError):
+            raise error(
+                "C050", "a timer has a period, in seconds", help="periodic tick(0.5)."
+            ) from None
+    return _KINDS[word](*columns, to=to or None)
 
 
 def _check(program: Program, declared: dict[str, Collection], found: Diagnostics) -> None:

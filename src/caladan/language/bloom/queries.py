@@ -1,0 +1,602 @@
+"""Queries: a body and the columns of its solutions, as operators of streams make them.
+
+A `Query` is immutable; every operator gives the next one. Its `parts` are the collections that it
+joins, under whatever a rule may call them, so that `self.emp.name` means the right column wherever
+it stands. Operators that need all facts first (`grouped`, `best`, `numbered`, `kept`) give their
+result an element of its own: an internal relation with its rules.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce as folded
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from caladan.language.bloom.expressions import COMPARED, ColumnOf, Expr, Operation, Presence, lift
+from caladan.language.bloom.schema import CLOCK, CollectionKind, Schema
+from caladan.language.bloom.values import frozen
+from caladan.program import (
+    Atom,
+    Comparison,
+    Constant,
+    Disjunction,
+    Expression,
+    Folding,
+    Function,
+    Head,
+    Literal,
+    Value,
+    Variable,
+    variables,
+)
+from caladan.program.diagnostics import did_you_mean, error
+from caladan.program.transform import replace_in
+
+if TYPE_CHECKING:
+    from caladan.language.bloom.recorder import Recorder
+
+Columns = tuple[tuple[str, Expression], ...]
+ColumnExpr = str | Expr
+"""A column by its name, or an expression."""
+
+NOTHING: Final = Constant(cast("Value", None))
+"""What stands where an outer join has no partner, and what a function gives for no row."""
+
+_NAMED: Final = "name the columns, or keep them apart with alias()"
+_MOST_BRANCHES: Final = 8
+"""More alternatives than these are tested one by one, instead of becoming rules of their own."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JoinPart:
+    """One of the collections that a query joins: what stands for it, and what its columns are."""
+
+    sources: tuple[object, ...]
+    columns: Columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregation:
+    """An aggregate of a group: its name, the columns it is of, and a fold of the user's own."""
+
+    name: str
+    columns: tuple[ColumnExpr, ...]
+    label: str
+    code: Callable[..., object] | None = None
+    initial: object = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Query:
+    """A query: a body, and the columns of its solutions."""
+
+    recorder: Recorder
+    columns: Columns
+    literals: tuple[Literal, ...]
+    parts: tuple[JoinPart, ...]
+    row: Variable | None = None
+    """A variable that holds the whole row, where nobody has named its columns yet."""
+    is_spread: bool = False
+    """Whether the last column may hold a tuple of what stands in several columns of a head."""
+    order: tuple[tuple[str | Callable[..., Any], ...], bool] = ((), False)
+    """What a sort goes by, and whether backwards."""
+    token: object = field(default_factory=object)
+
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.columns)
+
+    # ── Scope ────────────────────────────────────────────────────────────────────────────────────
+
+    def column(self, source: object, name: str) -> Expression:
+        """What a column of a collection is here; C063 if that cannot be told."""
+        owners = [part for part in self.parts if any(each is source for each in part.sources)]
+        if source is self.token:
+            owners = [JoinPart((), self.columns)]
+        found = [value for part in owners for n, value in part.columns if n == name]
+        if len(found) == 1:
+            return found[0]
+        known = [n for part in owners for n, _ in part.columns]
+        raise error(
+            "C063",
+            f"column `{name}` is of two collections here"
+            if found
+            else f"there is no column `{name}` here",
+            self.recorder.here(),
+            help=_NAMED
+            if found
+            else did_you_mean(name, known)
+            or (_columns(known) if known else "the collection is none of those that are joined"),
+        )
+
+    def named(self, name: str) -> Expression:
+        """A column by its name alone."""
+        found = list(dict.fromkeys(value for n, value in self.columns if n == name))
+        if len(found) != 1:
+            known = self.column_names()
+            raise error(
+                "C063",
+                f"there are two columns `{name}`" if found else f"there is no column `{name}`",
+                self.recorder.here(),
+                help=_NAMED if found else did_you_mean(name, known) or _columns(known),
+            )
+        return found[0]
+
+    def value(self, given: object) -> tuple[Query, Expression]:
+        """An expression as a node, and this query with the lattices that it reads."""
+        if isinstance(given, str):
+            return self, self.named(given)
+        scope = _Reading(self)
+        node = lift(given).node(scope)
+        return scope.query, node
+
+    def solved(self, node: Expression) -> tuple[Query, Variable]:
+        """A variable that has the value of an expression."""
+        if isinstance(node, Variable):
+            return self, node
+        variable = self.recorder.variable("v")
+        return self.also(Comparison("=", variable, node)), variable
+
+    def also(self, *literals: Literal) -> Query:
+        """The solutions for which more holds."""
+        return replace(self, literals=(*self.literals, *literals))
+
+    # ── Rows one by one ──────────────────────────────────────────────────────────────────────────
+
+    def projected(self, columns: Sequence[object], named: dict[str, object]) -> Query:
+        query = self
+        made: list[tuple[str, Expression]] = []
+        for i, given in enumerate(columns):
+            query, node = query.value(given)
+            made.append((label(given) or f"c{i + 1}", node))
+        for name, given in named.items():
+            query, node = query.value(given)
+            made.append((name, node))
+        return query.alone(tuple(made), self.parts[0].sources if len(self.parts) == 1 else ())
+
+    def alone(self, columns: Columns, sources: tuple[object, ...] = ()) -> Query:
+        """The same body with other columns, as one part."""
+        token = object()
+        part = JoinPart((*sources, token), columns)
+        return Query(self.recorder, columns, self.literals, (part,), token=token)
+
+    def mapped(self, code: Callable[..., Any], names: Sequence[str], *, each: bool) -> Query:
+        row = self.recorder.variable("row")
+        call = self._of_rows(code, _several if each else as_row)
+        made = Comparison("=", row, replace(call, each=each))
+        columns = tuple(
+            (name, Function(f"item {i + 1}", (row,), code=operator.itemgetter(i)))
+            for i, name in enumerate(names)
+        )
+        result = self.also(made, Comparison("~=", row, NOTHING)).alone(columns)
+        return replace(result, row=None if names else row)
+
+    def unnested(self, given: ColumnExpr, names: Sequence[str]) -> Query:
+        query, node = self.value(given)
+        item = self.recorder.variable("item")
+        made = Comparison("=", item, Function("each", (node,), code=_items, each=True))
+        name = names[0] if names else label(given) or "item"
+        kept = [pair for pair in self.columns if pair[1] != node]
+        return query.also(made).alone((*kept, (name, item)))
+
+    def _of_rows(self, code: Callable[..., Any], shape: Callable[[Any], Any]) -> Function:
+        """A call of a function: with a row of each part, or with the whole if it takes but one."""
+        is_whole = len(self.parts) < 2 or _takes_one(code)
+        parts = [self.flat()] if is_whole else [part.columns for part in self.parts]
+        rows = [row_type(name for name, _ in columns) for columns in parts]
+        ends: list[tuple[int, int]] = []
+        arguments: list[Expression] = []
+        for columns in parts:
+            ends.append((len(arguments), len(arguments) + len(columns)))
+            arguments += [value for _, value in columns]
+
+        def call(*values: Any) -> Any:
+            made = (row(*values[i:j]) for row, (i, j) in zip(rows, ends, strict=True))
+            return shape(code(*made))
+
+        return Function(getattr(code, "__name__", "function"), tuple(arguments), code=call)
+
+    def selected(self, condition: object) -> Query:
+        if is_function(condition):
+            code = cast("Callable[..., Any]", condition)
+            return self.also(Comparison("=", self._of_rows(code, bool), Constant(True)))
+        if isinstance(condition, Presence):
+            return self.present(condition)
+        if isinstance(condition, Operation) and condition.name == "&":
+            return folded(Query.selected, condition.arguments, self)
+        query, branches = self._branches(condition)
+        if not 0 < len(branches) <= _MOST_BRANCHES:
+            query, node = self.value(Operation("bool", bool, (lift(condition),)))
+            branches = [(Comparison("=", node, Constant(True)),)]
+        return query.also(*branches[0] if len(branches) == 1 else [Disjunction(tuple(branches))])
+
+    def _branches(self, condition: object) -> tuple[Query, list[tuple[Literal, ...]]]:
+        """A condition in disjunctive normal form; none if it is made of more than comparisons."""
+        if not isinstance(condition, Operation):
+            return self, []
+        if condition.name in COMPARED:
+            query, left = self.value(condition.arguments[0])
+            query, right = query.value(condition.arguments[1])
+            return query, [(Comparison(COMPARED[condition.name], left, right),)]
+        if condition.name not in ("&", "|"):
+            return self, []
+        query, one = self._branches(condition.arguments[0])
+        query, other = query._branches(condition.arguments[1])
+        if not (one and other):
+            return self, []
+        if condition.name == "|":
+            return query, [*one, *other]
+        return query, [(*some, *more) for some, more in product(one, other)]
+
+    def present(self, condition: Presence) -> Query:
+        """The rows for which a collection has, or has not, a fact with some values."""
+        other: Query = condition.source.query()
+        query, values = self, list[Expression]()
+        for given in condition.values:
+            query, node = query.value(given)
+            values.append(node)
+        if len(values) not in (0, len(other.columns), condition.width):
+            raise error(
+                "C011",
+                f"a fact of {len(other.columns)} columns is looked for by {len(values)} values",
+                self.recorder.here(),
+                help=_columns(other.column_names()),
+            )
+        wanted = dict(enumerate(values))
+        if condition.is_absent:
+            return query.absent(other, wanted)
+        both = query.joined(other)
+        for i, value in wanted.items():
+            both = both.equated(value, both.columns[len(query.columns) + i][1])
+        return replace(query, literals=both.literals)
+
+    def absent(self, other: Query, wanted: dict[int, Expression]) -> Query:
+        """The rows for which a relation has no fact with these values in these columns."""
+        plain = other if other.relation is not None else other.kept(CollectionKind.STREAM)
+        query = self
+        arguments: list[Expression] = []
+        for i in range(len(plain.columns)):
+            if i not in wanted:
+                arguments.append(Variable("_"))
+                continue
+            query, variable = query.solved(wanted[i])
+            arguments.append(variable)
+        return query.also(Atom(plain.relation or "", tuple(arguments), negated=True))
+
+    def renamed(self) -> Query:
+        """The same query with variables of its own."""
+        own: dict[str, Variable] = {}
+
+        def change(node: Expression) -> Expression | None:
+            if isinstance(node, Variable) and not node.is_anonymous:
+                stem = node.name.partition("_")[0]
+                return own.setdefault(node.name, self.recorder.variable(stem))
+            return None
+
+        literals, columns, row = replace_in((self.literals, self.columns, (self.row,)), change)
+        result = Query(self.recorder, columns, literals, ()).alone(columns)
+        return replace(result, row=row[0])
+
+    # ── Joins ────────────────────────────────────────────────────────────────────────────────────
+
+    def joined(self, other: Query) -> Query:
+        if {v for part in self.parts for _, v in part.columns} & {
+            v for part in other.parts for _, v in part.columns
+        }:
+            other = other.renamed()
+        return Query(
+            self.recorder,
+            (*self.columns, *other.columns),
+            (*self.literals, *other.literals),
+            (*self.as_parts(), *other.as_parts()),
+        )
+
+    def as_parts(self) -> tuple[JoinPart, ...]:
+        """The parts of a join; what is none is one, under all its names."""
+        if len(self.parts) > 1:
+            return self.parts
+        known = self.parts[0].sources if self.parts else ()
+        return (JoinPart((*known, self.token), self.columns),)
+
+    def matched(self, on: Sequence[object], named: dict[str, str]) -> Query:
+        query = self
+        for each in on:
+            if not isinstance(each, str):
+                query = query.selected(each)
+                continue
+            values = [v for part in self.parts for n, v in part.columns if n == each]
+            if len(values) < 2:
+                raise error(
+                    "C063",
+                    f"column `{each}` is not in two of the collections that are joined",
+                    self.recorder.here(),
+                    help='other names go together as in pairs(key="id")',
+                )
+            for other in values[1:]:
+                query = query.equated(values[0], other)
+        for left, right in named.items():
+            names = [[name for name, _ in part.columns] for part in self.parts]
+            first = next((i for i, each in enumerate(names[:-1]) if left in each), 0)
+            one = Query(self.recorder, self.parts[first].columns, (), ()).named(left)
+            rest = [pair for part in self.parts[first + 1 :] for pair in part.columns]
+            other = Query(self.recorder, tuple(rest), (), ()).named(right)
+            query = query.equated(one, other)
+        return query
+
+    def equated(self, one: Expression, other: Expression) -> Query:
+        """The solutions where two columns are equal: with one variable for both, if they are."""
+        if one == other:
+            return self
+        if not isinstance(other, Variable) or not isinstance(one, Variable):
+            return self.also(Comparison("=", one, other))
+
+        def change(node: Expression) -> Expression | None:
+            return one if node == other else None
+
+        literals, columns = replace_in((self.literals, self.columns), change)
+        parts = tuple(JoinPart(p.sources, replace_in(p.columns, change)) for p in self.parts)
+        return replace(self, columns=columns, literals=literals, parts=parts)
+
+    def only(self, part: int) -> Query:
+        chosen = self.parts[part]
+        return replace(self, columns=chosen.columns, parts=(chosen,))
+
+    def flat(self) -> Columns:
+        """The columns with names of their own: a second `key` is `key_2`."""
+        names: list[str] = []
+        for name, _ in self.columns:
+            numbers = (f"{name}_{i}" for i in range(2, len(self.columns) + 2))
+            names.append(name if name not in names else next(n for n in numbers if n not in names))
+        return tuple((n, v) for n, (_, v) in zip(names, self.columns, strict=True))
+
+    def names(self) -> list[str]:
+        """The names of the columns, each once; C063 if a function gives rows without any."""
+        if self.row is not None:
+            raise error(
+                "C063",
+                "the columns that a function gives have no names here",
+                self.recorder.here(),
+                help='name them: map(f, "a", "b")',
+            )
+        return [name for name, _ in self.flat()]
+
+    def outer_joined(self, on: Sequence[object], named: dict[str, str]) -> Query:
+        matched = self.matched(on, named)
+        partners = matched.only(0).kept(CollectionKind.STREAM)
+        flat = matched.flat()
+        width = len(self.parts[0].columns)
+        alone = self.left_alone()
+        alone = alone.absent(partners, {i: value for i, (_, value) in enumerate(alone.columns)})
+        padded = (*alone.columns, *((n, NOTHING) for n, _ in flat[width:]))
+        kept = self.recorder.element(CollectionKind.STREAM, [name for name, _ in flat])
+        for query, columns in ((matched, flat), (alone, padded)):
+            self.recorder.rule(Head(kept.name, tuple(v for _, v in columns)), query.literals)
+        return facts_of(kept, self.recorder).under(self.as_parts())
+
+    def left_alone(self) -> Query:
+        """The left part of a join of two, by itself."""
+        columns = self.parts[0].columns
+        needed = {v.name for _, v in columns if isinstance(v, Variable)}
+        literals: list[Literal] = []
+        for literal in self.literals:
+            names = {v.name for v in variables(literal)}
+            if names & needed:
+                literals.append(literal)
+                needed |= names
+        return replace(self, literals=tuple(literals)).alone(columns)
+
+    def without(
+        self, right: Query, on: Sequence[object], named: dict[str, str], where: object
+    ) -> Query:
+        """The rows without a partner, or of whose partners no condition holds."""
+        pairs = [(each, each) for each in on if isinstance(each, str)] + list(named.items())
+        conditions = [each for each in on if not isinstance(each, str)]
+        conditions += [] if where is None else [where]
+        wanted: dict[int, Expression] = {}
+        for left, name in pairs:
+            right.named(name)
+            wanted[right.column_names().index(name)] = self.named(left)
+        if conditions:
+            both = self.joined(right)
+            for i, value in wanted.items():
+                both = both.equated(value, both.columns[len(self.columns) + i][1])
+            both = folded(Query.selected, conditions, both)
+            partners = replace(both, columns=self.columns).kept(CollectionKind.STREAM)
+            return self.absent(partners, {i: v for i, (_, v) in enumerate(self.columns)})
+        if not pairs:
+            if len(self.columns) != len(right.columns):
+                raise error(
+                    "C011",
+                    f"rows of {len(self.columns)} columns are compared with rows of "
+                    f"{len(right.columns)}",
+                    self.recorder.here(),
+                    help='name the columns to compare: notin(other, "key")',
+                )
+            wanted = {i: value for i, (_, value) in enumerate(self.columns)}
+        return self.absent(right, wanted)
+
+    @property
+    def relation(self) -> str | None:
+        """The relation whose facts these are, if they are the whole of one."""
+        match self.literals:
+            case (Atom(relation, arguments, False),) if (
+                self.row is None
+                and len(set(arguments)) == len(arguments)
+                and tuple(value for _, value in self.columns) == arguments
+            ):
+                return relation
+            case _:
+                return None
+
+    # ── All rows ─────────────────────────────────────────────────────────────────────────────────
+
+    def kept(self, kind: CollectionKind) -> Query:
+        """The same facts in an element of their own, known by the same names."""
+        kept = self.recorder.element(kind, self.names())
+        self.recorder.rule(Head(kept.name, tuple(v for _, v in self.columns)), self.literals)
+        return facts_of(kept, self.recorder).under(self.as_parts())
+
+    def under(self, parts: Sequence[JoinPart]) -> Query:
+        """The same columns, as parts that are known by other names."""
+        if sum(len(part.columns) for part in parts) != len(self.columns):
+            return self
+        values = iter(self.columns)
+        made = [
+            JoinPart(
+                part.sources,
+                tuple((name if len(parts) > 1 else own, value) for (name, _), (own, value) in
+                      zip(part.columns, values, strict=False)),
+            )
+            for part in parts
+        ]  # fmt: skip
+        return replace(self, parts=tuple(made))
+
+    def source(self, given: Sequence[ColumnExpr]) -> tuple[Query, list[str]]:
+        """What an aggregate goes through, a whole relation, and what some columns are called."""
+        query, names, more = self, list[str](), list[tuple[str, Expression]]()
+        for i, each in enumerate(given):
+            if isinstance(each, str):
+                self.named(each)
+                names.append(each)
+                continue
+            query, node = query.value(each)
+            found = next((name for name, value in self.flat() if value == node), None)
+            if found is None:
+                more.append((found := f"{label(each) or 'c'}_{i + 1}", node))
+            names.append(found)
+        if not more and self.relation is not None:
+            return self, names
+        own = JoinPart((), tuple(more))
+        parts = (*query.as_parts(), own) if more else query.parts
+        wider = replace(query, columns=(*query.columns, *more), parts=parts)
+        return wider.kept(CollectionKind.STREAM), names
+
+    def grouped(self, by: Sequence[ColumnExpr], aggregates: Sequence[Aggregation]) -> Query:
+        source, names = self.source([*by, *(c for each in aggregates for c in each.columns)])
+        labels = [label(each) or f"c{i + 1}" for i, each in enumerate(by)]
+        found = iter(names)
+        terms: list[Expression] = [source.named(next(found)) for _ in by]
+        for each in aggregates:
+            values = tuple(source.named(next(found)) for _ in each.columns)
+            terms.append(Folding(each.name, values, code=each.code, initial=each.initial))
+            labels.append(each.label if each.label not in labels else f"{each.label}_{each.name}")
+        is_fold = any(each.name == "reduce" for each in aggregates)
+        kind = CollectionKind.REDUCE if is_fold else CollectionKind.GROUP
+        kept = self.recorder.element(kind, labels, len(by))
+        self.recorder.rule(Head(kept.name, tuple(terms)), source.literals)
+        return replace(facts_of(kept, self.recorder), is_spread=is_fold)
+
+    def best(self, by: Sequence[ColumnExpr], column: ColumnExpr, name: str) -> Query:
+        source, names = self.source([*by, column])
+        best = source.grouped(names[:-1], [Aggregation(name, (names[-1],), "best")])
+        both = source.joined(best)
+        for each, (_, value) in zip(names, best.columns, strict=True):
+            both = both.equated(source.named(each), value)
+        own = source.columns[: len(self.columns)]
+        return replace(source, literals=both.literals, columns=own)
+
+    def numbered(self, by: Sequence[ColumnExpr], name: str, *, reverse: bool) -> Query:
+        """The rows with their place, by some columns or else as they were sorted."""
+        order, is_reversed = self.order
+        source, names = self.source([*by, *(each for each in order if isinstance(each, str))])
+        terms: list[Expression] = [source.named(each) for each in names]
+        if not by:
+            terms = [
+                source.named(each) if isinstance(each, str) else source._of_rows(each, frozen)
+                for each in order
+            ]
+        kept = self.recorder.element(
+            CollectionKind.INDEX, [*source.column_names(), name], len(source.columns)
+        )
+        place = Folding("index", tuple(terms), initial=reverse != is_reversed)
+        head = Head(kept.name, (*(v for _, v in source.columns), place))
+        self.recorder.rule(head, source.literals)
+        found = facts_of(kept, self.recorder)
+        own, number = found.columns[: len(self.columns)], found.columns[-1]
+        sources = self.as_parts()[0].sources if len(self.parts) < 2 else ()
+        return found.alone((*own, number), sources)
+
+
+class _Reading:
+    """The scope of an expression: a query, which gets an atom for each lattice that is read."""
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+
+    def column(self, source: object, name: str) -> Expression:
+        return self.query.column(source, name)
+
+    def read(self, name: str, position: int) -> Expression:
+        width = 2 if name == CLOCK else 1
+        for literal in self.query.literals:
+            if isinstance(literal, Atom) and literal.relation == name and not literal.negated:
+                return literal.arguments[position]
+        made = tuple(self.query.recorder.variable(name[0]) for _ in range(width))
+        self.query = self.query.also(Atom(name, made))
+        return made[position]
+
+
+def facts_of(schema: Schema, recorder: Recorder, *sources: object) -> Query:
+    """The facts of a relation, with variables of their own."""
+    values = tuple(recorder.variable(name) for name in schema.columns)
+    columns = tuple(zip(schema.columns, values, strict=True))
+    atom = Atom(schema.name, values, span=recorder.here())
+    return Query(recorder, columns, (atom,), (JoinPart(sources, columns),))
+
+
+def empty(recorder: Recorder) -> Query:
+    """One row without columns: where values that depend on no collection start."""
+    return Query(recorder, (), (), ())
+
+
+# ── What functions take and give ─────────────────────────────────────────────────────────────────
+
+
+def is_function(value: object) -> bool:
+    """Whether a user's function stands where an expression could."""
+    return callable(value) and not isinstance(value, Expr) and not hasattr(value, "query")
+
+
+def row_type(columns: Iterable[str]) -> Callable[..., Any]:
+    """What a function is given for a row: a tuple whose columns have names."""
+    return namedtuple("Row", columns, rename=True)  # pyright: ignore[reportUntypedNamedTuple]
+
+
+def as_row(made: Any) -> Any:
+    """What a function gave for a row, as a fact; None for none at all."""
+    if made is None:
+        return None
+    return frozen(tuple(made)) if isinstance(made, tuple | list) else (frozen(made),)
+
+
+def _several(made: Any) -> Any:
+    return [] if made is None else [as_row(each) for each in made]
+
+
+def _items(value: Any) -> Any:
+    return [] if value is None else list(value)
+
+
+def _takes_one(code: Callable[..., Any]) -> bool:
+    try:
+        given = inspect.signature(code).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    kinds = [each.kind for each in given if each.default is each.empty]
+    return len(kinds) == 1 and kinds[0] in (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    )
+
+
+def label(given: object) -> str | None:
+    """What a column is called that is given by its name, or as a column of a collection."""
+    return given if isinstance(given, str) else given.name if isinstance(given, ColumnOf) else None
+
+
+def _columns(known: Iterable[str]) -> str:
+    return f"the columns are {', '.join(known)}"

@@ -1,0 +1,105 @@
+"""Values, as facts hold them: anything that can be hashed, and values of lattices.
+
+Lattice    what values extend that only grow, whatever order they are merged in
+frozen     a value that can stand in a fact; `revealed` is the way back
+ordered    one order for values of any types
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, ClassVar, Final, Self
+
+
+class Lattice:
+    """A value of a join semilattice. Subclasses have `bottom`, `merge`, equality and a hash.
+
+    `monotone` names the methods that give more where they are given more.
+    """
+
+    __slots__ = ()
+    word: ClassVar[str] = "lattice"
+    monotone: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def bottom(cls) -> Self:
+        """The value that changes nothing when it is merged."""
+        raise NotImplementedError
+
+    @classmethod
+    def of(cls, value: object) -> Self:
+        """A plain value as one of this lattice; ValueError if it is none."""
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, Lattice):
+            raise ValueError(f"{value!r} is of another lattice than {cls.word}")
+        return cls.lifted(value)
+
+    @classmethod
+    def lifted(cls, value: Any) -> Self:
+        """A value that is not of a lattice yet."""
+        return cls(value)  # pyright: ignore[reportCallIssue]
+
+    def merge(self, other: Any) -> Self:
+        """The least value that is no less than both."""
+        raise NotImplementedError
+
+    def reveal(self) -> object:
+        """The plain value. Not monotone: what is revealed may be outgrown."""
+        raise NotImplementedError
+
+    def at_least(self, other: Self) -> bool:
+        """Whether this value has grown to another, or beyond it."""
+        return self.merge(other) == self
+
+
+def frozen(value: Any) -> Any:
+    """A value that can stand in a fact: lists become tuples, sets frozen sets.
+
+    >>> frozen([1, {2}, {"a": [3]}])
+    (1, frozenset({2}), (('a', (3,)),))
+    """
+    kind = type(value)
+    if kind in _ATOMS:
+        return value
+    if isinstance(value, Lattice):
+        return value
+    if isinstance(value, tuple):
+        made = tuple(map(frozen, value))  # pyright: ignore[reportUnknownArgumentType]
+        return made if kind is tuple else value
+    if isinstance(value, list):
+        return tuple(map(frozen, value))  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, set | frozenset):
+        return frozenset(map(frozen, value))  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, dict):
+        pairs = ((k, frozen(v)) for k, v in dict[Any, Any](value).items())
+        return tuple(sorted(pairs, key=lambda pair: repr(pair[0])))
+    return value
+
+
+_ATOMS: Final = frozenset({int, str, float, bool, type(None), bytes})
+
+
+def revealed(value: Any) -> Any:
+    """A value as users see it: lattices are revealed, inside of tuples too."""
+    if isinstance(value, Lattice):
+        return revealed(value.reveal())
+    if type(value) is tuple:
+        return tuple(map(revealed, value))  # pyright: ignore[reportUnknownArgumentType]
+    return value
+
+
+def ordered(value: Any) -> tuple[str, Any]:
+    """A key that puts values of any types in one order."""
+    if isinstance(value, int | float | Decimal | Fraction):
+        return ("", value)
+    if isinstance(value, tuple):
+        return ("tuple", tuple(map(ordered, value)))  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, frozenset):
+        return ("set", sorted(map(ordered, value)))  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, Lattice):
+        return ordered(frozen(value.reveal()))
+    kind = type(value)
+    has_order = kind.__lt__ is not object.__lt__  # pyright: ignore[reportAttributeAccessIssue]
+    return (kind.__name__, value if has_order else repr(value))
