@@ -40,6 +40,7 @@ from caladan.program import (
     Rule,
     Variable,
     atoms,
+    names,
     variables,
 )
 from caladan.program.diagnostics import Diagnostics, Span
@@ -152,10 +153,10 @@ class Ways:
             return rule
         if not all(map(_only_tests, inside)) or not _is_connected(positive):
             return rule
-        known = {v.name for each in positive for v in variables(each)}
+        known = names(positive)
         first = [each for each in rule.body if _is_known(each, known)]
         rest = [each for each in rule.body if not any(each is one for one in first)]
-        later = {v.name for each in (*rest, *rule.head.arguments) for v in variables(each)}
+        later = names((*rest, *rule.head.arguments))
         later |= {key.variable.name for key in rule.order}
         shown = tuple(Variable(n) for n in dict.fromkeys(_names(first)) if n in later)
         if not shown:

@@ -16,7 +16,7 @@ Y <= 9` has ten facts, but 9 asks for 8, 0 for -1, and so on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -38,8 +38,6 @@ from caladan.analysis.schedule import reach
 from caladan.analysis.strata import strata
 from caladan.program import Comparison, Constant, Type, Value, Variable
 from caladan.program.diagnostics import Diagnostics
-
-_PREFIX = "demand_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +64,19 @@ def demand(checked: Checked, wanted: Iterable[str] | None = None, enabled: bool 
         turned = directed(patterns, wanted)
         if turned is not checked:
             patterns = settle(turned, wanted, whole)
-        demanded = _Rewriting(patterns, explore(patterns, wanted)).result()
-        clash = _clashes(turned, demanded) | _growing(turned, demanded)
+        rewriting = _Rewriting(patterns, explore(patterns, wanted))
+        demanded, asking = rewriting.result(), rewriting.demands
+        clash = _clashes(turned, demanded, asking) | _growing(turned, demanded, asking)
         if not clash:
             return Demanded(demanded, patterns, wanted)
         whole |= clash
 
 
-def _clashes(before: Checked, after: Checked) -> set[str]:
-    """Relations that must be evaluated whole for the rewritten program to mean the same."""
+def _clashes(before: Checked, after: Checked, asking: Collection[str]) -> set[str]:
+    """Relations that must be evaluated whole for the rewritten program to mean the same.
+
+    Those that are `asking` have what is asked of others.
+    """
     found = Diagnostics()
     strata(after.rules, [n for n, r in after.relations.items() if r.is_derived], found)
     if found.errors:
@@ -84,7 +86,7 @@ def _clashes(before: Checked, after: Checked) -> set[str]:
     for clique in after.cliques:
         for rule in clique.rules:
             head = after.relations[rule.head]
-            if head.name.startswith(_PREFIX) and head.is_internal:
+            if head.name in asking:
                 continue
             for atom in rule.positive:
                 read = after.relations[atom.relation]
@@ -97,7 +99,7 @@ def _clashes(before: Checked, after: Checked) -> set[str]:
     return clash
 
 
-def _growing(before: Checked, after: Checked) -> set[str]:
+def _growing(before: Checked, after: Checked, asking: Collection[str]) -> set[str]:
     """Relations whose demand computes values from itself, while their own rules do not grow."""
     endless = {
         rule.head
@@ -109,7 +111,7 @@ def _growing(before: Checked, after: Checked) -> set[str]:
         origin
         for clique in after.cliques
         for rule in clique.recursive_rules
-        if after.relations[rule.head].is_internal and rule.head.startswith(_PREFIX)
+        if rule.head in asking
         for origin in [after.relations[rule.head].origin]
         if origin not in endless and computes(rule, clique) is not None
     }
@@ -126,10 +128,15 @@ class _Rewriting:
         for relation, pattern in reached:
             if "b" in pattern:
                 self._names[relation, pattern] = apart(f"{relation}_{pattern}", taken)
-                self._demands[relation, pattern] = apart(f"{_PREFIX}{relation}_{pattern}", taken)
+                self._demands[relation, pattern] = apart(f"demand_{relation}_{pattern}", taken)
         self._rules: list[CoreRule] = []
         self._seeds: dict[str, dict[tuple[Value, ...], None]] = {}
         self._open: dict[str, dict[tuple[Constant, ...], None]] = {}
+
+    @property
+    def demands(self) -> Collection[str]:
+        """The relations that have what is asked of others."""
+        return self._demands.values()
 
     def result(self) -> Checked:
         goals = tuple(self._goal(g) for g in self._checked.goals)

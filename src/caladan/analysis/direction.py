@@ -58,6 +58,7 @@ from caladan.program import (
     Constant,
     Expression,
     Variable,
+    names,
     variables,
 )
 from caladan.program.diagnostics import Diagnostics
@@ -213,7 +214,7 @@ class _Turning:
                 return None  # no sum, or something else looks at what is added up
             summands.remove(before)
         total = _sum(summands)
-        if any(t is not None and not t.is_integral for t in map(rule.types.get, _names(value))):
+        if any(t is not None and not t.is_integral for t in map(rule.types.get, names(value))):
             return None
         return replace(part, value=total)
 
@@ -229,7 +230,7 @@ class _Turning:
     def _set_apart(self, part: _Part) -> _Part:
         """The rule with comparisons that look only at what is free apart from the others."""
         free = {a.name for i in self._free if isinstance(a := part.rule.arguments[i], Variable)}
-        late = [c for c in part.comparisons if _names(c) and _names(c) <= free]
+        late = [c for c in part.comparisons if names(c) and names(c) <= free]
         rest = tuple(c for c in part.comparisons if c not in late)
         return replace(part, comparisons=rest, of_free=tuple(late))
 
@@ -413,7 +414,7 @@ class _Fresh:
 
     def __init__(self, rule: CoreRule, info: RelationInfo) -> None:
         self._info = info
-        self._taken = {v.name for v in variables(rule)} | set(rule.types)
+        self._taken = {*names(rule), *rule.types}
         self.types = dict(rule.types)
         self.comparisons: list[Comparison] = []
 
@@ -453,7 +454,7 @@ def _spelled_out(value: Expression, rule: CoreRule) -> tuple[Expression, tuple[C
             for c in left
             if c.operator == "="
             for mine, other in ((c.left, c.right), (c.right, c.left))
-            if mine == value and name not in _names(other)
+            if mine == value and name not in names(other)
         ]
         used = sum(v.name == name for v in variables(rule.arguments, rule.atoms, left))
         if len(said) != 1 or used != 2:
@@ -461,10 +462,6 @@ def _spelled_out(value: Expression, rule: CoreRule) -> tuple[Expression, tuple[C
         ((comparison, value),) = said
         left = tuple(c for c in left if c is not comparison)
     return value, left
-
-
-def _names(expression: Expression | Comparison) -> set[str]:
-    return {v.name for v in variables(expression)}
 
 
 def _summands(value: Expression | None) -> list[Expression]:

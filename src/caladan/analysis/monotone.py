@@ -24,6 +24,7 @@ from caladan.program import (
     Function,
     Negative,
     Variable,
+    names,
     variables,
 )
 from caladan.program.diagnostics import Diagnostics
@@ -92,7 +93,7 @@ def computes(rule: CoreRule, clique: Clique) -> Expression | None:
     growing, sources = _computed(rule, clique), _recursive_variables(rule, clique)
     for argument in rule.arguments:
         if not isinstance(argument, Aggregate):
-            used = {v.name for v in variables(argument)}
+            used = names(argument)
             if used & growing or (_is_computed(argument) and used & sources):
                 return argument
     return None
@@ -113,16 +114,16 @@ def _computed(rule: CoreRule, clique: Clique) -> set[str]:
     bound = {name for atom in rule.positive for name in atom.variables}
     growing: set[str] = set()
     equations = [
-        ({v.name for v in variables(c)}, _is_computed(c.left) or _is_computed(c.right))
+        (names(c), _is_computed(c.left) or _is_computed(c.right))
         for c in rule.comparisons
         if c.operator == "="
     ]
     before = -1
     while before < len(growing):
         before = len(growing)
-        for names, is_computed in equations:
-            if (is_computed and names & sources) or names & growing:
-                growing |= names - bound  # an equation is solved for whatever is not known
+        for read, is_computed in equations:
+            if (is_computed and read & sources) or read & growing:
+                growing |= read - bound  # an equation is solved for whatever is not known
     return growing
 
 

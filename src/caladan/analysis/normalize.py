@@ -32,6 +32,7 @@ from caladan.program import (
     Rule,
     SortKey,
     Variable,
+    names,
     variables,
 )
 from caladan.program.diagnostics import Diagnostics
@@ -85,7 +86,7 @@ def _fact(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
 
 
 def _core(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
-    used = {v.name for part in (*rule.body, *rule.head.arguments) for v in variables(part)}
+    used = names((*rule.body, *rule.head.arguments))
     fresh = (name for name in (f"_{i}" for i in count(1)) if name not in used)
     atoms: list[CoreAtom] = []
     comparisons: list[Comparison] = []

@@ -39,6 +39,7 @@ from caladan.program import (
     Type,
     Value,
     Variable,
+    names,
     variables,
 )
 from caladan.program.clock import look
@@ -282,11 +283,11 @@ def _bind(comparison: Comparison, known: dict[str, Origin]) -> bool:
                 where = f"`{one.name}` is {type} because of this"
                 known[one.name] = Origin(type, comparison.span, where)
                 return True
-    unknown = {v.name for v in variables(comparison)} - known.keys()
+    unknown = names(comparison) - known.keys()
     if len(unknown) == 1 and all(
         known[v.name].type.is_integral for v in variables(comparison) if v.name in known
     ):
-        name = unknown.pop()
+        (name,) = unknown
         where = f"`{name}` is long because of this"
         known[name] = Origin(Type.LONG, comparison.span, where)
         return True

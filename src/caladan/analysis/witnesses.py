@@ -34,6 +34,7 @@ from caladan.program import (
     Program,
     Rule,
     Variable,
+    names,
     variables,
 )
 from caladan.program.diagnostics import Diagnostics
@@ -165,7 +166,7 @@ class _Apart:
         value, *witness = terms
         body = list(rule.body)
         if rule.body and not isinstance(value, Variable):
-            used = {v.name for part in (*rule.body, *terms) for v in variables(part)}
+            used = names((*rule.body, *terms))
             name = next(n for n in _candidates("_Best") if n not in used)
             body.append(Comparison("=", Variable(name, value.span), value, value.span))
             value = Variable(name, value.span)
@@ -187,7 +188,7 @@ class _Apart:
         for literal in rule.body:
             if isinstance(literal, Atom) and literal.relation == self._name:
                 dropped, literal = self._without(literal)
-                decided |= {v.name for part in dropped for v in variables(part)} - {"_"}
+                decided |= names(dropped) - {"_"}
                 if not all(isinstance(part, Variable) for part in dropped):
                     self._refuse_use(rule, literal)
             body.append(literal)
@@ -196,7 +197,7 @@ class _Apart:
         if kept is None:
             return None
         for part in (*group, value, *rest):
-            if {v.name for v in variables(part)} & decided:
+            if names(part) & decided:
                 self._refuse_use(rule, part)
                 return None
         best: Expression = value
@@ -216,7 +217,7 @@ class _Apart:
         """The body without what computes witnesses; `decided` gets what is computed from them."""
         kept = body
         while True:
-            touched = [lit for lit in kept if {v.name for v in variables(lit)} & decided]
+            touched = [lit for lit in kept if names(lit) & decided]
             if not touched:
                 return kept
             for literal in touched:
@@ -243,7 +244,7 @@ def _made(literal: Literal, body: list[Literal], decided: set[str]) -> str | Non
         return None
     bound = {v.name for part in body if isinstance(part, Atom) for v in variables(part)}
     for side, other in (literal.left, literal.right), (literal.right, literal.left):
-        computed = {v.name for v in variables(other)} & decided
+        computed = names(other) & decided
         if computed and isinstance(side, Variable) and side.name not in bound | decided:
             return side.name
     return None

@@ -271,8 +271,8 @@ class Rounds(Recomputed):
             name: wiring.head(name, relation)
             for name, relation in zip(self._members, self.relations, strict=True)
         }
-        self._sinks: dict[int, Sink] = {
-            id(each): self._sink(each, self._heads[each.rule.rule.head]) for each in self._gaining
+        self._sinks: dict[Prepared, Sink] = {
+            each: self._sink(each, self._heads[each.rule.rule.head]) for each in self._gaining
         }
         plans = [(rule, wiring.planned(rule)) for rule in made.rounds]
         self._rounds = [
@@ -328,7 +328,7 @@ class Renewed(Rounds):
             batch = contents.get(each.variant.relation)
             if batch is not None:
                 with blamed(each.variant.rule):
-                    each.run(self._sinks[id(each)], batch)
+                    each.run(self._sinks[each], batch)
         self._go_round()
         for name, relation in zip(self._members, self.relations, strict=True):
             batch = relation.changes()[0]
@@ -347,15 +347,15 @@ class Repaired(Rounds):
         self._losing = [wiring.prepared(each) for each in made.losing]
         self._supporting = [wiring.prepared(each) for each in made.supporting]
         for each in self._losing:
-            self._sinks[id(each)] = self._sink(each, self._candidates[each.rule.rule.head])
+            self._sinks[each] = self._sink(each, self._candidates[each.rule.rule.head])
         self._proofs = {
-            id(each): Proof(wiring, each, self._supported[each.rule.rule.head]).sink
+            each: Proof(wiring, each, self._supported[each.rule.rule.head]).sink
             for each in self._supporting
         }
-        self._losses = [self._sinks[id(each)] for each in self._losing]
+        self._losses = [self._sinks[each] for each in self._losing]
         self._losses += self._proofs.values()
         for each in self._supporting:
-            self._sinks[id(each)] = self._sink(each, self._heads[each.rule.rule.head])
+            self._sinks[each] = self._sink(each, self._heads[each.rule.rule.head])
 
     def update(self, changed: dict[str, Change], contents: dict[str, Batch], *, anew: bool) -> None:
         """Let facts go that nothing supports any more, then derive what is new."""
@@ -391,7 +391,7 @@ class Repaired(Rounds):
             if (change := changed.get(each.variant.relation)) is not None:
                 batch = change[0] if each.variant.negated else change[1]
                 if batch[1]:
-                    each.run(self._sinks[id(each)], batch, check)
+                    each.run(self._sinks[each], batch, check)
         if not spent + sum(sink.count for sink in self._losses):
             return
         gone = 0
@@ -410,7 +410,7 @@ class Repaired(Rounds):
                 raise TooMuchGoneError
             for each in self._losing:
                 if (batch := lost.get(each.variant.relation)) is not None:
-                    each.run(self._sinks[id(each)], batch, check)
+                    each.run(self._sinks[each], batch, check)
 
     def _unsupported(self, name: str, check: Callable[[], None]) -> Batch:
         """Those of a relation's candidates that are there, and have no support."""
@@ -422,7 +422,7 @@ class Repaired(Rounds):
             return batch
         for each in self._supporting:
             if each.rule.rule.head == name:
-                each.run(self._proofs[id(each)], batch, check)
+                each.run(self._proofs[each], batch, check)
         supported = self._supported[name].relation
         supported.flip()
         kept = supported.contains(batch[0])
@@ -437,13 +437,13 @@ class Repaired(Rounds):
                     for each in self._supporting:
                         if each.rule.rule.head == name:
                             with blamed(each.variant.rule):
-                                each.run(self._sinks[id(each)], gone)
+                                each.run(self._sinks[each], gone)
         for each in self._gaining:
             if (change := changed.get(each.variant.relation)) is not None:
                 batch = change[1] if each.variant.negated else change[0]
                 if batch[1]:
                     with blamed(each.variant.rule):
-                        each.run(self._sinks[id(each)], batch)
+                        each.run(self._sinks[each], batch)
         self._go_round()
 
     def calm(self) -> None:
@@ -501,9 +501,7 @@ class Regrouped(Recomputed):
         self._touching = [wiring.prepared(each) for each in made.touching]
         self._regrouping = [wiring.prepared(each) for each in made.regrouping]
         self._groups = wiring.head(f"{self._name} groups")
-        self._sinks = {
-            id(each): self._groups.sink(each.rule, each.plan, ()) for each in self._touching
-        }
+        self._sinks = {each: self._groups.sink(each.rule, each.plan, ()) for each in self._touching}
 
     def update(self, changed: dict[str, Change], contents: dict[str, Batch], *, anew: bool) -> None:
         """Find the groups of what changed, and add them up."""
@@ -530,7 +528,7 @@ class Regrouped(Recomputed):
         for each in self._touching:
             for batch in changed.get(each.variant.relation, ()):
                 if batch[1] and self._info.group:
-                    each.run(self._sinks[id(each)], batch)
+                    each.run(self._sinks[each], batch)
         return _taken(self._groups)
 
     def _regroup(self, groups: Batch) -> None:

@@ -38,7 +38,7 @@ from caladan.program.program import (
     Value,
     Variable,
 )
-from caladan.program.transform import atoms, variables
+from caladan.program.transform import atoms, names, variables
 
 __all__ = [
     "AGGREGATES",
@@ -78,5 +78,6 @@ __all__ = [
     "Value",
     "Variable",
     "atoms",
+    "names",
     "variables",
 ]

@@ -55,6 +55,11 @@ def variables(*nodes: object) -> Iterator[Variable]:
     return (node for node in walk(*nodes) if isinstance(node, Variable))
 
 
+def names(*nodes: object) -> frozenset[str]:
+    """The names of these variables."""
+    return frozenset(node.name for node in variables(*nodes))
+
+
 def atoms(body: Iterable[Literal]) -> Iterator[Atom]:
     """The atoms of a body, also those within `if` literals and disjunctions."""
     return (node for node in walk(*body) if isinstance(node, Atom))

@@ -29,7 +29,7 @@ from caladan.program import (
     Expression,
     Type,
     Variable,
-    variables,
+    names,
 )
 
 # Aggregates that look at every solution: two solutions with the same value count twice.
@@ -217,11 +217,6 @@ class Body:
         """The body with other atoms in the places of its own."""
         others = iter(atoms)
         return self.changed(lambda part: next(others) if isinstance(part, Scan) else part)
-
-
-def names(*nodes: Expression | Comparison) -> frozenset[str]:
-    """The variables of some expressions."""
-    return frozenset(v.name for node in nodes for v in variables(node))
 
 
 def body_of(

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from caladan.analysis.core import Clique, CoreRule, RelationInfo
-from caladan.program import Aggregate, Expression, Variable, variables
+from caladan.program import Aggregate, Expression, Variable, names
 from caladan.rules.program import Contributors
 
 _SUMMED = ("sum", "count", "msum", "mcount")
@@ -102,7 +102,7 @@ def _changes(
         return False
     argument = rule.arguments[column]
     amount = argument.terms[-1] if isinstance(argument, Aggregate) else argument
-    return not _names(amount) <= steady(rule, clique, relations)
+    return not names(amount) <= steady(rule, clique, relations)
 
 
 def steady(rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo]) -> frozenset[str]:
@@ -112,13 +112,9 @@ def steady(rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo]
     for _ in equalities:
         for equality in equalities:
             for one, other in (equality.left, equality.right), (equality.right, equality.left):
-                if isinstance(one, Variable) and _names(other) <= known:
+                if isinstance(one, Variable) and names(other) <= known:
                     known.add(one.name)
     return frozenset(known)
-
-
-def _names(expression: Expression) -> set[str]:
-    return {variable.name for variable in variables(expression)}
 
 
 def solution(

@@ -36,6 +36,7 @@ from caladan.program import (
     Expression,
     Negative,
     Variable,
+    names,
     variables,
 )
 from caladan.rules.body import body_of
@@ -200,7 +201,7 @@ def _is_linear(rule: CoreRule, clique: Clique, relations: Mapping[str, RelationI
             if not argument.is_anonymous:
                 degrees[argument.name] = 1
     for comparison in rule.comparisons:
-        if {v.name for v in variables(comparison)} <= fixed:
+        if names(comparison) <= fixed:
             continue
         made, of = comparison.left, comparison.right
         if not isinstance(made, Variable):

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from caladan.analysis.core import Checked, Clique, CoreAtom, CoreRule, RelationInfo
 from caladan.analysis.direction import apart
-from caladan.program import Aggregate, Column, Expression, Variable, variables
+from caladan.program import Aggregate, Column, Expression, Variable, names
 from caladan.rules.contributors import solution, steady
 
 _TOTALS = ("sum", "count", "msum", "mcount", "countd")
@@ -96,9 +96,9 @@ def _to_watch(
 def _keys(rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo]) -> tuple[str, ...]:
     """The variables that tell solutions apart, and who contributes."""
     fixed = steady(rule, clique, relations)
-    names = [each.name for each in solution(rule, clique, relations)]
-    names += [name for term in _witnesses(rule) for name in sorted(_names(term) - fixed)]
-    return tuple(dict.fromkeys(names))
+    found = [each.name for each in solution(rule, clique, relations)]
+    found += [name for term in _witnesses(rule) for name in sorted(names(term) - fixed)]
+    return tuple(dict.fromkeys(found))
 
 
 def _looks(rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo]) -> bool:
@@ -119,19 +119,19 @@ def _looks(rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo]
                     comparison.operator == "="
                     and isinstance(one, Variable)
                     and one.name not in known
-                    and _names(other) <= known
+                    and names(other) <= known
                 ):
                     known.add(one.name)
-                    if _names(other) & made:
+                    if names(other) & made:
                         made.add(one.name)
                     tests.remove(comparison)
                     grown = True
                     break
     return (
-        any({v.name for v in variables(test)} & made for test in tests)
+        any(names(test) & made for test in tests)
         or any(made & set(atom.variables) for atom in rule.atoms if atom.negated)
-        or any(made & _names(term) for term in _witnesses(rule))
-        or any(made & _names(rule.arguments[i]) for i in relations[rule.head].group)
+        or any(made & names(term) for term in _witnesses(rule))
+        or any(made & names(rule.arguments[i]) for i in relations[rule.head].group)
     )
 
 
@@ -160,10 +160,6 @@ def _witnesses(rule: CoreRule) -> Iterator[Expression]:
             yield from argument.terms if argument.function == "countd" else argument.terms[:-1]
 
 
-def _names(expression: Expression) -> set[str]:
-    return {variable.name for variable in variables(expression)}
-
-
 class _Watch:
     """The relations that watch a rule, and their rules."""
 
@@ -180,23 +176,23 @@ class _Watch:
         self._groups = [
             i
             for i in info.group
-            if any(not _names(r.arguments[i]) <= steady(r, clique, relations) for r in rules)
+            if any(not names(r.arguments[i]) <= steady(r, clique, relations) for r in rules)
         ]
         types = [first.types[name] for name in keys]
         types += [info.columns[i].type for i in self._groups]
         columns = tuple(Column(f"K{i}", type) for i, type in enumerate(types, 1))
         taken = set(relations)
-        names = [
+        made = [
             apart(f"{kind}_{first.head}_{first.number}", taken)
             for kind in ("held", "holds", "lost")
         ]
-        self.held, self.holds, self.lost = names
+        self.held, self.holds, self.lost = made
         self.relations = {
             name: RelationInfo(
                 name, columns, takes_data=False, is_derived=True,
                 aggregates=(None,) * len(columns), origin=info.origin, is_internal=True,
             )
-            for name in names
+            for name in made
         }  # fmt: skip
 
     def holding(self, head: str) -> tuple[CoreRule, ...]:

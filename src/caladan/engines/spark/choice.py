@@ -83,10 +83,11 @@ ONE_TASK: Final = "with Spark Connect one task evaluates a program, or frames do
 
 @dataclass(frozen=True, slots=True)
 class StrategyChoice:
-    """A strategy, and what speaks for it."""
+    """A strategy, and what speaks for it; or when it is taken, if that waits for something."""
 
     strategy: str
     reason: str
+    is_conditional: bool = False
 
 
 def tasks_on(master: str) -> int | None:
@@ -258,7 +259,7 @@ class Outlook:
         """The strategy if much goes in, or the one that is decided."""
         if self.is_decided:
             return self.options[0]
-        return next(each for each in self.options if not each.reason.startswith("if "))
+        return next(each for each in self.options if not each.is_conditional)
 
 
 def facts_in(cliques: Sequence[DeltaClique], sizes: Mapping[str, int]) -> int:
@@ -350,17 +351,17 @@ def outlooks(
 
 def _ways_there(clique: DeltaClique, program: DeltaProgram) -> Iterator[StrategyChoice]:
     most = ENOUGH_FOR_ONE if _suits_one(clique, program.relations) else SMALL_INPUTS
-    yield StrategyChoice("single", f"if at most {most:,} facts go in")
+    yield StrategyChoice("single", f"if at most {most:,} facts go in", is_conditional=True)
     yield StrategyChoice("frame", ONE_TASK)
 
 
 def _alternatives(
     clique: DeltaClique, program: DeltaProgram, tasks: int | None
 ) -> Iterator[StrategyChoice]:
-    yield StrategyChoice("single", f"if at most {SMALL_INPUTS:,} facts go in")
+    yield StrategyChoice("single", f"if at most {SMALL_INPUTS:,} facts go in", is_conditional=True)
     if why_not_cubed(clique, program.relations) is None:
         yield StrategyChoice("cubed", "a rule has a cyclic body")
-        yield StrategyChoice("frame", f"if more than {SHIPPED:,} facts go in")
+        yield StrategyChoice("frame", f"if more than {SHIPPED:,} facts go in", is_conditional=True)
     elif not clique.is_recursive:
         yield StrategyChoice("frame", "not recursive")
     elif (obstacle := why_not_pivoted(clique)) is None:
@@ -368,7 +369,7 @@ def _alternatives(
     else:
         if tasks is None or tasks <= FEW_TASKS:
             most = f"{ENOUGH_FOR_ONE:,} go in, and at most {FEW_TASKS} tasks would exchange facts"
-            yield StrategyChoice("single", f"if at most {most}")
+            yield StrategyChoice("single", f"if at most {most}", is_conditional=True)
         yield StrategyChoice("meshed", obstacle)
     if clique.is_recursive:
-        yield StrategyChoice("frame", "if tasks cannot be run")
+        yield StrategyChoice("frame", "if tasks cannot be run", is_conditional=True)

@@ -38,6 +38,7 @@ from caladan.program import (
     Expression,
     Negative,
     Variable,
+    names,
     thresholds,
     variables,
 )
@@ -162,8 +163,8 @@ def _parted(
 
 def _sides(expression: Expression, first: Bindings, second: Bindings) -> set[int]:
     """Which of two batches have variables of an expression."""
-    names = {v.name for v in variables(expression)}
-    return {i for i, batch in enumerate((first, second)) if names & batch.columns.keys()}
+    read = names(expression)
+    return {i for i, batch in enumerate((first, second)) if read & batch.columns.keys()}
 
 
 def summands(expression: Expression, sign: int) -> Iterator[tuple[int, Expression]]:

@@ -53,7 +53,7 @@ class Stepped:
     origins: list[tuple[Columns, Words]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Part:
     """Tuples that belong to a place."""
 
@@ -87,7 +87,7 @@ def stepped(
     limits.require_some(most + sum(left.rows for each in every for left, _ in each))
     parts = [*starts.values(), *(part for each in every for pair in each for part in pair)]
     places: dict[Key, NodePlace] = {}
-    numbers: dict[int, Words] = {}
+    numbers: dict[_Part, Words] = {}
     mine = [part for part in parts if isinstance(part.place, str)]
     _number(mine, places, numbers, together=not all(step.links for step in steps))
     projections = [
@@ -105,7 +105,7 @@ def stepped(
         raise Declined("its relations have too many values between them")
 
     def nodes(part: _Part) -> Words:
-        return numbers[id(part)] + np.uint32(places[part.place].begin)
+        return numbers[part] + np.uint32(places[part.place].begin)
 
     edges: list[Pairs] = []
     for step, each, projection in zip(steps, pairs, projections, strict=True):
@@ -119,7 +119,7 @@ def stepped(
     origins: list[tuple[Columns, Words]] = []
     for (first, _), *_ in entering:
         place = places[first.place]
-        used = np.unique(numbers[id(first)])
+        used = np.unique(numbers[first])
         origins.append((place.columns(used), used + np.uint32(place.begin)))
     return Stepped(
         places,
@@ -134,7 +134,7 @@ def stepped(
 def _number(
     parts: Sequence[_Part],
     places: dict[Key, NodePlace],
-    numbers: dict[int, Words],
+    numbers: dict[_Part, Words],
     *,
     together: bool = False,
 ) -> None:
@@ -146,7 +146,7 @@ def _number(
         columns = [tuple(np.ascontiguousarray(c) for c in part.columns) for part in mine]
         place, ids = numbered(columns, [part.rows for part in mine])
         places |= dict.fromkeys((part.place for part in mine), place)
-        numbers |= {id(part): each for part, each in zip(mine, ids, strict=True)}
+        numbers |= zip(mine, ids, strict=True)
 
 
 def _handed_on(step: Step, source: NodePlace, target: NodePlace, inputs: ShapeInputs) -> Pairs:
@@ -277,11 +277,11 @@ def _projected(
     stepping: tuple[int, ...],
     places: Mapping[Key, NodePlace],
     parts: Sequence[_Part],
-    numbers: Mapping[int, Words],
+    numbers: Mapping[_Part, Words],
     inputs: ShapeInputs,
 ) -> tuple[Words, _Part]:
     """The tuples that a step begins with, and what it reads of each."""
-    mine = [numbers[id(part)] for part in parts if part.place == step.source]
+    mine = [numbers[part] for part in parts if part.place == step.source]
     nodes = np.unique(np.concatenate(mine))
     columns = places[step.source].columns(nodes)
     keep: Mask = np.ones(len(nodes), np.bool_)
