@@ -32,7 +32,8 @@ from caladan.data.schema import array_of, arrow_schema, table_of
 from caladan.fixpoint.blueprint import blueprint
 from caladan.fixpoint.fixpoint import Fixpoint
 from caladan.fixpoint.limits import Limits
-from caladan.fixpoint.repair import Change, Repair, wired
+from caladan.fixpoint.regroup import Improved, Regrouped
+from caladan.fixpoint.repair import Change, Recomputed, Renewed, Repair, Repaired
 from caladan.fixpoint.wiring import Upkeep, Wiring
 from caladan.join.classes import Classes
 from caladan.program.events import Listener
@@ -42,6 +43,14 @@ from caladan.rules.program import DeltaProgram
 from caladan.rules.variants import given_of
 
 NOTHING: Batch = ((), 0)
+
+_KINDS: dict[Upkeep, type[Repaired | Regrouped | Improved | Recomputed | Renewed]] = {
+    Upkeep.REPAIRED: Repaired,
+    Upkeep.REGROUPED: Regrouped,
+    Upkeep.IMPROVED: Improved,
+    Upkeep.RECOMPUTED: Recomputed,
+    Upkeep.RENEWED: Renewed,
+}
 
 
 @dataclass(slots=True)
@@ -120,7 +129,7 @@ class Living:
             relation.record()
             relation.forget_views()
         wiring.ready(classes, self.relations, self._limits)
-        self._repairs: list[Repair] = wired(wiring)
+        self._repairs: list[Repair] = [_KINDS[each.upkeep](wiring, each) for each in wiring.cliques]
         self._written = {
             name: self._stored(name, table_of(rows, program.relations[name].columns))
             for name, rows in program.facts.items()

@@ -9,34 +9,30 @@ leads to them, and join the inserts in the rounds. Where all facts of a clique a
 after a run by shapes, this is the delete-and-rederive of the textbooks.
 
 If too much would go, the clique is evaluated anew and compared with what there was. That is the
-last resort of every other case too.
+last resort of every other case too. Aggregates are in regroup.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caladan.columns.deletions import stamps
-from caladan.columns.layout import Counts, Layout, Mask, Words, concatenated
+from caladan.columns.layout import Layout, Mask, Words, concatenated
 from caladan.columns.relation import Batch, StoredRelation
-from caladan.columns.rows import GroupRelation
 from caladan.fixpoint.fixpoint import Fixpoint
-from caladan.fixpoint.groups import AggregateHead
 from caladan.fixpoint.heads import PlainHead
 from caladan.fixpoint.limits import Limits
 from caladan.fixpoint.small_rounds.choice import TinyRounds
-from caladan.fixpoint.wiring import CliqueWiring, Prepared, Upkeep, Wiring
+from caladan.fixpoint.wiring import CliqueWiring, Prepared, Wiring
 from caladan.join.arithmetic import blamed
 from caladan.join.frontier import Bindings
-from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
 from caladan.program import thresholds
-from caladan.rules.body import Version
-from caladan.rules.program import DeltaRule
 from caladan.rules.variants import given_of
 
 Change: TypeAlias = tuple[Batch, Batch]
@@ -78,18 +74,6 @@ class Repair(Protocol):
         ...
 
 
-def wired(wiring: Wiring) -> list[Repair]:
-    """A repair for every clique, in their order."""
-    kinds: dict[Upkeep, type[Repaired | Regrouped | Improved | Recomputed | Renewed]] = {
-        Upkeep.REPAIRED: Repaired,
-        Upkeep.REGROUPED: Regrouped,
-        Upkeep.IMPROVED: Improved,
-        Upkeep.RECOMPUTED: Recomputed,
-        Upkeep.RENEWED: Renewed,
-    }
-    return [kinds[each.upkeep](wiring, each) for each in wiring.cliques]
-
-
 class TooMuchGoneError(Exception):
     """A repair would cost more than an evaluation."""
 
@@ -119,7 +103,7 @@ class Recomputed:
         given: dict[str, list[Batch]] = {}
         for name in self._members:
             kept = wiring.relations[given_of(wiring.program.relations[name]).name]
-            given[name] = [_whole(kept)]
+            given[name] = [listed(kept)]
         limits = Limits(replace(wiring.options, timeout=None))
         evaluation = Fixpoint(
             wiring.plan, wiring.classes, given, limits, wiring.listener, wiring.options.search
@@ -150,117 +134,6 @@ class Recomputed:
                 changed[name] = (added, removed)
 
 
-class Improved(Recomputed):
-    """Best values in recursion: improved by what comes; what goes has them evaluated anew.
-
-    Beside the relations, groups with the values they have, as in a run.
-    """
-
-    def __init__(self, wiring: Wiring, made: CliqueWiring) -> None:
-        super().__init__(wiring, made)
-        self._heads: dict[str, AggregateHead] | None = None
-        self._read = {
-            (atom.relation, atom.negated) for each in made.gaining for atom in each.rule.atoms
-        }
-
-    def update(self, changed: dict[str, Change], contents: dict[str, Batch], *, anew: bool) -> None:
-        """Improve what can be, unless something is lost."""
-        del contents
-        lost = any(
-            changed[name][0 if negated else 1][1] for name, negated in self._read if name in changed
-        )
-        if anew or lost:
-            self._heads = None
-            self._recompute()
-        else:
-            self._improve(changed)
-        self._tell(changed)
-
-    def calm(self) -> None:
-        """A change was given up half-way: nothing is left to be taken in."""
-        super().calm()
-        self._heads = None
-
-    def _improve(self, changed: Mapping[str, Change]) -> None:
-        heads = self._wired()
-        for each, sink in self._gaining:
-            if (change := changed.get(each.variant.relation)) is not None:
-                batch = change[1] if each.variant.negated else change[0]
-                if batch[1]:
-                    with blamed(each.variant.rule):
-                        each.run(sink, batch)
-        improved: dict[str, list[Counts]] = {name: [] for name in heads}
-        number = 0
-        while self._flip(heads, improved):
-            number += 1
-            self._wiring.limits.rounds(number)
-            for seed, rule, plan, sink in self._rounds:
-                if seed.relation.delta_count():
-                    with blamed(rule.rule):
-                        plan.run(sink, _never)
-            for head in heads.values():
-                head.relation.commit()
-        for name, rows in improved.items():
-            self._take(name, heads[name], rows)
-
-    def _flip(self, heads: Mapping[str, AggregateHead], improved: dict[str, list[Counts]]) -> bool:
-        new = False
-        for name, head in heads.items():
-            if head.flip():
-                new = True
-                assert isinstance(head.relation.body, GroupRelation)
-                improved[name].append(head.relation.body.changed_rows)
-        return new
-
-    def _take(self, name: str, head: AggregateHead, rows: list[Counts]) -> None:
-        """Give the relation the values of groups that have better ones."""
-        if not rows:
-            return
-        body, relation = head.relation.body, self._wiring.relations[name]
-        assert isinstance(body, GroupRelation)
-        which = np.unique(np.concatenate(rows)).astype(np.uint32)
-        facts: Batch = tuple(body.words(c, which) for c in range(body.arity)), len(which)
-        group = head.info.group
-        before = _facts_of(relation, group, (tuple(facts[0][c] for c in group), len(which)))
-        relation.discard(*before)
-        relation.add(*facts)
-        relation.flip()
-        relation.commit()
-
-    def _wired(self) -> dict[str, AggregateHead]:
-        """The groups, made of the relations when they are first needed, and plans over them."""
-        if self._heads is not None:
-            return self._heads
-        wiring, classes = self._wiring, self._wiring.classes
-        self._heads = {}
-        for name, relation in zip(self._members, self.relations, strict=True):
-            head = AggregateHead(wiring.program.relations[name], classes.columns(name))
-            head.give(*_whole(relation))
-            head.flip()
-            head.relation.commit()
-            self._heads[name] = head
-        groups = {name: head.relation for name, head in self._heads.items()}
-        gaining = [wiring.prepared(each, groups) for each in self._made.gaining]
-        self._gaining = [
-            (each, self._sink(each.rule, each.plan)) for each in gaining
-        ]  # fmt: skip
-        plans = [(rule, wiring.planned(rule, groups)) for rule in self._made.rounds]
-        self._rounds = [
-            (
-                self._heads[rule.rule.atoms[rule.seed or 0].relation],
-                rule,
-                plan,
-                self._sink(rule, plan),
-            )
-            for rule, plan in plans
-        ]
-        return self._heads
-
-    def _sink(self, rule: DeltaRule, plan: RulePlan) -> Sink:
-        assert self._heads is not None
-        return self._heads[rule.rule.head].sink(rule, plan, ())
-
-
 class Rounds(Recomputed):
     """A clique whose own delta rules go round after round."""
 
@@ -272,7 +145,7 @@ class Rounds(Recomputed):
             for name, relation in zip(self._members, self.relations, strict=True)
         }
         self._sinks: dict[Prepared, Sink] = {
-            each: self._sink(each, self._heads[each.rule.rule.head]) for each in self._gaining
+            each: sink_of(each, self._heads[each.rule.rule.head]) for each in self._gaining
         }
         plans = [(rule, wiring.planned(rule)) for rule in made.rounds]
         self._rounds = [
@@ -291,9 +164,6 @@ class Rounds(Recomputed):
             lambda _: None,
         )
 
-    def _sink(self, each: Prepared, head: PlainHead) -> Sink:
-        return head.sink(each.rule, each.plan, ())
-
     def _go_round(self) -> None:
         """Take in what was added, and go on until nothing is new."""
         new = sum(relation.flip() for relation in self.relations)
@@ -308,7 +178,7 @@ class Rounds(Recomputed):
                 for seed, rule, plan, sink in self._rounds:
                     if seed.delta_count():
                         with blamed(rule.rule):
-                            plan.run(sink, _never)
+                            plan.run(sink, never)
                 for relation in self.relations:
                     relation.commit()
                 new = sum(relation.flip() for relation in self.relations)
@@ -334,7 +204,7 @@ class Renewed(Rounds):
             batch = relation.changes()[0]
             if batch[1]:
                 contents[name] = batch
-            changed[name] = (batch, _NOTHING)
+            changed[name] = (batch, NOTHING)
 
 
 class Repaired(Rounds):
@@ -342,20 +212,13 @@ class Repaired(Rounds):
 
     def __init__(self, wiring: Wiring, made: CliqueWiring) -> None:
         super().__init__(wiring, made)
-        self._candidates = {name: wiring.head(name) for name in self._members}
-        self._supported = {name: wiring.head(name) for name in self._members}
-        self._losing = [wiring.prepared(each) for each in made.losing]
-        self._supporting = [wiring.prepared(each) for each in made.supporting]
-        for each in self._losing:
-            self._sinks[each] = self._sink(each, self._candidates[each.rule.rule.head])
-        self._proofs = {
-            each: Proof(wiring, each, self._supported[each.rule.rule.head]).sink
-            for each in self._supporting
+        candidates = {
+            name: FactCandidates(wiring.head(name), relation)
+            for name, relation in zip(self._members, self.relations, strict=True)
         }
-        self._losses = [self._sinks[each] for each in self._losing]
-        self._losses += self._proofs.values()
-        for each in self._supporting:
-            self._sinks[each] = self._sink(each, self._heads[each.rule.rule.head])
+        self._losses = Losses(wiring, made, candidates, StoredRelation.ranks)
+        for each in self._losses.supporting:
+            self._sinks[each] = sink_of(each, self._heads[each.rule.rule.head])
 
     def update(self, changed: dict[str, Change], contents: dict[str, Batch], *, anew: bool) -> None:
         """Let facts go that nothing supports any more, then derive what is new."""
@@ -364,27 +227,125 @@ class Repaired(Rounds):
             self._recompute()
         else:
             try:
-                self._lose(changed)
+                self._losses.find(changed)
             except (TooMuchGoneError, ArithmeticError):
                 # Solutions that were never there may fail to be computed.
-                self._clear_pending()
+                self._losses.clear()
                 self._recompute()
             else:
                 self._gain(changed)
         self._tell(changed)
 
-    def _lose(self, changed: Mapping[str, Change]) -> None:
+    def _gain(self, changed: Mapping[str, Change]) -> None:
+        if self._made.clique.is_recursive:
+            for name, relation in zip(self._members, self.relations, strict=True):
+                gone = relation.changes()[1]
+                if gone[1]:
+                    for each in self._losses.supporting:
+                        if each.rule.rule.head == name:
+                            with blamed(each.variant.rule):
+                                each.run(self._sinks[each], gone)
+        derive(self._gaining, self._sinks, changed)
+        self._go_round()
+
+    def calm(self) -> None:
+        """A change was given up half-way: nothing is left to be taken in."""
+        super().calm()
+        self._losses.clear()
+
+
+def derive(
+    gaining: Sequence[Prepared], sinks: Mapping[Prepared, Sink], changed: Mapping[str, Change]
+) -> None:
+    """What follows at once from facts that are new, or gone from a negated atom."""
+    for each in gaining:
+        if (change := changed.get(each.variant.relation)) is not None:
+            batch = change[1] if each.variant.negated else change[0]
+            if batch[1]:
+                with blamed(each.variant.rule):
+                    each.run(sinks[each], batch)
+
+
+def sink_of(each: Prepared, head: PlainHead) -> Sink:
+    """Where the solutions of a variant go."""
+    return head.sink(each.rule, each.plan, ())
+
+
+class Candidates(Protocol):
+    """What may have to go: solutions with a fact that is gone lead to it."""
+
+    def sink(self, each: Prepared) -> Sink:
+        """Where such solutions go."""
+        ...
+
+    def suspects(self) -> Batch:
+        """The facts of the relation that they derived; nothing is a candidate afterwards."""
+        ...
+
+    def clear(self) -> None:
+        """Nothing is a candidate."""
+        ...
+
+
+class FactCandidates:
+    """Of a set: the facts themselves."""
+
+    def __init__(self, head: PlainHead, relation: StoredRelation) -> None:
+        self._head = head
+        self._relation = relation
+
+    def sink(self, each: Prepared) -> Sink:
+        """Where such solutions go."""
+        return sink_of(each, self._head)
+
+    def suspects(self) -> Batch:
+        """Those that are there."""
+        batch = taken(self._head)
+        return those(batch, self._relation.contains(batch[0])) if batch[1] else batch
+
+    def clear(self) -> None:
+        """Nothing is a candidate."""
+        self._head.relation.clear()
+
+
+Order: TypeAlias = Callable[[StoredRelation, Sequence[Words], int], NDArray[Any]]
+"""Numbers of facts: one that is derived from facts with smaller ones does not stand on itself."""
+
+
+class Losses:
+    """What a clique loses: candidates that nothing supports, and what was derived from these."""
+
+    def __init__(
+        self,
+        wiring: Wiring,
+        made: CliqueWiring,
+        candidates: Mapping[str, Candidates],
+        order: Order,
+    ) -> None:
+        self._relations = {name: wiring.relations[name] for name in made.clique.relations}
+        self._candidates = candidates
+        self._supported = {name: wiring.head(name) for name in self._relations}
+        self._losing = [wiring.prepared(each) for each in made.losing]
+        self.supporting = [wiring.prepared(each) for each in made.supporting]
+        self._sinks = {each: candidates[each.rule.rule.head].sink(each) for each in self._losing}
+        self._proofs = {
+            each: Proof(wiring, each, self._supported[each.rule.rule.head], order).sink
+            for each in self.supporting
+        }
+        self._counted = [*self._sinks.values(), *self._proofs.values()]
+
+    def find(self, changed: Mapping[str, Change]) -> None:
         """Let go of what had a solution with a fact that is gone, unless something supports it.
 
         Evaluating the clique anew is taken to cost what a few solutions for each fact cost. Where
-        this goes through more of them, or many facts go, that is done instead.
+        this goes through more of them, or many facts go, TooMuchGoneError asks for that instead.
         """
-        facts = sum(relation.count() for relation in self.relations)
+        facts = sum(relation.count() for relation in self._relations.values())
         least = thresholds.now.recompute_least
-        spent = -sum(sink.count for sink in self._losses)
+        spent = -sum(sink.count for sink in self._counted)
 
         def check() -> None:
-            if spent + sum(sink.count for sink in self._losses) > facts + least:
+            if spent + sum(sink.count for sink in self._counted) > facts + least:
                 raise TooMuchGoneError
 
         for each in self._losing:
@@ -392,19 +353,19 @@ class Repaired(Rounds):
                 batch = change[0] if each.variant.negated else change[1]
                 if batch[1]:
                     each.run(self._sinks[each], batch, check)
-        if not spent + sum(sink.count for sink in self._losses):
+        if not spent + sum(sink.count for sink in self._counted):
             return
         gone = 0
         while True:
             lost: dict[str, Batch] = {}
-            for name in self._members:
+            for name in self._relations:
                 batch = self._unsupported(name, check)
                 if batch[1]:
                     lost[name] = batch
             if not lost:
                 return
             for name, batch in lost.items():
-                gone += self._wiring.relations[name].discard(*batch)
+                gone += self._relations[name].discard(*batch)
             check()
             if gone * thresholds.now.recompute > facts + least:
                 raise TooMuchGoneError
@@ -414,54 +375,33 @@ class Repaired(Rounds):
 
     def _unsupported(self, name: str, check: Callable[[], None]) -> Batch:
         """Those of a relation's candidates that are there, and have no support."""
-        batch = _taken(self._candidates[name])
+        batch = self._candidates[name].suspects()
         if not batch[1]:
             return batch
-        batch = _where(batch, self._wiring.relations[name].contains(batch[0]))
-        if not batch[1]:
-            return batch
-        for each in self._supporting:
+        for each in self.supporting:
             if each.rule.rule.head == name:
                 each.run(self._proofs[each], batch, check)
         supported = self._supported[name].relation
         supported.flip()
         kept = supported.contains(batch[0])
         supported.clear()
-        return _where(batch, ~kept)
+        return those(batch, ~kept)
 
-    def _gain(self, changed: Mapping[str, Change]) -> None:
-        if self._made.clique.is_recursive:
-            for name, relation in zip(self._members, self.relations, strict=True):
-                gone = relation.changes()[1]
-                if gone[1]:
-                    for each in self._supporting:
-                        if each.rule.rule.head == name:
-                            with blamed(each.variant.rule):
-                                each.run(self._sinks[each], gone)
-        for each in self._gaining:
-            if (change := changed.get(each.variant.relation)) is not None:
-                batch = change[1] if each.variant.negated else change[0]
-                if batch[1]:
-                    with blamed(each.variant.rule):
-                        each.run(self._sinks[each], batch)
-        self._go_round()
-
-    def calm(self) -> None:
-        """A change was given up half-way: nothing is left to be taken in."""
-        super().calm()
-        self._clear_pending()
-
-    def _clear_pending(self) -> None:
-        for head in (*self._candidates.values(), *self._supported.values()):
+    def clear(self) -> None:
+        """A change was given up: nothing is a candidate."""
+        for each in self._candidates.values():
+            each.clear()
+        for head in self._supported.values():
             head.relation.clear()
 
 
 class Proof:
-    """Which facts have a derivation from facts that were derived before them."""
+    """Which facts have a derivation from facts that come before them in an order."""
 
-    def __init__(self, wiring: Wiring, each: Prepared, supported: PlainHead) -> None:
+    def __init__(self, wiring: Wiring, each: Prepared, supported: PlainHead, order: Order) -> None:
         self._columns = each.plan.body.columns
         self._evaluator = each.plan.evaluator
+        self._order = order
         head = each.rule.rule.head
         self._domains = wiring.classes.columns(head)
         self._head = wiring.relations[head]
@@ -477,111 +417,41 @@ class Proof:
             self._evaluator.words(expression, frontier, domain)
             for expression, domain in zip(self._columns, self._domains, strict=False)
         ]
-        own = self._head.ranks(columns, frontier.rows)
+        own = self._order(self._head, columns, frontier.rows)
         good: Mask = np.ones(frontier.rows, np.bool_)
         for relation, atom, domains in self._inside:
             words = [
                 self._evaluator.words(argument, frontier, domain)
                 for argument, domain in zip(atom.arguments, domains, strict=True)
             ]
-            good &= relation.ranks(words, frontier.rows) < own
-        batch = _where((tuple(columns), frontier.rows), good)
+            good &= self._order(relation, words, frontier.rows) < own
+        batch = those((tuple(columns), frontier.rows), good)
         self._supported.add(*batch)
 
 
-class Regrouped(Recomputed):
-    """Aggregates: the groups that changed are added up anew."""
-
-    def __init__(self, wiring: Wiring, made: CliqueWiring) -> None:
-        super().__init__(wiring, made)
-        (self._name,) = self._members
-        self._info = wiring.program.relations[self._name]
-        self._given = given_of(self._info).name
-        self._is_given = False
-        self._touching = [wiring.prepared(each) for each in made.touching]
-        self._regrouping = [wiring.prepared(each) for each in made.regrouping]
-        self._groups = wiring.head(f"{self._name} groups")
-        self._sinks = {each: self._groups.sink(each.rule, each.plan, ()) for each in self._touching}
-
-    def update(self, changed: dict[str, Change], contents: dict[str, Batch], *, anew: bool) -> None:
-        """Find the groups of what changed, and add them up."""
-        del contents
-        self._is_given |= self._given in changed
-        try:
-            if anew or self._is_given:  # facts of its own are amounts too
-                raise TooMuchGoneError
-            groups = self._touched(changed)
-        except (TooMuchGoneError, ArithmeticError):
-            self._groups.relation.clear()
-            self._recompute()
-        else:
-            if groups[1] or not self._info.group:
-                self._regroup(groups)
-        self._tell(changed)
-
-    def calm(self) -> None:
-        """A change was given up half-way: nothing is left to be taken in."""
-        super().calm()
-        self._groups.relation.clear()
-
-    def _touched(self, changed: Mapping[str, Change]) -> Batch:
-        for each in self._touching:
-            for batch in changed.get(each.variant.relation, ()):
-                if batch[1] and self._info.group:
-                    each.run(self._sinks[each], batch)
-        return _taken(self._groups)
-
-    def _regroup(self, groups: Batch) -> None:
-        domains = self._wiring.classes.columns(self._name)
-        head = AggregateHead(self._info, domains)
-        for each in self._regrouping:
-            keys = self._wiring.classes.keys(each.rule)
-            with blamed(each.variant.rule):
-                each.run(head.sink(each.rule, each.plan, keys), groups)
-        with blamed(self._regrouping[0].variant.rule):
-            head.flip()
-        (relation,) = self.relations
-        fresh = head.finished({})
-        before = _facts_of(relation, self._info.group, groups)
-        relation.discard(*_where(before, ~fresh.contains(before[0])))
-        relation.add(*_whole(fresh))
-        relation.flip()
-        relation.commit()
+NOTHING: Batch = ((), 0)
 
 
-_NOTHING: Batch = ((), 0)
-
-
-def _taken(head: PlainHead) -> Batch:
+def taken(head: PlainHead) -> Batch:
     """The distinct facts that a head has collected; it is empty afterwards."""
     relation = head.relation
     if not relation.flip():
-        return _NOTHING
+        return NOTHING
     batch = relation.delta()
     relation.clear()
     return batch
 
 
-def _facts_of(relation: StoredRelation, group: Sequence[int], groups: Batch) -> Batch:
-    """The facts of some groups, by their columns; all of them, if there are none."""
-    if not group:
-        return _whole(relation)
-    index = relation.index(group, Version.NEW)
-    keys, lead = index.key(dict(zip(group, groups[0], strict=True)), groups[1])
-    found = index.find(keys, lead).chunks(thresholds.now.room)
-    blocks = (tuple(index.column(hits, c) for c in range(relation.arity)) for _, hits in found)
-    columns = concatenated(blocks, relation.arity)
-    return columns, len(columns[0])
-
-
-def _where(batch: Batch, keep: Mask) -> Batch:
+def those(batch: Batch, keep: Mask) -> Batch:
+    """Some facts of a batch."""
     columns, rows = batch
     if keep.all():
         return batch
     return tuple(column[keep] for column in columns), int(np.count_nonzero(keep)) if rows else 0
 
 
-def _whole(relation: Layout) -> Batch:
+def listed(relation: Layout) -> Batch:
+    """All facts of a relation."""
     columns: tuple[Words, ...] = concatenated(relation.blocks(), relation.arity)
     return columns, len(columns[0]) if columns else relation.count()
 
@@ -595,12 +465,12 @@ def _become(relation: StoredRelation, fresh: Layout) -> None:
             relation.add((), 1)
     else:
         for block in list(relation.blocks()):
-            relation.discard(*_where((block, len(block[0])), ~fresh.contains(block)))
+            relation.discard(*those((block, len(block[0])), ~fresh.contains(block)))
         for block in fresh.blocks():
-            relation.add(*_where((block, len(block[0])), ~relation.contains(block)))
+            relation.add(*those((block, len(block[0])), ~relation.contains(block)))
     relation.flip()
     relation.commit()
 
 
-def _never() -> None:
+def never() -> None:
     """Nothing to look at."""

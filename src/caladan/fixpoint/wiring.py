@@ -4,7 +4,8 @@ For each clique how it is kept true, and the variants of its rules that this tak
 
     repaired     sets: facts that lost a derivation go unless another one supports them
     regrouped    aggregates that are not recursive: groups that changed are added up anew
-    improved     best values in recursion: what comes improves some, what goes has them recomputed
+    improved     best values in recursion: what comes improves some; groups whose best value lost
+                 its support have it derived again
     recomputed   the rest (sums in recursion, sorted and cut rules): evaluated anew
     renewed      derived from transient relations alone: emptied and derived at each change
 
@@ -35,16 +36,20 @@ from caladan.program.options import Options
 from caladan.rules.body import Scan, Version
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 from caladan.rules.variants import (
+    best_again,
     gained,
     given_of,
     groups_of,
     identity,
     lost,
+    of_values,
     regrouped,
     seed_of,
     supporting,
     touched,
 )
+
+_SEVERAL = "several best values, or one of all facts: what goes has them evaluated anew"
 
 Relations: TypeAlias = Mapping[str, StoredRelation]
 
@@ -174,10 +179,7 @@ class Wiring:
                         made.touching.append(self._variant(variant, rule, atom))
                     made.regrouping.append(self._variant(regrouped(rule, self._known), rule))
                 case Upkeep.IMPROVED:
-                    for index, atom in enumerate(rule.atoms):
-                        if atom.relation not in members:
-                            variant = gained(rule, index, self._known)
-                            made.gaining.append(self._variant(variant, rule, atom))
+                    self._improved(made, rule, members)
                 case Upkeep.RECOMPUTED:
                     pass
         if upkeep in (Upkeep.REPAIRED, Upkeep.RENEWED, Upkeep.IMPROVED):
@@ -195,7 +197,7 @@ class Wiring:
                 return Upkeep.RECOMPUTED, "a negated atom compares integers with doubles"
         if any(infos[name].has_aggregates for name in clique.relations):
             if clique.is_recursive and all(map(self._is_best, clique.relations)):
-                return Upkeep.IMPROVED, "a fact that goes may have given the best value of a group"
+                return Upkeep.IMPROVED, "" if self._is_one_best(clique) else _SEVERAL
             if clique.is_recursive:
                 return Upkeep.RECOMPUTED, "sums are recursive, or sets are derived with aggregates"
             if any(self._is_given(name) for name in clique.relations):
@@ -209,6 +211,14 @@ class Wiring:
         functions = [f for f in self.program.relations[name].aggregates if f is not None]
         return bool(functions) and all(f in ("mmin", "mmax") for f in functions)
 
+    def _is_one_best(self, clique: DeltaClique) -> bool:
+        """Whether one best value for each group is all there is, and all are compared alike."""
+        infos = [self.program.relations[name] for name in clique.relations]
+        functions = [f for info in infos for f in info.aggregates if f is not None]
+        return len(functions) == len(infos) and len(set(functions)) == 1 and all(
+            info.group for info in infos
+        )  # fmt: skip
+
     def _is_given(self, name: str) -> bool:
         return self.program.relations[name].takes_data or bool(self.program.facts.get(name))
 
@@ -220,6 +230,18 @@ class Wiring:
                 made.gaining.append(self._variant(variant, rule, atom))
         support, inside = supporting(rule, self._known, members)
         made.supporting.append(self._variant(support, rule, None, inside))
+
+    def _improved(self, made: CliqueWiring, rule: CoreRule, members: Sequence[str]) -> None:
+        for index, atom in enumerate(rule.atoms):
+            if not made.reason:
+                made.losing.append(self._variant(lost(rule, index, self._known), rule, atom))
+            if atom.relation not in members:
+                variant = gained(rule, index, self._known)
+                made.gaining.append(self._variant(variant, rule, atom))
+        if not made.reason:
+            support, inside = supporting(of_values(rule, self._known), self._known, members)
+            made.supporting.append(self._variant(support, rule, None, inside))
+            made.regrouping.append(self._variant(best_again(rule, self._known), rule))
 
     def _from_transient(self, made: CliqueWiring, rule: CoreRule, members: Sequence[str]) -> None:
         """A rule that reads transient relations starts from one of them, unless it goes round."""

@@ -5,6 +5,7 @@
     supporting(rule)    which of the seed's facts, which are facts of the head, the rule derives
     touched(rule, i)    the groups that such solutions belong to, before the change or now
     regrouped(rule)     all solutions of the seed's groups
+    best_again(rule)    the same, of a rule with best values, whose amounts nobody tells apart
 
 A fact that a negated atom excludes takes solutions away when it comes, and gives some when it goes:
 it stands as a positive atom in the seed's place. What was there before is only approached from
@@ -94,10 +95,32 @@ def regrouped(rule: CoreRule, relations: Relations) -> DeltaRule:
     keys, places = contributors(rule, alone, relations)
     if not info.group:
         return DeltaRule(rule, None, body_of(rule, relations, keys=keys), places)
+    return replace(best_again(rule, relations, keys), contributors=places)
+
+
+def best_again(rule: CoreRule, relations: Relations, keys: Sequence[Expression] = ()) -> DeltaRule:
+    """A rule whose groups are bound, with whatever its aggregates are fed."""
+    info = relations[rule.head]
     atom, equal, types = _bound_head(rule, info.group, groups_of(info))
     rule = replace(rule, comparisons=(*rule.comparisons, *equal), types={**rule.types, **types})
-    made = _seeded(rule, atom, rule.atoms, relations, Version.NEW, keys)
-    return replace(made, contributors=places)
+    return _seeded(rule, atom, rule.atoms, relations, Version.NEW, keys)
+
+
+def of_values(rule: CoreRule, relations: Relations) -> CoreRule:
+    """A rule with best values as a rule of facts: those of all its solutions, the best or not."""
+    columns = relations[rule.head].columns
+    types, equal = dict(rule.types), list(rule.comparisons)
+    arguments: list[Expression] = []
+    for argument, column in zip(rule.arguments, columns, strict=True):
+        if isinstance(argument, Aggregate):
+            value = argument.terms[-1]
+            argument = value
+            if not isinstance(value, Variable) or types[value.name] is not column.type:
+                argument = Variable(f"{column.name}'best")
+                types[argument.name] = column.type
+                equal.append(Comparison("=", argument, value))
+        arguments.append(argument)
+    return replace(rule, arguments=tuple(arguments), comparisons=tuple(equal), types=types)
 
 
 def _seeded(
