@@ -107,6 +107,24 @@ def test_tasks_that_exchange(type: str, data: st.DataObject, tasks: int) -> None
     assert totals(Session(PartsEngine(tasks)), program, cost, bom) == settled(cost, bom)
 
 
+@pytest.mark.parametrize("type", ["integer", "double"])
+@pytest.mark.parametrize("amounts", [[-1, 10], [-1, 10, -3], [2, -7, 1, 9], [-3, 4, -5, 6, -1]])
+def test_growth_to_and_fro_with_a_witness(amounts: list[int], type: str) -> None:
+    """Around a cycle of credits and costs, sums fall and rise; all of them rise in the long run."""
+    number: Any = int if type == "integer" else float
+    cost = {part: number(amount) for part, amount in enumerate(amounts)}
+    bom = {(part, (part + 1) % len(cost)): number(1) for part in cost}
+    program = PROGRAM.format(type=type, amount="(S, Q * C)")
+    for engine in ("embedded", "reference"):
+        assert totals(caladan.connect(engine), program, cost, bom) is None
+    assert totals(Session(PartsEngine(2)), program, cost, bom) is None
+    cost[0] -= sum(cost.values())  # nothing is left once around: values come back
+    assert totals(caladan.connect("embedded"), program, cost, bom) is None
+    falling = {part: -2 * amount - 1 for part, amount in cost.items()}
+    program = PROGRAM.format(type=type, amount="Q * C")
+    assert totals(caladan.connect("embedded"), program, falling, bom) is None
+
+
 @pytest.mark.parametrize("engine", ["embedded", "reference"])
 def test_what_saturates_is_left_alone(engine: str) -> None:
     """A cycle that is no sum of multiples may settle after any number of rounds."""

@@ -177,14 +177,13 @@ def totals(clique: Clique, relations: Mapping[str, RelationInfo]) -> Totals | No
     is_linear = all(f is None or f in _TOTALS for each in functions for f in each) and all(
         _is_linear(rule, clique, relations) for rule in clique.recursive_rules
     )
-    whole = not any(
+    is_whole = not any(
         relations[name].types[i].is_floating
         for name in clique.relations
         for i, function in enumerate(relations[name].aggregates)
         if function in _TOTALS
     )
-    is_exact = is_linear and whole and not changing_witness(clique, relations)
-    return Totals(width, is_linear, is_exact)
+    return Totals(width, is_linear, not changing_witness(clique, relations), is_whole)
 
 
 def _is_linear(rule: CoreRule, clique: Clique, relations: Mapping[str, RelationInfo]) -> bool:

@@ -8,6 +8,9 @@ are looked at, and compared with those of a round some time ago:
     REPEATS   all values are as they were then: they will go round in the same way for ever
     RISES     nothing fell since, for more rounds than there are sums, and everything that rose then
               rises now, by no less: so it will, for amounts are linear in sums
+    RISES     too, where some fall and rise again: all has changed in the same way twice over, for
+              more rounds than there are sums, and nothing is less than it was one such time before;
+              or something is, but amounts only add up, so that nothing can put an end to it
 
 Neither is true of what comes to an end: damped cycles, whose differences shrink, go on until
 doubles cannot tell the difference, and factors of 0 or cycles that cancel out settle at once. What
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntFlag
+from math import isclose
 from typing import Any, Final, TypeAlias
 
 from caladan.rules.program import Totals
@@ -55,6 +59,7 @@ class Growth:
         self._rises: Mapping[Any, float] = {}
         self._at = 0
         self._fell = False
+        self._period: tuple[int, Values] | None = None
 
     @property
     def rounds(self) -> int:
@@ -97,12 +102,40 @@ class Growth:
         falls = any(rise < 0 for rise in rises.values())
         if self._rounds >= 2 * self._at:
             self._at, self._then, self._rises = self._rounds, (last, values), rises
-            self._fell = falls
+            self._fell, self._period = falls, None
             return Sign.NOTHING
         self._fell |= falls
         # What is on its way between tasks was there a round before.
         sign = Sign.REPEATS if (last, values) == self._then else Sign.NOTHING
-        if self._totals.is_linear and not self._fell and self._rounds - self._at > self._enough:
-            grows = all(rises[key] >= rise * _CLOSE for key, rise in self._rises.items())
-            sign |= Sign.RISES if grows else Sign.NOTHING
+        if self._totals.is_linear:
+            grows = (
+                self._rises_again(values, rises) if self._fell else self._rises_by_no_less(rises)
+            )
+            sign |= Sign.RISES if grows and self._rounds - self._at > self._enough else Sign.NOTHING
         return sign
+
+    def _rises_by_no_less(self, rises: Mapping[Any, float]) -> bool:
+        return all(rises[key] >= rise * _CLOSE for key, rise in self._rises.items())
+
+    def _rises_again(self, values: Values, rises: Mapping[Any, float]) -> bool:
+        """Whether a second time has passed in which all changed as in the first, upwards."""
+        after = self._rounds - self._at
+        if self._period is None:
+            if after and _alike(rises, self._rises):
+                self._period = after, values
+            return False
+        length, middle = self._period
+        if after < 2 * length:
+            return False
+        once = {key: value - self._then[1][key] for key, value in middle.items()}
+        again = {key: value - middle[key] for key, value in values.items()}
+        assert self._totals is not None
+        may_end = not self._totals.is_plain and any(rise < 0 for rise in once.values())
+        if after == 2 * length and _alike(once, again) and not may_end:
+            return True
+        self._period = None
+        return False
+
+
+def _alike(one: Mapping[Any, float], other: Mapping[Any, float]) -> bool:
+    return all(isclose(rise, other[key], rel_tol=1 - _CLOSE) for key, rise in one.items())

@@ -89,13 +89,19 @@ class DeltaRule:
 class Totals:
     """The sums of a clique: how many a fact has at most, and how surely growth can be told.
 
-    They are linear if every amount is a multiple of one sum plus something that does not change,
-    and exact if besides they are whole numbers that simply add up.
+    They are linear if every amount is a multiple of one sum plus something that does not change;
+    they are plain if amounts only add up, for a witness counts the largest of several.
     """
 
     width: int
     is_linear: bool
-    is_exact: bool
+    is_plain: bool
+    is_whole: bool
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the next round's differences are those of this one times whole numbers."""
+        return self.is_linear and self.is_plain and self.is_whole
 
 
 @dataclass(frozen=True, slots=True)

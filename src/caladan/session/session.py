@@ -262,7 +262,7 @@ class Session(Course):
         Mistakes are told here, but for those that depend on the values of parameters.
         """
         self._check_open()
-        with self._course(Options()):
+        with self._course(Options()), stoppable("compiling the program"):
             read = self._read(program, language)
             is_fixed = isinstance(read, Program) and not has_parameters(read)
             known = self._compile(read, {}) if isinstance(read, Program) and is_fixed else None
@@ -305,7 +305,7 @@ class Session(Course):
         wanted = checked(options)
         values = inputs.values(params, self._store.objects)
         setting = partial(self._setting, stage if html is None else "all", engine, master, wanted)
-        with self._course(wanted):
+        with self._course(wanted), stoppable("compiling the program"):
             read = self._read(program, language)
             if isinstance(read, Program):
                 compiled = self._compile(read, values)
@@ -362,7 +362,7 @@ class Session(Course):
     ) -> tuple[Diagnostic, ...]:
         """Compile a program without running it: its warnings, or an error with all mistakes."""
         values = inputs.values(params, self._store.objects)
-        with self._course(Options()):
+        with self._course(Options()), stoppable("compiling the program"):
             read = self._read(program)
             if isinstance(read, Program):
                 return self._compile(read, values).warnings
