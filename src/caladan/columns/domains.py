@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -117,7 +117,11 @@ class SortedDomain:
         return self._ranks.ctypes.data
 
     def words(self, ranks: Ranks) -> Words:
-        return np.searchsorted(self._ranks, ranks).astype(np.uint32)
+        return self.places(ranks).astype(np.uint32)
+
+    def places(self, ranks: Ranks, side: Literal["left", "right"] = "left") -> Ranks:
+        """The words at which ranks stand, or would stand."""
+        return np.searchsorted(self._ranks, ranks, side=side)
 
     def ranks(self, words: Words) -> Ranks:
         return self._ranks[words]
@@ -258,6 +262,38 @@ def is_ordered(domain: Domain) -> bool:
     """Whether words are in the order of their values."""
     near = isinstance(domain, OffsetDomain) and domain.is_near
     return near or isinstance(domain, SortedDomain | CodedDomain)
+
+
+def between(domain: Domain, low: Ranks | None, high: Ranks | None) -> tuple[Words, Words] | None:
+    """The first and the last word of the values between ranks, row by row; an end may be open.
+
+    Where there are none, the first comes behind the last. None if words are in no order.
+    """
+    if isinstance(domain, OffsetDomain) and domain.is_near:
+        first, last = domain.base, domain.base + domain.size - 1
+
+        def places(ranks: Ranks, beyond: int) -> Ranks:
+            return np.clip(ranks, min(first, beyond), max(last, beyond)) - domain.base
+
+        # A range that ends before the first value, or starts behind the last, is empty.
+        lower = None if low is None else places(low, last + 1)
+        upper = None if high is None else places(high, first - 1)
+    elif isinstance(domain, SortedDomain):
+        first, last = 0, domain.size - 1
+        lower = None if low is None else domain.places(low)
+        upper = None if high is None else domain.places(high, side="right") - 1
+    elif isinstance(domain, CodedDomain):  # ranks are places in the dictionary
+        first, last, lower, upper = 0, domain.size - 1, low, high
+    else:
+        return None
+    if lower is None:
+        assert upper is not None
+        lower = np.zeros_like(upper)
+    if upper is None:
+        upper = np.full_like(lower, last - first)
+    empty = lower > upper
+    lower, upper = np.where(empty, 1, lower), np.where(empty, 0, upper)
+    return lower.astype(np.uint32), upper.astype(np.uint32)
 
 
 def word_of(value: Value, domain: Domain) -> int | None:

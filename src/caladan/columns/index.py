@@ -88,7 +88,7 @@ class RunMatches:
     """The facts of runs that agree with each row of a batch."""
 
     def __init__(self, index: RunIndex, keys: Keys, lead: int) -> None:
-        self._index = index
+        self.index = index
         self._rows = len(keys)
         self._numbers: Counts | None = None  # of each row's key, if keys were told apart
         self._merged = False
@@ -100,7 +100,7 @@ class RunMatches:
 
     def _stretches(self, keys: Keys, lead: int) -> list[tuple[Keys, Counts, Counts]]:
         """The runs that have some of the keys, and where."""
-        index = self._index
+        index = self.index
         found: list[tuple[Keys, Counts, Counts]] = []
         for run in index.runs:
             starts: Counts = np.empty(len(keys), np.int64)
@@ -141,14 +141,54 @@ class RunMatches:
     def stretches(self) -> tuple[Keys, Counts, Counts] | None:
         """The only run that has matches, with the start and the length of each row's."""
         found = self._found
-        return found[0] if len(found) == 1 and not self._merged and self._index.is_exact else None
+        return found[0] if len(found) == 1 and not self._merged and self.index.is_exact else None
 
-    def only(self, rows: Mask) -> RunMatches:
-        """The facts that agree with some of the rows; the others have none."""
+    def only(self, rows: Mask, skip: int = 0, most: int | None = None) -> RunMatches:
+        """The facts that agree with some of the rows; the others have none.
+
+        Of each run a row gets those behind the first few, and no more than asked for.
+        """
         some = RunMatches.__new__(RunMatches)
-        some._index, some._rows, some._numbers = self._index, self._rows, None
-        some._stretched = [(run, starts, counts * rows) for run, starts, counts in self._found]
+        some.index, some._rows, some._numbers = self.index, self._rows, None
+        some._stretched = [
+            (run, starts + skip, np.clip(counts - skip, 0, most) * rows)
+            for run, starts, counts in self._found
+        ]
         some._merged = self._merged
+        some.total = int(some.counts().sum())
+        return some
+
+    @staticmethod
+    def all_of(index: RunIndex, rows: int) -> RunMatches:
+        """All facts, for each of some rows."""
+        found = RunMatches.__new__(RunMatches)
+        found.index, found._rows, found._numbers, found._merged = index, rows, None, False
+        none: Counts = np.zeros(rows, np.int64)
+        found._stretched = [(run.keys, none, none + len(run)) for run in index.runs if len(run)]
+        found.total = rows * sum(len(run) for run in index.runs)
+        return found
+
+    def within(self, shift: int, width: int, low: Words, high: Words) -> RunMatches:
+        """The facts whose column lies between two words, for each row; others may be left in.
+
+        It is the first column behind those that the rows agree in, and stands at `shift`.
+        """
+        some = self.only(np.ones(self._rows, np.bool_))
+        if self._merged:  # lists of several runs are not sorted
+            return some
+        above, inside = np.uint64(shift + width), np.uint64((1 << shift) - 1)
+        first, last = (words.astype(np.uint64) << np.uint64(shift) for words in (low, high))
+        narrower: list[tuple[Keys, Counts, Counts]] = []
+        for run, starts, counts in some._stretched:
+            prefix: Keys = np.zeros(self._rows, np.uint64)
+            if above < 64:
+                there = np.where(counts > 0, starts, 0)
+                prefix = run[there] >> above << above
+            begin = np.searchsorted(run, prefix | first).astype(np.int64)
+            end = np.searchsorted(run, prefix | last | inside, side="right").astype(np.int64)
+            begin = np.maximum(begin, starts)
+            narrower.append((run, begin, np.clip(end - begin, 0, counts)))
+        some._stretched = narrower
         some.total = int(some.counts().sum())
         return some
 
@@ -206,7 +246,7 @@ class RunMatches:
         return end
 
     def _living(self, rows: Words, hits: Keys) -> tuple[Words, Keys]:
-        alive = self._index.alive(hits)
+        alive = self.index.alive(hits)
         return (rows, hits) if alive is None else (rows[alive], hits[alive])
 
 

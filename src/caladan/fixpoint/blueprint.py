@@ -31,6 +31,7 @@ from caladan.join.access import (
     Hunt,
     Meet,
     Probe,
+    Semijoin,
     keys,
 )
 from caladan.join.route import chosen, planned
@@ -146,20 +147,22 @@ def said(step: Access, shown: Callable[[Scan], Scan] = lambda scan: scan) -> str
     'look up arc(C, B) by A'
     """
     match step:
-        case Probe() if not step.bound:
-            return f"scan {_by(step, shown)}"
         case Probe():
-            return f"look up {_by(step, shown)}"
+            verb = "look up" if step.bound or step.within is not None else "scan"
+            return f"{verb} {_by(step, shown)}{_cut(step)}"
         case Meet():
             probes = ", ".join(_by(probe, shown) for probe in step.probes)
             tests = "".join(f", opaque {_called(each)}" for each in step.tests)
-            return f"meet in {step.variable}: {probes}{tests}"
+            return f"meet in {step.variable}{_cut(step.probes[0])}: {probes}{tests}"
         case Fork():
             return ", or ".join(said(met, shown) for met, _ in step.ways)
         case Hunt():
             scans = ", ".join(atom(shown(scan)) for scan in step.scans)
             cuts = "".join(f", {said(each, shown)}" for each in step.cuts)
             return f"search {scans}{cuts}, graded by {step.grade}"
+        case Semijoin():
+            by = f" by {', '.join(step.shared)}" if step.shared else ""
+            return f"semijoin{by} ({'; '.join(said(each, shown) for each in step.steps)})"
         case Exclude():
             return f"exclude {_by(Probe(step.scan, step.bound, (), ()), shown)}"
         case Compute():
@@ -172,6 +175,14 @@ def atom(scan: Scan) -> str:
     """`δtc(A, C)`, `tc'(A, C)` for the new facts and all facts of a clique, `tc(A, C)` for old."""
     mark = {Version.DELTA: "δ{}", Version.NEW: "{}'"}.get(scan.version, "{}")
     return f"{mark.format(scan.relation)}({', '.join(map(_term, scan.arguments))})"
+
+
+def _cut(found: Probe) -> str:
+    """What of an atom's values is left out before they are looked at."""
+    if found.within is None:
+        return ""
+    ends = sorted(found.within.reads) or ["constants"]
+    return f" ({found.new[0][1]} in a range of {', '.join(ends)})"
 
 
 def _called(test: Comparison) -> str:

@@ -4,6 +4,7 @@
     Meet      atoms that share a variable: the one with the fewest values for it proposes
     Fork      ways to bind two variables that an equation ties: each row takes the shortest
     Hunt      all atoms that are left, by the guided search, if a run asks for it
+    Semijoin  atoms that nothing is read of: whether they have a solution with what is bound
     Exclude   a negated atom
     Compute   a variable is bound to an expression
     Check     a comparison
@@ -22,7 +23,24 @@ from typing import Protocol, TypeAlias
 from caladan.analysis.core import Term
 from caladan.columns.views import ViewColumns
 from caladan.program import Comparison, Expression, Variable
-from caladan.rules.body import Scan, Version
+from caladan.rules.body import Scan, Version, names
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What comparisons let be the least and the most value of a variable; they are tested as well.
+
+    Ends that had to be solved for (`moved`) are used where nothing can overflow.
+    """
+
+    lower: tuple[Expression, ...]
+    upper: tuple[Expression, ...]
+    moved: tuple[Expression, ...] = ()
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The variables of the ends."""
+        return names(*self.lower, *self.upper)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +48,7 @@ class Probe:
     """An atom. Columns are bound by what is known, checked after they are read, or new.
 
     With a `view` only its columns are looked at; which values the others have does not matter.
+    `within` says where the values of the first new column lie.
     """
 
     scan: Scan
@@ -37,6 +56,7 @@ class Probe:
     checked: tuple[tuple[int, Term], ...]
     new: tuple[tuple[int, str], ...]
     view: ViewColumns | None = None
+    within: Range | None = None
 
     @property
     def binds(self) -> frozenset[str]:
@@ -142,7 +162,24 @@ class Hunt:
         return frozenset(name for scan in self.scans for name in scan.variables)
 
 
-Access: TypeAlias = Probe | Meet | Fork | Hunt | Exclude | Compute | Check
+@dataclass(frozen=True, slots=True)
+class Semijoin:
+    """Atoms, with tests of theirs, that nobody reads anything of but whether they have a solution.
+
+    `shared` are the variables that they have in common with what is bound. They are asked once for
+    all rows that agree in those, and only until a first solution is found.
+    """
+
+    shared: tuple[str, ...]
+    steps: tuple[Access, ...]
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """None."""
+        return frozenset()
+
+
+Access: TypeAlias = "Probe | Meet | Fork | Hunt | Semijoin | Exclude | Compute | Check"
 
 
 class Traits(Protocol):
@@ -162,6 +199,10 @@ class Sample(Protocol):
 
     def fan_out(self, steps: Sequence[Access], following: Probe | Meet | Fork) -> float | None:
         """How many facts go with a solution of the steps so far; None where nobody can tell."""
+        ...
+
+    def passing(self, scan: Scan, tests: Sequence[Comparison]) -> float:
+        """How much of an atom's facts pass tests of its own variables; 1 where nobody can tell."""
         ...
 
 
@@ -189,14 +230,14 @@ def probe(scan: Scan, known: frozenset[str], traits: Traits) -> Probe:
 def confirming(proposed: Probe) -> Probe:
     """A probe that tests its new variable instead of binding it."""
     more = tuple((column, Variable(name)) for column, name in proposed.new)
-    return replace(proposed, bound=(*proposed.bound, *more), new=())
+    return replace(proposed, bound=(*proposed.bound, *more), new=(), within=None)
 
 
 def keys(steps: Sequence[Access]) -> Iterator[tuple[str, frozenset[int]]]:
     """The columns by which steps look relations up; views have orders of their own."""
     for step in steps:
         match step:
-            case Fork():
+            case Fork() | Semijoin():
                 yield from keys(step.steps)
                 continue
             case Probe():
@@ -207,15 +248,16 @@ def keys(steps: Sequence[Access]) -> Iterator[tuple[str, frozenset[int]]]:
                 found = [Probe(step.scan, step.bound, (), ())]
             case _:
                 continue
-        yield from (
-            (each.scan.relation, each.key) for each in found if each.bound and each.view is None
-        )
+        for each in found:
+            by = each.key or frozenset(c for c, _ in each.new[:1] if each.within is not None)
+            if by and each.view is None:
+                yield each.scan.relation, by
 
 
 def views(steps: Sequence[Access]) -> Iterator[tuple[str, ViewColumns]]:
     """The views that steps look at."""
     for step in steps:
-        if isinstance(step, Fork):
+        if isinstance(step, Fork | Semijoin):
             yield from views(step.steps)
             continue
         found = step.probes if isinstance(step, Meet) else [step]

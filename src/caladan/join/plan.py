@@ -22,6 +22,8 @@ from caladan.join.access import (
     Hunt,
     Meet,
     Probe,
+    Semijoin,
+    probe,
 )
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
@@ -33,8 +35,10 @@ from caladan.join.steps import (
     BindStep,
     ForkStep,
     LookupStep,
+    Narrowing,
     ProposeStep,
     Proposing,
+    SemijoinStep,
     Step,
     TestStep,
 )
@@ -89,7 +93,8 @@ class RulePlan:
 
     def run(self, sink: Sink, check: Callable[[], None]) -> None:
         """Hand all solutions to the sink; `check` is called now and then and may raise."""
-        walk = Walk(sink, check, self.body.needed, self._asides, self._fan_out, self.body.counting)
+        body = self.body
+        walk = Walk(sink, check, body.needed, self._asides, self._fan_out, counting=body.counting)
         walk.run(self.steps())
         self._fan_out = walk.fan_out()
 
@@ -168,6 +173,7 @@ class RulePlan:
         """A sample pushed through some steps; arithmetic that fails leaves it as it is."""
         everything = frozenset(self._domains)
         for step in (self.ready(each, is_trial=True) for each in steps):
+            assert not isinstance(step, SemijoinStep)  # orders are tried atom by atom
             if not isinstance(step, AbsentStep | BindStep | TestStep):
                 found = step.run(frontier, everything)
                 frontier = next((f for f in found if f.rows), Bindings(0, {}))
@@ -210,7 +216,7 @@ class RulePlan:
                 return self.lookup(step)
             case Meet():
                 lookups = tuple(map(self.lookup, step.probes))
-                names = tuple(_label(probe.scan) for probe in step.probes)
+                names = tuple(_label(each.scan) for each in step.probes)
                 if step.tests:
                     return self._consulting(step, names, lookups, statistics)
                 return ProposeStep(lookups, step.variable, statistics, names)
@@ -223,6 +229,8 @@ class RulePlan:
                     then = tuple(s for s in rest if isinstance(s, LookupStep | BindStep))
                     ways.append((first, then))
                 return ForkStep(tuple(ways))
+            case Semijoin():
+                return SemijoinStep(step.shared, tuple(map(self.ready, step.steps)))
             case Exclude():
                 return AbsentStep(self._absents[step.scan], self._words(step.scan, step.bound))
             case Compute():
@@ -290,7 +298,13 @@ class RulePlan:
             placed(self._words(scan, found.checked)),
             placed(dict(found.new)),
             self.body.counting,
+            self._narrowing(found),
         )
+
+    def _narrowing(self, found: Probe) -> Narrowing | None:
+        if found.within is None:
+            return None
+        return Narrowing(self.evaluator, self._domains[found.new[0][1]], found.within)
 
     def _words(self, scan: Scan, given: Sequence[tuple[int, Term]]) -> dict[int, str | int]:
         return {column: self._given(term, scan.relation, column) for column, term in given}
@@ -330,6 +344,18 @@ class _Trial:
             return step.matches(frontier).total / frontier.rows
         assert isinstance(step, Proposing)
         return int(step.least(frontier).sum()) / frontier.rows
+
+    def passing(self, scan: Scan, tests: Sequence[Comparison]) -> float:
+        """How much of an atom's facts pass tests of its own variables; 1 where nobody can tell."""
+        plan = self._plan
+        if plan.count(scan) < thresholds.now.worth_sampling:
+            return 1.0
+        lookup = plan.lookup(probe(scan, frozenset(), plan))
+        frontier = lookup.sampled(thresholds.now.sample)
+        if frontier is None or not frontier.rows:
+            return 1.0
+        left = plan.tried(list(map(Check, tests)), frontier).rows
+        return max(left, 1) / (frontier.rows + 1)
 
 
 def _label(scan: Scan) -> str:

@@ -11,8 +11,10 @@ Grohe and Marx), however wide its atoms are:
     scan e(X, P, Y, Q); meet in Z: e(Y, Q, Z, _), e(Z, _, X, P); meet in R: e(Y, Q, Z, R), …
 
 Columns that nobody reads are never bound; those that only the head reads, or a comparison, wait
-until all variables that atoms share are bound, and are then looked up. Tests, negated atoms and
-arithmetic stand as early as they can.
+until all variables that atoms share are bound, and are then looked up. Atoms that nobody reads
+anything of are a semijoin: asked once for what they share with the rest. Tests, negated atoms and
+arithmetic stand as early as they can, and comparisons with something known cut what is looked up
+to a range of a sorted run.
 
 `planned` makes the steps of a body for an order of its atoms, `chosen` chooses the order, by the
 fan-out of a sample where there is one.
@@ -22,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from caladan.analysis.core import Term
 from caladan.analysis.expressions import partial_type
@@ -36,7 +39,9 @@ from caladan.join.access import (
     Hunt,
     Meet,
     Probe,
+    Range,
     Sample,
+    Semijoin,
     Traits,
     probe,
 )
@@ -55,7 +60,7 @@ from caladan.program import (
     Variable,
     thresholds,
 )
-from caladan.rules.body import Binding, Body, Scan, Version, names
+from caladan.rules.body import Absence, Binding, Body, Part, Scan, Version, names
 
 
 def planned(
@@ -63,7 +68,9 @@ def planned(
 ) -> list[Access]:
     """The steps for an order of the atoms; `lasting` ones have no views of what still changes."""
     route = BodyRoute(body, traits, lasting=lasting)
-    for atom in order:
+    for place, atom in enumerate(order):
+        if not lasting:
+            route.reduce(order[place:])
         route.take(atom)
     return route.finished()
 
@@ -103,10 +110,20 @@ def searched(body: Body, traits: Traits, grade: str) -> list[Access] | None:
     return [*before, Hunt(tuple(left), tuple(cuts), grade), *again]
 
 
+_Looking = TypeVar("_Looking", Probe, Meet, "Probe | Meet")
+
+
 class BodyRoute:
     """The steps through a body, as one atom after another is taken."""
 
-    def __init__(self, body: Body, traits: Traits, *, lasting: bool = False) -> None:
+    def __init__(
+        self,
+        body: Body,
+        traits: Traits,
+        known: frozenset[str] = frozenset(),
+        *,
+        lasting: bool = False,
+    ) -> None:
         self._body = body
         self._traits = traits
         self._lasting = lasting
@@ -117,12 +134,12 @@ class BodyRoute:
         for atom, scan in enumerate(body.atoms):
             for variable in scan.variables:
                 self._having.setdefault(variable, []).append(atom)
-        self._core = _core(body, traits)
+        self._core = _core(body, traits, known)
         self._shown = {atom: _Shown(body, atom, traits, lasting=lasting) for atom in self._core}
         # By atom of the core, the variables under which it had its say.
         self._heard = dict.fromkeys(self._core, frozenset[str]())
-        self.steps: list[Access] = self._settling.ready(frozenset())
-        self.known = bound_by(self.steps)
+        self.steps: list[Access] = self._settling.ready(known)
+        self.known = known | bound_by(self.steps)
 
     def next_step(self, atom: int) -> Probe | Meet | Fork | None:
         """How an atom would be taken now; None if it is done already."""
@@ -130,13 +147,13 @@ class BodyRoute:
             return None
         variable = self._variable(atom)
         if variable is not None:
-            return self._meeting(variable)
+            return self._within(self._meeting(variable))
         if (tie := self._tie(atom)) is not None:
             return tie.fork
         if (asked := self._consulted(atom)) is not None:
             return asked
         found = self._whole(atom)
-        return self._met(found, atom) or found
+        return self._within(self._met(found, atom) or self._band(found, atom) or found)
 
     @property
     def near(self) -> frozenset[str]:
@@ -167,11 +184,61 @@ class BodyRoute:
             self._look_up(atom)
         return self.steps
 
+    def reduce(self, order: Sequence[int]) -> None:
+        """Make a semijoin of what the next atom is part of, if nobody reads more of it.
+
+        `order` has the atoms that are still to be taken. What is new is scanned in any case.
+        """
+        if order[0] not in self._left or self._body.counting:
+            return
+        atoms, parts = self._part(order[0])
+        scans = [self._body.atoms[i] for i in order if i in atoms]
+        inside = frozenset[str]().union(*(s.variables for s in scans), *map(_read, parts))
+        plain = len(scans) == 1 and not parts and self._is_bound(order[0])
+        deltas = any(scan.version is Version.DELTA for scan in scans)
+        if plain or deltas or not self._body.needed.isdisjoint(inside - self.known):
+            return
+        shared = tuple(sorted(inside & self.known))
+        body = replace(
+            self._body,
+            parts=(*scans, *parts),
+            columns=tuple(map(Variable, shared)),
+            keys=(),
+            cut=None,
+        )
+        route = BodyRoute(body, self._traits, self.known)
+        for atom in range(len(scans)):
+            if atom:
+                route.reduce(range(atom, len(scans)))
+            route.take(atom)
+        self._left = [i for i in self._left if i not in atoms]
+        self._settling.drop(parts)
+        self._go(Semijoin(shared, tuple(route.finished())))
+
+    def _part(self, atom: int) -> tuple[set[int], list[Part]]:
+        """The atoms, and all else that waits, that unknown variables tie to an atom."""
+        atoms, parts = {atom}, list[Part]()
+        inside = frozenset(self._body.atoms[atom].variables) - self.known
+        waiting = self._settling.waiting
+        grown = True
+        while grown:
+            more = [i for i in self._left if i not in atoms]
+            more = [i for i in more if not inside.isdisjoint(self._body.atoms[i].variables)]
+            others = [p for p in waiting if p not in parts and not inside.isdisjoint(_read(p))]
+            grown = bool(more or others)
+            atoms.update(more)
+            parts += others
+            read = (self._body.atoms[i].variables for i in more)
+            inside = inside.union(*read, *map(_read, others)) - self.known
+        return atoms, parts
+
     # ── Atom by atom ─────────────────────────────────────────────────────────────────────────────
 
     def _look_up(self, atom: int) -> None:
         if atom not in self._left:
             return
+        if (band := self._band(self._whole(atom), atom)) is not None:
+            self._go(band)
         found = self._whole(atom)
         met = self._met(found, atom)
         self._left.remove(atom)
@@ -230,11 +297,51 @@ class BodyRoute:
         )
 
     def _go(self, step: Access) -> None:
+        if isinstance(step, Probe | Meet):
+            step = self._within(step)
         self.steps.append(step)
         self.known |= step.binds
         settled = self._settling.ready(self.known)
         self.steps += settled
         self.known |= bound_by(settled)
+
+    def _within(self, step: _Looking) -> _Looking:
+        """A step with what comparisons say of the variable that it binds first."""
+        if self._lasting:
+            return step
+        if isinstance(step, Meet):
+            ends = self._settling.ends(step.variable, self.known)
+            probes = (replace(each, within=ends) for each in step.probes)
+            return step if ends is None else replace(step, probes=tuple(probes))
+        found = {name: self._settling.ends(name, self.known) for _, name in step.new}
+        if step.scan.version is Version.DELTA or not self._is_next(step):
+            return step
+        # With nothing bound there is an order for any column; else the next one must be it.
+        first = max(
+            (place for place, (_, name) in enumerate(step.new) if found[name] is not None),
+            key=lambda place: _closed(found[step.new[place][1]]),
+            default=None,
+        )
+        if first is None or (first and step.bound):
+            return step
+        new = (step.new[first], *step.new[:first], *step.new[first + 1 :])
+        return replace(step, new=new, within=found[new[0][1]])
+
+    def _band(self, found: Probe, atom: int) -> Probe | None:
+        """The column of a wide atom that comparisons keep between two values, bound by itself."""
+        if self._lasting or len(found.new) < 2 or not found.bound:
+            return None
+        shown = _Shown(self._body, atom, self._traits, lasting=False)
+        for _, name in found.new:
+            ends = self._settling.ends(name, self.known)
+            if _closed(ends) == 2 and _is_shown(shown, name):
+                under = shown.under(self.known | {name})
+                return None if under is None else _proposing(under, name)
+        return None
+
+    def _is_next(self, step: Probe) -> bool:
+        """Whether what a step binds first stands right behind what is bound, or is free to."""
+        return bool(step.new) and (len(step.new) == 1 or not step.bound) and bool(self.known)
 
     # ── Variable by variable ─────────────────────────────────────────────────────────────────────
 
@@ -428,13 +535,15 @@ def _is_shown(shown: _Shown, variable: str) -> bool:
     return variable in shown.visible and shown.scan.version is not Version.DELTA
 
 
-def _core(body: Body, traits: Traits) -> frozenset[int]:
-    """The atoms that form cycles, with each other or through arithmetic."""
+def _core(body: Body, traits: Traits, known: frozenset[str]) -> frozenset[int]:
+    """The atoms that form cycles, with each other, with what is known, or through arithmetic."""
     variables = [frozenset(scan.variables) for scan in body.atoms]
+    together = known & frozenset[str]().union(*variables)
     computed = [names(each.expression) | {each.variable} for each in body.bindings]
     equations = [names(each) for each in body.conditions if each.operator == "="]
-    found = cyclic_core(variables, [*computed, *equations])
-    return frozenset(i for i in found if _can_meet(body, i, traits))
+    found = cyclic_core([*variables, together], [*computed, *equations])
+    atoms = (i for i in found if i < len(variables))
+    return frozenset(i for i in atoms if _can_meet(body, i, traits))
 
 
 def _hidden(scan: Scan, traits: Traits) -> frozenset[int]:
@@ -488,6 +597,17 @@ class Settling:
         self._tests = sorted(body.conditions, key=lambda c: _computes(c.left) or _computes(c.right))
         self._absents = list(body.absents)
 
+    @property
+    def waiting(self) -> list[Part]:
+        """What still waits."""
+        return [*self._bindings, *self._tests, *map(Absence, self._absents)]
+
+    def drop(self, parts: Sequence[Part]) -> None:
+        """Others see to some parts."""
+        self._bindings = [each for each in self._bindings if each not in parts]
+        self._tests = [each for each in self._tests if each not in parts]
+        self._absents = [each for each in self._absents if Absence(each) not in parts]
+
     def ready(self, known: frozenset[str]) -> list[Access]:
         """The steps that can be taken now that some variables are known."""
         bound = set(known)
@@ -540,6 +660,20 @@ class Settling:
                 (other,) = left - {variable}
                 yield other, equation
 
+    def ends(self, variable: str, known: frozenset[str]) -> Range | None:
+        """What comparisons with something known say about the values of a variable."""
+        lower: list[Expression] = []
+        upper: list[Expression] = []
+        moved: list[Expression] = []
+        for test in self._tests:
+            if test.operator in _FLIPPED and names(test) - known == frozenset((variable,)):
+                found = _isolated(test, variable, self._types)
+                if found is not None:
+                    operator, end = found
+                    (upper if operator in ("<", "<=") else lower).append(end)
+                    moved += [] if end in (test.left, test.right) else [end]
+        return Range(tuple(lower), tuple(upper), tuple(moved)) if lower or upper else None
+
     def suggested(self, variable: str, known: frozenset[str]) -> Comparison | None:
         """A constraint of the user's that may propose a variable, all else of it being known."""
         for test in self._tests:
@@ -580,6 +714,19 @@ def constraint_of(
     return constraint, dict(zip(here, own, strict=True))
 
 
+def _read(part: Part) -> frozenset[str]:
+    """The variables of something that waits for them."""
+    match part:
+        case Binding():
+            return names(part.expression) | {part.variable}
+        case Absence():
+            return frozenset(part.scan.variables)
+        case Scan():
+            return frozenset(part.variables)
+        case _:
+            return names(part)
+
+
 def _equation(binding: Binding) -> Comparison:
     return Comparison("=", Variable(binding.variable), binding.expression)
 
@@ -601,6 +748,48 @@ def solved(
     if found is None:
         return None
     return Compute(found.variable, found.expression, True), exact is not None
+
+
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _isolated(
+    test: Comparison, name: str, types: Mapping[str, Type]
+) -> tuple[str, Expression] | None:
+    """What a comparison says of one variable, which is then alone on its left side.
+
+    >>> one, other = Variable("X"), Arithmetic("-", Variable("Y"), Variable("X"))
+    >>> _isolated(Comparison("<", other, Constant(3)), "X", dict.fromkeys("XY", Type.LONG))
+    ('>', Arithmetic(operator='-', left=Variable(name='Y'), right=Constant(value=3)))
+    """
+    operator, node, value = test.operator, test.left, test.right
+    if name in names(value):
+        operator, node, value = _FLIPPED[operator], value, node
+    if name in names(value):
+        return None
+    if not isinstance(node, Variable) and not all(types[n].is_integral for n in names(test)):
+        return None
+    while not isinstance(node, Variable):
+        match node:
+            case Negative():
+                operator, node, value = _FLIPPED[operator], node.operand, Negative(value)
+            case Arithmetic("+", left, right) if name in names(left) - names(right):
+                node, value = left, Arithmetic("-", value, right)
+            case Arithmetic("+", left, right) if name in names(right) - names(left):
+                node, value = right, Arithmetic("-", value, left)
+            case Arithmetic("-", left, right) if name in names(left) - names(right):
+                node, value = left, Arithmetic("+", value, right)
+            case Arithmetic("-", left, right) if name in names(right) - names(left):
+                operator = _FLIPPED[operator]
+                node, value = right, Arithmetic("-", left, value)
+            case _:
+                return None
+    return operator, value
+
+
+def _closed(ends: Range | None) -> int:
+    """How many ends there are."""
+    return 0 if ends is None else bool(ends.lower) + bool(ends.upper)
 
 
 def _can_fail(check: Check) -> bool:
@@ -648,7 +837,13 @@ def chosen(
         unbound = len(found.scan.arguments) - len(found.bound)
         return (guess if measured is None else measured, unbound, atom)
 
-    take(min(first_atoms(body), key=lambda i: _selected(body, i, sizes)))
+    def started(atom: int) -> float:
+        scan = body.atoms[atom]
+        tests = [each for each in body.conditions if names(each) <= {*scan.variables}]
+        share = sample.passing(scan, tests) if sample and tests else 1.0
+        return _selected(body, atom, sizes) * share
+
+    take(min(first_atoms(body), key=started))
     while len(order) < len(body.atoms):
         near = [i for i in range(len(body.atoms)) if i not in order]
         if len(near) > 1:

@@ -8,6 +8,7 @@
                  facts proposes, and the other is computed and looked up
     ConsultStep  a variable that a constraint of the user's may propose, as atoms may (guided.py)
     SearchStep   all atoms that are left, by the guided search (guided.py), if a run asks for it
+    SemijoinStep keep the solutions for which some atoms have a solution at all (semijoin.py)
     AbsentStep   keep the solutions for which a negated atom has no fact
     BindStep     a variable equals an expression: bind it
     TestStep     keep the solutions for which a comparison holds
@@ -18,30 +19,85 @@ on in chunks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from caladan.columns.domains import Domain, known_words
+from caladan.columns.domains import Domain, OffsetDomain, between, known_words
 from caladan.columns.index import Index, Matches, RunMatches
 from caladan.columns.kernels import meet
 from caladan.columns.layout import Counts, Keys, Mask, Words
 from caladan.columns.packed import PackedIndex
-from caladan.columns.ranks import Kind
+from caladan.columns.ranks import CODED, Kind
 from caladan.columns.relation import StoredRelation
 from caladan.columns.views import ColumnView
+from caladan.join.access import Range
 from caladan.join.arithmetic import Overflow
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.join.statistics import Statistics
-from caladan.program import Comparison, Expression, thresholds
+from caladan.program import Comparison, Constant, Expression, Variable, thresholds
+from caladan.program.transform import walk
 from caladan.rules.body import Version, names
 
 if TYPE_CHECKING:
     from caladan.join.guided import ConsultStep, SearchStep
+
+_SMALL: Final = 1 << 60
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """Where the values of a lookup's first new column lie, as comparisons say.
+
+    It leaves out nothing that passes them, and they are tested all the same: where words are in no
+    order, or computing an end fails, nothing is left out.
+    """
+
+    evaluator: Evaluator
+    domain: Domain
+    ends: Range
+
+    def words(self, frontier: Bindings) -> tuple[Words, Words] | None:
+        """The least and the most word for each solution; None if nothing is known."""
+        if self.ends.moved and not self._is_small():
+            return None
+        try:
+            low = self._end(self.ends.lower, frontier, np.maximum)
+            high = self._end(self.ends.upper, frontier, np.minimum)
+        except ArithmeticError:
+            return None
+        return None if low is None and high is None else between(self.domain, low, high)
+
+    def _end(
+        self,
+        ends: Sequence[Expression],
+        frontier: Bindings,
+        narrower: Callable[[Counts, Counts], Counts],
+    ) -> Counts | None:
+        found: Counts | None = None
+        for each in ends:
+            if self.domain.kind in CODED and not self._is_alike(each):
+                continue
+            values = self.evaluator.values(each, frontier, None)
+            if values.kind is self.domain.kind:
+                found = values.ranks if found is None else narrower(found, values.ranks)
+        return found
+
+    def _is_alike(self, end: Expression) -> bool:
+        """Whether an end has words of the same dictionary."""
+        return isinstance(end, Variable) and self.evaluator.domain(end.name) is self.domain
+
+    def _is_small(self) -> bool:
+        """Whether sums and differences of the values cannot overflow, whatever is on which side."""
+        domains = [self.domain, *map(self.evaluator.domain, names(*self.ends.moved))]
+        constants = [each.value for each in walk(*self.ends.moved) if isinstance(each, Constant)]
+        return all(isinstance(d, OffsetDomain) and abs(d.base) < _SMALL for d in domains) and all(
+            isinstance(value, int) and abs(value) < _SMALL for value in constants
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +110,14 @@ class LookupStep:
     checked: Mapping[int, str | int]
     new: Mapping[int, str]
     counting: bool
+    within: Narrowing | None = None
 
     @property
     def reads(self) -> frozenset[str]:
         """The variables it needs."""
         given = (*self.bound.values(), *self.checked.values())
-        return frozenset(v for v in given if isinstance(v, str)) - self.binds
+        ends = frozenset[str]() if self.within is None else self.within.ends.reads
+        return (frozenset(v for v in given if isinstance(v, str)) | ends) - self.binds
 
     @property
     def binds(self) -> frozenset[str]:
@@ -67,13 +125,63 @@ class LookupStep:
         return frozenset(self.new.values())
 
     def index(self) -> Index:
-        """The relation by the bound columns."""
-        return self.relation.index(tuple(self.bound), self.version)
+        """The relation by the bound columns, or by the one that lies in a range."""
+        ranged = () if self.within is None else tuple(self.new)[:1]
+        return self.relation.index(tuple(self.bound) or ranged, self.version)
 
     def matches(self, frontier: Bindings) -> Matches:
-        """The facts that agree with the bound columns."""
+        """The facts that agree with the bound columns, where they may be."""
         index = self.index()
-        return index.find(*index.key(self.words(frontier), frontier.rows))
+        return self._narrowed(
+            index, index.find(*index.key(self.words(frontier), frontier.rows)), frontier
+        )
+
+    def _narrowed(self, index: Index, found: Matches, frontier: Bindings) -> Matches:
+        """What was found without what lies elsewhere, if there is much of it."""
+        few = thresholds.now.narrowing * (frontier.rows + 1)
+        if self.within is None or found.total <= few:
+            return found
+        if not isinstance(found, RunMatches) or not isinstance(index, PackedIndex):
+            return found
+        packing, column = index.packing, next(iter(self.new))
+        if packing.order[len(self.bound)] != column:
+            return found
+        ends = self.within.words(frontier)
+        if ends is None:
+            return found
+        return found.within(packing.shifts[column], packing.widths[column], *ends)
+
+    def sampled(self, rows: int) -> Bindings | None:
+        """About so many facts with nothing bound, evenly spread; None if they are not in runs."""
+        index = self.relation.index((), self.version)
+        if not isinstance(index, PackedIndex):
+            return None
+        every = [run.keys for run in index.runs]
+        step = max(1, sum(map(len, every)) // rows)
+        hits = np.concatenate(
+            [np.empty(0, np.uint64), *(keys[step // 2 :: step] for keys in every)]
+        )
+        one = np.zeros(len(hits), np.uint32)
+        return self._extended(Bindings(1, {}), one, hits, index, self.binds)
+
+    def is_narrow(self, frontier: Bindings) -> bool:
+        """Whether comparisons leave little of what agrees with some of the solutions."""
+        if self.within is None or not self.bound:
+            return self.within is not None
+        some = frontier.sample(thresholds.now.sample)
+        every = replace(self, within=None).matches(some).total
+        return self.matches(some).total * thresholds.now.narrow < every
+
+    def free(self, frontier: Bindings) -> Matches | None:
+        """With nothing bound: the facts where they may be for each solution; None for all."""
+        if self.within is None:
+            return None
+        index = self.index()
+        if not isinstance(index, PackedIndex):
+            return None
+        found = RunMatches.all_of(index, frontier.rows)
+        narrower = self._narrowed(index, found, frontier)
+        return None if narrower is found else narrower
 
     def counts(self, frontier: Bindings) -> Counts:
         """How many facts agree with each solution."""
@@ -83,29 +191,30 @@ class LookupStep:
 
     def run(self, frontier: Bindings, keep: frozenset[str]) -> Iterator[Bindings]:
         """The longer solutions, with the variables to keep."""
-        wanted = {c: v for c, v in self.new.items() if v in keep}
         if not self.bound:
-            yield from self._cross(frontier, keep, thresholds.now.room)
-            return
-        index = self.index()
-        keys, lead = index.key(self.words(frontier), frontier.rows)
-        only_tests = not wanted and not self.checked and not (self.counting and self._may_repeat())
-        if only_tests:
+            if (matches := self.free(frontier)) is not None:
+                yield from self.spread(frontier, matches, keep)
+            else:
+                yield from self._cross(frontier, keep, thresholds.now.room)
+        elif self.is_test(keep):
+            index = self.index()
+            keys, lead = index.key(self.words(frontier), frontier.rows)
             yield kept(frontier.where(_present(index, keys, lead)), keep)
         else:
-            yield from self.spread(frontier, index.find(keys, lead), keep)
+            yield from self.spread(frontier, self.matches(frontier), keep)
+
+    def is_test(self, keep: frozenset[str]) -> bool:
+        """Whether all that matters is that there is a fact, if some variables are kept."""
+        repeats = self.counting and len(self.bound) < self.relation.arity
+        return bool(self.bound) and not (self.binds & keep or self.checked or repeats)
 
     def spread(
         self, frontier: Bindings, matches: Matches, keep: frozenset[str]
     ) -> Iterator[Bindings]:
-        """The longer solutions of facts that were found."""
-        index = self.index()
+        """The longer solutions of facts that were found, in runs as they were then."""
+        index = matches.index if isinstance(matches, RunMatches) else self.index()
         for rows, hits in matches.chunks(thresholds.now.room):
             yield self._extended(frontier, rows, hits, index, keep)
-
-    def _may_repeat(self) -> bool:
-        """Whether several facts may agree with one solution."""
-        return len(self.bound) < self.relation.arity
 
     def words(self, frontier: Bindings) -> dict[int, Words | int]:
         """The words of the bound columns."""
@@ -130,20 +239,31 @@ class LookupStep:
 
     def _cross(self, frontier: Bindings, keep: frozenset[str], room: int) -> Iterator[Bindings]:
         """All facts for every solution, as many at a time as fit."""
-        index = self.relation.index((), self.version)
+        index, blocks = self.scanned(keep, room)
+        for hits in blocks:
+            yield from self.crossed(frontier, index, hits, keep)
+
+    def scanned(self, keep: frozenset[str], room: int) -> tuple[Index, Iterator[Keys]]:
+        """All facts, in blocks; of those that agree in what is kept one may do."""
         read = {column for column, name in self.new.items() if name in keep} | {*self.checked}
         needed = None if self.counting else frozenset(read)
-        for hits in self.relation.scan(self.version, room, needed):
-            step = max(1, room // max(len(hits), 1))
-            for start in range(0, frontier.rows, step):
-                end = min(start + step, frontier.rows)
-                if end - start == 1:
-                    rows = np.full(len(hits), start, np.uint32)
-                    found = hits
-                else:
-                    rows = np.repeat(np.arange(start, end, dtype=np.uint32), len(hits))
-                    found = np.tile(hits, end - start)
-                yield self._extended(frontier, rows, found, index, keep)
+        index = self.relation.index((), self.version)
+        return index, self.relation.scan(self.version, room, needed)
+
+    def crossed(
+        self, frontier: Bindings, index: Index, hits: Keys, keep: frozenset[str]
+    ) -> Iterator[Bindings]:
+        """Some facts for every solution, as many at a time as fit."""
+        step = max(1, thresholds.now.room // max(len(hits), 1))
+        for start in range(0, frontier.rows, step):
+            end = min(start + step, frontier.rows)
+            if end - start == 1:
+                rows = np.full(len(hits), start, np.uint32)
+                found = hits
+            else:
+                rows = np.repeat(np.arange(start, end, dtype=np.uint32), len(hits))
+                found = np.tile(hits, end - start)
+            yield self._extended(frontier, rows, found, index, keep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +292,7 @@ class ProposeStep:
     def confirming(self, lookup: LookupStep) -> LookupStep:
         """A lookup that tests the variable instead of binding it."""
         bound = {**lookup.bound, **lookup.new}
-        return replace(lookup, bound=bound, new={})
+        return replace(lookup, bound=bound, new={}, within=None)
 
     def matches(self, frontier: Bindings) -> list[Matches | None]:
         """What each atom has for the solutions; None for those with nothing bound."""
@@ -430,8 +550,28 @@ class TestStep:
 
 
 _List: TypeAlias = "tuple[Keys, Counts, Counts, int]"  # a run, and for each row start and length
+
+
+@dataclass(frozen=True, slots=True)
+class SemijoinStep:
+    """Steps that nothing is read of but whether they lead to a solution, for what is shared."""
+
+    shared: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The variables it needs."""
+        return frozenset(self.shared)
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """None."""
+        return frozenset()
+
+
 _Joining: TypeAlias = "LookupStep | ProposeStep | ForkStep | ConsultStep | SearchStep"
-Step: TypeAlias = "_Joining | AbsentStep | BindStep | TestStep"
+Step: TypeAlias = "_Joining | SemijoinStep | AbsentStep | BindStep | TestStep"
 
 
 @runtime_checkable

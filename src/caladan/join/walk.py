@@ -24,12 +24,14 @@ from caladan.columns import pool
 from caladan.columns.layout import Words
 from caladan.join.frontier import Bindings
 from caladan.join.late_materialization import Asides, Crossing, Taker, Tests
+from caladan.join.semijoin import MARK, semijoined
 from caladan.join.steps import (
     AbsentStep,
     BindStep,
     ForkStep,
     LookupStep,
     ProposeStep,
+    SemijoinStep,
     Step,
     TestStep,
 )
@@ -116,6 +118,7 @@ class Walk:
         needed: frozenset[str],
         asides: Asides,
         fan_out: float,
+        *,
         counting: bool,
     ) -> None:
         self._counting = counting
@@ -167,7 +170,9 @@ class Walk:
         """Whether solutions behind a step may be the same, and are joined with more."""
         dropped = (before.columns.keys() | step.binds) - longer.columns.keys()
         joins = any(
-            isinstance(each, LookupStep | ProposeStep | ForkStep) and each.binds for each in rest
+            isinstance(each, SemijoinStep)
+            or (isinstance(each, LookupStep | ProposeStep | ForkStep) and each.binds)
+            for each in rest
         )
         return bool(not self._counting and dropped and joins and longer.columns)
 
@@ -190,7 +195,7 @@ class Walk:
 
     def _tests(self, steps: Sequence[Step]) -> Tests | None:
         """The last steps of a rule, if they are nothing but tests."""
-        if not all(isinstance(step, AbsentStep | TestStep) for step in steps):
+        if not all(isinstance(step, AbsentStep | TestStep | SemijoinStep) for step in steps):
             return None
 
         def passing(frontier: Bindings, some: Sequence[int]) -> Words:
@@ -220,6 +225,13 @@ class Walk:
         with self._lock:
             self._looking()
 
+    def _through(
+        self, steps: Sequence[Step], frontier: Bindings, take: Callable[[Bindings], None]
+    ) -> None:
+        """Push solutions through the steps of a semijoin."""
+        inside = Walk(Sink(take), self._check, frozenset((MARK,)), Asides(), 1.0, counting=False)
+        inside.walk(steps, frontier, inside._sink, inside._needed)
+
     def walk(
         self,
         steps: Sequence[Step],
@@ -233,7 +245,7 @@ class Walk:
         If it `repeats`, solutions that tests let through are told apart before they are joined.
         """
         for i, step in enumerate(steps):
-            if not isinstance(step, AbsentStep | BindStep | TestStep):
+            if not isinstance(step, SemijoinStep | AbsentStep | BindStep | TestStep):
                 rest = steps[i + 1 :]
                 if i and repeats and step.binds:
                     frontier = self._asides.distinct(frontier, -len(rest))
@@ -241,6 +253,7 @@ class Walk:
                 if (
                     isinstance(step, LookupStep)
                     and tests is not None
+                    and not step.is_narrow(frontier)
                     and sink.direct(step, frontier, self._check, tests)
                 ):
                     return
@@ -255,7 +268,12 @@ class Walk:
                         self.walk(rest, *groups, repeats and groups[1] is sink)
                 return
             try:
-                frontier = step.apply(frontier)
+                if isinstance(step, SemijoinStep):
+                    if i and repeats:
+                        frontier = self._asides.distinct(frontier, i - len(steps))
+                    frontier = semijoined(step, frontier, self._through)
+                else:
+                    frontier = step.apply(frontier)
             except ArithmeticError:
                 if (later := _put_off(steps[i:])) is None:
                     raise
@@ -267,13 +285,15 @@ class Walk:
 
 
 def _can_be_shared(steps: Sequence[Step]) -> bool:
-    """Whether there is a scan, and what follows changes nothing: binding may make new words."""
-    follow = (LookupStep, ProposeStep, AbsentStep, TestStep)
-    return (
-        len(steps) > 1
-        and isinstance(steps[0], LookupStep)
-        and all(isinstance(s, follow) for s in steps)
-    )
+    """Whether there is a scan, and what follows changes nothing."""
+    return len(steps) > 1 and isinstance(steps[0], LookupStep) and all(map(_changes_nothing, steps))
+
+
+def _changes_nothing(step: Step) -> bool:
+    """Binding may make new words."""
+    if isinstance(step, SemijoinStep):
+        return all(map(_changes_nothing, step.steps))
+    return isinstance(step, LookupStep | ProposeStep | AbsentStep | TestStep)
 
 
 def prepare(step: Step) -> None:
@@ -287,6 +307,9 @@ def prepare(step: Step) -> None:
                 step.confirming(lookup).index()
         case AbsentStep():
             step.index()
+        case SemijoinStep():
+            for each in step.steps:
+                prepare(each)
         case _:
             pass
 

@@ -82,6 +82,9 @@ class Thresholds:
     foreseen: int = _int(1 << 20)  # solutions of an exit rule that explain goes through
     selective: int = _int(2)  # values for each fact of an atom that makes a rule go in two parts
     room: int = _int(1 << 18, least=1)  # solutions of a batch
+    narrowing: int = _int(16)  # facts found for a solution, from which on comparisons cut them
+    narrow: int = _int(4)  # times fewer facts are left of a lookup that comparisons cut much
+    semijoin: int = _int(4, least=1)  # facts that a semijoin tries for a row at first
     grouping: int = _int(1 << 12)  # solutions of a batch that may be grouped
     repeats: int = _int(128)  # solutions of a batch that are told apart before they are joined
     repeats_pause: int = _int(15)  # batches left as they are where solutions differed, at most
