@@ -8,7 +8,7 @@ import pytest
 from tests.ticks.programs import PROGRAMS
 
 from caladan import bloom
-from caladan.ticks.invalidation import Scheme, consequences, scheme
+from caladan.ticks.invalidation import Scheme, consequences, prepare_invalidation_scheme
 from caladan.ticks.wiring import wire
 
 
@@ -34,16 +34,16 @@ def example(source: str) -> type[bloom.Bloom]:
 
 
 def schemed(program: bloom.Bloom) -> Scheme:
-    return scheme(program.wired)
+    return prepare_invalidation_scheme(program.wired)
 
 
 def test_the_example_of_the_notes() -> None:
     """If x is invalidated, z asks the sort for a rescan, and the sort does not ask y."""
     graph = schemed(example("scratches")()).elements
     found = consequences(graph, "x")
-    assert set(found.invalidate) == {"x", "group_1", "z"} | projects(found.invalidate)
-    assert {"x", "group_1", "z", "sort_1"} <= set(found.rescan)
-    assert "y" not in found.rescan
+    assert set(found.invalidate_set) == {"x", "group_1", "z"} | projects(found.invalidate_set)
+    assert {"x", "group_1", "z", "sort_1"} <= set(found.rescan_set)
+    assert "y" not in found.rescan_set
 
 
 def projects(names: object) -> set[str]:
@@ -103,12 +103,12 @@ def test_source_scratches_are_the_start_and_tables_keep_what_they_have() -> None
     ))  # fmt: skip
     assert {"i", "s"} <= found.default_invalidate
     assert not {"t", "r"} & found.default_invalidate
-    assert found.default.invalidate["i"] == "a source scratch, which every tick empties"
+    assert found.default.invalidate_set["i"] == "a source scratch, which every tick empties"
     assert found.default_rescan >= {"i", "s", "project(1)"}
     more = found.scanners["t"]
-    assert set(more.invalidate) == {"t", "r"}
-    assert set(more.rescan) >= {"t", "r", "project(3)"}
-    assert "s" not in more.rescan, "an element of the default set is not listed again"
+    assert set(more.invalidate_set) == {"t", "r"}
+    assert set(more.rescan_set) >= {"t", "r", "project(3)"}
+    assert "s" not in more.rescan_set, "an element of the default set is not listed again"
 
 
 def test_a_stateless_element_passes_a_rescan_on_in_both_directions() -> None:
@@ -116,9 +116,9 @@ def test_a_stateless_element_passes_a_rescan_on_in_both_directions() -> None:
         "scratch a(x).\nscratch b(x).\nscratch c(x).\nc(X) <- a(X).\nc(X) <- b(X)."
     )).elements  # fmt: skip
     found = consequences(graph, "a")
-    assert set(found.invalidate) == {"a", "c"}
-    assert set(found.rescan) == {"a", "c", "project(1)", "project(2)", "b"}
-    assert found.rescan["project(2)"] == "c is rebuilt from it"
+    assert set(found.invalidate_set) == {"a", "c"}
+    assert set(found.rescan_set) == {"a", "c", "project(1)", "project(2)", "b"}
+    assert found.rescan_set["project(2)"] == "c is rebuilt from it"
 
 
 def test_a_join_asks_no_side_for_what_it_has() -> None:
@@ -126,8 +126,8 @@ def test_a_join_asks_no_side_for_what_it_has() -> None:
         "input get(k).\ntable t(k, v).\noutput r(k, v).\nr(K, V) <- get(K), t(K, V)."
     )).elements  # fmt: skip
     found = consequences(graph, "get")
-    assert set(found.invalidate) == {"get", "join(1)", "r"}
-    assert "t" not in found.rescan
+    assert set(found.invalidate_set) == {"get", "join(1)", "r"}
+    assert "t" not in found.rescan_set
 
 
 def test_only_what_was_really_lost_invalidates() -> None:
@@ -292,4 +292,4 @@ def test_wiring_needs_no_engine() -> None:
 
 def test_wired_twice_is_wired_the_same() -> None:
     made = example("tables")()
-    assert scheme(wire(made.recorder)).default == schemed(made).default
+    assert prepare_invalidation_scheme(wire(made.recorder)).default == schemed(made).default

@@ -18,7 +18,7 @@ from caladan.language.bloom.schema import CLOCK, CollectionKind
 from caladan.program import Time
 from caladan.ticks.dataflow import Change, GroupNode, IndexNode, Node, PlainNode, SeededRule
 from caladan.ticks.extent import Desired, Extent, Fact
-from caladan.ticks.invalidation import Scheme, scheme
+from caladan.ticks.invalidation import Scheme, prepare_invalidation_scheme
 from caladan.ticks.recursion import RecursiveNode
 from caladan.ticks.wiring import Wired
 
@@ -66,7 +66,7 @@ class TickEngine:
         self.wired = wired
         self.safe = safe
         self.repair = repair
-        self.scheme: Scheme = scheme(wired)
+        self.scheme: Scheme = prepare_invalidation_scheme(wired)
         derived = {rule.head for rule in wired.rules}
         self.extents = {
             name: Extent(schema, has_rules=name in derived)

@@ -185,7 +185,7 @@ def ticks(engine: TickEngine) -> str:
                 lines.append(f"  {element.name}  [{element.kind}, {state}]{arrow}")
     lines += ["", "every tick", *_consequences(scheme.default)]
     for name, more in scheme.scanners.items():
-        if more.invalidate or more.rescan:
+        if more.invalidate_set or more.rescan_set:
             lines += ["", f"besides, if {name} loses facts", *_consequences(more)]
     lines.append("")
     if engine.safe:
@@ -217,7 +217,7 @@ def _taken(repairs: int, rebuilds: int) -> str:
 
 
 def _consequences(found: Consequences) -> Iterable[str]:
-    for title, members in (("invalidate", found.invalidate), ("rescan", found.rescan)):
+    for title, members in (("invalidate", found.invalidate_set), ("rescan", found.rescan_set)):
         if not members:
             yield f"  {title}: nothing"
             continue

@@ -44,19 +44,19 @@ class Element:
 class Consequences:
     """What is invalidated and what rescans, each with why."""
 
-    invalidate: dict[str, str] = field(default_factory=dict[str, str])
-    rescan: dict[str, str] = field(default_factory=dict[str, str])
+    invalidate_set: dict[str, str] = field(default_factory=dict[str, str])
+    rescan_set: dict[str, str] = field(default_factory=dict[str, str])
 
     def minus(self, other: Consequences) -> Consequences:
         """What the other does not have."""
         return Consequences(
-            {n: why for n, why in self.invalidate.items() if n not in other.invalidate},
-            {n: why for n, why in self.rescan.items() if n not in other.rescan},
+            {n: why for n, why in self.invalidate_set.items() if n not in other.invalidate_set},
+            {n: why for n, why in self.rescan_set.items() if n not in other.rescan_set},
         )
 
     def copy(self) -> Consequences:
         """The same, to go on from."""
-        return Consequences(dict(self.invalidate), dict(self.rescan))
+        return Consequences(dict(self.invalidate_set), dict(self.rescan_set))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,31 +70,31 @@ class Scheme:
     @property
     def default_invalidate(self) -> frozenset[str]:
         """What every tick erases."""
-        return frozenset(self.default.invalidate)
+        return frozenset(self.default.invalidate_set)
 
     @property
     def default_rescan(self) -> frozenset[str]:
         """What every tick goes through in full."""
-        return frozenset(self.default.rescan)
+        return frozenset(self.default.rescan_set)
 
     def invalidated(self, negated: Iterable[str]) -> frozenset[str]:
         """What a tick erases in which some collections lost facts."""
-        found = set(self.default.invalidate)
+        found = set(self.default.invalidate_set)
         for name in negated:
             if name in self.scanners:
-                found.update(self.scanners[name].invalidate)
+                found.update(self.scanners[name].invalidate_set)
         return frozenset(found)
 
 
-def scheme(wired: Wired) -> Scheme:
+def prepare_invalidation_scheme(wired: Wired) -> Scheme:
     """The sets of a program: the defaults, and what each collection adds to them."""
     graph = elements(wired)
     default = Consequences()
     for name in _emptied(wired, graph):
-        default.invalidate[name] = "a source scratch, which every tick empties"
-    negotiate(graph, default)
+        default.invalidate_set[name] = "a source scratch, which every tick empties"
+    rescan_invalidate_tc(graph, default)
     scanners = {
-        name: negotiate(graph, _primed(default, name)).minus(default)
+        name: rescan_invalidate_tc(graph, _primed(default, name)).minus(default)
         for name in graph
         if name in wired.schemas and not wired.schemas[name].kind.is_element
     }
@@ -103,12 +103,12 @@ def scheme(wired: Wired) -> Scheme:
 
 def consequences(graph: Mapping[str, Element], name: str) -> Consequences:
     """All that follows from one collection that loses facts, by itself."""
-    return negotiate(graph, _primed(Consequences(), name))
+    return rescan_invalidate_tc(graph, _primed(Consequences(), name))
 
 
 def _primed(start: Consequences, name: str) -> Consequences:
     primed = start.copy()
-    primed.invalidate.setdefault(name, "it lost facts")
+    primed.invalidate_set.setdefault(name, "it lost facts")
     return primed
 
 
@@ -120,31 +120,33 @@ def _emptied(wired: Wired, graph: Mapping[str, Element]) -> Iterable[str]:
             yield name
 
 
-def negotiate(graph: Mapping[str, Element], found: Consequences) -> Consequences:
+def rescan_invalidate_tc(graph: Mapping[str, Element], found: Consequences) -> Consequences:
     """Go on until nothing more follows."""
-    work = [*found.invalidate, *found.rescan]
+    work = [*found.invalidate_set, *found.rescan_set]
     while work:
         element = graph[work.pop()]
         name = element.name
-        if name in found.invalidate and name not in found.rescan:
-            found.rescan[name] = "it is invalidated"
+        if name in found.invalidate_set and name not in found.rescan_set:
+            found.rescan_set[name] = "it is invalidated"
             work.append(name)
-        if name in found.rescan:
+        if name in found.rescan_set:
             for target in map(graph.__getitem__, element.targets):
                 if target.persists:
                     continue
                 if not target.is_stateful:
-                    if target.name not in found.rescan:
-                        found.rescan[target.name] = f"passes on the rescan of {name}"
+                    if target.name not in found.rescan_set:
+                        found.rescan_set[target.name] = f"passes on the rescan of {name}"
                         work.append(target.name)
-                elif target.name not in found.invalidate:
-                    found.invalidate[target.name] = f"{name} rescans"
+                elif target.name not in found.invalidate_set:
+                    found.invalidate_set[target.name] = f"{name} rescans"
                     work.append(target.name)
-        asks = name in found.invalidate or (name in found.rescan and not element.is_stateful)
+        asks = name in found.invalidate_set or (
+            name in found.rescan_set and not element.is_stateful
+        )
         if asks and not element.is_join:
             for source in element.sources:
-                if source not in found.rescan:
-                    found.rescan[source] = f"{name} is rebuilt from it"
+                if source not in found.rescan_set:
+                    found.rescan_set[source] = f"{name} is rebuilt from it"
                     work.append(source)
     return found
 

@@ -92,8 +92,11 @@ class TinyRounds:
 
     def _ready(self) -> bool:
         from caladan.fixpoint.small_rounds.values import Unsuitable
-        from caladan.fixpoint.small_rounds.worklist import Worklist
+        from caladan.fixpoint.small_rounds.worklist import Worklist, is_listed
 
+        relations = [member.relation for member in self._members]
+        if not all(isinstance(r.body, GroupRelation) or is_listed(r) for r in relations):
+            return False  # there are deletions to look out for
         known = self._worklist
         if known is None or known.is_outgrown or not known.still_fits():
             try:
@@ -102,4 +105,4 @@ class TinyRounds:
                 self._suits = False
                 self._declined(str(reason))
                 return False
-        return known.still_fits()  # not while there are deletions to look out for
+        return known.still_fits()

@@ -13,8 +13,9 @@ from typing import Any, Self, cast
 
 from caladan.language.bloom.expressions import Expr, Operation, Presence, Read, lift
 from caladan.language.bloom.lattices import LMap, LSet
-from caladan.language.bloom.queries import Query, as_row, empty, facts_of
+from caladan.language.bloom.queries import Query, empty, facts_of
 from caladan.language.bloom.recorder import Recorder
+from caladan.language.bloom.rows import as_row
 from caladan.language.bloom.schema import CollectionKind, Schema
 from caladan.language.bloom.streams import FactSource, Stream
 from caladan.language.bloom.values import frozen

@@ -2,15 +2,13 @@
 
 A `Query` is immutable; every operator gives the next one. Its `parts` are the collections that it
 joins, under whatever a rule may call them, so that `self.emp.name` means the right column wherever
-it stands. Operators that need all facts first (`grouped`, `best`, `numbered`, `kept`) give their
-result an element of its own: an internal relation with its rules.
+it stands. What has to be kept (`kept`) gets an element of its own, an internal relation with its
+rule. joins.py and grouping.py have the operators that are made of these.
 """
 
 from __future__ import annotations
 
-import inspect
 import operator
-from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce as folded
@@ -18,21 +16,19 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from caladan.language.bloom.expressions import COMPARED, ColumnOf, Expr, Operation, Presence, lift
+from caladan.language.bloom.rows import as_row, is_function, items, row_type, several, takes_one
 from caladan.language.bloom.schema import CLOCK, CollectionKind, Schema
-from caladan.language.bloom.values import frozen
 from caladan.program import (
     Atom,
     Comparison,
     Constant,
     Disjunction,
     Expression,
-    Folding,
     Function,
     Head,
     Literal,
     Value,
     Variable,
-    variables,
 )
 from caladan.program.diagnostics import did_you_mean, error
 from caladan.program.transform import replace_in
@@ -166,7 +162,7 @@ class Query:
 
     def mapped(self, code: Callable[..., Any], names: Sequence[str], *, each: bool) -> Query:
         row = self.recorder.variable("row")
-        call = self._of_rows(code, _several if each else as_row)
+        call = self.of_rows(code, several if each else as_row)
         made = Comparison("=", row, replace(call, each=each))
         columns = tuple(
             (name, Function(f"item {i + 1}", (row,), code=operator.itemgetter(i)))
@@ -178,14 +174,14 @@ class Query:
     def unnested(self, given: ColumnExpr, names: Sequence[str]) -> Query:
         query, node = self.value(given)
         item = self.recorder.variable("item")
-        made = Comparison("=", item, Function("each", (node,), code=_items, each=True))
+        made = Comparison("=", item, Function("each", (node,), code=items, each=True))
         name = names[0] if names else label(given) or "item"
         kept = [pair for pair in self.columns if pair[1] != node]
         return query.also(made).alone((*kept, (name, item)))
 
-    def _of_rows(self, code: Callable[..., Any], shape: Callable[[Any], Any]) -> Function:
+    def of_rows(self, code: Callable[..., Any], shape: Callable[[Any], Any]) -> Function:
         """A call of a function: with a row of each part, or with the whole if it takes but one."""
-        is_whole = len(self.parts) < 2 or _takes_one(code)
+        is_whole = len(self.parts) < 2 or takes_one(code)
         parts = [self.flat()] if is_whole else [part.columns for part in self.parts]
         rows = [row_type(name for name, _ in columns) for columns in parts]
         ends: list[tuple[int, int]] = []
@@ -203,7 +199,7 @@ class Query:
     def selected(self, condition: object) -> Query:
         if is_function(condition):
             code = cast("Callable[..., Any]", condition)
-            return self.also(Comparison("=", self._of_rows(code, bool), Constant(True)))
+            return self.also(Comparison("=", self.of_rows(code, bool), Constant(True)))
         if isinstance(condition, Presence):
             return self.present(condition)
         if isinstance(condition, Operation) and condition.name == "&":
@@ -302,31 +298,6 @@ class Query:
         known = self.parts[0].sources if self.parts else ()
         return (JoinPart((*known, self.token), self.columns),)
 
-    def matched(self, on: Sequence[object], named: dict[str, str]) -> Query:
-        query = self
-        for each in on:
-            if not isinstance(each, str):
-                query = query.selected(each)
-                continue
-            values = [v for part in self.parts for n, v in part.columns if n == each]
-            if len(values) < 2:
-                raise error(
-                    "C063",
-                    f"column `{each}` is not in two of the collections that are joined",
-                    self.recorder.here(),
-                    help='other names go together as in pairs(key="id")',
-                )
-            for other in values[1:]:
-                query = query.equated(values[0], other)
-        for left, right in named.items():
-            names = [[name for name, _ in part.columns] for part in self.parts]
-            first = next((i for i, each in enumerate(names[:-1]) if left in each), 0)
-            one = Query(self.recorder, self.parts[first].columns, (), ()).named(left)
-            rest = [pair for part in self.parts[first + 1 :] for pair in part.columns]
-            other = Query(self.recorder, tuple(rest), (), ()).named(right)
-            query = query.equated(one, other)
-        return query
-
     def equated(self, one: Expression, other: Expression) -> Query:
         """The solutions where two columns are equal: with one variable for both, if they are."""
         if one == other:
@@ -364,61 +335,6 @@ class Query:
             )
         return [name for name, _ in self.flat()]
 
-    def outer_joined(self, on: Sequence[object], named: dict[str, str]) -> Query:
-        matched = self.matched(on, named)
-        partners = matched.only(0).kept(CollectionKind.STREAM)
-        flat = matched.flat()
-        width = len(self.parts[0].columns)
-        alone = self.left_alone()
-        alone = alone.absent(partners, {i: value for i, (_, value) in enumerate(alone.columns)})
-        padded = (*alone.columns, *((n, NOTHING) for n, _ in flat[width:]))
-        kept = self.recorder.element(CollectionKind.STREAM, [name for name, _ in flat])
-        for query, columns in ((matched, flat), (alone, padded)):
-            self.recorder.rule(Head(kept.name, tuple(v for _, v in columns)), query.literals)
-        return facts_of(kept, self.recorder).under(self.as_parts())
-
-    def left_alone(self) -> Query:
-        """The left part of a join of two, by itself."""
-        columns = self.parts[0].columns
-        needed = {v.name for _, v in columns if isinstance(v, Variable)}
-        literals: list[Literal] = []
-        for literal in self.literals:
-            names = {v.name for v in variables(literal)}
-            if names & needed:
-                literals.append(literal)
-                needed |= names
-        return replace(self, literals=tuple(literals)).alone(columns)
-
-    def without(
-        self, right: Query, on: Sequence[object], named: dict[str, str], where: object
-    ) -> Query:
-        """The rows without a partner, or of whose partners no condition holds."""
-        pairs = [(each, each) for each in on if isinstance(each, str)] + list(named.items())
-        conditions = [each for each in on if not isinstance(each, str)]
-        conditions += [] if where is None else [where]
-        wanted: dict[int, Expression] = {}
-        for left, name in pairs:
-            right.named(name)
-            wanted[right.column_names().index(name)] = self.named(left)
-        if conditions:
-            both = self.joined(right)
-            for i, value in wanted.items():
-                both = both.equated(value, both.columns[len(self.columns) + i][1])
-            both = folded(Query.selected, conditions, both)
-            partners = replace(both, columns=self.columns).kept(CollectionKind.STREAM)
-            return self.absent(partners, {i: v for i, (_, v) in enumerate(self.columns)})
-        if not pairs:
-            if len(self.columns) != len(right.columns):
-                raise error(
-                    "C011",
-                    f"rows of {len(self.columns)} columns are compared with rows of "
-                    f"{len(right.columns)}",
-                    self.recorder.here(),
-                    help='name the columns to compare: notin(other, "key")',
-                )
-            wanted = {i: value for i, (_, value) in enumerate(self.columns)}
-        return self.absent(right, wanted)
-
     @property
     def relation(self) -> str | None:
         """The relation whose facts these are, if they are the whole of one."""
@@ -455,71 +371,6 @@ class Query:
         ]  # fmt: skip
         return replace(self, parts=tuple(made))
 
-    def source(self, given: Sequence[ColumnExpr]) -> tuple[Query, list[str]]:
-        """What an aggregate goes through, a whole relation, and what some columns are called."""
-        query, names, more = self, list[str](), list[tuple[str, Expression]]()
-        for i, each in enumerate(given):
-            if isinstance(each, str):
-                self.named(each)
-                names.append(each)
-                continue
-            query, node = query.value(each)
-            found = next((name for name, value in self.flat() if value == node), None)
-            if found is None:
-                more.append((found := f"{label(each) or 'c'}_{i + 1}", node))
-            names.append(found)
-        if not more and self.relation is not None:
-            return self, names
-        own = JoinPart((), tuple(more))
-        parts = (*query.as_parts(), own) if more else query.parts
-        wider = replace(query, columns=(*query.columns, *more), parts=parts)
-        return wider.kept(CollectionKind.STREAM), names
-
-    def grouped(self, by: Sequence[ColumnExpr], aggregates: Sequence[Aggregation]) -> Query:
-        source, names = self.source([*by, *(c for each in aggregates for c in each.columns)])
-        labels = [label(each) or f"c{i + 1}" for i, each in enumerate(by)]
-        found = iter(names)
-        terms: list[Expression] = [source.named(next(found)) for _ in by]
-        for each in aggregates:
-            values = tuple(source.named(next(found)) for _ in each.columns)
-            terms.append(Folding(each.name, values, code=each.code, initial=each.initial))
-            labels.append(each.label if each.label not in labels else f"{each.label}_{each.name}")
-        is_fold = any(each.name == "reduce" for each in aggregates)
-        kind = CollectionKind.REDUCE if is_fold else CollectionKind.GROUP
-        kept = self.recorder.element(kind, labels, len(by))
-        self.recorder.rule(Head(kept.name, tuple(terms)), source.literals)
-        return replace(facts_of(kept, self.recorder), is_spread=is_fold)
-
-    def best(self, by: Sequence[ColumnExpr], column: ColumnExpr, name: str) -> Query:
-        source, names = self.source([*by, column])
-        best = source.grouped(names[:-1], [Aggregation(name, (names[-1],), "best")])
-        both = source.joined(best)
-        for each, (_, value) in zip(names, best.columns, strict=True):
-            both = both.equated(source.named(each), value)
-        own = source.columns[: len(self.columns)]
-        return replace(source, literals=both.literals, columns=own)
-
-    def numbered(self, by: Sequence[ColumnExpr], name: str, *, reverse: bool) -> Query:
-        """The rows with their place, by some columns or else as they were sorted."""
-        order, is_reversed = self.order
-        source, names = self.source([*by, *(each for each in order if isinstance(each, str))])
-        terms: list[Expression] = [source.named(each) for each in names]
-        if not by:
-            terms = [
-                source.named(each) if isinstance(each, str) else source._of_rows(each, frozen)
-                for each in order
-            ]
-        kept = self.recorder.element(
-            CollectionKind.INDEX, [*source.column_names(), name], len(source.columns)
-        )
-        place = Folding("index", tuple(terms), initial=reverse != is_reversed)
-        head = Head(kept.name, (*(v for _, v in source.columns), place))
-        self.recorder.rule(head, source.literals)
-        found = facts_of(kept, self.recorder)
-        own, number = found.columns[: len(self.columns)], found.columns[-1]
-        sources = self.as_parts()[0].sources if len(self.parts) < 2 else ()
-        return found.alone((*own, number), sources)
-
 
 class _Reading:
     """The scope of an expression: a query, which gets an atom for each lattice that is read."""
@@ -551,46 +402,6 @@ def facts_of(schema: Schema, recorder: Recorder, *sources: object) -> Query:
 def empty(recorder: Recorder) -> Query:
     """One row without columns: where values that depend on no collection start."""
     return Query(recorder, (), (), ())
-
-
-# ── What functions take and give ─────────────────────────────────────────────────────────────────
-
-
-def is_function(value: object) -> bool:
-    """Whether a user's function stands where an expression could."""
-    return callable(value) and not isinstance(value, Expr) and not hasattr(value, "query")
-
-
-def row_type(columns: Iterable[str]) -> Callable[..., Any]:
-    """What a function is given for a row: a tuple whose columns have names."""
-    return namedtuple("Row", columns, rename=True)  # pyright: ignore[reportUntypedNamedTuple]
-
-
-def as_row(made: Any) -> Any:
-    """What a function gave for a row, as a fact; None for none at all."""
-    if made is None:
-        return None
-    return frozen(tuple(made)) if isinstance(made, tuple | list) else (frozen(made),)
-
-
-def _several(made: Any) -> Any:
-    return [] if made is None else [as_row(each) for each in made]
-
-
-def _items(value: Any) -> Any:
-    return [] if value is None else list(value)
-
-
-def _takes_one(code: Callable[..., Any]) -> bool:
-    try:
-        given = inspect.signature(code).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    kinds = [each.kind for each in given if each.default is each.empty]
-    return len(kinds) == 1 and kinds[0] in (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    )
 
 
 def label(given: object) -> str | None:

@@ -12,7 +12,10 @@ from functools import reduce as folded
 from typing import Any, cast, overload
 
 from caladan.language.bloom.expressions import ColumnOf, Expr, Presence
-from caladan.language.bloom.queries import Aggregation, ColumnExpr, Query, is_function, row_type
+from caladan.language.bloom.grouping import best, grouped, numbered
+from caladan.language.bloom.joins import matched, outer_joined, without
+from caladan.language.bloom.queries import Aggregation, ColumnExpr, Query
+from caladan.language.bloom.rows import is_function, row_type
 from caladan.language.bloom.schema import CollectionKind
 from caladan.language.bloom.values import frozen
 from caladan.program.diagnostics import did_you_mean, error
@@ -119,7 +122,7 @@ class FactSource:
 
     def pairs(self, *on: object, **named: str) -> Stream:
         """Rows that go together: on columns of the same name, `left="right"`, or conditions."""
-        return Stream(self.query().matched(on, named))
+        return Stream(matched(self.query(), on, named))
 
     combos = pairs
 
@@ -128,24 +131,24 @@ class FactSource:
         query = self.query()
         names = [name for part in query.parts for name, _ in part.columns]
         shared = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-        return Stream(query.matched(shared, {}))
+        return Stream(matched(query, shared, {}))
 
     def lefts(self, *on: object, **named: str) -> Stream:
         """The rows of the left that have a partner."""
-        return Stream(self.query().matched(on, named).only(0))
+        return Stream(matched(self.query(), on, named).only(0))
 
     def rights(self, *on: object, **named: str) -> Stream:
         """The rows of the right that have a partner."""
-        return Stream(self.query().matched(on, named).only(-1))
+        return Stream(matched(self.query(), on, named).only(-1))
 
     def flatten(self, *on: object, **named: str) -> Stream:
         """All columns of the pairs one after the other, with names of their own."""
-        query = self.query().matched(on, named)
+        query = matched(self.query(), on, named)
         return Stream(query.alone(query.flat()))
 
     def outer(self, *on: object, **named: str) -> Stream:
         """The left outer join: where a row has no partner, None stands for the right columns."""
-        return Stream(self.query().outer_joined(on, named))
+        return Stream(outer_joined(self.query(), on, named))
 
     @overload
     def exists(self) -> Presence: ...
@@ -160,7 +163,7 @@ class FactSource:
         if other is None:
             return Presence(self, ())
         conditions = on if where is None else (*on, where)
-        return Stream(self.query().joined(other.query()).matched(conditions, named).only(0))
+        return Stream(matched(self.query().joined(other.query()), conditions, named).only(0))
 
     def include(self, *values: object) -> Presence:
         """Whether there is a row of these values, for `where`: `t.where(u.include(t.a, t.b))`."""
@@ -168,14 +171,14 @@ class FactSource:
 
     def notin(self, other: FactSource, *on: object, where: object = None, **named: str) -> Stream:
         """The rows without a partner: on whole rows, on columns, or for which conditions hold."""
-        return Stream(self.query().without(other.query(), on, named, where))
+        return Stream(without(self.query(), other.query(), on, named, where))
 
     # ── All rows ─────────────────────────────────────────────────────────────────────────────────
 
     def group(self, by: Keys, *aggregates: Aggregation, **named: Aggregation) -> Stream:
         """A row for each group: `emp.group(["dept"], bloom.max("salary"))`."""
         made = [*aggregates, *(replace(each, label=name) for name, each in named.items())]
-        return Stream(self.query().grouped(_keys(by), made))
+        return Stream(grouped(self.query(), _keys(by), made))
 
     def argmin(self, by: Keys, column: ColumnExpr) -> Stream:
         """The rows with the smallest value of a column in each group."""
@@ -195,7 +198,7 @@ class FactSource:
                 query.recorder.here(),
                 help=f"rows are chosen by {', '.join(_EXEMPLARY)}",
             )
-        return Stream(query.best(_keys(by), column, name))
+        return Stream(best(query, _keys(by), column, name))
 
     def reduce(
         self,
@@ -218,7 +221,7 @@ class FactSource:
 
         one = Aggregation("reduce", columns, name, fold, frozen(initial))
         flat = query if len(query.parts) < 2 else query.alone(query.flat())
-        return Stream(flat.grouped(_keys(by), [one]))
+        return Stream(grouped(flat, _keys(by), [one]))
 
     def sort(self, *by: str | Callable[..., Any], reverse: bool = False) -> Stream:
         """The rows in a buffer of their own, in an order that `each_with_index` numbers.
@@ -235,7 +238,7 @@ class FactSource:
         self, *by: ColumnExpr, name: str = "index", reverse: bool = False
     ) -> Stream:
         """The rows with their place, from 0: by some columns, else as they were sorted."""
-        return Stream(self.query().numbered(by, name, reverse=reverse))
+        return Stream(numbered(self.query(), by, name, reverse=reverse))
 
 
 def _keys(by: Keys) -> list[ColumnExpr]:
