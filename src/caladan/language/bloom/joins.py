@@ -8,7 +8,7 @@ from functools import reduce as folded
 
 from caladan.language.bloom.queries import NOTHING, Query, facts_of
 from caladan.language.bloom.schema import CollectionKind
-from caladan.program import Expression, Head, Literal, Variable, variables
+from caladan.program import Expression, Head
 from caladan.program.diagnostics import error
 
 
@@ -40,29 +40,20 @@ def matched(query: Query, on: Sequence[object], named: dict[str, str]) -> Query:
 
 def outer_joined(query: Query, on: Sequence[object], named: dict[str, str]) -> Query:
     """The pairs, and the rows of the left without a partner beside None."""
+    left = query.left
+    if left is None:
+        raise error(
+            "C050", "outer() is of a join", query.recorder.here(), help='(t * u).outer("key")'
+        )
     pairs = matched(query, on, named)
-    partners = pairs.only(0).kept(CollectionKind.STREAM)
-    flat = pairs.flat()
-    alone = _left_alone(query)
-    alone = alone.absent(partners, dict(enumerate(value for _, value in alone.columns)))
-    padded = (*alone.columns, *((n, NOTHING) for n, _ in flat[len(alone.columns) :]))
+    width, flat = len(left.columns), pairs.flat()
+    partners = replace(pairs, columns=pairs.columns[:width]).kept(CollectionKind.STREAM)
+    alone = left.absent(partners, dict(enumerate(value for _, value in left.columns)))
+    padded = (*(value for _, value in alone.columns), *(NOTHING for _ in flat[width:]))
     kept = query.recorder.element(CollectionKind.STREAM, [name for name, _ in flat])
-    for each, columns in ((pairs, flat), (alone, padded)):
-        query.recorder.rule(Head(kept.name, tuple(v for _, v in columns)), each.literals)
+    for each, values in ((pairs, tuple(value for _, value in flat)), (alone, padded)):
+        query.recorder.rule(Head(kept.name, values), each.literals)
     return facts_of(kept, query.recorder).under(query.as_parts())
-
-
-def _left_alone(query: Query) -> Query:
-    """The left part of a join of two, by itself."""
-    columns = query.parts[0].columns
-    needed = {v.name for _, v in columns if isinstance(v, Variable)}
-    literals: list[Literal] = []
-    for literal in query.literals:
-        names = {v.name for v in variables(literal)}
-        if names & needed:
-            literals.append(literal)
-            needed |= names
-    return replace(query, literals=tuple(literals)).alone(columns)
 
 
 def without(

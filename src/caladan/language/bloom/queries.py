@@ -81,6 +81,8 @@ class Query:
     """Whether the last column may hold a tuple of what stands in several columns of a head."""
     order: tuple[tuple[str | Callable[..., Any], ...], bool] = ((), False)
     """What a sort goes by, and whether backwards."""
+    left: Query | None = None
+    """Of a join, what stands on its left."""
     token: object = field(default_factory=object)
 
     def column_names(self) -> tuple[str, ...]:
@@ -289,6 +291,7 @@ class Query:
             (*self.columns, *other.columns),
             (*self.literals, *other.literals),
             (*self.as_parts(), *other.as_parts()),
+            left=self,
         )
 
     def as_parts(self) -> tuple[JoinPart, ...]:
