@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.meshed import CASES
-from caladan.engines.spark.mesh.checkpoint import CheckpointFiles, CheckpointState, Saved
+from caladan.engines.spark.mesh.checkpoint import CheckpointFiles, CheckpointState, SavePoint
 from caladan.engines.spark.mesh.exchange import MeshExchange
 from caladan.engines.spark.mesh.shard import Shard
 from caladan.fixpoint.fixpoint import run
@@ -25,7 +25,7 @@ from caladan.language import parse
 from caladan.pipeline import compile_program
 from caladan.program.options import Options
 
-SAVED = Saved(1, "0" * 16, 1)
+SAVED = SavePoint(1, "0" * 16, 1)
 
 
 class Nobody:

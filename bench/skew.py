@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from bench.scale import Measured, processes
 from caladan.engines.spark.mesh.links import Links
-from caladan.engines.spark.mesh.skew import Splitting
+from caladan.engines.spark.mesh.skew import SkewLimits
 from caladan.language import parse
 from caladan.pipeline import compile_program
 from caladan.rules.program import DeltaProgram
@@ -75,9 +75,9 @@ CASES = {
     "all that one node reaches": (REACHED, chain(1_000_000, 1_000_000, 8)),
 }
 SPLITTING = {
-    "nothing": Splitting(0),
-    "from the inputs": Splitting(moving=1e18),
-    "also derived": Splitting(),
+    "nothing": SkewLimits(0),
+    "from the inputs": SkewLimits(moving=1e18),
+    "also derived": SkewLimits(),
 }
 
 
@@ -121,7 +121,7 @@ def _evaluate(
     links: Links,
     program: DeltaProgram,
     tables: Mapping[str, pa.Table],
-    splitting: Splitting,
+    splitting: SkewLimits,
 ) -> tuple[Measured, int]:
     from bench.scale import evaluated
     from caladan.engines.spark.mesh.shard import Shard

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from caladan.analysis.check import check
 from caladan.analysis.core import Checked
-from caladan.analysis.demand import Demanded, demand
+from caladan.analysis.demand import DemandProgram, demand
 from caladan.analysis.parameters import refilled, signature
 from caladan.analysis.pcg import Pcg, pcg
 from caladan.program import Column, Program, Value
@@ -78,9 +78,9 @@ class Compiled:
         return self._made(Checked)
 
     @property
-    def demanded(self) -> Demanded:
+    def demanded(self) -> DemandProgram:
         """What of it the goals need."""
-        return self._made(Demanded)
+        return self._made(DemandProgram)
 
     @property
     def supported(self) -> SupportedProgram:
@@ -124,7 +124,7 @@ def checked(compiled: Compiled) -> Checked:
     )
 
 
-def demanded(compiled: Compiled) -> Demanded:
+def demanded(compiled: Compiled) -> DemandProgram:
     """Rules for what the goals ask for, and no more."""
     return demand(compiled.checked, compiled.request.wanted, compiled.request.demand)
 

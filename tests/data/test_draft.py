@@ -11,7 +11,7 @@ import pytest
 
 from caladan.data import output
 from caladan.data.draft import created, new_file
-from caladan.engines.spark.mesh.checkpoint import CheckpointFiles, CheckpointState, Saved
+from caladan.engines.spark.mesh.checkpoint import CheckpointFiles, CheckpointState, SavePoint
 from caladan.program.diagnostics import CaladanError
 
 ROWS = pa.table({"A": ["x", "y"], "B": ["1", "2"]})
@@ -83,7 +83,7 @@ def test_a_link_in_the_way_of_a_checkpoint_is_not_followed(
     victim = tmp_path / "victim"
     victim.write_text("precious")
     monkeypatch.setattr(secrets, "token_hex", lambda _: "known")
-    saved = Saved(3, "0" * 16, 1)
+    saved = SavePoint(3, "0" * 16, 1)
     (tmp_path / f"000000003-{'0' * 16}-0of1.saved.known.part").symlink_to(victim)
     with pytest.raises(FileExistsError):
         CheckpointFiles(str(tmp_path), lambda: None).write(saved, 0, CheckpointState(0, {}), [])

@@ -8,9 +8,9 @@ from caladan.join.constraint import Candidates, Frontier
 from caladan.join.search.constraints import (
     COMPARE,
     Between,
-    Compared,
-    Computed,
+    ComparisonConstraint,
     Equal,
+    FunctionConstraint,
     OneOf,
     Plus,
     Predicate,
@@ -26,8 +26,12 @@ word = st.integers(-2, 3)
 @pytest.mark.parametrize("operator", COMPARE)
 def test_compared(operator: str) -> None:
     compare = COMPARE[operator]
-    check_constraint(Compared("x", operator, "y"), WORDS, lambda b: bool(compare(b["x"], b["y"])))
-    check_constraint(Compared("x", operator, 1), WORDS, lambda b: bool(compare(b["x"], 1)))
+    check_constraint(
+        ComparisonConstraint("x", operator, "y"), WORDS, lambda b: bool(compare(b["x"], b["y"]))
+    )
+    check_constraint(
+        ComparisonConstraint("x", operator, 1), WORDS, lambda b: bool(compare(b["x"], 1))
+    )
 
 
 def test_equal() -> None:
@@ -43,7 +47,7 @@ def test_arithmetic() -> None:
     check_constraint(Plus("x", "y", "x"), WORDS, lambda b: b["y"] == 0)
     check_constraint(Times("x", "y", "z"), WORDS, lambda b: b["x"] * b["y"] == b["z"])
     check_constraint(
-        Computed("z", ("x",), lambda x: (x // 2, x % 2 == 0)),
+        FunctionConstraint("z", ("x",), lambda x: (x // 2, x % 2 == 0)),
         WORDS,
         lambda b: b["x"] == 2 * b["z"],
     )

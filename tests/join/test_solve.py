@@ -12,7 +12,15 @@ from caladan.columns.relation import StoredRelation
 from caladan.join.either import Either, Exists
 from caladan.join.grades import GRADES
 from caladan.join.parties import Party
-from caladan.join.search.constraints import Between, Compared, Equal, OneOf, Plus, Predicate, Times
+from caladan.join.search.constraints import (
+    Between,
+    ComparisonConstraint,
+    Equal,
+    OneOf,
+    Plus,
+    Predicate,
+    Times,
+)
 from caladan.join.statistics import Statistics
 from caladan.program.diagnostics import CaladanError
 
@@ -47,7 +55,9 @@ def others(draw: st.DrawFn) -> Party:
         case 0:
             return negated(draw(relations(2)), (x, y))
         case 1:
-            return party(Compared(x, draw(st.sampled_from(["<", "<=", ">", ">=", "~=", "="])), y))
+            return party(
+                ComparisonConstraint(x, draw(st.sampled_from(["<", "<=", ">", ">=", "~=", "="])), y)
+            )
         case 2:
             return party(Equal(name, y))
         case 3:
@@ -138,7 +148,7 @@ def test_batches_are_bounded_and_lazy(grade: str) -> None:
 
 def test_unsafe_variables_are_named() -> None:
     with pytest.raises(CaladanError, match=r"C013.*nothing in the body gives values to `x`"):
-        found([Compared("x", "<", 3)], ["x"])
+        found([ComparisonConstraint("x", "<", 3)], ["x"])
     with pytest.raises(CaladanError, match="`z`"):
         found([OneOf("x", [1])], ["x", "z"])
 
@@ -189,6 +199,8 @@ def test_a_users_own_constraint_takes_part() -> None:
 
     for grade in GRADES:
         rows = found(
-            [OneOf("n", [6, 7]), Divides(), Compared("d", ">", 1)], ["n", "d"], grade=grade
+            [OneOf("n", [6, 7]), Divides(), ComparisonConstraint("d", ">", 1)],
+            ["n", "d"],
+            grade=grade,
         )
         assert sorted(rows) == [(6, 2), (6, 3), (6, 6), (7, 7)]

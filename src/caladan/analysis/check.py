@@ -37,7 +37,7 @@ from caladan.program import (
     Value,
     Variable,
 )
-from caladan.program.diagnostics import Diagnostics, Related
+from caladan.program.diagnostics import Diagnostics, RelatedSpan
 from caladan.program.objects import Objects
 
 
@@ -163,7 +163,7 @@ def _aggregates(
                     f"column {i + 1} of `{name}` is aggregated by `{argument.function}` here "
                     f"and by `{before.function}` in another rule",
                     argument.span or rule.span,
-                    related=[Related("the other rule's aggregate", before.span)]
+                    related=[RelatedSpan("the other rule's aggregate", before.span)]
                     if before.span
                     else [],
                     help="all rules of a relation feed the same groups; use one function, "

@@ -41,7 +41,7 @@ from caladan.program.diagnostics import Diagnostics
 
 
 @dataclass(frozen=True, slots=True)
-class Demanded:
+class DemandProgram:
     """The program that is evaluated, and the patterns it was made for."""
 
     checked: Checked
@@ -49,7 +49,9 @@ class Demanded:
     wanted: tuple[str, ...]
 
 
-def demand(checked: Checked, wanted: Iterable[str] | None = None, enabled: bool = True) -> Demanded:
+def demand(
+    checked: Checked, wanted: Iterable[str] | None = None, enabled: bool = True
+) -> DemandProgram:
     """What has to be evaluated for the goals and for the wanted relations.
 
     Without goals and wanted relations that is every derived relation.
@@ -64,11 +66,11 @@ def demand(checked: Checked, wanted: Iterable[str] | None = None, enabled: bool 
         turned = directed(patterns, wanted)
         if turned is not checked:
             patterns = settle(turned, wanted, whole)
-        rewriting = _Rewriting(patterns, explore(patterns, wanted))
+        rewriting = _Rewrite(patterns, explore(patterns, wanted))
         demanded, asking = rewriting.result(), rewriting.demands
         clash = _clashes(turned, demanded, asking) | _growing(turned, demanded, asking)
         if not clash:
-            return Demanded(demanded, patterns, wanted)
+            return DemandProgram(demanded, patterns, wanted)
         whole |= clash
 
 
@@ -117,7 +119,7 @@ def _growing(before: Checked, after: Checked, asking: Collection[str]) -> set[st
     }
 
 
-class _Rewriting:
+class _Rewrite:
     def __init__(self, patterns: Patterns, reached: list[tuple[str, str]]) -> None:
         self._patterns = patterns
         self._checked = patterns.checked

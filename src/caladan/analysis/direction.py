@@ -78,7 +78,7 @@ def directed(patterns: Patterns, wanted: Iterable[str]) -> Checked:
             continue
         if checked.facts.get(name) or checked.open_facts.get(name):
             continue  # exits that are no rules
-        turning = _Turning(checked.relations[name], pattern, set(relations))
+        turning = _Turn(checked.relations[name], pattern, set(relations))
         seeded = all(_has_constants(patterns, r, p, name, pattern) for r, p in reached if r != name)
         turned = turning.rules(clique, seeded)
         if turned is not None:
@@ -130,7 +130,7 @@ class _Part:
         return Counter(v.name for v in variables(*seen))
 
 
-class _Turning:
+class _Turn:
     """Turns the rules of one relation."""
 
     def __init__(self, info: RelationInfo, pattern: str, taken: set[str]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from caladan.program import Atom, Column, Declaration, Program, atoms
-from caladan.program.diagnostics import Diagnostics, Related, Span, did_you_mean
+from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def _declared(relations: Iterable[Declaration], found: Diagnostics) -> Iterator[
                     "C017",
                     f"`{relation.name}` is declared twice, with different columns",
                     relation.span,
-                    related=[Related("first declared here", first.span)] if first.span else [],
+                    related=[RelatedSpan("first declared here", first.span)] if first.span else [],
                 )
             continue
         repeated = _repeated([c.name for c in relation.columns])
@@ -139,7 +139,7 @@ def _check(
         f"`{name}` has {_columns(known.arity)}, but {arity} "
         f"{'argument is' if arity == 1 else 'arguments are'} given",
         span,
-        related=[Related(declared, known.span)] if known.span else [],
+        related=[RelatedSpan(declared, known.span)] if known.span else [],
         help=None
         if known.columns is None
         else f"its columns are ({', '.join(c.name for c in known.columns)})",

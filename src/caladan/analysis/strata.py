@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from caladan.analysis.core import Clique, CoreRule
 from caladan.analysis.dependency import Edge, components, edges
-from caladan.program.diagnostics import Diagnostics, Related
+from caladan.program.diagnostics import Diagnostics, RelatedSpan
 
 _THROUGH = {
     "negated": "negation",
@@ -64,7 +64,7 @@ def _report(edge: Edge, inside: Sequence[Edge], found: Diagnostics) -> None:
         f"`{edge.head}` depends on itself through {_THROUGH[edge.kind]}: {drawn}",
         edge.atom.span or edge.rule.span,
         related=[
-            Related(f"`{e.head}` depends on `{e.body}` here", e.atom.span)
+            RelatedSpan(f"`{e.head}` depends on `{e.body}` here", e.atom.span)
             for e in path
             if e.atom.span
         ],

@@ -26,7 +26,7 @@ from caladan.program import (
     Type,
     Variable,
 )
-from caladan.program.diagnostics import Diagnostics, Related, Span
+from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span
 
 
 def article(type: Type) -> str:
@@ -216,7 +216,7 @@ class _Checker:
     def _conflict(
         self, message: str, span: Span | None, sides: list[Origin], help: str | None = None
     ) -> None:
-        related = [Related(s.where, s.span) for s in sides if s.span and s.span != span]
+        related = [RelatedSpan(s.where, s.span) for s in sides if s.span and s.span != span]
         self._found.add("C012", message, span, related=related, help=help)
 
 

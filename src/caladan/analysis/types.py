@@ -43,7 +43,7 @@ from caladan.program import (
     variables,
 )
 from caladan.program.clock import look
-from caladan.program.diagnostics import Diagnostics, Related, Span
+from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span
 from caladan.program.objects import Objects
 from caladan.program.transform import replace_in
 
@@ -309,7 +309,7 @@ def _check_fact(
                 "C012",
                 f"`{rule.head}` gets {article(type)} where it has {article(column.type)}",
                 argument.span or rule.span,
-                related=[Related(column.where, column.span)] if column.span else [],
+                related=[RelatedSpan(column.where, column.span)] if column.span else [],
             )
 
 

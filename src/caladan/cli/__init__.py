@@ -101,7 +101,7 @@ class _EnoughError(Exception):
     """Whoever read our output has seen enough. Rich would end the process for a broken pipe."""
 
 
-class _Closed(io.StringIO):
+class _ClosedStream(io.StringIO):
     """A stdout that was closed before the process began."""
 
     def write(self, s: str, /) -> int:
@@ -112,7 +112,7 @@ class _Output:
     """Stdout; C037 where it cannot be written to, as where its device is full."""
 
     def __init__(self, stream: TextIO | None) -> None:
-        self._stream = _Closed() if stream is None else stream
+        self._stream = _ClosedStream() if stream is None else stream
 
     def write(self, text: str) -> int:
         return self._try(lambda: self._stream.write(text))

@@ -91,7 +91,7 @@ _WORST: Final = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
-class _Folded(ABC):
+class _FoldedMatrix(ABC):
     """What bit rows and ranges have in common: the folds and the facts beside them."""
 
     rows: Fold
@@ -225,7 +225,7 @@ def _unpacked(keys: Keys, rows: int) -> Iterator[tuple[Words, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class BitRows(_Folded):
+class BitRows(_FoldedMatrix):
     """A bit for each pair of classes."""
 
     bits: NDArray[np.uint64]
@@ -338,7 +338,7 @@ def _in_binary(sizes: Counts, words: int) -> NDArray[np.uint64]:
 
 
 @dataclass(frozen=True, slots=True)
-class RangeRows(_Folded):
+class RangeRows(_FoldedMatrix):
     """For each class of rows the ranges of its columns' classes, first << 32 | last, ascending."""
 
     bounds: Counts

@@ -15,7 +15,7 @@ from caladan.columns.kernels import sorted as bitmap_kernels
 from caladan.columns.layout import Counts, Keys, Mask
 
 
-class Seen(Protocol):
+class KeySet(Protocol):
     """A set of keys."""
 
     @property

@@ -21,7 +21,7 @@ from caladan.columns.index import RunMatches, present
 from caladan.columns.invariants import CHECKED, check_run
 from caladan.columns.kernels import probe
 from caladan.columns.layout import Counts, Keys, Mask, Words, first_rows
-from caladan.columns.membership import Bitmap, Seen, WordSet
+from caladan.columns.membership import Bitmap, KeySet, WordSet
 from caladan.columns.packing import Packing
 from caladan.columns.runs import Arrangement, Run, Space, distinct, merged, subtracted
 from caladan.program import thresholds
@@ -85,7 +85,7 @@ class PackedRelation:
         self._pending: list[Keys] = []
         self._pending_keys = 0
         self._compact_at = thresholds.now.compact
-        self._seen: Seen | None = None
+        self._seen: KeySet | None = None
         self._may_see = True
         self._tried = 0
         self._adding = Lock()

@@ -24,7 +24,7 @@ from caladan.program import thresholds
 from caladan.rules.body import Version
 
 
-class Sized(Protocol):
+class ColumnDomain(Protocol):
     """What a relation needs to know of a domain."""
 
     @property
@@ -52,7 +52,9 @@ class StoredRelation:
     `orders` has the column orders planned for lookups by some columns.
     """
 
-    def __init__(self, domains: Sequence[Sized], orders: Orders = MappingProxyType({})) -> None:
+    def __init__(
+        self, domains: Sequence[ColumnDomain], orders: Orders = MappingProxyType({})
+    ) -> None:
         self.domains = tuple(domains)
         self._views: dict[ViewColumns, ColumnView] = {}
         widths = widths_of(self.domains)
@@ -61,14 +63,14 @@ class StoredRelation:
         )
 
     @classmethod
-    def of_groups(cls, domains: Sequence[Sized], group: Sequence[int]) -> StoredRelation:
+    def of_groups(cls, domains: Sequence[ColumnDomain], group: Sequence[int]) -> StoredRelation:
         """A relation whose facts are groups with values that change."""
         relation = cls(domains)
         relation.body = GroupRelation(len(domains), group)
         return relation
 
     @classmethod
-    def of_folded(cls, domains: Sequence[Sized], folded: FoldedRelation) -> StoredRelation:
+    def of_folded(cls, domains: Sequence[ColumnDomain], folded: FoldedRelation) -> StoredRelation:
         """A finished relation that is never listed."""
         relation = cls(domains)
         relation.body = folded
@@ -80,7 +82,7 @@ class StoredRelation:
         return self.body if isinstance(self.body, FoldedRelation) else None
 
     @classmethod
-    def sharing(cls, domains: Sequence[Sized], other: StoredRelation) -> StoredRelation:
+    def sharing(cls, domains: Sequence[ColumnDomain], other: StoredRelation) -> StoredRelation:
         """A relation that nobody adds to, with the facts and the orders of another."""
         relation = cls(domains)
         relation.body = other.body
@@ -284,7 +286,7 @@ class StoredRelation:
 
 def stored(
     layout: Layout,
-    domains: Sequence[Sized],
+    domains: Sequence[ColumnDomain],
     check: Callable[[], None] | None = None,
     orders: Orders = MappingProxyType({}),
 ) -> StoredRelation:
@@ -301,7 +303,7 @@ def stored(
 
 def stored_blocks(
     layout: Layout | FoldedRelation,
-    domains: Sequence[Sized],
+    domains: Sequence[ColumnDomain],
     check: Callable[[], None] | None = None,
     orders: Orders = MappingProxyType({}),
 ) -> StoredRelation:
@@ -318,7 +320,7 @@ def stored_blocks(
     return relation
 
 
-def widths_of(domains: Sequence[Sized]) -> tuple[int, ...] | None:
+def widths_of(domains: Sequence[ColumnDomain]) -> tuple[int, ...] | None:
     """Bits for each column, None if they are more than a key has."""
     widths = [width_of(domain.size) for domain in domains]
     growing = [i for i, domain in enumerate(domains) if domain.grows]

@@ -42,7 +42,7 @@ class Contribution:
     solutions: Counts | None = None
 
 
-class Contributing:
+class Contributions:
     """What the solutions of a rule contribute; `places` has the columns that count by key."""
 
     def __init__(
@@ -128,7 +128,7 @@ class AggregateHead:
 
     def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> Sink:
         """Where the solutions of a rule go."""
-        contributing = Contributing(self.info, self.domains, rule, plan, keys)
+        contributing = Contributions(self.info, self.domains, rule, plan, keys)
         self.expect(contributing.places)
         return Sink(lambda frontier: self.take(contributing.of(frontier), contributing.places))
 

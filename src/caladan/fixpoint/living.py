@@ -32,8 +32,8 @@ from caladan.data.schema import array_of, arrow_schema, table_of
 from caladan.fixpoint.blueprint import blueprint
 from caladan.fixpoint.fixpoint import Fixpoint
 from caladan.fixpoint.limits import Limits
-from caladan.fixpoint.regroup import Improved, Regrouped
-from caladan.fixpoint.repair import Change, Recomputed, Renewed, Repair, Repaired
+from caladan.fixpoint.regroup import Improvement, Regrouping
+from caladan.fixpoint.repair import Change, FactRepair, Recomputation, Renewal, Repair
 from caladan.fixpoint.wiring import Upkeep, Wiring
 from caladan.join.classes import Classes
 from caladan.program.events import Listener
@@ -44,12 +44,12 @@ from caladan.rules.variants import given_of
 
 NOTHING: Batch = ((), 0)
 
-_KINDS: dict[Upkeep, type[Repaired | Regrouped | Improved | Recomputed | Renewed]] = {
-    Upkeep.REPAIRED: Repaired,
-    Upkeep.REGROUPED: Regrouped,
-    Upkeep.IMPROVED: Improved,
-    Upkeep.RECOMPUTED: Recomputed,
-    Upkeep.RENEWED: Renewed,
+_KINDS: dict[Upkeep, type[FactRepair | Regrouping | Improvement | Recomputation | Renewal]] = {
+    Upkeep.REPAIRED: FactRepair,
+    Upkeep.REGROUPED: Regrouping,
+    Upkeep.IMPROVED: Improvement,
+    Upkeep.RECOMPUTED: Recomputation,
+    Upkeep.RENEWED: Renewal,
 }
 
 

@@ -1,8 +1,8 @@
 """Repairs of aggregates: groups that changed, and best values in recursion.
 
-Where nothing is recursive, the groups of what changed are added up anew (`Regrouped`).
+Where nothing is recursive, the groups of what changed are added up anew (`Regrouping`).
 
-Best values inside of recursion (`Improved`) are facts like any other, one for each group. What
+Best values inside of recursion (`Improvement`) are facts like any other, one for each group. What
 comes improves some of them, round after round. What goes may have given the best value of a group:
 that fact is a candidate, and stays if a rule derives it from better values, which cannot stand on
 it; else it goes, with what was derived from it. Then the groups that are left without a value get
@@ -21,19 +21,19 @@ from caladan.columns.domains import Domain, TextDomain
 from caladan.columns.layout import Counts, Mask, Words, concatenated
 from caladan.columns.ranks import Ranks
 from caladan.columns.relation import Batch, StoredRelation
-from caladan.fixpoint.groups import AggregateHead, Contributing
+from caladan.fixpoint.groups import AggregateHead, Contributions
 from caladan.fixpoint.repair import (
     NOTHING,
     Change,
     Losses,
-    Recomputed,
+    Recomputation,
     TooMuchGoneError,
     derive,
     listed,
     taken,
     those,
 )
-from caladan.fixpoint.wiring import CliqueWiring, Prepared, Wiring
+from caladan.fixpoint.wiring import CliqueWiring, PreparedVariant, Wiring
 from caladan.join.arithmetic import blamed
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
@@ -61,13 +61,13 @@ class BestCandidates:
         """Nothing is a candidate."""
         self._head = AggregateHead(self._info, self._domains)
 
-    def sink(self, each: Prepared) -> Sink:
+    def sink(self, each: PreparedVariant) -> Sink:
         """Where the solutions of a variant go."""
         return self.sink_of(each.rule, each.plan)
 
     def sink_of(self, rule: DeltaRule, plan: RulePlan) -> Sink:
         """Where the solutions of a rule go."""
-        contributing = Contributing(self._info, self._domains, rule, plan, ())
+        contributing = Contributions(self._info, self._domains, rule, plan, ())
         return Sink(lambda frontier: self._head.take(contributing.of(frontier), {}))
 
     def suspects(self) -> Batch:
@@ -122,7 +122,7 @@ class BestCandidates:
         return ranks[: len(new)], ranks[len(new) :]
 
 
-class Improved(Recomputed):
+class Improvement(Recomputation):
     """Best values in recursion."""
 
     def __init__(self, wiring: Wiring, made: CliqueWiring) -> None:
@@ -245,7 +245,7 @@ def _value(info: RelationInfo) -> tuple[int, bool]:
     return column, function == "mmin"
 
 
-class Regrouped(Recomputed):
+class Regrouping(Recomputation):
     """Aggregates: the groups that changed are added up anew."""
 
     def __init__(self, wiring: Wiring, made: CliqueWiring) -> None:

@@ -28,7 +28,7 @@ from caladan.fixpoint.fixpoint import Fixpoint
 from caladan.fixpoint.heads import PlainHead
 from caladan.fixpoint.limits import Limits
 from caladan.fixpoint.small_rounds.choice import TinyRounds
-from caladan.fixpoint.wiring import CliqueWiring, Prepared, Wiring
+from caladan.fixpoint.wiring import CliqueWiring, PreparedVariant, Wiring
 from caladan.join.arithmetic import blamed
 from caladan.join.frontier import Bindings
 from caladan.join.walk import Sink
@@ -78,7 +78,7 @@ class TooMuchGoneError(Exception):
     """A repair would cost more than an evaluation."""
 
 
-class Recomputed:
+class Recomputation:
     """Evaluated anew when something changes."""
 
     def __init__(self, wiring: Wiring, made: CliqueWiring) -> None:
@@ -134,7 +134,7 @@ class Recomputed:
                 changed[name] = (added, removed)
 
 
-class Rounds(Recomputed):
+class Rounds(Recomputation):
     """A clique whose own delta rules go round after round."""
 
     def __init__(self, wiring: Wiring, made: CliqueWiring) -> None:
@@ -144,7 +144,7 @@ class Rounds(Recomputed):
             name: wiring.head(name, relation)
             for name, relation in zip(self._members, self.relations, strict=True)
         }
-        self._sinks: dict[Prepared, Sink] = {
+        self._sinks: dict[PreparedVariant, Sink] = {
             each: sink_of(each, self._heads[each.rule.rule.head]) for each in self._gaining
         }
         plans = [(rule, wiring.planned(rule)) for rule in made.rounds]
@@ -186,7 +186,7 @@ class Rounds(Recomputed):
             relation.commit()
 
 
-class Renewed(Rounds):
+class Renewal(Rounds):
     """Derived from transient relations alone: emptied, and derived from what they hold now."""
 
     def update(self, changed: dict[str, Change], contents: dict[str, Batch], *, anew: bool) -> None:
@@ -207,7 +207,7 @@ class Renewed(Rounds):
             changed[name] = (batch, NOTHING)
 
 
-class Repaired(Rounds):
+class FactRepair(Rounds):
     """Sets, repaired fact by fact."""
 
     def __init__(self, wiring: Wiring, made: CliqueWiring) -> None:
@@ -255,7 +255,9 @@ class Repaired(Rounds):
 
 
 def derive(
-    gaining: Sequence[Prepared], sinks: Mapping[Prepared, Sink], changed: Mapping[str, Change]
+    gaining: Sequence[PreparedVariant],
+    sinks: Mapping[PreparedVariant, Sink],
+    changed: Mapping[str, Change],
 ) -> None:
     """What follows at once from facts that are new, or gone from a negated atom."""
     for each in gaining:
@@ -266,15 +268,15 @@ def derive(
                     each.run(sinks[each], batch)
 
 
-def sink_of(each: Prepared, head: PlainHead) -> Sink:
+def sink_of(each: PreparedVariant, head: PlainHead) -> Sink:
     """Where the solutions of a variant go."""
     return head.sink(each.rule, each.plan, ())
 
 
-class Candidates(Protocol):
+class LossCandidates(Protocol):
     """What may have to go: solutions with a fact that is gone lead to it."""
 
-    def sink(self, each: Prepared) -> Sink:
+    def sink(self, each: PreparedVariant) -> Sink:
         """Where such solutions go."""
         ...
 
@@ -294,7 +296,7 @@ class FactCandidates:
         self._head = head
         self._relation = relation
 
-    def sink(self, each: Prepared) -> Sink:
+    def sink(self, each: PreparedVariant) -> Sink:
         """Where such solutions go."""
         return sink_of(each, self._head)
 
@@ -319,7 +321,7 @@ class Losses:
         self,
         wiring: Wiring,
         made: CliqueWiring,
-        candidates: Mapping[str, Candidates],
+        candidates: Mapping[str, LossCandidates],
         order: Order,
     ) -> None:
         self._relations = {name: wiring.relations[name] for name in made.clique.relations}
@@ -398,7 +400,9 @@ class Losses:
 class Proof:
     """Which facts have a derivation from facts that come before them in an order."""
 
-    def __init__(self, wiring: Wiring, each: Prepared, supported: PlainHead, order: Order) -> None:
+    def __init__(
+        self, wiring: Wiring, each: PreparedVariant, supported: PlainHead, order: Order
+    ) -> None:
         self._columns = each.plan.body.columns
         self._evaluator = each.plan.evaluator
         self._order = order

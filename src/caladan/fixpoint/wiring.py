@@ -95,7 +95,7 @@ class CliqueWiring:
     inputs: frozenset[str] = frozenset()
 
 
-class Prepared:
+class PreparedVariant:
     """A variant with its plan."""
 
     def __init__(
@@ -289,7 +289,9 @@ class Wiring:
         self.limits = limits
         self.seeds = {name: Seed(info.arity) for name, info in self.aliases.items()}
 
-    def prepared(self, variant: Variant, instead: Relations = MappingProxyType({})) -> Prepared:
+    def prepared(
+        self, variant: Variant, instead: Relations = MappingProxyType({})
+    ) -> PreparedVariant:
         """A variant with a plan; the indexes that it looks things up in are made."""
         plan = self.planned(variant.delta, instead)
         seeds = (s.relation for s in variant.delta.body.atoms if s.version is Version.DELTA)
@@ -304,7 +306,7 @@ class Wiring:
         atoms = variant.delta.body.atoms
         others = dict.fromkeys(s.relation for s in atoms if s.version is Version.NEW)
         guard = [self.relations[name] for name in others]
-        return Prepared(variant, plan, seed, variant.delta, guard)
+        return PreparedVariant(variant, plan, seed, variant.delta, guard)
 
     def _sample(self, alias: RelationInfo) -> Batch:
         """Some facts, for the order of a plan to be measured on."""

@@ -39,7 +39,7 @@ from caladan.program.diagnostics import did_you_mean, error
 from caladan.rules.body import Version
 
 if TYPE_CHECKING:
-    from caladan.columns.relation import Sized
+    from caladan.columns.relation import ColumnDomain
     from caladan.join.guided import SearchBody, Weights
 
 
@@ -220,7 +220,7 @@ def _reduced(body: SearchBody, seed: Bindings) -> tuple[SearchBody, Bindings] | 
     return body.replaced([*reduced, *body.others]), tables[-1] if seeded else seed
 
 
-def _semijoin(kept: Bindings, by: Bindings, domains: Mapping[str, Sized]) -> Bindings:
+def _semijoin(kept: Bindings, by: Bindings, domains: Mapping[str, ColumnDomain]) -> Bindings:
     """The rows that agree with some row of another table."""
     shared = sorted(kept.columns.keys() & by.columns.keys())
     if not by.rows or not kept.rows or not shared:
@@ -230,7 +230,7 @@ def _semijoin(kept: Bindings, by: Bindings, domains: Mapping[str, Sized]) -> Bin
 
 
 def stored(
-    table: Bindings, variables: Sequence[str], domains: Mapping[str, Sized]
+    table: Bindings, variables: Sequence[str], domains: Mapping[str, ColumnDomain]
 ) -> StoredRelation:
     """Some columns of bindings as a relation."""
     relation = StoredRelation([domains[v] for v in variables])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from caladan.program.diagnostics import Place, Related, Span, error
+from caladan.program.diagnostics import Place, RelatedSpan, Span, error
 
 
 def text_of(name: str, included: Span | None = None) -> str:
@@ -38,7 +38,7 @@ def decoded(data: bytes, name: str, included: Span | None = None) -> str:
         line = before.count(b"\n") + 1
         column = problem.start - (before.rfind(b"\n") + 1) + 1
         reason = f"byte 0x{problem.object[problem.start]:02x} is not UTF-8 text"
-        related = [] if included is None else [Related("included here", included)]
+        related = [] if included is None else [RelatedSpan("included here", included)]
         raise error("C033", reason, Place(name, line, column), related=related) from None
 
 

@@ -172,7 +172,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Related:
+class RelatedSpan:
     """A second place that explains the first: "declared here"."""
 
     message: str
@@ -186,7 +186,7 @@ class Diagnostic:
     code: str
     message: str
     place: Span | Place | None = None
-    related: tuple[Related, ...] = ()
+    related: tuple[RelatedSpan, ...] = ()
     help: str | None = None
 
     @property
@@ -240,7 +240,7 @@ class Diagnostics:
         message: str,
         place: Span | Place | None = None,
         *,
-        related: Iterable[Related] = (),
+        related: Iterable[RelatedSpan] = (),
         help: str | None = None,
     ) -> None:
         """Note a finding; the same finding twice is noted once."""
@@ -272,7 +272,7 @@ def error(
     message: str,
     place: Span | Place | None = None,
     *,
-    related: Iterable[Related] = (),
+    related: Iterable[RelatedSpan] = (),
     help: str | None = None,
 ) -> CaladanError:
     """A CaladanError with one diagnostic, ready to raise."""

@@ -70,10 +70,10 @@ def replace_in(node: T, change: Callable[[Any], Any]) -> T:
 
     What has nothing replaced in it stays the same object, and what was shared is shared again.
     """
-    return cast("T", _Rebuilding(change).of(node))
+    return cast("T", _Rebuild(change).of(node))
 
 
-class _Rebuilding:
+class _Rebuild:
     def __init__(self, change: Callable[[Any], Any]) -> None:
         self._change = change
         self._known: dict[int, tuple[Any, Any]] = {}  # by identity: nodes, kept alive, as rebuilt

@@ -26,7 +26,15 @@ from caladan.session.store import Store
 from caladan.session.wrap import FinishedRun
 from caladan.sql.demand import with_goals
 from caladan.sql.engine import SqlEngine, no_objects
-from caladan.sql.script import Demands, Evaluate, Evaluated, ScriptOutcome, ScriptStopped, bind, run
+from caladan.sql.script import (
+    Demands,
+    Evaluate,
+    ProgramOutcome,
+    ScriptOutcome,
+    ScriptStopped,
+    bind,
+    run,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,7 +96,7 @@ class Scripts:
             demands: Demands = _ALL,
             *,
             is_later: bool = False,
-        ) -> Evaluated:
+        ) -> ProgramOutcome:
             stores.append(_overlaid(store, sources))
             done = evaluate(_compiled(program, demands), stores[-1], is_later)
             tables.extend(done.derived.values())
@@ -98,7 +106,7 @@ class Scripts:
                 for name, info in _relations(done.compiled).items()
                 if name not in done.derived
             }
-            return Evaluated(done.compiled, {**missing, **done.derived}, done.stopped)
+            return ProgramOutcome(done.compiled, {**missing, **done.derived}, done.stopped)
 
         tables: list[Table] = []
         aside: list[pa.Table] = []
@@ -120,11 +128,13 @@ class Scripts:
 
         def rules(
             program: Program, sources: Mapping[str, Source], demands: Demands = _ALL, **_: bool
-        ) -> Evaluated:
+        ) -> ProgramOutcome:
             stores.append(_overlaid(store, sources))
             compiled = _compiled(program, demands)
             relations = _relations(compiled).items()
-            return Evaluated(compiled, {name: _empty(info.columns) for name, info in relations})
+            return ProgramOutcome(
+                compiled, {name: _empty(info.columns) for name, info in relations}
+            )
 
         bound = bind(self._with_earlier(script), params)
         evaluate: Evaluate = rules

@@ -19,7 +19,7 @@ from caladan.engines.interface import Table, stoppable
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type
 from caladan.program.clock import TimeOver, attended, look
-from caladan.program.diagnostics import SourceText as Written
+from caladan.program.diagnostics import SourceText as TextCodec
 from caladan.sql.engine import (
     Frame,
     FrameColumn,
@@ -63,7 +63,7 @@ _TYPES: Final[dict[str, Type]] = {
 class DuckDB:
     """Answers SQL in this process."""
 
-    def __init__(self, written: Written) -> None:
+    def __init__(self, written: TextCodec) -> None:
         self._written = written
         self._connection: Any = duckdb.connect(
             config={"enable_external_access": False, "python_enable_replacements": False}

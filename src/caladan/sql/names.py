@@ -26,7 +26,7 @@ from caladan.language.rasql.translate import relation_name
 from caladan.program import Column, Declaration
 from caladan.program.diagnostics import (
     CaladanError,
-    SourceText as Written,
+    SourceText as TextCodec,
     Span,
     did_you_mean,
     error,
@@ -70,7 +70,7 @@ class Names:
     """The tables of a script, and those around it."""
 
     def __init__(
-        self, session: SqlSession, engine: SqlEngine, written: Written, *, may_lack_data: bool
+        self, session: SqlSession, engine: SqlEngine, written: TextCodec, *, may_lack_data: bool
     ) -> None:
         self._session = session
         self._engine = engine

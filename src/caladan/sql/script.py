@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluated:
+class ProgramOutcome:
     """What became of a program: its tables by relation, complete unless it was stopped."""
 
     compiled: Compiled
@@ -67,7 +67,7 @@ class Evaluate(Protocol):
         demands: Demands = ...,
         *,
         is_later: bool = False,
-    ) -> Evaluated:
+    ) -> ProgramOutcome:
         """Now, or later, when the run is over and somebody asks for more of it."""
         ...
 

@@ -9,16 +9,16 @@ from caladan.engines.embedded.engine import EmbeddedEngine, given_facts
 from caladan.engines.embedded.tables import LoadedTable
 from caladan.engines.interface import Table
 from caladan.engines.spark.mesh.shard import Shard
-from caladan.engines.spark.mesh.skew import Splitting
+from caladan.engines.spark.mesh.skew import SkewLimits
 from caladan.program.diagnostics import CaladanError
 from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram, program_of
 
 SPLITTING = {
-    "never": Splitting(0),
-    "often": Splitting(share=1e-6, least=1),  # every value that could be split is
-    "sometimes": Splitting(share=1.0, least=1),
+    "never": SkewLimits(0),
+    "often": SkewLimits(share=1e-6, least=1),  # every value that could be split is
+    "sometimes": SkewLimits(share=1.0, least=1),
 }
 
 
@@ -30,7 +30,7 @@ class PartsEngine(EmbeddedEngine):
         tasks: int,
         *,
         local: bool = False,
-        splitting: Splitting = Splitting(),  # noqa: B008
+        splitting: SkewLimits = SkewLimits(),  # noqa: B008
     ) -> None:
         super().__init__()
         self.tasks, self.local, self.splitting = tasks, local, splitting

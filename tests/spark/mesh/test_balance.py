@@ -24,9 +24,9 @@ from caladan.engines.embedded.engine import EmbeddedEngine
 from caladan.engines.embedded.tables import LoadedTable
 from caladan.engines.spark.mesh import rules as rules_module
 from caladan.engines.spark.mesh.balance import Balance, JoinEstimate, expected
-from caladan.engines.spark.mesh.messages import Standing, Verdict
+from caladan.engines.spark.mesh.messages import TaskStatus, Verdict
 from caladan.engines.spark.mesh.shard import Shard
-from caladan.engines.spark.mesh.skew import HeavyValues, Splitting
+from caladan.engines.spark.mesh.skew import HeavyValues, SkewLimits
 from caladan.fixpoint.limits import Limits
 from caladan.language import parse
 from caladan.language.deals import unparse
@@ -37,9 +37,9 @@ from caladan.rules.body import Version
 from caladan.rules.program import DeltaProgram
 from caladan.session.session import Session
 
-NEVER = Splitting(0)
-OFTEN = Splitting(share=1e-6, least=1, moving=0)  # whatever there is to do is placed anew first
-SOMETIMES = Splitting(share=0.3, least=2, moving=0.2)
+NEVER = SkewLimits(0)
+OFTEN = SkewLimits(share=1e-6, least=1, moving=0)  # whatever there is to do is placed anew first
+SOMETIMES = SkewLimits(share=0.3, least=2, moving=0.2)
 
 ARC = "database({arc(A: integer, B: integer), label(A: integer, B: integer)}).\n"
 PROGRAMS = {
@@ -140,7 +140,7 @@ def test_the_answer_is_that_of_the_embedded_engine(
     hubs: int,
     tasks: int,
     local: bool,
-    splitting: Splitting,
+    splitting: SkewLimits,
 ) -> None:
     delta = compiled(PROGRAMS[name])
     data = tables(delta, arcs, hubs)
@@ -194,7 +194,7 @@ def test_a_derived_hub_is_no_longer_the_work_of_one_task(
     data = tables(delta, arcs)
     before, _ = run_parts(delta, data, 3, splitting=NEVER)
     with nothing_known_before():
-        after, _ = run_parts(delta, data, 3, splitting=Splitting(least=64, moving=0.1))
+        after, _ = run_parts(delta, data, 3, splitting=SkewLimits(least=64, moving=0.1))
     assert facts(after) == facts(before)
     assert {part.given.heavy.count for part in after} == {0}
     assert {part.heavy for part in after} == {after[0].heavy}
@@ -207,7 +207,7 @@ def test_a_derived_hub_is_no_longer_the_work_of_one_task(
 def test_where_all_are_equally_busy_nothing_moves(name: str) -> None:
     delta = compiled(PROGRAMS[name])
     data = tables(delta, [(i, i) for i in range(200)], 200)
-    parts, _ = run_parts(delta, data, 2, splitting=Splitting(least=16))
+    parts, _ = run_parts(delta, data, 2, splitting=SkewLimits(least=16))
     assert [part.heavy for part in parts] == [0, 0]
 
 
@@ -233,26 +233,26 @@ class Told:
         return [None, bytearray(b"".join(messages[1] or ()))]  # pyright: ignore[reportArgumentType]
 
 
-def balance(exchange: Told, splitting: Splitting) -> Balance:
+def balance(exchange: Told, splitting: SkewLimits) -> Balance:
     delta = compiled(PROGRAMS["a label of many"])
     data = tables(delta, SPREAD_OUT)
     part = Shard(delta, data, 0, 2, Limits(Options()), splitting)
     return Balance(part, exchange, lambda: None)
 
 
-def standings(*found: int, rows: int = 0, held: int = 100) -> list[Standing]:
-    return [Standing(rows, 0, held, each, Verdict.GO_ON) for each in found]
+def standings(*found: int, rows: int = 0, held: int = 100) -> list[TaskStatus]:
+    return [TaskStatus(rows, 0, held, each, Verdict.GO_ON) for each in found]
 
 
 def test_tasks_look_before_a_round_that_may_be_large() -> None:
-    each = balance(Told(), Splitting())
+    each = balance(Told(), SkewLimits())
     assert not each.is_due(standings(10, 10, rows=100))  # 200 rows find 40,000 at most
     assert each.is_due(standings(10, 10, rows=200))
-    assert not balance(Told(), Splitting(0)).is_due(standings(10**9, 0, rows=10**9))
+    assert not balance(Told(), SkewLimits(0)).is_due(standings(10**9, 0, rows=10**9))
 
 
 def test_tasks_do_not_look_before_every_round_of_many() -> None:
-    each = balance(Told(), Splitting())
+    each = balance(Told(), SkewLimits())
     looks = 0
     for number in range(1000):
         if each.is_due(standings(number, number, rows=10, held=10**6)):
@@ -262,7 +262,7 @@ def test_tasks_do_not_look_before_every_round_of_many() -> None:
 
 
 def test_tasks_look_where_one_of_them_has_had_more_to_do_for_long() -> None:
-    each = balance(Told(), Splitting(least=1000))
+    each = balance(Told(), SkewLimits(least=1000))
     assert not each.is_due(standings(900, 100))  # 400 beyond the mean
     assert not each.is_due(standings(1700, 200))  # and 350
     assert each.is_due(standings(2500, 300))  # and 350
@@ -276,7 +276,7 @@ def test_a_task_that_has_failed_has_the_others_go_on_unsplit() -> None:
 
 def test_where_all_have_as_much_to_do_nothing_is_exchanged_but_that() -> None:
     told = Told()
-    assert not balance(told, Splitting(least=1)).look(failed=False)
+    assert not balance(told, SkewLimits(least=1)).look(failed=False)
     assert told.exchanges == 1
 
 

@@ -24,14 +24,14 @@ import caladan
 from caladan.columns.interner import Tuples
 from caladan.engines.spark.mesh.checkpoint import (
     CheckpointFiles,
-    Damaged,
-    Saved,
+    CorruptFile,
+    SavePoint,
     folder_of,
     removed,
 )
 from caladan.engines.spark.mesh.recovery import Recovery
 from caladan.engines.spark.mesh.shard import Shard
-from caladan.engines.spark.mesh.skew import Splitting
+from caladan.engines.spark.mesh.skew import SkewLimits
 from caladan.fixpoint.limits import Limits
 from caladan.language import parse
 from caladan.language.deals import unparse
@@ -46,7 +46,7 @@ CLOSURE = ARC + "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), tc(C, B). query tc
 CHAIN = {"arc": pa.table({"A": pa.array(range(40), pa.int32()), "B": range(1, 41)})}
 
 
-class Saving:
+class SaveRequest:
     """Runs parts that save after every round, one attempt after another."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Saving:
         folder: Path,
         *,
         local: bool = False,
-        splitting: Splitting = Splitting(0),  # noqa: B008
+        splitting: SkewLimits = SkewLimits(0),  # noqa: B008
     ) -> None:
         self.folder, self.local, self.splitting = folder, local, splitting
         self.attempts = 0
@@ -90,7 +90,7 @@ class Saving:
 class LosingEngine(PartsEngine):
     """Loses its tasks again and again, each time a little later; as many go on, or others."""
 
-    def __init__(self, saving: Saving, *tasks: int, every: int) -> None:
+    def __init__(self, saving: SaveRequest, *tasks: int, every: int) -> None:
         super().__init__(tasks[0], local=saving.local)
         self.saving, self.every = saving, every
         self.sizes = tasks
@@ -106,8 +106,8 @@ class LosingEngine(PartsEngine):
 
 
 @pytest.fixture
-def saving(tmp_path: Path) -> Saving:
-    return Saving(tmp_path)
+def saving(tmp_path: Path) -> SaveRequest:
+    return SaveRequest(tmp_path)
 
 
 def closure(program: str = CLOSURE) -> DeltaProgram:
@@ -129,14 +129,14 @@ WANTED = {(a, b) for b in range(41) for a in range(b)}
 
 @pytest.mark.parametrize(
     ("sizes", "splitting"),
-    [((2,), Splitting(1e-6, least=1)), ((2, 3, 1, 4), Splitting(1e-6, least=1, moving=0))],
+    [((2,), SkewLimits(1e-6, least=1)), ((2, 3, 1, 4), SkewLimits(1e-6, least=1, moving=0))],
 )
 @pytest.mark.parametrize("folder", RECURSIVE, ids=lambda folder: folder.name)
 def test_program(
-    folder: Folder, sizes: tuple[int, ...], splitting: Splitting, tmp_path: Path
+    folder: Folder, sizes: tuple[int, ...], splitting: SkewLimits, tmp_path: Path
 ) -> None:
     """Every kind of relation there is: sets, best values, sums, texts that rules make."""
-    saving = Saving(tmp_path, splitting=splitting)
+    saving = SaveRequest(tmp_path, splitting=splitting)
     db = Session(LosingEngine(saving, *sizes, every=2))
     answered(db, folder, is_explained=False)
 
@@ -152,8 +152,8 @@ def test_random_programs(given: RandomProgram, sizes: list[int], every: int, loc
     text = unparse(given.program)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", caladan.CaladanWarning)
-        splitting = Splitting(1e-6, least=1, moving=every - 1) if every else Splitting(0)
-        saving = Saving(Path(folder), local=local, splitting=splitting)
+        splitting = SkewLimits(1e-6, least=1, moving=every - 1) if every else SkewLimits(0)
+        saving = SaveRequest(Path(folder), local=local, splitting=splitting)
         db = Session(LosingEngine(saving, *sizes, every=every))
         for name, rows in given.facts.items():
             db.add(name, rows)
@@ -162,21 +162,23 @@ def test_random_programs(given: RandomProgram, sizes: list[int], every: int, loc
 
 
 @pytest.mark.parametrize("lasting", range(2, 8))
-def test_tasks_go_on_where_they_were(saving: Saving, lasting: int) -> None:
+def test_tasks_go_on_where_they_were(saving: SaveRequest, lasting: int) -> None:
     """One exchange tells what was found before, one is that of the exit rules."""
     with pytest.raises(Lost):
         saving.run(closure(), CHAIN, lasting)
     parts, endings = saving.run(closure(), CHAIN)
     assert pairs(parts) == WANTED
     assert saving.resumed == [lasting - 1] * TASKS
-    fresh = Saving(saving.folder / "fresh").run(closure(), CHAIN)
+    fresh = SaveRequest(saving.folder / "fresh").run(closure(), CHAIN)
     assert [(e.rounds, e.facts) for e in endings] == [(e.rounds, e.facts) for e in fresh[1]]
     assert [_counts(part) for part in parts] == [_counts(part) for part in fresh[0]]
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2), (4, 1), (1, 4), (2, 5)])
-@pytest.mark.parametrize("splitting", [Splitting(0), Splitting(0.1, least=4, moving=0)])
-def test_other_tasks_go_on(saving: Saving, before: int, after: int, splitting: Splitting) -> None:
+@pytest.mark.parametrize("splitting", [SkewLimits(0), SkewLimits(0.1, least=4, moving=0)])
+def test_other_tasks_go_on(
+    saving: SaveRequest, before: int, after: int, splitting: SkewLimits
+) -> None:
     """A cluster of another size has what the first had, and derives only what is missing."""
     saving.splitting = splitting
     with pytest.raises(Lost):
@@ -193,7 +195,7 @@ def test_other_tasks_go_on(saving: Saving, before: int, after: int, splitting: S
     assert {path.name.rpartition("of")[2] for path in saving.files} == {f"{after}.saved"}
 
 
-def test_the_round_before_is_damaged_for_other_tasks_too(saving: Saving) -> None:
+def test_the_round_before_is_damaged_for_other_tasks_too(saving: SaveRequest) -> None:
     with pytest.raises(Lost):
         saving.run(closure(), CHAIN, 5)
     saving.files[-1].write_bytes(b"")
@@ -206,11 +208,11 @@ def test_the_round_before_is_damaged_for_other_tasks_too(saving: Saving) -> None
 
 
 @pytest.mark.parametrize("after", [2, TASKS])
-def test_what_was_split_before_is_known_to_those_who_go_on(saving: Saving, after: int) -> None:
-    saving.splitting = Splitting(1e-6, least=1, moving=0)
+def test_what_was_split_before_is_known_to_those_who_go_on(saving: SaveRequest, after: int) -> None:
+    saving.splitting = SkewLimits(1e-6, least=1, moving=0)
     with pytest.raises(Lost):
         saving.run(closure(), CHAIN, 6)
-    saving.splitting = Splitting(0)
+    saving.splitting = SkewLimits(0)
     parts, _ = saving.run(closure(), CHAIN, tasks=after)
     assert pairs(parts) == WANTED
     assert len(saving.resumed) == after
@@ -224,7 +226,7 @@ def _counts(part: Shard) -> dict[tuple[int, str | None], int]:
 # ── What is not used ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_last_round_is_damaged(saving: Saving) -> None:
+def test_the_last_round_is_damaged(saving: SaveRequest) -> None:
     """All go on one round earlier, though two of the three have a good file."""
     with pytest.raises(Lost):
         saving.run(closure(), CHAIN, 5)
@@ -239,7 +241,7 @@ def test_the_last_round_is_damaged(saving: Saving) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"caladan", bytes(1000), None])
-def test_files_are_cut_short_or_gone(saving: Saving, content: bytes | None) -> None:
+def test_files_are_cut_short_or_gone(saving: SaveRequest, content: bytes | None) -> None:
     with pytest.raises(Lost):
         saving.run(closure(), CHAIN, 5)
     for path in saving.files:
@@ -253,7 +255,7 @@ def test_files_are_cut_short_or_gone(saving: Saving, content: bytes | None) -> N
     assert len(saving.lost) == (0 if content is None else 2 * TASKS)
 
 
-def test_a_round_that_not_all_have_saved_does_not_count(saving: Saving) -> None:
+def test_a_round_that_not_all_have_saved_does_not_count(saving: SaveRequest) -> None:
     with pytest.raises(Lost):
         saving.run(closure(), CHAIN, 5)
     saving.files[-1].unlink()
@@ -262,7 +264,7 @@ def test_a_round_that_not_all_have_saved_does_not_count(saving: Saving) -> None:
     assert saving.resumed == [3] * TASKS
 
 
-def test_parts_of_two_attempts_are_not_put_together(saving: Saving) -> None:
+def test_parts_of_two_attempts_are_not_put_together(saving: SaveRequest) -> None:
     with pytest.raises(Lost):
         saving.run(closure(), CHAIN, 4)
     first = saving.files[-1]
@@ -273,7 +275,7 @@ def test_parts_of_two_attempts_are_not_put_together(saving: Saving) -> None:
 
 
 @pytest.mark.parametrize("other", ["more facts", "another rule", "another way", "another type"])
-def test_what_was_saved_for_something_else(saving: Saving, other: str) -> None:
+def test_what_was_saved_for_something_else(saving: SaveRequest, other: str) -> None:
     with pytest.raises(Lost):
         saving.run(closure(), CHAIN, 5)
     program, tables = CLOSURE, CHAIN
@@ -290,7 +292,7 @@ def test_what_was_saved_for_something_else(saving: Saving, other: str) -> None:
     assert saving.lost == []
 
 
-def test_the_order_in_which_facts_were_read_does_not_matter(saving: Saving) -> None:
+def test_the_order_in_which_facts_were_read_does_not_matter(saving: SaveRequest) -> None:
     with pytest.raises(Lost):
         saving.run(closure(), CHAIN, 5)
     turned = {"arc": CHAIN["arc"].take(list(reversed(range(40))))}
@@ -298,7 +300,7 @@ def test_the_order_in_which_facts_were_read_does_not_matter(saving: Saving) -> N
     assert saving.resumed == [4] * TASKS
 
 
-def test_limits_that_would_have_ended_the_run_earlier(saving: Saving) -> None:
+def test_limits_that_would_have_ended_the_run_earlier(saving: SaveRequest) -> None:
     """A run with a limit never has more than the limit allows, whatever was saved."""
     with pytest.raises(Lost):
         saving.run(closure(), CHAIN, 5)
@@ -309,7 +311,7 @@ def test_limits_that_would_have_ended_the_run_earlier(saving: Saving) -> None:
     assert pairs(parts) == pairs(alone)
 
 
-def test_a_run_that_met_a_limit_goes_on_with_a_larger_one(saving: Saving) -> None:
+def test_a_run_that_met_a_limit_goes_on_with_a_larger_one(saving: SaveRequest) -> None:
     _, endings = saving.run(closure(), CHAIN, options=Options(max_rounds=4))
     assert "rounds were not enough" in str(endings[0].reached)
     parts, _ = saving.run(closure(), CHAIN)
@@ -320,7 +322,7 @@ def test_a_run_that_met_a_limit_goes_on_with_a_larger_one(saving: Saving) -> Non
 # ── Files ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_only_the_last_two_rounds_are_kept(saving: Saving) -> None:
+def test_only_the_last_two_rounds_are_kept(saving: SaveRequest) -> None:
     saving.run(closure(), CHAIN)
     rounds = {path.name.partition("-")[0] for path in saving.files}
     assert len(rounds) == 2
@@ -330,7 +332,7 @@ def test_only_the_last_two_rounds_are_kept(saving: Saving) -> None:
 def test_where_nothing_can_be_written_tasks_go_on(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_bytes(b"in the way")
-    saving = Saving(blocked)
+    saving = SaveRequest(blocked)
     assert pairs(saving.run(closure(), CHAIN)[0]) == WANTED
     assert len(saving.lost) == TASKS
     assert saving.lost[0].startswith("nothing is saved from round 1 on: ")
@@ -347,8 +349,8 @@ def test_only_folders_of_checkpoints_are_removed(tmp_path: Path) -> None:
 def test_a_file_without_a_part(tmp_path: Path) -> None:
     files = CheckpointFiles(str(tmp_path), lambda: None)
     assert files.found() == {}
-    with pytest.raises(Damaged, match="cannot be read"):
-        files.read(Saved(3, "0" * 16, 1), 0)
+    with pytest.raises(CorruptFile, match="cannot be read"):
+        files.read(SavePoint(3, "0" * 16, 1), 0)
 
 
 def test_other_files_are_not_looked_at(tmp_path: Path) -> None:
@@ -358,7 +360,7 @@ def test_other_files_are_not_looked_at(tmp_path: Path) -> None:
     (tmp_path / f"000000003-{attempt}-0of2.saved").write_bytes(b"")
     (tmp_path / f"000000004-{attempt}-0of1.saved").write_bytes(b"")
     found = CheckpointFiles(str(tmp_path), lambda: None).found()
-    assert found == {Saved(3, attempt, 2): False, Saved(4, attempt, 1): True}
+    assert found == {SavePoint(3, attempt, 2): False, SavePoint(4, attempt, 1): True}
 
 
 def test_a_fingerprint_is_the_same_in_every_process() -> None:

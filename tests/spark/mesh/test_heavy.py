@@ -13,7 +13,7 @@ from caladan.engines.embedded.tables import LoadedTable
 from caladan.engines.spark.mesh.placement import Copy, Heavy, RuleBody, placement
 from caladan.engines.spark.mesh.shard import Shard
 from caladan.engines.spark.mesh.shuffle import AsIs, Batch, field_copy
-from caladan.engines.spark.mesh.skew import Splitting, histogram
+from caladan.engines.spark.mesh.skew import SkewLimits, histogram
 from caladan.fixpoint.limits import Limits
 from caladan.language import parse
 from caladan.pipeline import compile_program
@@ -22,8 +22,8 @@ from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram
 
-NEVER = Splitting(0)
-OFTEN = Splitting(share=0.3, least=4)
+NEVER = SkewLimits(0)
+OFTEN = SkewLimits(share=0.3, least=4)
 
 ARC = "database({arc(A: integer, B: integer)}).\n"
 PROGRAMS = {
@@ -108,7 +108,7 @@ def test_a_hub_is_no_longer_the_work_of_one_task(name: str, arcs: list[tuple[int
     tables, delta = table(arcs), compiled(PROGRAMS[name])
     with thresholds.using(shape=1 << 40):  # or one task would do it
         before, _ = run_parts(delta, tables, 3, splitting=NEVER)
-        after, _ = run_parts(delta, tables, 3, splitting=Splitting(least=64))
+        after, _ = run_parts(delta, tables, 3, splitting=SkewLimits(least=64))
     assert facts(after) == facts(before)
     assert [part.heavy for part in before] == [0] * 3
     assert [part.heavy for part in after] == [1] * 3
@@ -121,7 +121,7 @@ def test_a_hub_is_no_longer_the_work_of_one_task(name: str, arcs: list[tuple[int
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_without_a_hub_nothing_is_split(name: str) -> None:
     part = Shard(
-        compiled(PROGRAMS[name]), table(SPARSE), 0, 3, Limits(Options()), Splitting(least=4)
+        compiled(PROGRAMS[name]), table(SPARSE), 0, 3, Limits(Options()), SkewLimits(least=4)
     )
     assert part.heavy == 0
     assert all(copy.heavy is Heavy.TOGETHER for copy in part.placement.others)
@@ -192,17 +192,17 @@ def test_where_rows_go(
 def test_what_counts_as_heavy() -> None:
     column = np.array([7] * 50 + [8] * 30 + list(range(100, 120)), np.uint32)
     counted = histogram([column])
-    assert counted.heavy(Splitting(share=0.5, least=1), 2).tolist() == [7, 8]
-    assert counted.heavy(Splitting(share=0.9, least=1), 2).tolist() == [7]
-    assert counted.heavy(Splitting(share=0.5, least=40), 2).tolist() == [7]
-    assert (counted * counted).heavy(Splitting(share=1.0, least=1), 2).tolist() == [7]
-    assert histogram([]).heavy(Splitting(least=1), 2).tolist() == []
+    assert counted.heavy(SkewLimits(share=0.5, least=1), 2).tolist() == [7, 8]
+    assert counted.heavy(SkewLimits(share=0.9, least=1), 2).tolist() == [7]
+    assert counted.heavy(SkewLimits(share=0.5, least=40), 2).tolist() == [7]
+    assert (counted * counted).heavy(SkewLimits(share=1.0, least=1), 2).tolist() == [7]
+    assert histogram([]).heavy(SkewLimits(least=1), 2).tolist() == []
 
 
 def test_a_long_column_is_sampled() -> None:
     column = np.arange(3 << 20, dtype=np.uint32)
     column[::5] = 3
-    found = histogram([column, column]).heavy(Splitting(share=0.2), 2)
+    found = histogram([column, column]).heavy(SkewLimits(share=0.2), 2)
     assert found.tolist() == [3]
 
 
@@ -212,6 +212,6 @@ def test_domains_of_computed_values_split_too() -> None:
         "p(A, B) <- arc(A, B). p(A, B) <- p(A, C), p(C, D), B = D + 0, B < 400. query p(A, B)."
     )
     before, _ = run_parts(program, table(STAR), 3, splitting=NEVER)
-    after, _ = run_parts(program, table(STAR), 3, splitting=Splitting(least=64))
+    after, _ = run_parts(program, table(STAR), 3, splitting=SkewLimits(least=64))
     assert after[0].heavy == 1
     assert facts(after) == facts(before)

@@ -14,7 +14,7 @@ from tests.spark.mesh.together import run_parts
 from tests.strategies.random_programs import RandomProgram, random_programs
 
 import caladan
-from caladan.engines.spark.mesh.skew import Splitting
+from caladan.engines.spark.mesh.skew import SkewLimits
 from caladan.language import parse
 from caladan.language.deals import unparse
 from caladan.pipeline import compile_program
@@ -31,14 +31,14 @@ NEVER, OFTEN, SOMETIMES = SPLITTING["never"], SPLITTING["often"], SPLITTING["som
     [(1, False, NEVER), (2, False, NEVER), (3, True, NEVER), (3, False, OFTEN), (2, True, OFTEN)],
 )
 @pytest.mark.parametrize("folder", RECURSIVE, ids=lambda folder: folder.name)
-def test_program(folder: Folder, tasks: int, local: bool, splitting: Splitting) -> None:
+def test_program(folder: Folder, tasks: int, local: bool, splitting: SkewLimits) -> None:
     db = Session(PartsEngine(tasks, local=local, splitting=splitting))
     answered(db, folder, is_explained=False)
 
 
 @pytest.mark.parametrize("splitting", [NEVER, OFTEN])
 @pytest.mark.parametrize("folder", RECURSIVE, ids=lambda folder: folder.name)
-def test_gathered_and_spread(folder: Folder, splitting: Splitting) -> None:
+def test_gathered_and_spread(folder: Folder, splitting: SkewLimits) -> None:
     """One task goes on alone after any round, and shares out what it has after any other."""
     with thresholds.using(mesh_small_rounds=1, mesh_spread=3, small_rounds=2, shape=0):
         answered(Session(PartsEngine(2, splitting=splitting)), folder, is_explained=False)
@@ -68,7 +68,7 @@ def test_runs_beyond_the_budget_go_to_disk(*, is_gathered: bool) -> None:
     st.sampled_from([NEVER, OFTEN, SOMETIMES]),
 )
 def test_random_programs(
-    given: RandomProgram, tasks: int, local: bool, splitting: Splitting
+    given: RandomProgram, tasks: int, local: bool, splitting: SkewLimits
 ) -> None:
     text = unparse(given.program)
     db = Session(PartsEngine(tasks, local=local, splitting=splitting))

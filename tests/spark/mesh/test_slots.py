@@ -8,13 +8,19 @@ from hypothesis import given, strategies as st
 from caladan.columns.domains import InternedDomain, OffsetDomain, TextDomain
 from caladan.columns.packing import Packing
 from caladan.columns.ranks import Kind
-from caladan.engines.spark.mesh.messages import Standing, Verdict, batches_of, message, standing_of
+from caladan.engines.spark.mesh.messages import (
+    TaskStatus,
+    Verdict,
+    batches_of,
+    message,
+    standing_of,
+)
 from caladan.engines.spark.mesh.shuffle import (
     AsIs,
     Batch,
     ByKey,
     Slot,
-    Written,
+    TextCodec,
     codec,
     field_spread,
     key_spread,
@@ -25,9 +31,9 @@ words = st.lists(st.integers(0, 1000), min_size=1, max_size=200)
 
 def sent(slot: Slot, batch: Batch, other: Slot) -> Batch:
     """A batch as it arrives where the slot is `other`."""
-    buffers = message(Standing(7, 5, 3, 9, Verdict.GO_ON), [(slot, batch)])
+    buffers = message(TaskStatus(7, 5, 3, 9, Verdict.GO_ON), [(slot, batch)])
     data = bytearray(b"".join(bytes(each) for each in buffers))
-    assert standing_of(data) == Standing(7, 5, 3, 9, Verdict.GO_ON)
+    assert standing_of(data) == TaskStatus(7, 5, 3, 9, Verdict.GO_ON)
     ((_, came),) = batches_of(data, [other])
     return came
 
@@ -50,7 +56,7 @@ def test_texts_arrive_though_the_other_side_numbers_them_differently(
 ) -> None:
     here, there = TextDomain([]), TextDomain(list(dict.fromkeys(known)))
     given_words = here.take(texts)
-    came = sent(slot(Written(here)), Batch(len(texts), (given_words,)), slot(Written(there)))
+    came = sent(slot(TextCodec(here)), Batch(len(texts), (given_words,)), slot(TextCodec(there)))
     assert there.arrow(came.fields[0], "string").to_pylist() == texts
 
 

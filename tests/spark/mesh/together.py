@@ -10,7 +10,7 @@ import pyarrow as pa
 from caladan.engines.spark.mesh.exchange import FailedElsewhere, MeshExchange
 from caladan.engines.spark.mesh.recovery import Recovery
 from caladan.engines.spark.mesh.shard import Shard
-from caladan.engines.spark.mesh.skew import Splitting
+from caladan.engines.spark.mesh.skew import SkewLimits
 from caladan.fixpoint.exchange import Tally
 from caladan.fixpoint.fixpoint import run
 from caladan.fixpoint.limits import Limits
@@ -96,7 +96,7 @@ def run_parts(
     local: bool = False,
     keeper: Callable[[Shard, int], Recovery | None] = lambda _, __: None,
     lasting: int | None = None,
-    splitting: Splitting = Splitting(),  # noqa: B008
+    splitting: SkewLimits = SkewLimits(),  # noqa: B008
 ) -> tuple[list[Shard], list[Ending]]:
     """The parts after their last round, and how it ended for each.
 

@@ -36,7 +36,7 @@ Folds: TypeAlias = Mapping[str, Sides]
 
 
 @dataclass(frozen=True, slots=True)
-class Solving:
+class LinkRule:
     """A rule that is solved for a shape or an overlay, and when."""
 
     rule: CoreRule
@@ -52,7 +52,7 @@ class Top:
     """
 
     strategies: Mapping[str, str]
-    solving: tuple[Solving, ...]
+    solving: tuple[LinkRule, ...]
     sides: Sides | None
     reasons: tuple[str, ...]
 
@@ -70,7 +70,7 @@ def folds(shape: Shape) -> dict[str, Sides]:
 
 def links(
     shape: Shape, relations: Mapping[str, RelationInfo], known: Folds, when: str
-) -> Iterator[Solving]:
+) -> Iterator[LinkRule]:
     """What a shape has solved first, when it is taken."""
     rules = list(shape.rules)
     if isinstance(shape, Carried) and not (shape.doubles or shape.back or shape.swaps):
@@ -78,14 +78,14 @@ def links(
             rules += shape.conditions(step, relations) or ()
             rules += step.tests
     for rule in rules:
-        yield Solving(rule, when)
+        yield LinkRule(rule, when)
     if isinstance(shape, Carried | Reached):
         for step in shape.steps:
             for link in step.links:
                 yield from _through(link, relations, known)
 
 
-def _through(link: Link, relations: Mapping[str, RelationInfo], known: Folds) -> Iterator[Solving]:
+def _through(link: Link, relations: Mapping[str, RelationInfo], known: Folds) -> Iterator[LinkRule]:
     """The sides of a link that may be a closure itself."""
     if link.rule is None:
         return
@@ -98,9 +98,9 @@ def _through(link: Link, relations: Mapping[str, RelationInfo], known: Folds) ->
                 yield from _sides(body, _when([atom.relation]))
 
 
-def _sides(body: Parted, when: str) -> Iterator[Solving]:
-    yield Solving(body.left, when)
-    yield Solving(body.right, when)
+def _sides(body: Parted, when: str) -> Iterator[LinkRule]:
+    yield LinkRule(body.left, when)
+    yield LinkRule(body.right, when)
 
 
 def _when(large: Sequence[str], conjunction: str = "and") -> str:
@@ -124,7 +124,7 @@ def top(
     if not large:
         return None
     strategies: dict[str, str] = {}
-    solving: list[Solving] = []
+    solving: list[LinkRule] = []
     sides: Sides | None = None
     reasons: dict[str, None] = {}
     whole = entered(shape, clique, relations, lambda atom: atom.relation in known)
@@ -132,7 +132,7 @@ def top(
         strategies[whole.name], sides = _when(large), whole.sides
         for link in (link for step in whole.entries for link in step.links):
             if link.rule is not None:
-                solving.append(Solving(link.rule, _when(large)))
+                solving.append(LinkRule(link.rule, _when(large)))
             solving += _through(link, relations, known)
     if not clique.is_recursive:
         for some in [[name] for name in large] + [large] * (len(large) > 1):
@@ -146,12 +146,12 @@ def top(
                 strategies[OVERLAY] = _when(large, "or")
                 solving += _sides(body, _when(some))
                 tests = atom_rules(rule.rule, body.tests)
-                solving += (Solving(each, _when(some)) for each in tests)
+                solving += (LinkRule(each, _when(some)) for each in tests)
                 sides = sides or _headed(rule, body, relations[rule.rule.head].arity)
     return Top(strategies, tuple(_distinct(solving)), sides, tuple(reasons))
 
 
-def _distinct(solving: Sequence[Solving]) -> Iterator[Solving]:
+def _distinct(solving: Sequence[LinkRule]) -> Iterator[LinkRule]:
     return (each for i, each in enumerate(solving) if each not in solving[:i])
 
 

@@ -45,9 +45,9 @@ def weigh(body: Solved, head: AggregateHead, rule: DeltaRule, limits: ShapeLimit
     group = [columns[i] for i in info.group]
     try:
         if all(map(body.left.has, group)):
-            weighed = _Weighed(body, limits, is_first=True)
+            weighed = _Weights(body, limits, is_first=True)
         elif all(map(body.right.has, group)):
-            weighed = _Weighed(body, limits, is_first=False)
+            weighed = _Weights(body, limits, is_first=False)
         else:
             return _count_pairs(body, head, rule, limits)
         words = [
@@ -67,7 +67,7 @@ def weigh(body: Solved, head: AggregateHead, rule: DeltaRule, limits: ShapeLimit
     return body.count()
 
 
-class _Weighed:
+class _Weights:
     """Solutions by the tuples of the side that groups read."""
 
     def __init__(self, body: Solved, limits: ShapeLimits, *, is_first: bool) -> None:

@@ -20,9 +20,9 @@ from caladan.join.parties import Foreign, Party, StepConstraint, StoredAtom
 from caladan.join.search.constraints import (
     COMPARE,
     Between,
-    Compared,
-    Computed,
+    ComparisonConstraint,
     Equal,
+    FunctionConstraint,
     OneOf,
     Plus,
     Predicate,
@@ -162,7 +162,7 @@ class Builder:
                 term, made = self._term(side)
                 terms.append(term)
                 yield from made
-            yield Compared(terms[0], literal.operator, terms[1])
+            yield ComparisonConstraint(terms[0], literal.operator, terms[1])
         else:
             yield self._test(literal)
 
@@ -230,7 +230,7 @@ class Builder:
             return np.where(whole, numbers, 0.0).astype(np.int64), whole
 
         compute.__name__ = "expression"
-        return Computed(target.name, inputs, compute)
+        return FunctionConstraint(target.name, inputs, compute)
 
     def _test(self, literal: Comparison) -> Constraint:
         inputs = list(dict.fromkeys(v.name for v in variables(literal)))
@@ -278,12 +278,12 @@ def gives_values(party: Party, bound: Collection[Var]) -> frozenset[Var]:
     """The variables that a constraint can propose values for once some others are bound."""
     constraint = party.constraint if isinstance(party, Foreign) else party
     match constraint:
-        case StepConstraint() | Compared() | Predicate():
+        case StepConstraint() | ComparisonConstraint() | Predicate():
             return frozenset()
         case Equal() | Plus():
             missing = constraint.variables - frozenset(bound)
             return missing if len(missing) == 1 else frozenset()
-        case Computed():
+        case FunctionConstraint():
             ready = variables_of(*constraint.inputs) <= frozenset(bound)
             return variables_of(constraint.target) if ready else frozenset()
         case Between():

@@ -2,8 +2,8 @@
 
 | kind | proposes | confirms |
 |---|---|---|
-| `Compared`, `Equal` | the other side of `=` | once both sides are bound |
-| `Plus`, `Times`, `Computed` | one side from the others | once all are bound |
+| `ComparisonConstraint`, `Equal` | the other side of `=` | once both sides are bound |
+| `Plus`, `Times`, `FunctionConstraint` | one side from the others | once all are bound |
 | `Between` | every word from low to high | by comparing |
 | `OneOf` | its members | by binary search |
 | `Predicate` | — | by a Python function |
@@ -89,7 +89,7 @@ COMPARE: Final[dict[Operator, Callable[[Words, Words], Mask]]] = {
 }
 
 
-class Compared(ConfirmOnly):
+class ComparisonConstraint(ConfirmOnly):
     """`left operator right`, confirmed once both sides are bound."""
 
     def __init__(self, left: Term, operator: Operator, right: Term) -> None:
@@ -142,7 +142,7 @@ class Equal:
         return other if known else None
 
 
-class Computed:
+class FunctionConstraint:
     """`target = function(inputs)`: the target, once all inputs are bound.
 
     The function takes an array of words for each input. It returns the words of the target and a
@@ -202,13 +202,13 @@ class Plus:
         self._sides = {
             target: side
             for target, side in (
-                (z, Computed(z, (x, y), add, defines=z in defines)),
-                (x, Computed(x, (z, y), subtract, defines=x in defines)),
-                (y, Computed(y, (z, x), subtract, defines=y in defines)),
+                (z, FunctionConstraint(z, (x, y), add, defines=z in defines)),
+                (x, FunctionConstraint(x, (z, y), subtract, defines=x in defines)),
+                (y, FunctionConstraint(y, (z, x), subtract, defines=y in defines)),
             )
             if isinstance(target, str)
         }
-        self._sum = Computed(z, (x, y), add)
+        self._sum = FunctionConstraint(z, (x, y), add)
 
     def __repr__(self) -> str:
         return f"{self.x} + {self.y} = {self.z}"
@@ -230,7 +230,7 @@ class Plus:
         return others(self.variables, var)
 
 
-class Times(Computed):
+class Times(FunctionConstraint):
     """`x * y = z`: proposes z; confirms whatever comes last."""
 
     def __init__(self, x: Term, y: Term, z: Term, *, defines: bool = False) -> None:

@@ -197,7 +197,7 @@ class _Tally(Running):
         return self.read(self.counts)
 
 
-class Reduced(Running):
+class UserFold(Running):
     """A fold of the user's own."""
 
     __slots__ = ("code", "so_far")
@@ -237,4 +237,4 @@ FOLDS: Final = frozenset(_MADE)
 
 def running(name: str, code: Callable[..., Any] | None, initial: Any) -> Running:
     """The state of an aggregate over nothing."""
-    return _MADE[name]() if code is None else Reduced(code, initial)
+    return _MADE[name]() if code is None else UserFold(code, initial)

@@ -155,7 +155,7 @@ def lmap() -> LatticeCollection:
     return lattice(LMap)
 
 
-class Imported:
+class ModuleImport:
     """A module inside of another; `self.name.collection` reaches into it."""
 
     def __init__(self, module: type[Module]) -> None:
@@ -171,14 +171,14 @@ class Imported:
 
 def imports(module: type[M]) -> M:
     """A module under a name of its own, with its own state."""
-    return Imported(module)  # type: ignore[return-value]
+    return ModuleImport(module)  # type: ignore[return-value]
 
 
 class _ClassBody(dict[str, object]):
     """The names of a class, of which that of a collection stands for one thing."""
 
     def __setitem__(self, name: str, value: object) -> None:
-        if isinstance(self.get(name), Collection | Imported):
+        if isinstance(self.get(name), Collection | ModuleImport):
             raise error("C017", f"`{name}` is declared twice")
         super().__setitem__(name, value)
 
@@ -206,7 +206,7 @@ class Module(metaclass=ModuleType):
             recorder.declare(Schema(CLOCK, CollectionKind.CLOCK, (), ("tick", "time")))
         _check_names(type(self))
         for name, declared, _ in _attributes(type(self)):
-            if isinstance(declared, Imported):
+            if isinstance(declared, ModuleImport):
                 part = declared.module.__new__(declared.module)
                 Module._wire_up(part, recorder, f"{prefix}{name}.")
                 self._parts[name] = part

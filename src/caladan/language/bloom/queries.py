@@ -128,7 +128,7 @@ class Query:
         """An expression as a node, and this query with the lattices that it reads."""
         if isinstance(given, str):
             return self, self.named(given)
-        scope = _Reading(self)
+        scope = _ReadScope(self)
         node = lift(given).node(scope)
         return scope.query, node
 
@@ -375,7 +375,7 @@ class Query:
         return replace(self, parts=tuple(made))
 
 
-class _Reading:
+class _ReadScope:
     """The scope of an expression: a query, which gets an atom for each lattice that is read."""
 
     def __init__(self, query: Query) -> None:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final, NoReturn
 
 from caladan.language.deals.tokens import BAD, END, NAMES, RESERVED_RELATIONS, Token, tokenize
-from caladan.program.diagnostics import Diagnostics, Related, SourceText, Span
+from caladan.program.diagnostics import Diagnostics, RelatedSpan, SourceText, Span
 from caladan.program.functions import Definition
 
 MAX_DEPTH: Final = 64
@@ -149,7 +149,7 @@ class Cursor:
     def close(self, opening: Token, closing: str, expected: str) -> Token:
         """Read the partner of a parenthesis, or fail and show where it was opened."""
         if self.kind != closing:
-            self.fail(expected, related=[Related("opened here", self.span(opening))])
+            self.fail(expected, related=[RelatedSpan("opened here", self.span(opening))])
         return self.advance()
 
     def split(self, first: str) -> Token:
@@ -186,7 +186,7 @@ class Cursor:
         expected: str,
         *,
         help: str | None = None,
-        related: Iterable[Related] = (),
+        related: Iterable[RelatedSpan] = (),
         ends: bool = False,
     ) -> NoReturn:
         """Say what was expected and what was found. `ends`: a `.` was possible here."""

@@ -59,7 +59,7 @@ from caladan.program import (
     Type,
     Variable,
 )
-from caladan.program.diagnostics import Related, Span
+from caladan.program.diagnostics import RelatedSpan, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +380,7 @@ def misplaced_goal(cursor: Cursor, why: str) -> NoReturn:
 
 def _report_second(cursor: Cursor, name: str, span: Span, first: Span) -> None:
     help = "put all keys into one `sort`" if name == "sort" else None
-    related = [Related("the first one is here", first)]
+    related = [RelatedSpan("the first one is here", first)]
     cursor.found.add("C022", f"a rule can have only one `{name}`", span, related=related, help=help)
 
 

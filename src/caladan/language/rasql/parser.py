@@ -18,7 +18,7 @@ from caladan.language.rasql.script import HINTS, Hint, Script, Statement, TableD
 from caladan.program import Column, Declaration, Type
 from caladan.program.diagnostics import (
     CaladanError,
-    Related,
+    RelatedSpan,
     SourceText,
     Span,
     did_you_mean,
@@ -115,7 +115,7 @@ def _check_tables(found: Sequence[TableDeclaration | Statement]) -> None:
         if [(c.name.lower(), c.type) for c in first.columns] != [
             (c.name.lower(), c.type) for c in table.columns
         ]:
-            related = (Related("first declared here", first.span),) if first.span else ()
+            related = (RelatedSpan("first declared here", first.span),) if first.span else ()
             raise error(
                 "C017",
                 f"the table `{table.name}` is declared twice, with different columns",

@@ -36,7 +36,7 @@ from caladan.program import (
     Rule,
     Variable,
 )
-from caladan.program.diagnostics import Related, Span, error
+from caladan.program.diagnostics import RelatedSpan, Span, error
 
 _MONOTONE: Final[dict[str, AggregateFunction]] = {"min": "mmin", "max": "mmax"}
 
@@ -135,7 +135,7 @@ def _head(
             "C011",
             f"`{view.name}` has the columns ({columns}), but this selects {len(values)}",
             span,
-            related=[Related("its columns", view.span)] if view.span else [],
+            related=[RelatedSpan("its columns", view.span)] if view.span else [],
         )
     arguments: list[Expression] = []
     for i, value in enumerate(values):

@@ -31,7 +31,7 @@ from caladan.columns.layout import Words
 from caladan.columns.relation import StoredRelation
 from caladan.engines.spark.mesh.messages import (
     Connections,
-    Standing,
+    TaskStatus,
     Verdict,
     batches_of,
     message,
@@ -134,7 +134,7 @@ class Balance:
         """All is placed anew."""
         self._meetings = list(meetings_of(self._part.placed))
 
-    def is_due(self, standings: Sequence[Standing]) -> bool:
+    def is_due(self, standings: Sequence[TaskStatus]) -> bool:
         """Whether it is time to look; `standings` are those of all tasks, in their order."""
         splitting, tasks = self._part.splitting, self._part.tasks
         found = [each.found for each in standings]
@@ -172,7 +172,7 @@ class Balance:
             if id(domain) in offered
         ]
         verdict = Verdict.FAILED if failed else Verdict.GO_ON
-        mine = Standing(total, part.new, part.facts, part.events.found, verdict)
+        mine = TaskStatus(total, part.new, part.facts, part.events.found, verdict)
         came = self._exchange.exchange([message(mine, told)] * part.tasks)
         standings = [mine if each is None else standing_of(each) for each in came]
         if any(each.verdict is Verdict.FAILED for each in standings):
@@ -185,7 +185,7 @@ class Balance:
         by_domain = {id(domain): found[number] for number, domain in enumerate(domains)}
         return self._decided(standings, by_domain)
 
-    def _decided(self, standings: Sequence[Standing], found: dict[int, list[Batch]]) -> bool:
+    def _decided(self, standings: Sequence[TaskStatus], found: dict[int, list[Batch]]) -> bool:
         part = self._part
         work = [each.activity for each in standings]
         excess = self._excess + max(work) - sum(work) // part.tasks

@@ -131,7 +131,7 @@ FAILURES: Final = (OSError, ValueError, NotImplementedError)
 """What file systems raise: a disk that is full, a name they do not like."""
 
 
-class Damaged(Exception):
+class CorruptFile(Exception):
     """A file is not what was once written."""
 
 
@@ -144,7 +144,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Saved:
+class SavePoint:
     """A round that an attempt saved, of so many tasks."""
 
     round: int
@@ -167,7 +167,7 @@ class CheckpointFiles:
         self.folder = folder
         self.beat = beat
 
-    def found(self) -> dict[Saved, bool]:
+    def found(self) -> dict[SavePoint, bool]:
         """The rounds that are there, and whether all parts of them are."""
         from pyarrow import fs
 
@@ -177,14 +177,14 @@ class CheckpointFiles:
         except FAILURES:
             return {}
         matches = [match for name in names if (match := _NAME.fullmatch(name))]
-        parts: dict[Saved, set[int]] = {}
+        parts: dict[SavePoint, set[int]] = {}
         for m in matches:
-            parts.setdefault(Saved(int(m[1]), m[2], int(m[4])), set()).add(int(m[3]))
+            parts.setdefault(SavePoint(int(m[1]), m[2], int(m[4])), set()).add(int(m[3]))
         return {saved: there == set(range(saved.tasks)) for saved, there in parts.items()}
 
     def write(
         self,
-        saved: Saved,
+        saved: SavePoint,
         part: int,
         state: CheckpointState,
         parts: Iterable[Sequence[SnapshotSection]],
@@ -233,21 +233,21 @@ class CheckpointFiles:
         for each in parts:
             yield from snapshot.written(each)
 
-    def read(self, saved: Saved, part: int) -> tuple[CheckpointState, bytearray, int]:
+    def read(self, saved: SavePoint, part: int) -> tuple[CheckpointState, bytearray, int]:
         """A part: its state, all its bytes, and where the shelves begin; Damaged if it is."""
         try:
             data = self._bytes(saved, part)
         except FAILURES as problem:
-            raise Damaged(f"it cannot be read: {without_user(str(problem))}") from problem
+            raise CorruptFile(f"it cannot be read: {without_user(str(problem))}") from problem
         if not data.startswith(_MAGIC):
-            raise Damaged("it is no checkpoint of this version")
+            raise CorruptFile("it is no checkpoint of this version")
         content = memoryview(data)[:-_DIGEST]
         digest = hashlib.sha256()
         for start in range(0, len(content), _CHUNK):
             digest.update(content[start : start + _CHUNK])
             self.beat()
         if digest.digest() != bytes(memoryview(data)[len(content) :]):
-            raise Damaged("its checksum is wrong")
+            raise CorruptFile("its checksum is wrong")
         at = len(_MAGIC)
         (length,) = _LENGTH.unpack_from(data, at)
         at += _LENGTH.size
@@ -256,10 +256,10 @@ class CheckpointFiles:
             solutions = {(int(r), d): (int(n), float(s)) for r, d, n, s in told["solutions"]}
             state = CheckpointState(int(told["facts"]), solutions)
         except (ValueError, KeyError, TypeError):
-            raise Damaged("it is no checkpoint of this version") from None
+            raise CorruptFile("it is no checkpoint of this version") from None
         return state, data, at + length
 
-    def _bytes(self, saved: Saved, part: int) -> bytearray:
+    def _bytes(self, saved: SavePoint, part: int) -> bytearray:
         system, path = opened(self._uri(saved, part))
         with system.open_input_file(path) as file:
             data = bytearray(file.size())
@@ -273,14 +273,14 @@ class CheckpointFiles:
                 self.beat()
         return data
 
-    def remove(self, saved: Saved, parts: Iterable[int]) -> None:
+    def remove(self, saved: SavePoint, parts: Iterable[int]) -> None:
         """Remove parts of a round, as far as they are there."""
         for part in parts:
             with suppress(*FAILURES):
                 system, path = opened(self._uri(saved, part))
                 system.delete_file(path)
 
-    def _uri(self, saved: Saved, part: int) -> str:
+    def _uri(self, saved: SavePoint, part: int) -> str:
         return f"{self.folder}/{saved.round:09}-{saved.attempt}-{part}of{saved.tasks}.saved"
 
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from caladan.engines.spark.mesh.balance import Balance
 from caladan.engines.spark.mesh.messages import (
     Connections,
-    Saving,
-    Standing,
+    SaveRequest,
+    TaskStatus,
     Verdict,
     batches_of,
     merged,
@@ -65,7 +65,7 @@ class MeshExchange:
         self._small = 0  # rounds in a row with little to do
         self._patience = thresholds.now.mesh_small_rounds
         if keeper is not None:
-            shard.pauses = lambda: keeper.saving is Saving.NOW
+            shard.pauses = lambda: keeper.saving is SaveRequest.NOW
 
     def begin(self) -> int:
         """How many rounds are done already: those that were saved, if they were."""
@@ -124,7 +124,7 @@ class MeshExchange:
         What was too much for one task at once may well be so again.
         """
         verdict, shard = self._verdict, self._shard
-        _, standings = self._exchanged(Standing(0, shard.new, shard.facts, 0, verdict))
+        _, standings = self._exchanged(TaskStatus(0, shard.new, shard.facts, 0, verdict))
         self._small = 0
         if all(each.verdict is Verdict.GO_ON for each in standings):
             if not shard.is_gathered:  # the next message of what was new comes from one alone
@@ -154,10 +154,10 @@ class MeshExchange:
         return Verdict.STOP if isinstance(self._failure, LimitReached) else Verdict.FAILED
 
     @property
-    def _saving(self) -> Saving:
-        return Saving.NOT_NOW if self._keeper is None else self._keeper.saving
+    def _saving(self) -> SaveRequest:
+        return SaveRequest.NOT_NOW if self._keeper is None else self._keeper.saving
 
-    def _exchanged(self, standing: Standing) -> tuple[list[bytearray], list[Standing]]:
+    def _exchanged(self, standing: TaskStatus) -> tuple[list[bytearray], list[TaskStatus]]:
         going = self._shard.going()
         messages = [message(standing, merged(sections)) for sections in going]
         came = self._connections.exchange(messages)

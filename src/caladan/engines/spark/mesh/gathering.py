@@ -68,7 +68,7 @@ class GatheredClique:
 
         heads, is_over = self._given.state.heads, False
         try:
-            exchange = _UntilWanted(self._whole, done, must_return)
+            exchange = _SoloExchange(self._whole, done, must_return)
             rounds = run(self._whole, exchange, self._limits, round_done) - done
             self.delta = self._whole.delta
             is_over = not self.delta
@@ -84,7 +84,7 @@ class GatheredClique:
         return self._whole.delta > thresholds.now.mesh_spread
 
 
-class _UntilWanted(Alone):
+class _SoloExchange(Alone):
     """The exchange of a task that goes on alone, until it has to come back to the others."""
 
     def __init__(self, share: Whole, done: int, must_return: Callable[[], bool]) -> None:

@@ -47,7 +47,7 @@ from caladan.fixpoint.aggregates import (
     ContributorValues,
     accumulator,
 )
-from caladan.fixpoint.groups import AggregateHead, Contributing, Contribution
+from caladan.fixpoint.groups import AggregateHead, Contribution, Contributions
 from caladan.join.arithmetic import ValueColumn
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
@@ -176,14 +176,14 @@ class GroupMember(Member):
         self._groups.give(batch.fields, batch.rows)
 
     def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> Sink:
-        contributing = Contributing(self._info, self._domains, rule, plan, keys)
+        contributing = Contributions(self._info, self._domains, rule, plan, keys)
         outbox: GroupOutbox = WholeOutbox()
         if self._is_best:
             outbox = BestOutbox(self._info, self._domains)
         self._outboxes.append((self._contributions(contributing), outbox))
         return Sink(lambda frontier: outbox.add(contributing.of(frontier)))
 
-    def _contributions(self, contributing: Contributing) -> Slot:
+    def _contributions(self, contributing: Contributions) -> Slot:
         """The slot for what a rule contributes: groups, amounts, and keys where they count."""
         kinds = {i: self._domains[i].kind for i, f in enumerate(self._info.aggregates) if f}
         keys = {} if self._is_best else contributing.key_domains

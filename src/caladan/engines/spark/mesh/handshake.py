@@ -93,7 +93,7 @@ class Doorway:
         """A connection to every other task, by number; None for this one."""
         deadline = time.monotonic() + patience
         secret = hmac.digest(key, "".join(door.nonce for door in doors).encode(), "sha256")
-        meeting = _Meeting(self._listener, me, doors, secret, secure)
+        meeting = _Handshakes(self._listener, me, doors, secret, secure)
         try:
             return meeting.held(deadline)
         except OSError as problem:
@@ -105,7 +105,7 @@ class Doorway:
             meeting.close()
 
 
-class _Meeting:
+class _Handshakes:
     """The handshakes of a task with all others, side by side."""
 
     def __init__(

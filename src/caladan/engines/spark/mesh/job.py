@@ -19,7 +19,7 @@ from py4j.protocol import Py4JError
 from caladan.engines.spark.mesh import task as task_module
 from caladan.engines.spark.mesh.checkpoint import Checkpoint
 from caladan.engines.spark.mesh.encryption import certificate
-from caladan.engines.spark.mesh.skew import Splitting
+from caladan.engines.spark.mesh.skew import SkewLimits
 from caladan.engines.spark.mesh.task import Mesh
 from caladan.engines.spark.session.workers import with_python
 from caladan.engines.spark.strategy import CannotServe, Context
@@ -83,7 +83,7 @@ def run(work: Work, tasks: int, hear: Hear, context: Context) -> list[TaskOutcom
             "127.0.0.1" if spark.master.startswith("local") else None,
             _number(conf, PATIENCE, _PATIENCE),
             conf.get(LOCAL, "false") == "true",
-            Splitting(_number(conf, SPLIT, Splitting().share)),
+            SkewLimits(_number(conf, SPLIT, SkewLimits().share)),
             None if folder is None else Checkpoint(folder, _number(conf, APART, _APART)),
             certificate(spark) if _encrypts(conf) else None,
         )

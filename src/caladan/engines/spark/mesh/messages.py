@@ -53,7 +53,7 @@ class Verdict(IntEnum):
     FAILED = 2
 
 
-class Saving(IntEnum):
+class SaveRequest(IntEnum):
     """Whether a task wants all tasks to save how far they are."""
 
     NOT_NOW = 0
@@ -62,7 +62,7 @@ class Saving(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TaskStatus:
     """How a task stands: the rows it sends now, what it last found new, the facts it owns.
 
     `found` is how many solutions it has found so far, `sign` what its sums show, `rounds` how many
@@ -74,12 +74,12 @@ class Standing:
     facts: int
     found: int
     verdict: Verdict
-    saving: Saving = Saving.NOT_NOW
+    saving: SaveRequest = SaveRequest.NOT_NOW
     sign: Sign = Sign.NOTHING
     rounds: int = 0
 
 
-def message(standing: Standing, sections: Sequence[tuple[Slot, Batch]]) -> list[Any]:
+def message(standing: TaskStatus, sections: Sequence[tuple[Slot, Batch]]) -> list[Any]:
     """The buffers of a message."""
     head = [_HEAD.pack(*_numbers(standing), len(sections))]
     head += [_SECTION.pack(slot.number, batch.rows) for slot, batch in sections]
@@ -99,29 +99,29 @@ def buffers_of(codecs: Sequence[Codec], batch: Batch) -> Iterator[Any]:
                     yield _FILL[array.nbytes % 8 :]
 
 
-def _numbers(standing: Standing) -> tuple[int, ...]:
+def _numbers(standing: TaskStatus) -> tuple[int, ...]:
     counts = (standing.activity, standing.new, standing.facts, standing.found)
     return *counts, standing.verdict, standing.saving, standing.sign, standing.rounds
 
 
-def standing_of(data: bytearray) -> Standing:
+def standing_of(data: bytearray) -> TaskStatus:
     """How the sender of a message stands."""
     activity, new, facts, found, verdict, saving, sign, rounds, _ = _HEAD.unpack_from(data)
-    told = Verdict(verdict), Saving(saving), Sign(sign)
-    return Standing(activity, new, facts, found, *told, rounds)
+    told = Verdict(verdict), SaveRequest(saving), Sign(sign)
+    return TaskStatus(activity, new, facts, found, *told, rounds)
 
 
 def batches_of(data: bytearray, slots: Sequence[Slot]) -> Iterator[tuple[Slot, Batch]]:
     """The batches of a message."""
     sections = _HEAD.unpack_from(data)[-1]
-    take = Taking(data, _HEAD.size + sections * _SECTION.size)
+    take = ArrayReader(data, _HEAD.size + sections * _SECTION.size)
     for number in range(sections):
         slot_number, rows = _SECTION.unpack_from(data, _HEAD.size + number * _SECTION.size)
         slot = slots[slot_number]
         yield slot, Batch(rows, tuple(codec.inward(take, rows) for codec in slot.codecs))
 
 
-class Taking:
+class ArrayReader:
     """Takes one array after another out of what has come, without copying; `at` is the next."""
 
     def __init__(self, data: bytearray, at: int) -> None:

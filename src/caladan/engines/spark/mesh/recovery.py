@@ -18,10 +18,10 @@ from caladan.engines.spark.mesh.checkpoint import (
     FAILURES,
     CheckpointFiles,
     CheckpointState,
-    Damaged,
-    Saved,
+    CorruptFile,
+    SavePoint,
 )
-from caladan.engines.spark.mesh.messages import Connections, Saving
+from caladan.engines.spark.mesh.messages import Connections, SaveRequest
 from caladan.engines.spark.mesh.shard import Shard
 from caladan.fixpoint.limits import Limits
 from caladan.program.diagnostics import without_user
@@ -49,29 +49,29 @@ class Recovery:
     ) -> None:
         self._files, self._attempt, self._seconds = files, attempt, seconds
         self._tell, self._lost = tell, lost
-        self._known: list[Saved] = []
-        self._good: Saved | None = None
+        self._known: list[SavePoint] = []
+        self._good: SavePoint | None = None
         self._cannot = False
         self._last = time.monotonic()
         self._took = 0.0
 
     @property
-    def saving(self) -> Saving:
+    def saving(self) -> SaveRequest:
         """Whether it is time to save; all tasks do it together."""
         if self._cannot:
-            return Saving.CANNOT
+            return SaveRequest.CANNOT
         apart = max(self._seconds, _SHARE * self._took) if self._seconds else 0.0
-        return Saving.NOW if time.monotonic() - self._last >= apart else Saving.NOT_NOW
+        return SaveRequest.NOW if time.monotonic() - self._last >= apart else SaveRequest.NOT_NOW
 
     # ── Saving ───────────────────────────────────────────────────────────────────────────────────
 
-    def keep(self, part: Shard, number: int, wishes: Sequence[Saving]) -> None:
+    def keep(self, part: Shard, number: int, wishes: Sequence[SaveRequest]) -> None:
         """Save a part that has taken in what it needs for a round, if somebody wishes so."""
-        self._cannot |= Saving.CANNOT in wishes
-        if self._cannot or Saving.NOW not in wishes:
+        self._cannot |= SaveRequest.CANNOT in wishes
+        if self._cannot or SaveRequest.NOW not in wishes:
             return
         started = time.monotonic()
-        saved = Saved(number, self._attempt, part.tasks)
+        saved = SavePoint(number, self._attempt, part.tasks)
         try:
             state = CheckpointState(part.facts, part.events.solutions)
             self._files.write(saved, part.me, state, part.saved())
@@ -98,7 +98,7 @@ class Recovery:
             mine = _share(part, saved)
             try:
                 read = {number: self._files.read(saved, number) for number in mine}
-            except Damaged as problem:
+            except CorruptFile as problem:
                 self._lost(f"what was saved before round {saved.round} is not used: {problem}")
                 read = None
             facts = 0 if read is None else sum(state.facts for state, _, _ in read.values())
@@ -115,7 +115,9 @@ class Recovery:
                 return saved.round
         return None
 
-    def _common(self, found: Sequence[Saved], part: Shard, exchange: Connections) -> list[Saved]:
+    def _common(
+        self, found: Sequence[SavePoint], part: Shard, exchange: Connections
+    ) -> list[SavePoint]:
         """The rounds that all tasks have found, the latest first."""
         mine = [[each.round, each.attempt, each.tasks] for each in found]
         told = json.dumps({"for": self._files.folder, "found": mine}, default=sendable).encode()
@@ -126,11 +128,11 @@ class Recovery:
             return []
         common = set(found)
         for each in heard:
-            common &= {Saved(int(n), str(attempt), int(m)) for n, attempt, m in each["found"]}
+            common &= {SavePoint(int(n), str(attempt), int(m)) for n, attempt, m in each["found"]}
         return sorted(common, reverse=True)
 
 
-def _share(part: Shard, saved: Saved) -> range:
+def _share(part: Shard, saved: SavePoint) -> range:
     """The parts of a round that a task looks after: its own, if there were as many tasks."""
     return range(part.me, saved.tasks, part.tasks)
 

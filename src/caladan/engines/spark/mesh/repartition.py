@@ -23,7 +23,7 @@ from caladan.fixpoint.groups import AggregateHead
 from caladan.rules.body import Version
 
 
-class _Kept(list[Batch]):
+class _BatchList(list[Batch]):
     """Batches that have come; their arrays lie in the messages."""
 
     def fields(self) -> list[Field]:
@@ -53,10 +53,10 @@ class PlainArrivals:
         keyed: bool,
     ) -> None:
         self._keyed = keyed
-        self._copies: list[tuple[StoredRelation, _Kept, _Kept]] = []
+        self._copies: list[tuple[StoredRelation, _BatchList, _BatchList]] = []
         self.slots: dict[str, list[Slot]] = {"new": [], "old": []}
         for relation, spread in copies:
-            new, old = _Kept(), _Kept()
+            new, old = _BatchList(), _BatchList()
             self._copies.append((relation, new, old))
             self.slots["new"].append(slots.made(codecs, spread, new.append))
             self.slots["old"].append(slots.made(codecs, spread, old.append))
@@ -126,23 +126,23 @@ class GroupArrivals:
         self._head = head
         self._group = head.info.group
         self._slots = slots
-        self._whole, self._changed = _Kept(), _Kept()
-        self._copies: list[tuple[GroupsCopy, _Kept, _Kept]] = []
-        self._places: list[tuple[ContributorArrivals, _Kept]] = []
+        self._whole, self._changed = _BatchList(), _BatchList()
+        self._copies: list[tuple[GroupsCopy, _BatchList, _BatchList]] = []
+        self._places: list[tuple[ContributorArrivals, _BatchList]] = []
         self.slots: dict[str, list[Slot]] = {
             "groups": [slots.made([*codecs, *kept], owner, self._whole.append)],
             "changed": [slots.made(codecs, owner, self._changed.append)],
             "facts": [],
         }
         for values, spread in copies:
-            facts, changed = _Kept(), _Kept()
+            facts, changed = _BatchList(), _BatchList()
             self._copies.append((values, facts, changed))
             self.slots["facts"].append(slots.made(codecs, spread, facts.append))
             self.slots["changed"].append(slots.made(codecs, spread, changed.append))
 
     def contributors(self, kind: str, spread: Route, each: ContributorArrivals) -> None:
         """Contributors of one more place."""
-        came = _Kept()
+        came = _BatchList()
         self._places.append((each, came))
         self.slots[kind] = [self._slots.made(each.codecs, spread, came.append)]
 

@@ -27,7 +27,7 @@ from caladan.engines.spark.mesh.groups import GroupMember
 from caladan.engines.spark.mesh.members import Member, MemberPlace, PlainMember
 from caladan.engines.spark.mesh.messages import (
     Connections,
-    Standing,
+    TaskStatus,
     Verdict,
     batches_of,
     merged,
@@ -45,7 +45,7 @@ from caladan.engines.spark.mesh.skew import (
     Fan,
     HeavyValues,
     SkewInputs,
-    Splitting,
+    SkewLimits,
     heavy_values,
 )
 from caladan.engines.spark.mesh.snapshot import SnapshotSection
@@ -74,7 +74,7 @@ class MeshInputs:
         self,
         program: DeltaProgram,
         tables: Mapping[str, pa.Table],
-        splitting: Splitting,
+        splitting: SkewLimits,
         tasks: int,
         limits: Limits,
         search: str | None = None,
@@ -301,7 +301,7 @@ def moved(
                             going[task].append((slot, part))
                     beat()
     mine, going[target.me] = going[target.me], []
-    standing = Standing(0, 0, 0, 0, Verdict.GO_ON)
+    standing = TaskStatus(0, 0, 0, 0, Verdict.GO_ON)
     came = exchange.exchange([message(standing, merged(sections)) for sections in going])
     for slot, batch in mine:
         slot.receive(batch)

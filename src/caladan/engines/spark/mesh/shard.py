@@ -33,16 +33,16 @@ from caladan.engines.spark.mesh import snapshot
 from caladan.engines.spark.mesh.gathering import GatheredClique, TellRound, has_shape
 from caladan.engines.spark.mesh.messages import (
     Connections,
-    Saving,
+    SaveRequest,
     ShardEvents,
     Solutions,
-    Standing,
+    TaskStatus,
     Verdict,
 )
 from caladan.engines.spark.mesh.placement import Placement
 from caladan.engines.spark.mesh.rules import MeshInputs, ShardRules, moved
 from caladan.engines.spark.mesh.shuffle import AsIs, Batch, Slot, codec
-from caladan.engines.spark.mesh.skew import HeavyValues, Splitting
+from caladan.engines.spark.mesh.skew import HeavyValues, SkewLimits
 from caladan.engines.spark.mesh.snapshot import SnapshotSection
 from caladan.fixpoint.limits import Limits
 from caladan.fixpoint.planner import ReadyRule
@@ -71,7 +71,7 @@ class Shard:
         me: int,
         tasks: int,
         limits: Limits,
-        splitting: Splitting = Splitting(),  # noqa: B008
+        splitting: SkewLimits = SkewLimits(),  # noqa: B008
         search: str | None = None,
         *,
         local: bool = False,
@@ -181,7 +181,7 @@ class Shard:
             self._activity += activity
             self._going = [before + more for before, more in zip(going, self._going, strict=True)]
 
-    def standing(self, verdict: Verdict, saving: Saving) -> Standing:
+    def standing(self, verdict: Verdict, saving: SaveRequest) -> TaskStatus:
         """How this task stands after its work; one that cannot go on has nothing to send."""
         if verdict is not Verdict.GO_ON:
             self._going, self._mine, self._activity = [], [], 0
@@ -190,7 +190,7 @@ class Shard:
             columns = self.given.classes.columns
             sign = self.growth.look(values_of(self._owned(), self.given.own, columns))
         counts = (self._activity, self.new, self.facts, self.events.found)
-        return Standing(*counts, verdict, saving, sign, self._alone)
+        return TaskStatus(*counts, verdict, saving, sign, self._alone)
 
     def going(self) -> Going:
         """What goes to each task; then it is gone."""

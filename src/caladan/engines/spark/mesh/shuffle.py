@@ -73,7 +73,7 @@ class AsIs:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankCodec:
     """Words of a domain that grows: their ranks travel."""
 
     domain: Domain
@@ -89,7 +89,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class TextCodec:
     """Words of texts that rules compute: each different text travels once in a batch."""
 
     domain: TextDomain
@@ -122,8 +122,8 @@ class Written:
 def codec(domain: Domain) -> Codec:
     """How the words of a domain travel."""
     if isinstance(domain, TextDomain):
-        return Written(domain)
-    return Ranked(domain) if domain.grows else AsIs(np.uint32)
+        return TextCodec(domain)
+    return RankCodec(domain) if domain.grows else AsIs(np.uint32)
 
 
 class Route(Protocol):

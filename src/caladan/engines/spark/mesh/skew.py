@@ -32,7 +32,7 @@ Place: TypeAlias = tuple[str, int]  # a column of a relation
 
 
 @dataclass(frozen=True, slots=True)
-class Splitting:
+class SkewLimits:
     """When a value is heavy: from this share of what a task does on average, and so many facts.
 
     `moving` is what it costs to place a fact anew, as a multiple of what a solution costs.
@@ -67,7 +67,7 @@ class Histogram:
         )
         return Histogram(both, self.counts[here] * other.counts[there])
 
-    def heavy(self, splitting: Splitting, tasks: int) -> Words:
+    def heavy(self, splitting: SkewLimits, tasks: int) -> Words:
         """The values that are a large part of the whole."""
         least = max(splitting.least, splitting.share * float(self.counts.sum()) / tasks)
         return self.values[self.counts >= least]
@@ -147,7 +147,7 @@ class HeavyValues:
         return None
 
 
-def heavy_values(inputs: SkewInputs, splitting: Splitting, tasks: int) -> HeavyValues:
+def heavy_values(inputs: SkewInputs, splitting: SkewLimits, tasks: int) -> HeavyValues:
     """The values that are heavy for some rule."""
     found: dict[int, Words] = {}
     for place, work in _work(inputs) if tasks > 1 and splitting.share else ():

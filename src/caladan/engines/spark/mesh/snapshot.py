@@ -22,7 +22,7 @@ import numpy as np
 from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.columns.rows import GroupRelation
-from caladan.engines.spark.mesh.messages import Taking, buffers_of
+from caladan.engines.spark.mesh.messages import ArrayReader, buffers_of
 from caladan.engines.spark.mesh.shuffle import AsIs, Batch, Codec
 from caladan.program import thresholds
 from caladan.rules.body import Version
@@ -56,7 +56,7 @@ def written(shelves: Iterable[SnapshotSection]) -> Iterator[Any]:
 
 def restored(shelves: Sequence[SnapshotSection], data: bytearray, at: int) -> int:
     """Put what was written back on the shelves of a part that has not started; where it ends."""
-    take = Taking(data, at)
+    take = ArrayReader(data, at)
     current = 0
     while True:
         number, rows = (int(n) for n in take(np.int64, 2))

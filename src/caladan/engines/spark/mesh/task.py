@@ -24,7 +24,7 @@ from caladan.engines.spark.mesh.handshake import Door, Doorway
 from caladan.engines.spark.mesh.links import Links
 from caladan.engines.spark.mesh.recovery import Recovery
 from caladan.engines.spark.mesh.shard import Shard
-from caladan.engines.spark.mesh.skew import Splitting
+from caladan.engines.spark.mesh.skew import SkewLimits
 from caladan.engines.spark.tasks.control import Line
 from caladan.engines.spark.tasks.output import output
 from caladan.engines.spark.tasks.relay import Relay, packed
@@ -63,7 +63,7 @@ class Mesh:
     host: str | None
     patience: float
     local: bool
-    splitting: Splitting
+    splitting: SkewLimits
     checkpoint: Checkpoint | None = None
     identity: Identity | None = None
 

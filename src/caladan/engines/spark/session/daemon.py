@@ -40,13 +40,13 @@ def preload() -> None:
 
 def settle() -> None:
     """Have the garbage collector leave alone what was loaded since it was last told to."""
-    if len(sys.modules) > _Settled.modules:
+    if len(sys.modules) > _Settlement.modules:
         gc.collect()
         gc.freeze()
-        _Settled.modules = len(sys.modules)
+        _Settlement.modules = len(sys.modules)
 
 
-class _Settled:
+class _Settlement:
     modules = 0
     """How many modules there were when the collector was told."""
 

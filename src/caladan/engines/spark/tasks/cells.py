@@ -103,7 +103,7 @@ def in_cell(
     """The program and the facts of a cell; for each rule of its one clique there are shares."""
     (clique,) = program.cliques
     (head,) = clique.relations
-    given = _Given(program, facts)
+    given = _CellFacts(program, facts)
     rules: list[DeltaRule] = []
     for rule, shares in zip(clique.exit_rules, cut, strict=True):
         if cell < product(list(shares), shares):
@@ -129,7 +129,7 @@ def in_cell(
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _CellFacts:
     """The facts that all cells have, and what was taken from them for this one."""
 
     program: DeltaProgram
@@ -173,7 +173,7 @@ class _Given:
 class _Body:
     """A rule's atoms, and the shares of its variables."""
 
-    given: _Given
+    given: _CellFacts
     atoms: Sequence[Scan]
     shares: Shares
 

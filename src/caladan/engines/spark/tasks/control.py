@@ -52,7 +52,7 @@ class _HungUp(ConnectionError):
     """The other end hung up."""
 
 
-class _Refused(ConnectionError):
+class _Refusal(ConnectionError):
     """The other end hung up once it had our proof, or while that was on its way."""
 
 
@@ -240,8 +240,8 @@ class Line:
         while True:
             try:
                 line = Line(Line._called(address, deadline))
-            except (_Refused, _HungUp, ConnectionResetError, BrokenPipeError) as problem:
-                refused += isinstance(problem, _Refused)
+            except (_Refusal, _HungUp, ConnectionResetError, BrokenPipeError) as problem:
+                refused += isinstance(problem, _Refusal)
                 if time.monotonic() > deadline or refused > _REFUSALS:
                     raise
                 time.sleep(_AGAIN)
@@ -260,7 +260,7 @@ class Line:
             try:
                 proof = _exactly(connection, _PROOF)
             except ConnectionError:
-                raise _Refused("the driver does not know us") from None
+                raise _Refusal("the driver does not know us") from None
             if not hmac.compare_digest(proof, _proof(address.key, b"driver", ours, theirs)):
                 raise ConnectionError("the driver does not know the key of the job")
             connection.settimeout(None)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from caladan.engines.spark.tasks.control import Line, Message
-from caladan.program.diagnostics import Diagnostic, Place, Related, SourceText, Span
+from caladan.program.diagnostics import Diagnostic, Place, RelatedSpan, SourceText, Span
 from caladan.program.events import (
     CliqueTaken,
     DataRead,
@@ -153,7 +153,7 @@ def unpacked(packed: Iterable[dict[str, Any]], program: DeltaProgram) -> list[Di
             each["code"],
             each["message"],
             None if each["place"] is None else place(each["place"]),
-            tuple(Related(message, place(at)) for message, at in each["related"]),
+            tuple(RelatedSpan(message, place(at)) for message, at in each["related"]),
             each["help"],
         )
         for each in packed
