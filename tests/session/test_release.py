@@ -130,7 +130,7 @@ def test_few_rows_of_a_frame_stay_with_nobody(spark: SparkSession) -> None:
 def test_replaced_data_goes_from_spark(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "_taken", lambda *_: None)  # as if there were very many
+    monkeypatch.setattr(sources, "_guess", lambda _: None)  # as if there were very many
     before = held(spark)
     with cal.connect(spark) as db:
 
@@ -139,6 +139,8 @@ def test_replaced_data_goes_from_spark(
 
         add(1)
         out = db.run("query arc(A, B).")
+        assert not held(spark) - before  # they are in files until somebody asks
+        assert out.answer.count() == 1
         first = held(spark) - before
         assert first
         add(2)
@@ -238,12 +240,13 @@ def test_to_close_what_was_added_leaves_it_to_the_session(
 def test_a_result_lets_go_of_what_it_evaluated_later(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "_taken", lambda *_: None)
+    monkeypatch.setattr(sources, "_guess", lambda _: None)
     rules = "one(A) <- arc(A, _). two(A, B) <- one(A), one(B)."
     before = held(spark)
     with cal.connect(spark) as db:
         db.add("arc", pairs(spark))
         out = db.run(rules + "query arc(A, B).", strategy="frame")
+        assert out.answer.count() == 2
         data = held(spark)
         assert out["two"].count() == 4
         assert held(spark) > data

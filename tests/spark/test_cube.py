@@ -135,14 +135,24 @@ def test_mistakes_are_told_as_ever(spark: SparkSession) -> None:
     assert "C040" in said[0]
 
 
-def test_few_facts_are_joined(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(*_: Any) -> None:
-        raise AssertionError("a cube for a hundred facts")
+@pytest.mark.parametrize("hub", [False, True])
+def test_few_facts_are_joined_unless_they_meet_at_a_hub(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, hub: bool
+) -> None:
+    by_cells: list[int] = []
+    solved = spread.solved
 
-    monkeypatch.setattr(spread, "solved", never)
+    def seen(body: Any, atoms: Any, columns: Any, cells: int) -> Any:
+        by_cells.append(len(atoms))
+        return solved(body, atoms, columns, cells)
+
+    monkeypatch.setattr(spread, "solved", seen)
+    ends = range(1, 3001)
+    arcs = [(i, i + 1) for i in ends] + ([(i, 0) for i in ends] + [(0, -i) for i in ends]) * hub
     with caladan.connect(spark) as db:
-        db.add("arc", EDGES)
-        assert db.run(ARC + BODIES["triangles"], strategy="frame").answer.count()
+        db.add("arc", [*EDGES, *arcs])
+        assert db.run(ARC + BODIES["triangles"], strategy="frame").answer.count() > 0
+    assert by_cells == [3] * hub
 
 
 ATOMS = st.lists(

@@ -34,7 +34,7 @@ Rows = list[tuple[Any, ...]]
 def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files and frames are small here; have Spark read and check them all the same."""
     monkeypatch.setattr(files, "FEW_BYTES", 0)
-    monkeypatch.setattr(sources, "_taken", lambda *_: None)
+    monkeypatch.setattr(sources, "_guess", lambda _: None)
 
 
 def outcome(engine: Any, program: str, data: object, **options: Any) -> Rows | str:
@@ -232,10 +232,10 @@ def test_frames_of_spark(spark: SparkSession) -> None:
 def checked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of frames are checked in either way."""
     if request.param == "here":
-        monkeypatch.setattr(sources, "_taken", TAKEN)
+        monkeypatch.setattr(sources, "_guess", GUESS)
 
 
-TAKEN = sources._taken
+GUESS = sources._guess
 
 
 @pytest.mark.usefixtures("checked")
@@ -325,7 +325,7 @@ def test_bad_rows_of_each_format(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str
 ) -> None:
     if format == "frame, here":
-        monkeypatch.setattr(sources, "_taken", TAKEN)
+        monkeypatch.setattr(sources, "_guess", GUESS)
         format = "frame"
     frame = spark.createDataFrame(BAD, "A long, B string").coalesce(1)
     if format != "frame":
@@ -350,7 +350,7 @@ def test_reading_right_data_takes_one_job(spark: SparkSession, tmp_path: Path, f
     tracker = spark.sparkContext.statusTracker()
     before = set(tracker.getJobIdsForGroup())
     table, _ = sources.load("p", given, columns, workspace, permissive=False)
-    assert table.count() == 1
+    assert table.size == 1  # which are the same shows when somebody asks
     jobs = len(set(tracker.getJobIdsForGroup()) - before)
     assert jobs == (2 if format == "parquet" else 1)  # Spark looks up the schema of Parquet in one
     table.close()
@@ -374,9 +374,41 @@ def test_a_frame_of_which_nothing_is_left_out_is_read_as_it_is(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark has planned it, perhaps; only the order of its columns is made another, here."""
-    monkeypatch.setattr(sources, "_taken", TAKEN)
+    monkeypatch.setattr(sources, "_guess", GUESS)
     monkeypatch.setattr(sources, "_chosen", None)
     with caladan.connect(spark) as db:
         db.add("p", spark.createDataFrame([(1, "a"), (2, "b")], "n int, t string"))
         out = db.run("database({p(t: string, n: integer)}). q(T, N) <- p(T, N). query q(T, N).")
         assert out.answer.rows() == [("a", 1), ("b", 2)]
+
+
+@pytest.mark.parametrize(("rows", "is_few"), [(20, True), (200, False)])
+@pytest.mark.parametrize("kind", ["rows", "a join", "files", "cached"])
+def test_rows_are_counted_before_much_is_collected(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    rows: int,
+    is_few: bool,
+) -> None:
+    """A driver that is sent more than it has room for may never answer."""
+    monkeypatch.setattr(sources, "_guess", GUESS)
+    monkeypatch.setattr(sources, "_most", lambda _: 1 << 12)
+    frame = spark.createDataFrame([(i, i + 1) for i in range(rows)], "A int, B int")
+    if kind == "a join":
+        frame = frame.join(frame.selectExpr("A", "B as C"), "A").selectExpr("A", "C as B")
+    elif kind == "files":
+        frame.coalesce(1).write.parquet(str(tmp_path / "p"))
+        frame = spark.read.parquet(str(tmp_path / "p"))
+    elif kind == "cached":
+        frame = frame.cache()
+        assert frame.count() == rows
+    workspace = Workspace(spark.newSession())
+    columns = (Column("A", Type.INTEGER), Column("B", Type.INTEGER))
+    table, _ = sources.load("p", source("p", frame), columns, workspace, permissive=False)
+    assert (table.data is not None, table.count()) == (is_few, rows)
+    table.close()
+    workspace.close()
+    assert frame.storageLevel.useMemory == (kind == "cached")
+    frame.unpersist()

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import caladan
 from caladan.engines.spark.session import workers
 from caladan.engines.spark.session.workspace import Workspace
-from caladan.engines.spark.sources import shipment, sources, table
+from caladan.engines.spark.sources import shipment, sources, table, validity
 from caladan.engines.spark.strategy import CannotServe, Context, Stopping
 from caladan.engines.spark.tasks import job, strategies
 from caladan.engines.spark.tasks.control import Line
@@ -216,7 +216,7 @@ def test_bringing_inputs_to_tasks_is_part_of_the_time(
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames are taken for so large that they stay with Spark, and may not be collected."""
-    monkeypatch.setattr(sources, "_taken", lambda *_: None)
+    monkeypatch.setattr(sources, "_guess", lambda _: None)
     monkeypatch.setattr(shipment, "_MANY_BYTES", 0)
 
 
@@ -277,8 +277,40 @@ def test_without_a_staging_folder_the_driver_is_the_way(
 ) -> None:
     workspace = Workspace(spark.newSession())
     monkeypatch.setattr(workspace.staging, "is_on_every_disk", False)
-    some: Any = SimpleNamespace(data=None, columns=(1, 2), count=lambda: 1 << 27)
     context = Context(workspace, Options(), Stats(), 2, Stopping(), Options)
-    reason = job.why_too_much([some], context, 1)
-    assert reason is not None
-    assert "an input has 2.0 GB, and spark.driver.maxResultSize keeps what is over 1.0 GB" in reason
+
+    def said(facts: int) -> str:
+        some: Any = SimpleNamespace(held=None, columns=(1, 2), size=facts)
+        return str(job.why_too_much([some], context, 1))
+
+    limit = "an input has 2.0 GB, and spark.driver.maxResultSize keeps what is over 1.0 GB"
+    assert limit in said(1 << 27)
+    assert "an input has 0.8 GB, too much for a driver that has" in said(3 << 24)
+    assert said(1 << 20) == "None"
+
+
+@pytest.mark.parametrize("where", ["here", "in files"])
+def test_facts_that_are_given_twice_count_once(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Which are the same shows late: in tasks, or when a frame is wanted."""
+    monkeypatch.setattr(validity, "MANY", 0)
+    rows = [(0, 1), (1, 2), (0, 2), (2, 0)]
+    data: Any = rows * 3
+    if where == "in files":
+        monkeypatch.setattr(sources, "_guess", lambda _: None)
+        data = spark.createDataFrame(data, "A int, B int")
+    closure = "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B)."
+    program = f"""{closure} n(A, count<B>, sum<B>) <- arc(A, B), B >= 0.
+        t(count<A>) <- arc(A, B), arc(B, C), arc(C, A). query n(A, B, C)."""
+    with caladan.connect(spark) as db:
+        for strategy in ("single", "pivoted", "meshed", "cubed", "frame"):
+            db.add("arc", data)
+            out = db.run(program, strategy=strategy)
+            assert out.answer.rows() == [(0, 2, 3), (1, 1, 2), (2, 1, 0)]
+            assert (out["tc"].count(), out["t"].rows()) == (9, [(3,)])
+        db.add("arc", data)
+        base = db.run("query arc(A, B).").answer
+        assert (base.count(), base.rows()) == (4, sorted(rows))
+        frame = base.spark()
+    assert sorted(map(tuple, frame.collect())) == sorted(rows)

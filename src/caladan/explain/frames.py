@@ -22,10 +22,12 @@ from caladan.engines.spark.choice import (
     BROADCAST,
     CELLS_FROM,
     FULL,
+    PAIRS,
     SMALL,
     SMALL_INPUTS,
     WAVES,
     Outlook,
+    may_meet_often,
     partitioning,
 )
 from caladan.engines.spark.cube.plan import cyclic_part
@@ -52,7 +54,9 @@ from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 _SMALL: Final = (
     f"Inputs of at most {SMALL_INPUTS:,} facts in all are evaluated by one task (strategy: single)."
 )
-_CELLS: Final = f"or HyperCubeJoin if its relations have at least {CELLS_FROM:,} facts"
+_CELLS: Final = (
+    f"or HyperCubeJoin if its relations have at least {CELLS_FROM:,} facts, or {PAIRS:,} that meet"
+)
 _PARTS: Final = (
     f"Frames have n partitions: 1 for up to {SMALL:,} facts, else one for each {FULL:,} of what a\n"
     f"rule may derive, at most {WAVES} times as many as tasks run at once."
@@ -236,7 +240,8 @@ class _Drawing(Once[DeltaClique], Operators):
         cells = self._cells(node)
         if cells is not None and sum(cells) >= CELLS_FROM:
             return f"HyperCubeJoin {type}{columns}"
-        either = "" if cells is not None or not _is_cyclic(node) else f", {_CELLS}"
+        is_decided = not _is_cyclic(node) or (cells is not None and not may_meet_often(cells))
+        either = "" if is_decided else f", {_CELLS}"
         sides = (self._bound(node.left), self._bound(node.right))
         if type == "LeftAnti":
             sides = (None, sides[1])  # only what is negated is sent round

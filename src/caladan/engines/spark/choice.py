@@ -35,6 +35,15 @@ BROADCAST: Final = 200_000
 CELLS_FROM: Final = 1_000_000
 """Facts in the atoms of a cyclic body from which cells solve it sooner than joins of frames do."""
 
+PAIRS: Final = 8_000_000
+"""Pairs of facts of two atoms that meet from which they do, of however few facts: as at a hub."""
+
+
+def may_meet_often(sizes: Sequence[int]) -> bool:
+    """Whether two atoms of such a body, of so many facts each, can have so many that meet."""
+    return len(sizes) > 1 and sizes[0] * max(sizes[1:]) >= PAIRS
+
+
 _MANY: Final = 2_048  # partitions to which tasks do not take turns: each may send to each
 
 

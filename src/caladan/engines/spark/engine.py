@@ -157,7 +157,7 @@ class SparkEngine:
         """
         tables = cast("Mapping[str, SparkTable]", store)
         try:
-            sizes = {n: table.count() for n, table in store.items()} if is_all_there else None
+            sizes = {n: table.size for n, table in tables.items()} if is_all_there else None
             has_rdds = not self._is_connect
             seen = outlooks(program, sizes, self.tasks, options, has_rdds=has_rdds)
             workspace = Workspace(self._child, staging=self._staging)
@@ -198,5 +198,5 @@ def _tell_reading(store: Mapping[str, SparkTable], events: Listener) -> None:
     """Tell of data that was read since the last run."""
     for name, table in store.items():
         if table.reading is not None:
-            events.tell(DataRead(name, table.count(), table.reading))
+            events.tell(DataRead(name, table.size, table.reading))
             table.reading = None

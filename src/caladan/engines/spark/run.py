@@ -232,7 +232,7 @@ class _Sizes(Mapping[str, int]):
         self._tables = tables
 
     def __getitem__(self, name: str) -> int:
-        return self._tables[name].count()
+        return self._tables[name].size
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tables)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as sf
 
 from caladan.data.schema import compute
-from caladan.engines.spark.choice import CELLS_FROM
+from caladan.engines.spark.choice import CELLS_FROM, PAIRS, may_meet_often
 from caladan.engines.spark.columns.types import inside, schema
 from caladan.engines.spark.cube.plan import CubeBody, solver
 from caladan.engines.spark.session.connect import is_connect
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 WORTH_IT: Final = CELLS_FROM
 
-_SAMPLED: Final = 50_000  # facts of an atom that are looked at for heavy values
+_SAMPLED: Final = 50_000  # facts of an atom that are looked at for frequent values
 _HEAVY: Final = 4  # a heavy value has so many times less than a slice, or more
 _AT_MOST: Final = 100  # heavy values of a variable
 
@@ -48,12 +48,16 @@ def cubed(
     facts.
     """
     atoms = [AtomFrame(frame, size) for frame, size in given if size is not None]
-    if len(atoms) < len(given) or sum(atom.size for atom in atoms) < WORTH_IT:
+    frame = given[0][0]
+    if len(atoms) < len(given) or is_connect(frame):
         return None
-    frame = atoms[0].frame
-    if is_connect(frame) or is_known_lacking(frame.sparkSession.sparkContext):
+    if is_known_lacking(frame.sparkSession.sparkContext):
         return None  # its executors may not have what solves cells
-    return solved(body, atoms, columns, cells_for(atoms[0].frame))
+    sizes = [atom.size for atom in atoms]
+    is_much = sum(sizes) >= WORTH_IT
+    if is_much or (may_meet_often(sizes) and _meeting(body, atoms, columns) >= PAIRS):
+        return solved(body, atoms, columns, cells_for(frame))
+    return None
 
 
 def cells_for(frame: DataFrame) -> int:
@@ -159,18 +163,10 @@ def _heavy(
     shares: Mapping[str, int],
 ) -> dict[str, tuple[int, list[Any]]]:
     """For variables that have heavy values: the anchor, and these values."""
-    samples = [
-        _slotted(
-            body, n, a.frame.sample(min(1.0, _SAMPLED / max(a.size, 1)), 1), columns, sf.lit(0)
-        )
-        for n, a in enumerate(atoms)
-    ]
-    together: Any = reduce(lambda one, other: one.union(other), samples)
-    sampled = together.toArrow()
+    samples = _samples(body, atoms, columns)
     met: dict[str, list[tuple[float, int, list[Any]]]] = {}
     for number, (names, atom) in enumerate(zip(body.atoms, atoms, strict=True)):
-        sample = sampled.filter(compute.equal(sampled.column("atom"), number))
-        slots = body.slots(names)
+        sample, slots = samples[number], body.slots(names)
         for name in (name for name in names if shares.get(name, 1) > 1):
             counted = compute.value_counts(sample.column(slots[name])).to_pylist()
             least = max(sample.num_rows / (_HEAVY * shares[name]), 1)
@@ -184,3 +180,35 @@ def _heavy(
         name: (max(each, key=lambda m: m[0])[1], list(dict.fromkeys(v for m in each for v in m[2])))
         for name, each in met.items()
     }
+
+
+def _meeting(body: CubeBody, atoms: Sequence[AtomFrame], columns: Mapping[str, str]) -> float:
+    """How many facts of the first atom and of one it shares variables with meet, estimated."""
+    first, *others = body.atoms
+    other = next((i for i, names in enumerate(others, 1) if {*names} & {*first}), None)
+    if other is None:
+        return 0
+    shared = [name for name in first if name in body.atoms[other]]
+    samples, times, counted = _samples(body, atoms, columns), 1.0, list[Any]()
+    for number in (0, other):
+        sample, slots = samples[number], body.slots(body.atoms[number])
+        keys = sample.select([slots[name] for name in shared]).rename_columns(shared)
+        counted.append(keys.group_by(shared).aggregate([([], "count_all")]))
+        times *= atoms[number].size / max(sample.num_rows, 1)
+    both = counted[0].join(counted[1], shared, join_type="inner", right_suffix=" there")
+    pairs = compute.multiply(both.column("count_all"), both.column("count_all there"))
+    return times * (compute.sum(pairs).as_py() or 0)
+
+
+def _samples(body: CubeBody, atoms: Sequence[AtomFrame], columns: Mapping[str, str]) -> list[Any]:
+    """Some facts of each atom, in slots, as Arrow tables."""
+    samples = [
+        _slotted(
+            body, n, a.frame.sample(min(1.0, _SAMPLED / max(a.size, 1)), 1), columns, sf.lit(0)
+        )
+        for n, a in enumerate(atoms)
+    ]
+    together: Any = reduce(lambda one, other: one.union(other), samples)
+    sampled = together.toArrow()
+    numbers = sampled.column("atom")
+    return [sampled.filter(compute.equal(numbers, number)) for number in range(len(atoms))]

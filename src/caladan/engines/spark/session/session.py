@@ -103,13 +103,21 @@ def start(master: str | None = None, conf: Mapping[str, str] | None = None) -> S
 def child(session: SparkSession) -> SparkSession:
     """A session for evaluation, beside the given one."""
     made = beside(session)
-    everything = cast("Any", session.conf).getAll
-    for key, value in everything.items():
-        if key.startswith(("fs.", "spark.caladan.")):  # how to reach the user's files; our own
-            made.conf.set(key, value)
-    for key, value in _EVALUATING.items():
+    for key, value in {**_inherited(session), **_EVALUATING}.items():
         made.conf.set(key, value)
     return made
+
+
+def _inherited(session: SparkSession) -> dict[str, str]:
+    """What a child has of its parent's settings: how to reach the user's files, and our own."""
+    of_it: Any = session
+    if connect.is_connect(session):
+        everything = of_it.conf.getAll
+        names = everything.keys()
+    else:  # PySpark would ask the JVM for each name and each value
+        everything = of_it._jsparkSession.conf().getAllAsJava()
+        names = everything.keySet().toString()[1:-1].split(", ")
+    return {name: everything[name] for name in names if name.startswith(("fs.", "spark.caladan."))}
 
 
 def beside(session: SparkSession) -> SparkSession:

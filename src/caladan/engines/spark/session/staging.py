@@ -268,6 +268,15 @@ def gathered(folder: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def rows_of(uri: str) -> int:
+    """How many rows a Parquet file has."""
+    from pyarrow.parquet import ParquetFile
+
+    system, path = opened(uri)
+    with system.open_input_file(path) as file:
+        return ParquetFile(file).metadata.num_rows
+
+
 def remove(uris: Iterable[str]) -> None:
     """Remove files, as far as they are there; those that have readers once these are gone."""
     for uri in uris:

@@ -187,12 +187,12 @@ class _Reader:
             found.setdefault(layout, []).append(path)
         return found
 
-    def _verifier(self, starts: Mapping[str, bytes]) -> Callable[[DataFrame], None]:
+    def _verifier(self, starts: Mapping[str, bytes]) -> Callable[[DataFrame], None] | None:
         """Makes sure that a line that is a header was left out once in each file, not more."""
+        if self.source.format != "csv":
+            return None
 
         def verify(frame: DataFrame) -> None:
-            if self.source.format != "csv":
-                return
             for i, (layout, alike) in enumerate(self._layouts(starts).items()):
                 if layout.header is None:
                     continue

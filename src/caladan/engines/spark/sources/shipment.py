@@ -162,7 +162,7 @@ def ship(table: SparkTable, workspace: Workspace) -> Shipment:
         if workspace.staging.folder is not None and _is_elsewhere(table):
             table.shipped = _staged(table, workspace)
         else:
-            facts = table.arrow()
+            facts = table.arrow() if table.held is None else table.held.given
             workspace.check()
             table.shipped = _shipped(facts, table.columns, workspace)
         workspace.check()
@@ -171,9 +171,9 @@ def ship(table: SparkTable, workspace: Workspace) -> Shipment:
 
 def _is_elsewhere(table: SparkTable) -> bool:
     """Whether a table is not in this process, and too large to be worth a collect."""
-    if table.data is not None or not table.columns:
+    if table.held is not None or not table.columns:
         return False
-    return bool(table.files) or table.count() * len(table.columns) * _WORD > _MANY_BYTES
+    return bool(table.files) or table.size * len(table.columns) * _WORD > _MANY_BYTES
 
 
 def _staged(table: SparkTable, workspace: Workspace) -> StagedShipment:

@@ -41,7 +41,10 @@ from caladan.program.diagnostics import error
 Found: TypeAlias = "tuple[SparkTable, pa.Table | None]"
 
 _ROW: Final = 16  # bytes of a row, for guessing how many there are
-_UNKNOWN: Final = 1 << 50  # what Spark calls a frame of which it knows nothing, or less
+_PACKED: Final = 8  # times more rows may take than Spark believes
+_VALUE: Final = 16  # bytes of a value, which may be text
+_COPIES: Final = 16  # times what is taken that a driver's heap must have
+_OFF: Final = 64  # times more that a guess of Spark's must be to be taken for none
 _TOO_LARGE: Final = "spark.driver.maxResultSize"
 _EXAMPLES: Final = (
     1000  # wrong rows of a frame that are brought here to say what is wrong with them
@@ -83,16 +86,20 @@ def _from_frame(
     names = given.columns
     # As it is, where nothing is left out: Spark has planned it if it was read before.
     is_whole = len(places) == len(names) == len({*names}) == len({*places})
+    chosen = given if is_whole else _chosen(given, places)
     if not is_connect(given):
         from_spark(relation, [(c.name, t) for c, t in zip(columns, types, strict=True)])
-        taken_of = given if is_whole else _chosen(given, places)
-        arrow: Any = _taken(relation, source, taken_of, workspace)
+        try:
+            chosen, arrow = _taken(chosen, workspace)
+        except (PySparkException, Py4JError) as problem:
+            raise _unreadable(relation, source, problem) from None
         if arrow is not None:
             found, bad = _read(relation, arrow.select([*places]) if is_whole else arrow, columns)
             if bad and not permissive:
                 raise report(bad)
             return from_process(found, columns, workspace), rejected_table(bad) if bad else None
-    frame = moved(_chosen(given, places), workspace.session)
+    chosen = _chosen(chosen, places) if is_whole else chosen
+    frame = moved(chosen, workspace.session)
     fields = [
         from_column(relation, None, f"g{i}", spelled, column)
         for i, (spelled, column) in enumerate(zip(types, columns, strict=True))
@@ -119,40 +126,50 @@ def _chosen(given: DataFrame, places: Sequence[int]) -> DataFrame:
     return frame.select(*(sf.col(f"f{place}").alias(f"g{i}") for i, place in enumerate(places)))
 
 
-def _taken(
-    relation: str, source: Source, frame: DataFrame, workspace: Workspace
-) -> pa.Table | None:
-    """All rows of a frame, evaluated as its own session would; None if they are too many.
+def _taken(frame: DataFrame, workspace: Workspace) -> tuple[DataFrame, Any]:
+    """A frame, and all its rows, evaluated as its own session would; None if they are too many.
 
-    Where Spark does not know how many there are, it ends the job that would collect too much.
+    Spark's guess may be far off: files are packed, and a join is taken for a product. So unless it
+    is small, rows are counted first, and computed for that but once: a driver that is sent more
+    than it has room for may never answer.
     """
-    guess = _guess(frame)
-    most = _most(workspace)
-    if guess is None or guess > most:
-        return None
+    most, size = _most(workspace), _guess(frame)
+    if size is None or most < size <= most * _OFF:
+        return frame, None
     workspace.check()
+    if size * _PACKED > most:
+        if frame.storageLevel.useMemory or frame.storageLevel.useDisk:
+            rows = frame.count()
+        else:
+            run = workspace.materialise(frame)
+            frame, rows = run.frame, run.count
+        if rows * len(frame.columns) * _VALUE > most:
+            return frame, None
     try:
-        return cast("Any", frame).toArrow()
+        return frame, cast("Any", frame).toArrow()
     except (PySparkException, Py4JError) as problem:
         if _TOO_LARGE in said(problem):
-            return None
-        raise _unreadable(relation, source, problem) from None
+            return frame, None
+        raise
 
 
 def _guess(frame: DataFrame) -> int | None:
-    """How many bytes Spark takes a frame to have, 0 if it does not know; None if it won't tell."""
+    """How many bytes Spark takes a frame to have; None if it won't tell."""
     try:
-        size = int(cast("Any", frame)._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
+        return int(cast("Any", frame)._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
     except (AttributeError, TypeError, Py4JError):  # no public interface
         return None
-    return size if size < _UNKNOWN else 0
 
 
 def _most(workspace: Workspace) -> int:
-    """Bytes up to which rows are taken: a part of what Spark lets a driver collect."""
-    conf = cast("Any", workspace.session.sparkContext)._jsc.sc().conf()
-    allowed = int(conf.getSizeAsBytes(_TOO_LARGE, "1g"))
-    return min(ENOUGH_FOR_ONE * _ROW, allowed // 2 if allowed else 1 << 62)
+    """Bytes up to which rows are taken: a part of what a driver collects, and has room for.
+
+    Rows are in its heap several times, as batches, as the result of a task, and on their way here.
+    """
+    context: Any = workspace.session.sparkContext
+    allowed = int(context._jsc.sc().conf().getSizeAsBytes(_TOO_LARGE, "1g"))
+    heap = int(context._jvm.java.lang.Runtime.getRuntime().maxMemory())
+    return min(ENOUGH_FOR_ONE * _ROW, allowed // 2 if allowed else heap, heap // _COPIES)
 
 
 def _unreadable(relation: str, source: Source, problem: Exception) -> Exception:

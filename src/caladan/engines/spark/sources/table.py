@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions as sf
+from pyspark.sql.types import StructField, StructType
 
 from caladan.analysis.core import CoreGoal
 from caladan.columns.ranks import arrow_of, numpy_of
@@ -36,7 +37,7 @@ from caladan.engines.spark.session.workspace import (
     release,
     sized,
 )
-from caladan.program import Column
+from caladan.program import Column, Type
 
 if TYPE_CHECKING:
     from caladan.data.widths import Look
@@ -49,12 +50,28 @@ _MANY_BYTES: Final = 1 << 20
 _WORD: Final = 64
 
 
+class LocalRows:
+    """Rows in this process; `is_loose` if some may be the same, which shows when somebody asks."""
+
+    def __init__(self, given: pa.Table, *, is_loose: bool = False) -> None:
+        self.given = given
+        self._is_loose = is_loose
+
+    @property
+    def facts(self) -> pa.Table:
+        """The rows, each once."""
+        if self._is_loose:
+            self.given, self._is_loose = distinct(self.given), False
+        return self.given
+
+
 class SparkTable:
     """A relation. `count` is asked of Spark once, if it is not known.
 
-    `frame` may be a function that makes it; `data` has the facts, each once, in the Arrow types of
-    the columns. `files` are those that the frame reads, `reads` what tasks read that list it, `of`
-    the table whose storage this one has a share of. All of it goes when the table is closed or
+    `frame` may be a function that makes it; `held` has the facts in the Arrow types of the
+    columns. `files` are those that the frame reads, `reads` what tasks read that list it, `of`
+    the table whose storage this one has a share of. Of facts that are `at_most` so many, which of
+    them are the same shows when somebody wants a frame. All of it goes when the table is closed or
     collected, or once nobody can read what was lent of it.
     """
 
@@ -65,11 +82,12 @@ class SparkTable:
         runs: Sequence[FrameRun] = (),
         count: int | None = None,
         *,
-        data: pa.Table | None = None,
+        held: LocalRows | None = None,
         files: list[str] | None = None,
         reads: Sequence[Shipment] = (),
         staging: Staging | None = None,
         of: SparkTable | None = None,
+        at_most: int | None = None,
     ) -> None:
         self._columns = columns
         self._frame = frame
@@ -78,15 +96,21 @@ class SparkTable:
         self._reads = tuple(reads)
         self._staging = staging
         self._of = of
+        self._at_most = at_most
         self._is_lent = False
         if files is not None:
             weakref.finalize(self, drop, files).atexit = False
         self.runs = tuple(runs)
-        self.data = data
+        self.held = held
         self.shipped: Shipment | None = None
         """The facts where tasks can read them, once they have been brought there."""
         self.reading: float | None = None
         """Seconds it took to read this from outside, until somebody has been told."""
+
+    @property
+    def data(self) -> pa.Table | None:
+        """The facts, each once, if they are in this process."""
+        return None if self.held is None else self.held.facts
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -96,13 +120,25 @@ class SparkTable:
     @cached_property
     def frame(self) -> DataFrame:
         """The facts as a frame of the engine's session, in columns c0 …"""
-        return self._frame if isinstance(self._frame, DataFrame) else self._frame()
+        frame = self._frame if isinstance(self._frame, DataFrame) else self._frame()
+        if self._at_most is None:
+            return frame
+        run = Workspace(frame.sparkSession).materialise(frame)
+        self.runs, self._count = (run,), run.count
+        return run.frame
+
+    @property
+    def size(self) -> int:
+        """How many facts there are, or at most: what is known of them without more ado."""
+        if self.held is not None:
+            return self.held.given.num_rows
+        return self.count() if self._count is not None or not self._at_most else self._at_most
 
     @cached_property
     def rows(self) -> FrameRows:
         """The table as an input of a rule."""
         count = self.count()
-        if self.data is not None and not self.runs:
+        if self.held is not None and not self.runs:
             # A rule may read this in every round: bring it to Spark once.
             frame = self.frame.coalesce(1) if count <= SMALL else self.frame
             run = Workspace(frame.sparkSession).materialise(frame)
@@ -115,17 +151,20 @@ class SparkTable:
 
     def count(self) -> int:
         """How many facts."""
-        if self._count is None:
+        if self._count is None and self.held is not None:
+            self._count = self.held.facts.num_rows
+        elif self._count is None:
             try:
-                self._count = self.frame.count()
+                frame = self.frame
+                self._count = frame.count() if self._count is None else self._count
             except (PySparkException, Py4JError) as problem:
                 raise diagnosed(problem) from None
         return self._count
 
     def arrow(self, limit: int | None = None) -> pa.Table:
         """The facts, or any `limit` of them, as Arrow."""
-        if self.data is not None:
-            return self.data if limit is None else first_rows(self.data, limit)
+        if (data := self.data) is not None:
+            return data if limit is None else first_rows(data, limit)
         try:
             frame = self._outside()
             if limit is not None:
@@ -147,6 +186,10 @@ class SparkTable:
         self, session: SparkSession, widths: Widths = (), looks: Sequence[Look] = ()
     ) -> DataFrame:
         """The same, with columns as wide as they came in, and of the same looks."""
+        if (data := self.data) is not None and _is_plain(data, self._columns):
+            given = zip(self._columns, outside(self._columns, looks=looks), strict=True)
+            fields = [StructField(c.name, field.dataType, field.nullable) for c, field in given]
+            return created(session, data, StructType(fields))
         for run in self.runs if self._of is None else self._of.runs:
             sized(run)
         frame = moved(self._outside(widths, looks), session)
@@ -154,12 +197,10 @@ class SparkTable:
 
     def answering(self, goal: CoreGoal) -> SparkTable:
         """The facts that match a goal, under its names; the answer owns nothing."""
-        if self.data is not None:
-            data = _matching(self.data, goal)
+        if (data := self.data) is not None:
+            data = _matching(data, goal)
             renamed = data.rename_columns([c.name for c in goal.columns]) if goal.columns else data
-            return SparkTable(
-                goal.columns, _lazily(self, goal), count=data.num_rows, data=renamed, of=self
-            )
+            return SparkTable(goal.columns, _lazily(self, goal), held=LocalRows(renamed), of=self)
         count = None if _conditions(self, goal) else self._count
         return SparkTable(goal.columns, _lazily(self, goal), count=count, of=self)
 
@@ -196,24 +237,38 @@ class SparkTable:
         return shaped(self.frame, outside(self._columns, widths, looks))
 
 
-def held(columns: tuple[Column, ...], data: pa.Table, workspace: Workspace) -> SparkTable:
-    """A table of facts, each once, that stay in this process.
+def held(
+    columns: tuple[Column, ...], data: pa.Table, workspace: Workspace, *, is_loose: bool = False
+) -> SparkTable:
+    """A table of facts that stay in this process; `is_loose` if some may be there twice.
 
     A frame of few has them in its plan. Of many that would be slow, for a plan is copied, analysed
     and sent to tasks: they are written to the staging folder, if tasks see it.
     """
     session, staging = workspace.session, workspace.staging
     files: list[str] = []
+    rows = LocalRows(data, is_loose=is_loose)
 
     def make() -> DataFrame:
-        facts = arrow_table(data, columns)
+        facts = arrow_table(rows.facts, columns)
         folder = staging.folder if staging.is_on_every_disk else None
         if folder is None or facts.nbytes < _MANY_BYTES:
             return created(session, facts, schema(columns))
         files.append(written(facts.to_batches(), facts.schema, folder))
         return session.read.schema(schema(columns)).parquet(files[-1])
 
-    return SparkTable(columns, make, count=data.num_rows, data=data, files=files, staging=staging)
+    return SparkTable(columns, make, held=rows, files=files, staging=staging)
+
+
+def _is_plain(data: pa.Table, columns: Sequence[Column]) -> bool:
+    """Whether facts are few, and of the types of a user's frame: Spark has nothing to do for that.
+
+    Names must be told apart, too.
+    """
+    names = {column.name.lower() for column in columns}
+    is_as_it_was = not any(column.type in (Type.DECIMAL, Type.DATETIME) for column in columns)
+    is_few = cast("Any", data).nbytes < _MANY_BYTES
+    return is_few and is_as_it_was and 0 < len(names) == len(columns)
 
 
 def distinct(data: pa.Table) -> pa.Table:

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as sf
 
 from caladan.data.schema import empty_table
 from caladan.engines.spark.choice import partitions
 from caladan.engines.spark.columns.expressions import raised
-from caladan.engines.spark.columns.physical import arrow_table
+from caladan.engines.spark.columns.physical import arrow_table, names
 from caladan.engines.spark.columns.types import schema
+from caladan.engines.spark.session.connect import is_connect
 from caladan.engines.spark.session.failures import BAD_ROW
+from caladan.engines.spark.session.staging import gathered, remove, rows_of
 from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources.fields import Field
 from caladan.engines.spark.sources.table import SparkTable, distinct, held
@@ -27,6 +29,9 @@ from caladan.program import Column
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column as SparkColumn, DataFrame
+
+MANY: Final = 100_000
+"""Rows in this process that are not compared before they have to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,26 +81,57 @@ def table(
     columns: tuple[Column, ...],
     workspace: Workspace,
     rows: int | None = None,
-    verify: Callable[[DataFrame], None] = lambda _: None,
+    verify: Callable[[DataFrame], None] | None = None,
 ) -> SparkTable:
     """A table of facts, each once; `rows` is how many there may be, if that is known.
 
-    `verify` is shown the frame once it has been computed.
+    `verify` is shown the frame once it has been computed; nobody sees one that is left in files.
     """
+    is_near = not is_connect(workspace.session) and workspace.staging.folder is not None
+    if verify is None and is_near and columns:
+        return _left(facts, columns, workspace)
     most = workspace.parallelism
     count = most if rows is None else partitions(rows, most)
     workspace.spread(count)
     frame = (facts.coalesce(1) if count == 1 else facts).distinct()
     run = workspace.materialise(frame)
-    verify(frame)
+    if verify is not None:
+        verify(frame)
     return SparkTable(columns, run.frame, [run], run.count)
+
+
+def _left(facts: DataFrame, columns: tuple[Column, ...], workspace: Workspace) -> SparkTable:
+    """A table of facts that executors leave in the staging folder, for tasks to read.
+
+    To have each once Spark would shuffle all of them, and hold them; tasks sort them in any case.
+    """
+    session, staging = workspace.session, workspace.staging
+    uri = staging.file("input", "parquet")
+    workspace.check()
+    facts.write.parquet(uri)
+    files = [*gathered(uri)]
+    rows = sum(map(rows_of, files))
+
+    def make() -> DataFrame:
+        frame = session.read.schema(schema(columns)).parquet(*files)
+        return frame.repartition(
+            partitions(rows, workspace.parallelism), *names(columns)
+        ).distinct()
+
+    if not rows:
+        remove(files)
+        return empty(columns, workspace)
+    return SparkTable(columns, make, files=files, staging=staging, at_most=rows)
 
 
 def from_process(found: pa.Table, columns: tuple[Column, ...], workspace: Workspace) -> SparkTable:
     """A table of rows that are in this process: they stay here until somebody wants a frame.
 
-    To make a frame of them takes Spark far longer than to read them took.
+    To make a frame of them takes Spark far longer than to read them took. Of many it shows later
+    which are the same: tasks sort them in any case.
     """
+    if found.num_rows > MANY:
+        return held(columns, found, workspace, is_loose=True)
     return held(columns, distinct(found), workspace)
 
 

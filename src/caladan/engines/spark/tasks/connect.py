@@ -112,8 +112,8 @@ def _sent(
         context.workspace.check()
         if not table.columns:
             inputs[name] = EmptyShipment(table.count())
-        elif table.data is not None and cast("Any", table.data).nbytes <= _FEW_BYTES:
-            facts = cast("Any", table.data).cast(arrow_schema(table.columns))
+        elif table.held is not None and cast("Any", table.held.given).nbytes <= _FEW_BYTES:
+            facts = cast("Any", table.held.given).cast(arrow_schema(table.columns))
             inputs[name] = InlineShipment(stream_of(facts))
         else:
             frames.append(cast("Any", table.frame).mapInArrow(packer(len(names)), _ROWS))

@@ -69,15 +69,21 @@ def why_too_much(tables: Sequence[SparkTable], context: Context, parts: int | No
     """Why tasks cannot have some tables as inputs, as far as anybody knows; None if they can."""
     workspace = context.workspace
     spark: Any = workspace.session.sparkContext
-    sizes = [table.count() * len(table.columns) * _WORD for table in tables]
+    sizes = [table.size * len(table.columns) * _WORD for table in tables]
     if workspace.staging.folder is None:
         allowed = int(spark._jsc.sc().conf().getSizeAsBytes("spark.driver.maxResultSize", "1g"))
-        held = zip(tables, sizes, strict=True)
-        most = max((size for table, size in held if table.data is None), default=0)
+        given = zip(tables, sizes, strict=True)
+        most = max((size for table, size in given if table.held is None), default=0)
         if allowed and most > allowed:
             return (
                 f"an input has {_shown(most)}, and spark.driver.maxResultSize keeps what is over "
                 f"{_shown(allowed)} from the driver: set spark.caladan.staging"
+            )
+        heap = int(spark._jvm.java.lang.Runtime.getRuntime().maxMemory())
+        if most > heap // 4:
+            return (
+                f"an input has {_shown(most)}, too much for a driver that has {_shown(heap)}: "
+                "set spark.caladan.staging"
             )
     memory = machine_memory() if spark.master.startswith("local") else None
     tasks = min(parts or 1, context.parts)
