@@ -88,6 +88,7 @@ def test_inputs_are_not_written_and_outputs_not_read() -> None:
         ("table t(a). t(X) <- u(X).", "1 | table t(a). t(X) <- u(X)."),
         ("scratch s(@a).", "a scratch, which has no address"),
         ("periodic p.", "a timer has a period"),
+        ("table t(a).\nscratch s(a).\ns(X) <- t(X), sort(X), limit(1).", "3:1: error[C022]"),
         ("periodic p(soon).", "a timer has a period"),
         ("table t(a).\nt(count<X>) <- t(X).", "derive it for the next tick"),
     ],

@@ -142,7 +142,7 @@ CASES: dict[str, tuple[Callable[[Any], object], int, Rows]] = {
         [(1, 2), (2, 1), (3, 0)],
     ),
     "sorted by a function": (
-        lambda m: m.u.sort(lambda r: -r.value).each_with_index(name="i").project("v", "i"),
+        lambda m: m.u.sort(key=lambda r: -r.value).each_with_index(name="i").project("v", "i"),
         2,
         [("a", 2), ("b", 1), ("z", 0)],
     ),

@@ -104,23 +104,20 @@ class Bloom(Module):
 
     def insert(self, name: str, rows: Iterable[Any]) -> None:
         """Hand facts in; they are there in the next tick. For a lattice, values to merge."""
-        facts = self._facts(name, rows, "insert")
-        with self._news:
-            self._inbox.setdefault(name, Handed()).insert.extend(facts)
-            self._news.notify_all()
+        self._hand(name, rows, "insert")
 
     def delete(self, name: str, rows: Iterable[Any]) -> None:
         """Delete facts of a table as the next tick starts."""
-        facts = self._facts(name, rows, "delete")
-        with self._news:
-            self._inbox.setdefault(name, Handed()).delete.extend(facts)
-            self._news.notify_all()
+        self._hand(name, rows, "delete")
 
     def upsert(self, name: str, rows: Iterable[Any]) -> None:
         """Put facts of a table in the place of those with the same key, as the next tick starts."""
-        facts = self._facts(name, rows, "upsert")
+        self._hand(name, rows, "upsert")
+
+    def _hand(self, name: str, rows: Iterable[Any], what: str) -> None:
+        facts = self._facts(name, rows, what)
         with self._news:
-            self._inbox.setdefault(name, Handed()).upsert.extend(facts)
+            getattr(self._inbox.setdefault(name, Handed()), what).extend(facts)
             self._news.notify_all()
 
     def _facts(self, name: str, rows: Iterable[Any], what: str) -> list[Fact]:

@@ -84,6 +84,14 @@ def wire(recorder: Recorder) -> Wired:
     known = resolve(timely, {}, found)
     normal = normalize(timely, found, unsound(timely, known))
     safety(normal.rules, found)
+    for rule in normal.rules:
+        if rule.order or rule.limit is not None:
+            found.add(
+                "C022",
+                f"a rule for `{rule.head}` sorts or limits, which the rules of a tick do not",
+                rule.span,
+                help="a class numbers sorted rows: t.sort(…).each_with_index(); max<X> is a value",
+            )
     apart = _Apart(schemas)
     aggregated = apart.aggregated(normal.rules)
     cycles = Diagnostics()

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self, cast
 
-from caladan.language.bloom.expressions import Expr, Operation, Presence, Read, lift
+from caladan.language.bloom.expressions import Expr, Operation, Operators, Presence, Read, lift
 from caladan.language.bloom.lattices import LMap, LSet
 from caladan.language.bloom.queries import Query, empty, facts_of
 from caladan.language.bloom.recorder import Recorder
@@ -262,7 +262,7 @@ class Collection(FactSource):
         recorder.rule(Head(made.name, values), stream.literals, time)
 
 
-class LatticeCollection(Collection):
+class LatticeCollection(Collection, Operators):
     """A lattice of a module: a value that rules read, with the functions of its lattice."""
 
     def __getattr__(self, name: str) -> Any:
@@ -303,33 +303,6 @@ class LatticeCollection(Collection):
         if len(columns) < 2:
             return found
         return found.map(lambda row: row[0], *columns)
-
-    def __add__(self, other: object) -> Expr:
-        return self.as_value() + other
-
-    def __radd__(self, other: object) -> Expr:
-        return lift(other) + self.as_value()
-
-    def __sub__(self, other: object) -> Expr:
-        return self.as_value() - other
-
-    def __gt__(self, other: object) -> Expr:
-        return self.as_value() > other
-
-    def __ge__(self, other: object) -> Expr:
-        return self.as_value() >= other
-
-    def __lt__(self, other: object) -> Expr:
-        return self.as_value() < other
-
-    def __le__(self, other: object) -> Expr:
-        return self.as_value() <= other
-
-    def __and__(self, other: object) -> Expr:
-        return self.as_value() & other
-
-    def __or__(self, other: object) -> Expr:
-        return self.as_value() | other
 
 
 def _constant(item: object) -> object:

@@ -22,8 +22,8 @@ from caladan.program.diagnostics import error
 from caladan.program.program import ArithmeticOperator, ComparisonOperator
 
 FUNCTIONS: Final = {
-    name for each in LATTICES.values() for name in vars(each) if not name.startswith("_")
-} - {"word", "monotone", "bottom", "of", "lifted", "reveal", "at_least"}
+    name for each in LATTICES.values() for name in dir(each) if not name.startswith("_")
+} - {"word", "monotone", "bottom", "of", "lifted", "reveal", "at_least", "is_largest", "value"}
 """Those that lattices have, for expressions that give one."""
 
 
@@ -35,12 +35,74 @@ class ColumnScope(Protocol):
     def read(self, name: str, position: int) -> Expression: ...
 
 
-class Expr:
+class Operators:
+    """What Python's operators make of something that has a value: an expression, or a lattice."""
+
+    def as_value(self) -> Expr:
+        """The value as an expression."""
+        raise NotImplementedError
+
+    def __add__(self, other: object) -> Expr:
+        return Operation("+", operator.add, (self.as_value(), lift(other)))
+
+    def __radd__(self, other: object) -> Expr:
+        return Operation("+", operator.add, (lift(other), self.as_value()))
+
+    def __sub__(self, other: object) -> Expr:
+        return Operation("-", operator.sub, (self.as_value(), lift(other)))
+
+    def __rsub__(self, other: object) -> Expr:
+        return Operation("-", operator.sub, (lift(other), self.as_value()))
+
+    def __mul__(self, other: object) -> Expr:
+        return Operation("*", operator.mul, (self.as_value(), lift(other)))
+
+    def __rmul__(self, other: object) -> Expr:
+        return Operation("*", operator.mul, (lift(other), self.as_value()))
+
+    def __truediv__(self, other: object) -> Expr:
+        return Operation("/", operator.truediv, (self.as_value(), lift(other)))
+
+    def __rtruediv__(self, other: object) -> Expr:
+        return Operation("/", operator.truediv, (lift(other), self.as_value()))
+
+    def __floordiv__(self, other: object) -> Expr:
+        return Operation("//", operator.floordiv, (self.as_value(), lift(other)))
+
+    def __mod__(self, other: object) -> Expr:
+        return Operation("%", operator.mod, (self.as_value(), lift(other)))
+
+    def __neg__(self) -> Expr:
+        return Operation("-", operator.neg, (self.as_value(),))
+
+    def __lt__(self, other: object) -> Expr:
+        return Operation("<", operator.lt, (self.as_value(), lift(other)))
+
+    def __le__(self, other: object) -> Expr:
+        return Operation("<=", operator.le, (self.as_value(), lift(other)))
+
+    def __gt__(self, other: object) -> Expr:
+        return Operation(">", operator.gt, (self.as_value(), lift(other)))
+
+    def __ge__(self, other: object) -> Expr:
+        return Operation(">=", operator.ge, (self.as_value(), lift(other)))
+
+    def __and__(self, other: object) -> Expr:
+        return Operation("&", operator.and_, (self.as_value(), lift(other)))
+
+    def __or__(self, other: object) -> Expr:
+        return Operation("|", operator.or_, (self.as_value(), lift(other)))
+
+
+class Expr(Operators):
     """Something that has a value for each fact."""
 
     def node(self, scope: ColumnScope) -> Expression:
         """The same as a node of a program."""
         raise NotImplementedError
+
+    def as_value(self) -> Expr:
+        return self
 
     def method(self, name: str, *arguments: object) -> Expr:
         """A method of the value: `t.items.method("size")`."""
@@ -52,62 +114,11 @@ class Expr:
             raise AttributeError(f"an expression has no `{name}`")
         return lambda *given: self.method(name, *given)
 
-    def __add__(self, other: object) -> Expr:
-        return Operation("+", operator.add, (self, lift(other)))
-
-    def __radd__(self, other: object) -> Expr:
-        return Operation("+", operator.add, (lift(other), self))
-
-    def __sub__(self, other: object) -> Expr:
-        return Operation("-", operator.sub, (self, lift(other)))
-
-    def __rsub__(self, other: object) -> Expr:
-        return Operation("-", operator.sub, (lift(other), self))
-
-    def __mul__(self, other: object) -> Expr:
-        return Operation("*", operator.mul, (self, lift(other)))
-
-    def __rmul__(self, other: object) -> Expr:
-        return Operation("*", operator.mul, (lift(other), self))
-
-    def __truediv__(self, other: object) -> Expr:
-        return Operation("/", operator.truediv, (self, lift(other)))
-
-    def __rtruediv__(self, other: object) -> Expr:
-        return Operation("/", operator.truediv, (lift(other), self))
-
-    def __floordiv__(self, other: object) -> Expr:
-        return Operation("//", operator.floordiv, (self, lift(other)))
-
-    def __mod__(self, other: object) -> Expr:
-        return Operation("%", operator.mod, (self, lift(other)))
-
-    def __neg__(self) -> Expr:
-        return Operation("-", operator.neg, (self,))
-
     def __eq__(self, other: object) -> Expr:  # type: ignore[override]
         return Operation("==", operator.eq, (self, lift(other)))
 
     def __ne__(self, other: object) -> Expr:  # type: ignore[override]
         return Operation("!=", operator.ne, (self, lift(other)))
-
-    def __lt__(self, other: object) -> Expr:
-        return Operation("<", operator.lt, (self, lift(other)))
-
-    def __le__(self, other: object) -> Expr:
-        return Operation("<=", operator.le, (self, lift(other)))
-
-    def __gt__(self, other: object) -> Expr:
-        return Operation(">", operator.gt, (self, lift(other)))
-
-    def __ge__(self, other: object) -> Expr:
-        return Operation(">=", operator.ge, (self, lift(other)))
-
-    def __and__(self, other: object) -> Expr:
-        return Operation("&", operator.and_, (self, lift(other)))
-
-    def __or__(self, other: object) -> Expr:
-        return Operation("|", operator.or_, (self, lift(other)))
 
     def __invert__(self) -> Expr:
         return Operation("not", operator.not_, (self,))

@@ -7,8 +7,9 @@ that use these alone never take anything back, and need no coordination.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any, Final, Self, cast
+from typing import Any, ClassVar, Final, Self, cast
 
 from caladan.language.bloom.values import Lattice, frozen
 
@@ -43,9 +44,11 @@ def _plain(value: object) -> Any:
 
 
 class _Number(_Single):
-    """A lattice of numbers; bottom is None, and stays None whatever is added to it."""
+    """A lattice of values in an order; bottom is None, and stays None whatever is added to it."""
 
     __slots__ = ()
+    is_largest: ClassVar[bool]
+    """Whether larger values are more, so that bottom is below all of them."""
 
     @classmethod
     def lifted(cls, value: Any) -> Self:
@@ -57,17 +60,59 @@ class _Number(_Single):
             raise ValueError(f"{value!r} is no value of {cls.word}")
         return cls(value)
 
+    def merge(self, other: Any) -> Self:
+        if self.value is None or other.value is None:
+            return other if self.value is None else self
+        is_more = self.value >= other.value if self.is_largest else self.value <= other.value
+        return self if is_more else other
+
     def __add__(self, other: object) -> Self:
         """Monotone."""
-        more = _plain(other)
-        return type(self)(None if self.value is None or more is None else self.value + more)
+        return self._both(operator.add, other)
 
     __radd__ = __add__
 
     def __sub__(self, other: object) -> Self:
         """Monotone in the left."""
-        less = _plain(other)
-        return type(self)(None if self.value is None or less is None else self.value - less)
+        return self._both(operator.sub, other)
+
+    def _both(self, function: Callable[[Any, Any], Any], other: object) -> Self:
+        value = _plain(other)
+        is_bottom = self.value is None or value is None
+        return type(self)(None if is_bottom else function(self.value, value))
+
+    def __gt__(self, bound: object) -> LBool:
+        """Of the largest value monotone: once it is above, it stays so."""
+        return self._compared(operator.gt, bound, is_above=True)
+
+    def __ge__(self, bound: object) -> LBool:
+        """Of the largest value monotone."""
+        return self._compared(operator.ge, bound, is_above=True)
+
+    def __lt__(self, bound: object) -> LBool:
+        """Of the smallest value monotone: once it is below, it stays so."""
+        return self._compared(operator.lt, bound, is_above=False)
+
+    def __le__(self, bound: object) -> LBool:
+        """Of the smallest value monotone."""
+        return self._compared(operator.le, bound, is_above=False)
+
+    def _compared(
+        self, compare: Callable[[Any, Any], bool], bound: object, *, is_above: bool
+    ) -> LBool:
+        if self.value is None:
+            return LBool(is_above is not self.is_largest)
+        return LBool(compare(self.value, _plain(bound)))
+
+    gt, gt_eq, lt, lt_eq = __gt__, __ge__, __lt__, __le__
+
+    def min_of(self, other: object) -> Self:
+        """The smaller of this and another value. Monotone, and of the smallest a morphism."""
+        return self._both(min, other) if self.is_largest else self.merge(self.of(other))
+
+    def max_of(self, other: object) -> Self:
+        """The larger of this and another value. Monotone, and of the largest a morphism."""
+        return self.merge(self.of(other)) if self.is_largest else self._both(max, other)
 
 
 class LMax(_Number):
@@ -75,39 +120,8 @@ class LMax(_Number):
 
     __slots__ = ()
     word = "lmax"
+    is_largest = True
     monotone = frozenset({">", ">=", "gt", "gt_eq", "+", "-", "merge", "min_of", "max_of"})
-
-    def merge(self, other: Any) -> Self:
-        if self.value is None:
-            return other
-        return self if other.value is None or other.value <= self.value else other
-
-    def __gt__(self, bound: object) -> LBool:
-        """Monotone: once it is above, it stays so."""
-        return LBool(self.value is not None and self.value > _plain(bound))
-
-    def __ge__(self, bound: object) -> LBool:
-        """Monotone."""
-        return LBool(self.value is not None and self.value >= _plain(bound))
-
-    gt, gt_eq = __gt__, __ge__
-
-    def __lt__(self, bound: object) -> bool:
-        """Not monotone: a larger value takes it back."""
-        return not self >= bound
-
-    def __le__(self, bound: object) -> bool:
-        """Not monotone."""
-        return not self > bound
-
-    def min_of(self, other: object) -> LMax:
-        """The smaller of this and another value. Monotone."""
-        value = _plain(other)
-        return LMax(None if self.value is None or value is None else min(self.value, value))
-
-    def max_of(self, other: object) -> LMax:
-        """The larger of this and another value. A morphism."""
-        return self.merge(LMax.of(other))
 
 
 class LMin(_Number):
@@ -115,39 +129,8 @@ class LMin(_Number):
 
     __slots__ = ()
     word = "lmin"
+    is_largest = False
     monotone = frozenset({"<", "<=", "lt", "lt_eq", "+", "-", "merge", "min_of", "max_of"})
-
-    def merge(self, other: Any) -> Self:
-        if self.value is None:
-            return other
-        return self if other.value is None or other.value >= self.value else other
-
-    def __lt__(self, bound: object) -> LBool:
-        """Monotone: once it is below, it stays so."""
-        return LBool(self.value is not None and self.value < _plain(bound))
-
-    def __le__(self, bound: object) -> LBool:
-        """Monotone."""
-        return LBool(self.value is not None and self.value <= _plain(bound))
-
-    lt, lt_eq = __lt__, __le__
-
-    def __gt__(self, bound: object) -> bool:
-        """Not monotone: a smaller value takes it back."""
-        return not self <= bound
-
-    def __ge__(self, bound: object) -> bool:
-        """Not monotone."""
-        return not self < bound
-
-    def max_of(self, other: object) -> LMin:
-        """The larger of this and another value. Monotone."""
-        value = _plain(other)
-        return LMin(None if self.value is None or value is None else max(self.value, value))
-
-    def min_of(self, other: object) -> LMin:
-        """The smaller of this and another value. A morphism."""
-        return self.merge(LMin.of(other))
 
 
 class LBool(_Single):

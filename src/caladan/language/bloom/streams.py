@@ -223,12 +223,18 @@ class FactSource:
         flat = query if len(query.parts) < 2 else query.alone(query.flat())
         return Stream(grouped(flat, _keys(by), [one]))
 
-    def sort(self, *by: str | Callable[..., Any], reverse: bool = False) -> Stream:
+    def sort(
+        self,
+        *by: str | Callable[..., Any],
+        key: Callable[..., Any] | None = None,
+        reverse: bool = False,
+    ) -> Stream:
         """The rows in a buffer of their own, in an order that `each_with_index` numbers.
 
         By columns, or by what functions make of a row; then, as `rows()`, by all from the left.
         """
         query = self.query()
+        by = by if key is None else (*by, key)
         for each in by:
             if isinstance(each, str):
                 query.named(each)
