@@ -315,6 +315,18 @@ def test_headers(call) -> None:
         assert "error[C032]" in err or "error[C035]" in err
 
 
+def test_another_delimiter(call) -> None:
+    Path("semi.csv").write_text("1;2\n2;3\n")
+    Path("tabs.csv").write_text("1\t2\n2\t3\n")
+    run = ("run", "tc.dl", "--format", "csv", "--data")
+    for name, written in (("semi", ";"), ("tabs", r"\t")):
+        code, _, err = call(*run, f"arc={name}.csv")
+        assert code == 1
+        assert f'`--delimiter "{written}"` on the command line' in err
+        assert call(*run, f"arc={name}.csv", "--delimiter", written)[:2] == (0, "1,2\n1,3\n")
+    assert call(*run, "arc=semi.csv", "--delimiter", "::")[0] == 2
+
+
 # ── As a process ─────────────────────────────────────────────────────────────────────────────────
 
 

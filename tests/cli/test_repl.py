@@ -198,3 +198,13 @@ def test_at_a_terminal(tmp_path: Path) -> None:
         process.wait()
         os.close(ours)
     assert "p(1)?" in (tmp_path / ".caladan_history").read_text()
+
+
+def test_files_have_headers_and_delimiters_and_what_is_declared_alone_has_none(
+    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("arc.csv").write_text("B;A\n1;2\n")
+    text = "database({arc(A: integer, B: integer), none(A: integer)}).\n:data arc arc.csv\n"
+    text += "arc(2, 1)? none(1)?\n"
+    assert typed(text, "--header", "--delimiter", ";") == (0, "true\nfalse\n", "")

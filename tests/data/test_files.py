@@ -183,7 +183,8 @@ COMPLAINTS = [
         {},
         (
             "edges.csv:1:1: error[C031]: 1 column where arc has 2 (A, B)\n"
-            '  help: if columns are separated by "\\t", say so: delimiter="\\t"'
+            '  help: if columns are separated by "\\t", say so: `--delimiter "\\t"` on the command '
+            'line, delimiter="\\t" in Python'
         ),
     ),
     (

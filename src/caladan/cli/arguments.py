@@ -115,6 +115,10 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
         help="the files of this relation have none",
     )  # fmt: skip
     parser.add_argument(
+        "--delimiter", type=_delimiter, metavar="C",
+        help="the character between the columns of csv and tsv files, such as ';' or '\\t'",
+    )  # fmt: skip
+    parser.add_argument(
         "--param", action="append", default=[], type=_pair, metavar="K=V",
         help="the value of a parameter; put text that looks like a number in quotes",
     )  # fmt: skip
@@ -230,6 +234,13 @@ def _pair(text: str) -> tuple[str, str]:
     if not name or not equals:  # it may hold a secret: it is not told
         raise argparse.ArgumentTypeError("it is not of the form NAME=VALUE")
     return name, value
+
+
+def _delimiter(text: str) -> str:
+    text = "\t" if text == r"\t" else text
+    if len(text) != 1:
+        raise argparse.ArgumentTypeError(f"it must be one character, not {text!r}")
+    return text
 
 
 def _data(text: str) -> tuple[str, str]:

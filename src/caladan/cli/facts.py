@@ -35,7 +35,8 @@ def add_data(db: Session, program: Program | Script, arguments: argparse.Namespa
                 help=did_you_mean(name, given),
             )  # fmt: skip
     for name, path in given.items():
-        db.add(name, path, header=headers.get(name, arguments.header))
+        header = headers.get(name, arguments.header)
+        db.add(name, path, header=header, delimiter=arguments.delimiter)
 
 
 def parameters(arguments: argparse.Namespace) -> dict[str, Value]:

@@ -229,13 +229,19 @@ class Dialogue:
     def _provide(self, program: Program) -> None:
         """Give relations the data of the folder of facts; one that is declared alone is empty."""
         folder = self._arguments.facts
-        found: dict[str, Any] = {} if folder is None else dict(files_of(program, Path(folder)))
-        for relation in program.relations:
-            found.setdefault(relation.name, [])
-        for name, data in found.items():
+        found = {} if folder is None else dict(files_of(program, Path(folder)))
+        for name, path in found.items():
             if name not in self._given:
-                self._db.add(name, data, header=self._arguments.header)
-                self._given.add(name)
+                self._add(name, path)
+        for relation in program.relations:
+            if relation.name not in self._given:
+                self._db.add(relation.name, [])
+                self._given.add(relation.name)
+
+    def _add(self, name: str, path: str | Path) -> None:
+        header, delimiter = self._arguments.header, self._arguments.delimiter
+        self._db.add(name, path, header=header, delimiter=delimiter)
+        self._given.add(name)
 
     def _ask(self, goal: Goal, rule: Rule | None = None) -> None:
         if self._bloom is not None:
@@ -333,8 +339,7 @@ class Dialogue:
         name, _, path = rest.partition(" ")
         if not path.strip():
             raise error("C050", "say which relation and which file: `:data arc arcs.csv`")
-        self._db.add(name, path.strip(), header=self._arguments.header)
-        self._given.add(name)
+        self._add(name, path.strip())
 
     def explain(self, stage: str) -> None:
         """What is made of the program, and of what was asked last."""

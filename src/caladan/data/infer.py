@@ -107,7 +107,9 @@ def _from_files(relation: str, source: Source) -> tuple[Column, ...]:
             items = json_rows.rows(relation, str(path), raw, bad)
             first_items = [_measured(item) for _, item in islice(items, ROWS)]
             if first_items:
-                return _check_json(relation, _from_rows(relation, first_items))
+                return _check_json(
+                    relation, str(path), _from_rows(relation, first_items, str(path))
+                )
     if bad:  # there is something, of which not one row can be read
         raise report(bad)
     raise cannot_read(
@@ -200,11 +202,13 @@ def _from_columns(relation: str, data: dict[str, object]) -> tuple[Column, ...]:
         if isinstance(values, pa.ChunkedArray):
             columns += _from_arrow(relation, None, pa.schema([(name, cast("Any", values).type)]))
         else:
-            columns.append(Column(name, _python_type(relation, name, values)))
+            columns.append(Column(name, _python_type(relation, None, name, values)))
     return tuple(columns)
 
 
-def _from_rows(relation: str, rows: Sequence[object]) -> tuple[Column, ...]:
+def _from_rows(
+    relation: str, rows: Sequence[object], place: str | None = None
+) -> tuple[Column, ...]:
     if not rows:
         raise cannot_read(
             relation, None, "an empty list does not tell its columns",
@@ -215,7 +219,7 @@ def _from_rows(relation: str, rows: Sequence[object]) -> tuple[Column, ...]:
         names = [str(name) for name in cast("dict[object, object]", first)]
         by_name = [cast("dict[str, object]", row) for row in rows if isinstance(row, dict)]
         return tuple(
-            Column(name, _python_type(relation, name, [row.get(name) for row in by_name]))
+            Column(name, _python_type(relation, place, name, [row.get(name) for row in by_name]))
             for name in names
         )
     cells = rows if set(map(type, rows)) == {tuple} else [_tuple(row) for row in rows]
@@ -224,8 +228,8 @@ def _from_rows(relation: str, rows: Sequence[object]) -> tuple[Column, ...]:
     if len(set(map(len, tuples))) > 1:
         tuples = [row for row in tuples if len(row) == width]
     return tuple(
-        Column(f"c{i + 1}", _python_type(relation, f"c{i + 1}", map(itemgetter(i), tuples)))
-        for i in range(width)
+        Column(f"c{i}", _python_type(relation, place, f"c{i}", map(itemgetter(i - 1), tuples)))
+        for i in range(1, width + 1)
     )
 
 
@@ -233,7 +237,7 @@ def _tuple(row: object) -> tuple[object, ...]:
     return tuple(cast("Sequence[object]", row)) if isinstance(row, tuple | list) else (row,)
 
 
-def _python_type(relation: str, name: str, values: object) -> Type:
+def _python_type(relation: str, place: str | None, name: str, values: object) -> Type:
     """The type Arrow would give the values; where it has none, they are objects.
 
     A text among numbers is more likely a mistake than meant, so whoever means it says so.
@@ -249,16 +253,16 @@ def _python_type(relation: str, name: str, values: object) -> Type:
     kinds = {type(plain(value)) for value in found} - {NoneType}
     if len(kinds) > 1 and kinds <= _PLAIN:
         raise cannot_read(
-            relation, None, f"column {name} mixes values of different types",
+            relation, place, f"column {name} mixes values of different types",
             f"declare its type, object if they are meant to differ: database({{{relation}(…)}}).",
         )  # fmt: skip
     return Type.OBJECT
 
 
-def _check_json(relation: str, columns: Sequence[Column]) -> tuple[Column, ...]:
+def _check_json(relation: str, place: str, columns: Sequence[Column]) -> tuple[Column, ...]:
     """Objects are for Python: a file has none."""
     if (column := first_object(columns)) is not None:
-        raise _no_type(relation, None, column.name, "nested values, or integers of over 64 bits")
+        raise _no_type(relation, place, column.name, "nested values, or integers of over 64 bits")
     return tuple(columns)
 
 

@@ -311,5 +311,8 @@ def _other_delimiter(text: str, columns: Sequence[Column], used: str | None) -> 
         return None
     for delimiter, written in _DELIMITERS.items():
         if delimiter != used and len(text.strip().split(delimiter)) == len(columns):
-            return f'if columns are separated by "{written}", say so: delimiter="{written}"'
+            return (
+                f'if columns are separated by "{written}", say so: `--delimiter "{written}"` on '
+                f'the command line, delimiter="{written}" in Python'
+            )
     return None

@@ -204,7 +204,8 @@ def _word(cursor: Cursor) -> Expression:
     if cursor.next_kind == "(":
         cursor.fail(
             _VALUE,
-            help=f"`{text}(…)` is a relation, not a value; perhaps a `)` is missing before it",
+            help=f"`{text}` is no function, of which there are {', '.join(sorted(CALLS))} and what "
+            "`db.define` defines; before a relation a `)` may be missing",
         )
     cursor.advance()
     return Constant(text, cursor.span(token))

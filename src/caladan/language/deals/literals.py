@@ -145,7 +145,8 @@ def atom(cursor: Cursor, what: str, *, bare: bool = False) -> Atom:
         if not bare:
             text = cursor.text(name)
             cursor.fail(
-                f"`(` after the relation `{text}`", help=f"write its arguments: `{text}(…)`"
+                f"`(` after the relation `{text}`",
+                help=f"write its arguments: `{text}(…)`, or `{text}()` if it has none",
             )
         return Atom(cursor.text(name), (), span=cursor.span(name))
     return Atom(cursor.text(name), arguments(cursor), span=cursor.since(name.start))
@@ -252,7 +253,8 @@ def _negated(cursor: Cursor) -> Atom | Comparison:
     if cursor.kind == "(":
         cursor.fail(
             "the name of a relation after `~`",
-            help="a comparison is negated by its opposite, as in `X ~= Y`",
+            help="for several literals, negate a relation that a rule of its own derives from them;"
+            " a comparison is negated by its opposite, as in `X ~= Y`",
         )
     positive = atom(cursor, "the name of a relation after `~`", bare=True)
     found = Atom(positive.relation, positive.arguments, True, cursor.since(tilde.start))
