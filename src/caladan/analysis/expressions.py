@@ -43,13 +43,6 @@ _WIDTH: Final = {
 }
 
 
-def expression_type(node: Expression, types: Mapping[str, Type]) -> Type:
-    """The type of an expression whose variables all have types."""
-    found = partial_type(node, types)
-    assert found is not None, "every variable has a type after the analysis"
-    return found
-
-
 def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
     """The type of an expression, or None while a variable's type is not known."""
     match node:

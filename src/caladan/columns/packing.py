@@ -44,11 +44,6 @@ class Packing:
         """How many columns."""
         return len(self.widths)
 
-    @property
-    def is_straight(self) -> bool:
-        """Whether the columns stand in their own order."""
-        return self.order == tuple(range(self.arity))
-
     @cached_property
     def masks(self) -> tuple[int, ...]:
         """By column, the mask of its width."""

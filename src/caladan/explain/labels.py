@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from caladan.program import Constant
-from caladan.rules.body import Scan, ScanKind
+from caladan.program import Constant, names
+from caladan.program.transform import walk
+from caladan.rules.body import Binding, Scan, ScanKind
 from caladan.rules.operators import (
     AntiJoin,
     Extend,
@@ -100,7 +101,7 @@ def labels(plan: Project | Sort, *, by_column: bool = False) -> Labels:
     found = Labels()
     if by_column:
         found.qualify(plan)
-    _visit(plan, found, frozenset(_variables(plan)), {})
+    _visit(plan, found, _variables(plan), {})
     return found
 
 
@@ -144,15 +145,6 @@ def _leaves(node: Operator) -> Iterator[Scan]:
             yield from _leaves(node.input)
 
 
-def _variables(node: Operator) -> set[str]:
-    match node:
-        case Unit():
-            return set()
-        case Scan():
-            return set(node.variables)
-        case Join() | AntiJoin():
-            return _variables(node.left) | _variables(node.right)
-        case Extend():
-            return {*_variables(node.input), node.binding.variable}
-        case Select() | Prune() | Project() | Sort():
-            return _variables(node.input)
+def _variables(plan: Operator) -> frozenset[str]:
+    bound = {part.variable for part in walk(plan) if isinstance(part, Binding)}
+    return (names(plan) | bound) - {"_"}

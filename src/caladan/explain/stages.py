@@ -167,8 +167,8 @@ def _bodies(parts: ScriptParts, stage: str) -> list[tuple[Stage, str]]:
     for compiled, setting in parts.programs:
         found += bodies(compiled, stages, setting, by_column=True)
     if not found and not wanted:
-        known = ", ".join(each.name for each in STAGES)
-        raise error("C050", f"nothing is recursive here, so there is no stage {stage} (of {known})")
+        shown = f"stage `{_SQL.name}` shows the queries that a SQL engine runs"
+        raise error("C050", f"nothing is recursive here: there is no stage `{stage}`", help=shown)
     if stage == "rules":
         wanted = [(each, body) for each, body in notes if each is _AGGREGATES and body]
     return [*found, *wanted]

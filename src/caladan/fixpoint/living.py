@@ -18,17 +18,15 @@ is derived from such relations alone is not repaired either: it is derived anew,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from caladan.columns.domains import Domain, TextDomain, encoded, word_of
-from caladan.columns.layout import Words
+from caladan.columns.domains import Domain, encoded
 from caladan.columns.relation import Batch, StoredRelation
-from caladan.data.schema import array_of, arrow_schema, table_of
+from caladan.data.schema import arrow_schema, table_of
 from caladan.fixpoint.blueprint import blueprint
 from caladan.fixpoint.fixpoint import Fixpoint
 from caladan.fixpoint.limits import Limits
@@ -150,23 +148,6 @@ class Living:
         """Facts as words; values that are new get some."""
         columns = zip(table.columns, self.domains[name], strict=True)
         return tuple(encoded(column, domain) for column, domain in columns), table.num_rows
-
-    def encode_rows(self, name: str, rows: Sequence[Sequence[Any]]) -> Batch:
-        """A few facts as words, from values of Python that have the types of their columns."""
-        info = self.program.relations[name]
-        columns: list[Words] = []
-        for i, domain in enumerate(self.domains[name]):
-            values = [row[i] for row in rows]
-            if isinstance(domain, TextDomain):
-                columns.append(domain.take(values))
-                continue
-            words = [word_of(value, domain) for value in values]
-            if None in words:
-                type = arrow_schema(info.columns).field(i).type
-                columns.append(encoded(pa.chunked_array([array_of(values, type)]), domain))
-            else:
-                columns.append(np.array(words, np.uint32))
-        return tuple(columns), len(rows)
 
     def given(self, name: str) -> StoredRelation:
         """The facts that a relation was given, apart from what rules derive."""

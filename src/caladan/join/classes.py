@@ -114,11 +114,6 @@ class Classes:
         """The domains of all columns of a relation."""
         return tuple(self.column(relation, i) for i in range(self._relations[relation].arity))
 
-    def are_one(self, relations: Iterable[str]) -> bool:
-        """Whether all columns of some relations share their words."""
-        columns = ((name, i) for name in relations for i in range(self._relations[name].arity))
-        return len({self._root(node) for node in columns}) == 1
-
     def variable(self, rule: CoreRule, name: str) -> Domain:
         """The domain of a variable of a rule."""
         return self._domain((rule.place, name))

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal as OneOf, Protocol, TypeAl
 from sqlglot import exp
 
 from caladan.engines.interface import Table
-from caladan.language.rasql.dialect import RaSQL
 from caladan.language.rasql.script import span_of
 from caladan.language.rasql.translate import AS_SET
 from caladan.language.rasql.views import tables_of
@@ -139,8 +138,6 @@ def apart(names: list[str]) -> list[str]:
 
 
 Dialect: TypeAlias = OneOf["duckdb", "spark"]
-
-_SOURCE: Final = RaSQL()
 
 
 @dataclass(frozen=True, slots=True)
