@@ -91,9 +91,9 @@ def test_the_same_declaration_twice_is_fine() -> None:
 
 
 def test_goal_columns() -> None:
-    out = compiled(ARC + "query arc(X, X). query arc(1, Z). query arc(_, Z).")
+    out = compiled(ARC + "query arc(X, X). query arc(1, Z). query arc(_, Z). query arc(1, A).")
     names = [[c.name for c in g.columns] for g in out.checked.goals]
-    assert names == [["X", "X_2"], ["A", "Z"], ["A", "Z"]]
+    assert names == [["X", "X_2"], ["A", "Z"], ["A", "Z"], ["A_2", "A"]]
 
 
 def test_a_rule_that_is_wrong_does_not_hide_the_errors_of_others() -> None:

@@ -317,3 +317,11 @@ def test_parquet_and_orc_are_read_without_pandas(tmp_path: Path) -> None:
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.stdout == "[(1, 3)] False\n", done.stderr
+
+
+def test_relations_of_earlier_runs_are_offered(db: Session) -> None:
+    db.add("arc", [(1, 2)])
+    db.run("path(X, Y) <- arc(X, Y).")
+    with pytest.raises(cal.CaladanError, match="did you mean `path`"):
+        db.query("paths(1, X)")
+    assert db.query("path(1, X)").columns == ("X_2", "X")

@@ -6,7 +6,7 @@ are left out of the passes after that, which look at the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from caladan.analysis.core import (
@@ -204,6 +204,8 @@ def _goal(
     relation = relations[goal.atom.relation]
     arguments: list[Term] = []
     columns: list[Column] = []
+    given = goal.atom.arguments
+    asked = {each.name for each in given if isinstance(each, Variable) and not each.is_anonymous}
     for argument, column in zip(goal.atom.arguments, relation.columns, strict=True):
         match argument:
             case Variable():
@@ -221,7 +223,9 @@ def _goal(
                 )
                 arguments.append(Variable("_"))
                 name = column.name
-        columns.append(Column(_apart(name, columns), column.type))
+        is_asked = isinstance(argument, Variable) and not argument.is_anonymous
+        taken = {c.name for c in columns} | (set() if is_asked else asked)
+        columns.append(Column(_apart(name, taken), column.type))
     return CoreGoal(
         relation.name, relation.name, tuple(arguments), tuple(columns), goal.export, goal.span
     )
@@ -245,8 +249,7 @@ def _goal_constant(
         return argument
 
 
-def _apart(name: str, columns: Iterable[Column]) -> str:
-    taken = {c.name for c in columns}
+def _apart(name: str, taken: Collection[str]) -> str:
     candidate, i = name, 2
     while candidate in taken:
         candidate, i = f"{name}_{i}", i + 1

@@ -176,10 +176,9 @@ class Course:
             catalog = _catalog(linked, self._store)
             heads = tuple(dict.fromkeys(rule.head.relation for rule in linked.rules))
             wanted = heads if whole else None
-            objects = self._store.objects
+            objects, names = self._store.objects, (*self._store, *self._definitions.derived)
             return compile_again(
-                known,
-                Request(linked, catalog, params, not whole, wanted, tuple(self._store), objects),
+                known, Request(linked, catalog, params, not whole, wanted, names, objects)
             )
 
     def _evaluate(
