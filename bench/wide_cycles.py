@@ -24,7 +24,7 @@ def main() -> None:
     """Print a line for each case and size."""
     sizes = [int(n) for n in sys.argv[1].split(",")] if len(sys.argv) > 1 else [8000, 32000, 128000]
     names = sys.argv[2].split(",") if len(sys.argv) > 2 else list(CASES)
-    print(f"{'case':<12} {'n':>8} {'answers':>9} {'seconds':>8}")
+    print(f"{'case':<12} {'n':>8} {'answers':>9} {'seconds':>8}", flush=True)
     for name in names:
         rules, data = CASES[name]
         for n in sizes:
@@ -92,7 +92,7 @@ CASES: Final[Mapping[str, tuple[str, Callable[[int], Tables]]]] = {
     "weights": ("t(X, Y, Z, A, B, C) <- e(X, Y, A), e(Y, Z, B), e(Z, X, C).", _labels),
     "least": ("t(X, min<W>) <- e(X, Y, A), e(Y, Z, B), e(Z, X, C), W = A + B + C.", _labels),
     "equation": ("t(X, Z) <- e(X, Y), e(Y, Z), e(W, X), W = Z + 1.", _edges),
-    "product": ("t(X, Z) <- e(X, Y), e(Y, Z), e(W, X), 2 * W = Z + 1.", _edges),
+    "half": ("t(X, Z) <- e(X, Y), e(Y, Z), e(W, X), 2 * W = Z + 1.", _edges),
     "recursion": ("t(X, Y) <- e(X, Y). t(X, Z) <- c(Y, W, Z), t(X, W), t(X, Y).", _galen),
     "groups": (
         """t(X, Y, mmin<L>) <- e(X, Y, L).
@@ -102,6 +102,27 @@ CASES: Final[Mapping[str, tuple[str, Callable[[int], Tables]]]] = {
     "tiny rounds": (
         "t(1, 1). t(Y, 1) <- t(X, _), next(X, Y). t(X, Z) <- t(X, _), e(X, Y), e(Y, Z), e(Z, X).",
         _chained,
+    ),
+    "tiny, wide": (
+        """r(X, Y, L) <- e(X, Y, L), X < 2. t(X, Y) <- r(X, Y, _).
+        r(X, Y, L) <- r(V, _, _), X = V + 1, e(X, Y, L).
+        r(X, X, 9) <- r(X, Y, _), r(Y, Z, _), r(Z, X, _).""",
+        _labels,
+    ),
+    "tiny, pairs": (
+        """r(X, P, Y, Q) <- e(X, P, Y, Q), X < 2. t(X, Y) <- r(X, _, Y, _).
+        r(X, P, Y, Q) <- r(V, _, _, _), X = V + 1, e(X, P, Y, Q).
+        r(X, P, X, P) <- r(X, P, Y, Q), r(Y, Q, Z, R), r(Z, R, X, P).""",
+        _pairs,
+    ),
+    "chain": ("t(A) <- e(A, B), e(B, C), e(C, D), e(D, F).", _edges),
+    "product": ("t(min<C>) <- e(A, B), e(C, D), e(F, G), B ~= F.", _edges),
+    "band": ("t(A, C) <- e(A, B), e(B, C), A < C, C < A + 3, A > 0.", _edges),
+    "far": ("t(A, C) <- e(A, B), e(B, C), A < C, C < 5.", _edges),
+    "ten atoms": (
+        """t(A) <- e(A, B), e(B, C), e(C, D), e(D, A), e(A, C),
+        e(C, F), e(F, G), e(G, H), e(H, C), e(F, H).""",
+        _edges,
     ),
     "only ends": ("t(X, Z) <- e(X, Y), e(Y, Z), e(Z, W), e(W, X), X < 3, Z < 3.", _edges),
     "4 atoms": ("t(A, E) <- e(A, B), e(B, C), e(C, D), e(D, E), A < 10.", _small),

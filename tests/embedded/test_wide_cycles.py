@@ -126,21 +126,33 @@ def chained(n: int) -> dict[str, Columns]:
     return {"e": {"a": a, "b": b}, "l": labelled, "next": {"a": steps, "b": steps + 1}}
 
 
+FINISHED = "t(1, 1). t(Y, 1) <- t(X, _), next(X, Y). t(X, Z) <- t(X, _), "
+GROWING = "r(X, Y, L, M) <- l(X, Y, L), X < 2, M = L. t(X, Y) <- r(X, Y, _, _)."
+GROWING += "r(X, Y, L, M) <- r(V, _, _, _), next(V, X), l(X, Y, L), M = L. r(X, X, 9, 9) <- "
+
+
 @pytest.mark.parametrize(
-    "body", ["e(X, Y), e(Y, Z), e(Z, X)", "l(X, Y, _), l(Y, Z, _), l(Z, X, _)"]
+    "rules",
+    [
+        FINISHED + "e(X, Y), e(Y, Z), e(Z, X).",
+        FINISHED + "l(X, Y, _), l(Y, Z, _), l(Z, X, _).",
+        GROWING + "r(X, Y, _, _), r(Y, Z, _, _), r(Z, X, _, _).",
+        GROWING + "r(X, Y, A, A), r(Y, Z, B, B), r(Z, X, C, C), A + B + C > 0.",
+        GROWING + "r(X, Y, A, _), r(Y, Z, B, C), r(Z, X, C, B).",
+    ],
+    ids=["finished", "labels", "of the clique", "read", "in two columns"],
 )
-def test_tiny_rounds_meet_too(body: str) -> None:
+def test_tiny_rounds_meet_too(rules: str) -> None:
     """A fact a round, and each next to the hub: atom by atom that is n² steps."""
-    rules = f"t(1, 1). t(Y, 1) <- t(X, _), next(X, Y). t(X, Z) <- t(X, _), {body}."
     answers: dict[str, list[tuple[Any, ...]]] = {}
     for engine in ("embedded", "reference"):
         db = caladan.connect(engine)
-        for name, columns in chained(60).items():
+        for name, columns in chained(24).items():
             db.add(name, columns)
         answers[engine] = sorted(db.run(rules)["t"].rows())
     assert answers["embedded"] == answers["reference"]
     seconds: list[float] = []
-    for n in (2_000, 32_000):
+    for n in (1_000, 16_000):
         db = caladan.connect("embedded")
         for name, columns in chained(n).items():
             db.add(name, columns)
@@ -148,7 +160,7 @@ def test_tiny_rounds_meet_too(body: str) -> None:
         started = time.process_time()
         db.run(rules)
         seconds.append(time.process_time() - started)
-    assert seconds[1] < 40 * seconds[0] + 0.5  # 256 times as many pairs
+    assert seconds[1] < 40 * seconds[0] + 0.7  # 256 times as many pairs
 
 
 def test_a_closure_takes_part_and_is_not_listed() -> None:

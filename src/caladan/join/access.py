@@ -73,7 +73,8 @@ class Probe:
 class Meet:
     """Atoms that meet in one variable, which each of them could bind.
 
-    So could constraints of the user's (`tests`), which rules call as functions.
+    So could constraints of the user's (`tests`), which rules call as functions. Where there are no
+    views, atoms may meet in several variables, and bind others of their own besides.
     """
 
     probes: tuple[Probe, ...]
@@ -82,8 +83,8 @@ class Meet:
 
     @property
     def binds(self) -> frozenset[str]:
-        """The variable that is proposed."""
-        return frozenset((self.variable,))
+        """The variable that is proposed, and what else the atoms bind."""
+        return frozenset[str]().union(*(each.binds for each in self.probes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -273,17 +273,32 @@ class BodyRoute:
     def _met(self, found: Probe, first: int) -> Meet | None:
         """The probe of an atom together with those of others that bind the same one variable."""
         if not self._proposes(found):
-            return None
+            return self._met_whole(found, first) if self._lasting else None
         (variable,) = found.binds
         together = {first: found}
         for atom in self._having[variable]:
             if atom == first or atom not in self._left:
                 continue
-            other = probe(self._body.atoms[atom], self.known, self._traits)
+            other = self._whole(atom)
             if other.binds == found.binds and self._proposes(other):
                 together[atom] = other
         probes = tuple(together[atom] for atom in sorted(together))
         return Meet(probes, variable) if len(probes) > 1 else None
+
+    def _met_whole(self, found: Probe, first: int) -> Meet | None:
+        """Atoms of the core under all their columns, that have the same variables in common."""
+        together = {first: found}
+        shared = frozenset[str]()
+        for atom in [i for i in self._waiting() if i != first and first in self._core]:
+            other = self._whole(atom)
+            common = {other.binds & each.binds for each in together.values()}
+            if len(common) == 1 and (shared or found.binds & other.binds) in common:
+                shared = found.binds & other.binds
+                together[atom] = other
+        probes = [together[atom] for atom in sorted(together)]
+        if not shared or any(_hidden(each.scan, self._traits) or not each.bound for each in probes):
+            return None
+        return Meet(tuple(probes), ", ".join(sorted(shared)))
 
     def _proposes(self, found: Probe) -> bool:
         """Whether a probe with something bound binds one variable, and any index of it is exact."""
@@ -511,10 +526,14 @@ class _Shown:
         new = tuple((c, name) for c, name in whole.new if name in self.read)
         if any(c in self._hidden for c, _ in new):
             return whole
+        if not self._has_views:
+            checked = {term.name for _, term in whole.checked if isinstance(term, Variable)}
+            new = tuple((c, name) for c, name in whole.new if name in self.read | checked)
+            return replace(whole, new=new)
         kept = {c: t for c, t in (*whole.bound, *whole.checked) if c in self._terms}
         shown = frozenset(kept) | {c for c, _ in new}
         view = self._view(shown)
-        if view is None or not self._has_views:
+        if view is None:
             return whole
         return Probe(
             self.scan,

@@ -286,13 +286,15 @@ class ProposeStep:
 
     @property
     def binds(self) -> frozenset[str]:
-        """The variable that is proposed."""
-        return frozenset((self.variable,))
+        """The variable that is proposed, and what else the atoms bind."""
+        return frozenset[str]().union(*(lookup.binds for lookup in self.lookups))
 
     def confirming(self, lookup: LookupStep) -> LookupStep:
-        """A lookup that tests the variable instead of binding it."""
-        bound = {**lookup.bound, **lookup.new}
-        return replace(lookup, bound=bound, new={}, within=None)
+        """A lookup that tests what the atoms meet in instead of binding it."""
+        shared = frozenset.intersection(*(each.binds for each in self.lookups))
+        met = {c: name for c, name in lookup.new.items() if name in shared}
+        own = {c: name for c, name in lookup.new.items() if name not in shared}
+        return replace(lookup, bound={**lookup.bound, **met}, new=own, within=None)
 
     def matches(self, frontier: Bindings) -> list[Matches | None]:
         """What each atom has for the solutions; None for those with nothing bound."""

@@ -30,7 +30,7 @@ Tables, one record each:
 
 Atoms that meet in a variable are a `CHOOSE`, a lookup of each, and a test of each: the one that has
 the fewest matches proposes, its test and the lookups of the others are passed over. `extra` of such
-steps is their distance from the `CHOOSE`.
+steps is their distance from the `CHOOSE`. A test of an atom that has more to bind is a lookup, too.
 
 Arithmetic goes by ranks: a computation reads ranks and leaves one in a register, `RANK` and
 `WORD` go from words to ranks and back. The machine does only what is sure: a number that leaves 64
@@ -365,6 +365,16 @@ def fewest(
 
 
 @helper
+def is_passed_over(at: Scalar, steps: Array, states: Array) -> bool:
+    """Whether an atom that meets others has nothing to do: it does not propose, or has done so."""
+    number = steps[at].extra - 1
+    choice = at - steps[at].extra
+    if number < steps[choice].what:
+        return states[choice].at != number
+    return states[choice].at == number - steps[choice].what
+
+
+@helper
 def fire(
     first: Scalar, fact: Scalar, steps: Array, terms: Array, relations: Array, indexes: Array,
     fields: Array, runs: Array, facts: Array, owners: Array, links: Array, bits: Array,
@@ -390,11 +400,7 @@ def fire(
                     at, steps, terms, indexes, fields, runs, facts, owners, links, registers
                 )
                 passes = True
-        elif (
-            step.kind == LOOKUP
-            and step.extra != 0
-            and (states[at - step.extra].at != step.extra - 1)
-        ):
+        elif step.kind == LOOKUP and step.extra != 0 and is_passed_over(at, steps, states):
             passes = down
         elif step.kind == LOOKUP:
             index = indexes[step.what]
@@ -437,9 +443,7 @@ def fire(
             if not computed(step, terms, registers, tops):
                 return BEYOND
             passes = True
-        elif step.extra != 0 and (
-            states[at - step.extra].at == step.extra - 1 - steps[at - step.extra].what
-        ):
+        elif step.extra != 0 and is_passed_over(at, steps, states):
             passes = True
         else:
             index = indexes[step.what]
