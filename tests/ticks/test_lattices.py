@@ -1,5 +1,7 @@
 """Lattices: laws, monotone functions and morphisms, user-defined ones, tables with them."""
 
+import random
+
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -146,7 +148,7 @@ def test_a_scratch_of_lattices_forgets(safe: bool) -> None:
 
 
 def test_shortest_paths_after_a_link_is_gone() -> None:
-    """A recursion through lattices is derived anew where it lost something."""
+    """Values go that were reached through it, and come back by what is left; others stay."""
 
     class Paths(bloom.Bloom):
         link = bloom.table("a", "b", "c")
@@ -163,6 +165,65 @@ def test_shortest_paths_after_a_link_is_gone() -> None:
     assert {row[:2]: row[2] for row in paths.tick()["path"].rows()}[1, 3] == 2
     paths.delete("link", [(2, 3, 1)])
     assert {row[:2]: row[2] for row in paths.tick()["path"].rows()}[1, 3] == 5
+    assert paths.stats.rebuilt == ()
+
+
+class Recursive(bloom.Bloom):
+    """Recursion through lattices of several kinds, in scratches, which forget, and in a table."""
+
+    e = bloom.table("a", "b", "w")
+    given = bloom.input("a", "b", "w")
+    path = bloom.scratch("a", "b", to="c: lmin")
+    wide = bloom.scratch("a", "b", to="c: lmax")
+    reach = bloom.scratch("a", to=["n: lmin", "s: lset"])
+    odd = bloom.scratch("a", to="c: lmin")
+    even = bloom.scratch("a", to="c: lmin")
+    kept = bloom.table("a", "b", to="c: lmin")
+    near = bloom.scratch("a", "n")
+
+    @bloom.rules
+    def derive(self) -> None:
+        e = self.e
+        one = bloom.fn(lambda v: LSet([v]))
+        self.path |= self.given
+        for each in (self.path, self.kept):
+            each |= e
+            each |= (each * e).pairs(b="a").project(each.a, e.b, each.c + e.w)
+        self.wide |= e
+        narrow = self.wide.c.method("min_of", e.w)
+        self.wide |= (self.wide * e).pairs(b="a").project(self.wide.a, e.b, narrow)
+        self.reach |= e.project("a", "w", one(e.b))
+        further = (e * self.reach).pairs(b="a")
+        self.reach |= further.project(e.a, self.reach.n + e.w, self.reach.s)
+        self.odd |= e.where(e.a == 0).project("b", "w")
+        self.even |= (self.odd * e).pairs("a").project(e.b, self.odd.c + e.w)
+        self.odd |= (self.even * e).pairs("a").project(e.b, self.even.c + e.w)
+        self.near |= self.path.where(self.path.c <= 2).group(["a"], bloom.count())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_recursion_through_lattices_while_facts_come_and_go(seed: int) -> None:
+    draw = random.Random(seed)
+    modes = [{}, {"repair": "never"}, {"safe": True}]
+    programs = [Recursive(**options) for options in modes]  # type: ignore[arg-type]
+    held: set[tuple[int, ...]] = set()
+
+    def some(*most: int) -> list[tuple[int, ...]]:
+        return [(draw.randrange(6), draw.randrange(6), draw.randrange(4))
+                for _ in range(draw.choice(most))]  # fmt: skip
+
+    for _ in range(20):
+        more, given = some(0, 1, 2, 5), some(0, 0, 1)
+        less = draw.sample(sorted(held), min(len(held), draw.choice((0, 1, 1, 2))))
+        held = held - set(less) | set(more)
+        for program in programs:
+            program.insert("e", more)
+            program.insert("given", given)
+            program.delete("e", less)
+            program.tick()
+        lazy, *others = ({n: p[n].rows() for n in p.collections} for p in programs)
+        assert all({**other, "clock": None} == {**lazy, "clock": None} for other in others)
+    assert "path: repaired 0 times" not in programs[0].explain("ticks")
 
 
 def test_a_lattice_only_grows() -> None:

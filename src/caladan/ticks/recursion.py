@@ -2,8 +2,9 @@
 
 What is new goes round after round through the rules that read it. What was lost is repaired by
 delete and rederive: everything that was derived through it goes, and comes back if there is another
-way to derive it. Where that is most of the clique, or where values merge (a lattice does not say
-what it was made of), the clique is derived anew.
+way to derive it. Where values merge, the value of a key goes if something that is gone may have
+been in it, and what is left is merged anew; the largest or smallest value only if it was reached by
+what is gone. Where that is most of the clique, the clique is derived anew.
 
 Once a tick has derived much, the clique is handed to the columnar engine (bulk.py).
 """
@@ -15,6 +16,8 @@ from dataclasses import replace
 from typing import Any
 
 from caladan.analysis.core import Clique, CoreRule
+from caladan.language.bloom.lattices import LMax, LMin
+from caladan.language.bloom.values import Lattice
 from caladan.program import Constant, Variable, thresholds
 from caladan.ticks.bulk import BulkClique
 from caladan.ticks.dataflow import Change, Node, RuleDeltas, SeededRule
@@ -38,7 +41,6 @@ class RecursiveNode(Node):
         self._ways = [
             _Way(_outside_first(body.rule, self.extents), extents) for body in self.bodies
         ]
-        self._merges = any(each.is_keyed for each in self.extents.values())
         self.bulk = BulkClique(clique, extents)
         self.reset()
 
@@ -100,8 +102,10 @@ class RecursiveNode(Node):
             extent.apply(dict.fromkeys(map(extent.key, facts)))
         delta: dict[str, list[Fact]] = {name: [] for name in self.names}
         for name, facts in lost.items():
-            back = self._rederived(name, facts)
-            self._take(name, back, delta, old)
+            base = self.extents[name].base
+            keys = map(self.extents[name].key, facts)
+            self._take(name, [base[key] for key in keys if key in base], delta, old)
+            self._take(name, self._rederived(name, facts), delta, old)
         for each, change in self._news:
             self._take(each.rule.head, list(each.gains(change)), delta, old)
         for name in self.names:
@@ -218,8 +222,6 @@ class RecursiveNode(Node):
         fresh = {
             name: self._without_base(name, facts, lost) for name, facts in self._losses.items()
         }
-        if self._merges and any(fresh.values()):
-            return None
         most = 64 + sum(map(len, self.extents.values())) // 2
         while any(fresh.values()):
             following: dict[str, list[Fact]] = {name: [] for name in self.names}
@@ -236,13 +238,17 @@ class RecursiveNode(Node):
     def _without_base(
         self, name: str, facts: Iterable[Fact], lost: dict[str, dict[Fact, None]]
     ) -> list[Fact]:
+        """The facts that are there because of others, which are gone, and are no base facts."""
         extent, gone = self.extents[name], lost[name]
         fresh: list[Fact] = []
         for fact in facts:
             key = extent.key(fact)
-            if fact not in gone and key not in extent.base and extent.contents.get(key) == fact:
-                gone[fact] = None
-                fresh.append(fact)
+            held = extent.contents.get(key)
+            if held is None or held in gone or extent.base.get(key) == held:
+                continue
+            if held == fact or _may_be_of(held, fact):
+                gone[held] = None
+                fresh.append(held)
         return fresh
 
     def _rederived(self, name: str, lost: Mapping[Fact, None]) -> list[Fact]:
@@ -267,9 +273,10 @@ class _Way:
 
     def __init__(self, rule: CoreRule, extents: Mapping[str, Extent]) -> None:
         self.rule = rule
+        self._key = extents[rule.head].key
         names: dict[str, int] = {}
         self._constants: list[tuple[int, Any]] = []
-        for i, argument in enumerate(rule.arguments):
+        for i, argument in enumerate(rule.arguments[: extents[rule.head].width]):
             if isinstance(argument, Variable):
                 names.setdefault(argument.name, i)
             elif isinstance(argument, Constant):
@@ -279,13 +286,27 @@ class _Way:
         self._plan = Plan(rule, extents, None, list(names)) if names else None
 
     def among(self, facts: Mapping[Fact, None]) -> Iterable[Fact]:
-        """The facts that the rule derives, of some."""
+        """What the rule derives for the keys of some facts."""
+        keys = set(map(self._key, facts))
         if self._plan is None:
             assert self._body is not None
-            return [fact for fact in self._body.everything() if fact in facts]
+            return [fact for fact in self._body.everything() if self._key(fact) in keys]
         wanted = [
             tuple([fact[i] for i in self._places])
             for fact in facts
             if all(fact[i] == value for i, value in self._constants)
         ]
-        return [fact for fact in self._plan.run(dict.fromkeys(wanted)) if fact in facts]
+        return [f for f in self._plan.run(dict.fromkeys(wanted)) if self._key(f) in keys]
+
+
+def _may_be_of(held: Fact, fact: Fact) -> bool:
+    """Whether values of lattices may have been merged of others, of which something is gone."""
+    is_reached = False
+    for one, other in zip(held, fact, strict=True):
+        if isinstance(one, LMax | LMin):
+            is_reached |= one == other  # else another value is the largest
+        elif isinstance(one, Lattice):
+            is_reached = True
+        elif one != other:
+            return False
+    return is_reached
