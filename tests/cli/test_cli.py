@@ -327,6 +327,11 @@ def test_another_delimiter(call) -> None:
     assert call(*run, "arc=semi.csv", "--delimiter", "::")[0] == 2
 
 
+def test_data_is_given_once(call) -> None:
+    code, _, err = call("run", "tc.dl", "--data", "arc=a.csv", "--data", "arc=b.csv")
+    assert (code, err.splitlines()[0]) == (2, "error[C050]: `arc` is given data twice")
+
+
 # ── As a process ─────────────────────────────────────────────────────────────────────────────────
 
 

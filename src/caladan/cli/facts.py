@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 def add_data(db: Session, program: Program | Script, arguments: argparse.Namespace) -> None:
     """Give the session the data that the arguments name."""
     given: dict[str, str | Path] = dict(arguments.data)
+    if len(given) < len(arguments.data):
+        names = [name for name, _ in arguments.data]
+        raise error(
+            "C050", f"`{next(n for n in names if names.count(n) > 1)}` is given data twice",
+            help="a pattern, such as 'part*.csv', or a folder stands for several files",
+        )  # fmt: skip
     if arguments.facts is not None:
         for name, path in files_of(program, Path(arguments.facts)):
             given.setdefault(name, path)
