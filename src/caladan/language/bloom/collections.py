@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self, cast
 
-from caladan.language.bloom.expressions import Expr, Operation, Operators, Presence, Read, lift
+from caladan.language.bloom.expressions import Expr, Operation, Presence, Read, ValueOperators, lift
 from caladan.language.bloom.lattices import LMap, LSet
 from caladan.language.bloom.queries import Query, empty, facts_of
 from caladan.language.bloom.recorder import Recorder
@@ -262,7 +262,7 @@ class Collection(FactSource):
         recorder.rule(Head(made.name, values), stream.literals, time)
 
 
-class LatticeCollection(Collection, Operators):
+class LatticeCollection(Collection, ValueOperators):
     """A lattice of a module: a value that rules read, with the functions of its lattice."""
 
     def __getattr__(self, name: str) -> Any:

@@ -35,7 +35,7 @@ class ColumnScope(Protocol):
     def read(self, name: str, position: int) -> Expression: ...
 
 
-class Operators:
+class ValueOperators:
     """What Python's operators make of something that has a value: an expression, or a lattice."""
 
     def as_value(self) -> Expr:
@@ -94,7 +94,7 @@ class Operators:
         return Operation("|", operator.or_, (self.as_value(), lift(other)))
 
 
-class Expr(Operators):
+class Expr(ValueOperators):
     """Something that has a value for each fact."""
 
     def node(self, scope: ColumnScope) -> Expression:
