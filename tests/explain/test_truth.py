@@ -64,6 +64,22 @@ def test_shapes_and_overlays(name: str) -> None:
         assert strategy in stats.cliques[-1].strategy
 
 
+def test_steps_within_a_step() -> None:
+    """Atoms that nobody reads are one step, whichever of several plans it is of."""
+    program = """
+    database({arc(A: integer, B: integer), l(A: integer, B: integer)}).
+    c(Y, count<X>) <- arc(X, Y).
+    q(0) <- c(Y, _), l(Y, Y).
+    query q(A).
+    """
+    with caladan.connect("embedded") as db:
+        db.add("arc", EDGES[:9])
+        db.add("l", [(2, 2)])
+        stats = db.run(program).stats
+        check_truth(db, program, {}, stats)
+        assert stats.cliques[-1].rules[0].plans[0][0].startswith("semijoin (scan l(Y, Y), then ")
+
+
 SMALL = {
     "r(B) <- arc(0, B). r(B) <- r(A), arc(A, B). query r(B).": (
         "one fact at a time (after 8 in a row"

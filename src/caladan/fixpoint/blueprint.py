@@ -162,7 +162,7 @@ def said(step: Access, shown: Callable[[Scan], Scan] = lambda scan: scan) -> str
             return f"search {scans}{cuts}, graded by {step.grade}"
         case Semijoin():
             by = f" by {', '.join(step.shared)}" if step.shared else ""
-            return f"semijoin{by} ({'; '.join(said(each, shown) for each in step.steps)})"
+            return f"semijoin{by} ({', then '.join(said(each, shown) for each in step.steps)})"
         case Exclude():
             return f"exclude {_by(Probe(step.scan, step.bound, (), ()), shown)}"
         case Compute():
