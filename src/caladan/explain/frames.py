@@ -32,7 +32,7 @@ from caladan.engines.spark.choice import (
 )
 from caladan.engines.spark.cube.plan import cyclic_part
 from caladan.explain.labels import Labels, labels
-from caladan.explain.operators import Operators, cut, join_columns
+from caladan.explain.operators import PlanTrees, cut, join_columns
 from caladan.explain.terms import commas, counted, expressions
 from caladan.explain.tree import Once, Tree, columns, draw, filtered, shown, union
 from caladan.program import Constant
@@ -120,7 +120,7 @@ def _goal(goal: CoreGoal) -> str:
     return f"{'Export' if goal.export else 'Goal'} {goal.name}({expressions(goal.arguments)})"
 
 
-class _Drawing(Once[DeltaClique], Operators):
+class _Drawing(Once[DeltaClique], PlanTrees):
     def __init__(
         self,
         program: DeltaProgram,

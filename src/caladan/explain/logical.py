@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from caladan.analysis.core import Checked, Clique, CoreAtom, CoreGoal, CoreRule, RelationInfo
 from caladan.explain.labels import Labels, labels
-from caladan.explain.operators import Operators, cut, join_columns
+from caladan.explain.operators import PlanTrees, cut, join_columns
 from caladan.explain.terms import commas, comparisons, counted, expression, expressions
 from caladan.explain.tree import Once, Tree, columns, draw, filtered, shown, union
 from caladan.pipeline import Compiled
@@ -210,7 +210,7 @@ def _given(info: RelationInfo, checked: Checked, mark: str) -> Iterator[Tree]:
 # ── Optimised ────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Optimized(Once[CliqueOperators], Operators):
+class _Optimized(Once[CliqueOperators], PlanTrees):
     def __init__(self, program: OperatorProgram, *, by_column: bool) -> None:
         home = {name: each for each in program.cliques for name in each.clique.relations}
         super().__init__(program.relations, home)

@@ -6,7 +6,7 @@ shows the declared columns, other leaves the rule's variables. Where a declared 
 things in one rule, the leaf says what its columns are called: `arc(A, B) AS (X, Y)`; so does one
 whose arguments select. A projection that changes nothing is left out.
 
-`Operators` draws the same trees as plans (logical.py, frames.py).
+`PlanTrees` draws the same trees as plans (logical.py, frames.py).
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def _goal(goal: CoreGoal, program: OperatorProgram) -> list[str]:
     ]
 
 
-class Operators(ABC):
+class PlanTrees(ABC):
     """Draws the operators of a rule as a plan: what is said of scans, joins and cuts differs."""
 
     @abstractmethod
