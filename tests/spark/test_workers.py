@@ -104,13 +104,23 @@ def test_a_task_that_cannot_load_us_says_where() -> None:
     assert job.lost(other) is other
 
 
+def test_what_is_shipped_stays_where_executors_fetch_it(tmp_path: Path) -> None:
+    sent: list[str] = []
+    context = SimpleNamespace(_temp_dir=str(tmp_path), addPyFile=sent.append)
+    workers.shipped(context)
+    workers.shipped(context)
+    assert [Path(each).is_file() for each in sent] == [True]
+
+
 def test_the_package_runs_from_an_archive(tmp_path: Path) -> None:
     """With its kernels: numba finds a place for what it compiles."""
     path = workers.archive(tmp_path)
     script = (
         f"import sys; sys.path.insert(0, {str(path)!r})\n"
         "import caladan.engines.spark.tasks.task as task, caladan.engines.spark.mesh.task\n"
-        "from caladan.columns.kernels import sorted\n"
+        "from caladan.columns.kernels import Kernel, sorted\n"
+        "kernels = [each for each in vars(sorted).values() if isinstance(each, Kernel)]\n"
+        "assert kernels[0].dispatcher() is not None\n"
         f"assert task.__file__.startswith({str(path)!r}), task.__file__\n"
     )
     done = subprocess.run(

@@ -41,7 +41,11 @@ from typing import Any, Final, cast
 import numpy as np
 
 KERNELS: Final = Path(__file__).parent / "kernels"
-ENABLED: Final = os.environ.get("CALADAN_NATIVE", "1") != "0" and hasattr(os, "getuid")
+ENABLED: Final = (
+    os.environ.get("CALADAN_NATIVE", "1") != "0"
+    and hasattr(os, "getuid")
+    and KERNELS.is_dir()  # not so in a zip, from which executors may have the package
+)
 
 _OLDEST: Final = (0, 45)  # llvmlite whose pointers have no types
 _DIGEST: Final = hashlib.sha256().digest_size

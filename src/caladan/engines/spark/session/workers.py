@@ -148,12 +148,13 @@ def asked_there(session: Any, modules: Sequence[str]) -> dict[str, tuple[str, ..
 def shipped(spark: Any) -> None:
     """Bring this package to the executors of such a one, unless that was done."""
     if _SHIPPED not in spark.__dict__:
-        with tempfile.TemporaryDirectory(prefix="caladan-") as folder:
-            package = str(archive(Path(folder)))
-            if is_connect(spark):
-                spark.addArtifacts(package, pyfile=True)
-            else:
-                spark.addPyFile(package)  # which copies it
+        if is_connect(spark):
+            with tempfile.TemporaryDirectory(prefix="caladan-") as folder:
+                spark.addArtifacts(str(archive(Path(folder))), pyfile=True)
+        else:
+            # Executors fetch it when they first run a task, also those that come late: it stays for
+            # as long as the context does.
+            spark.addPyFile(str(archive(Path(spark._temp_dir))))
         importlib.invalidate_caches()
         spark.__dict__[_SHIPPED] = True
         spark.__dict__.pop(_KNOWN, None)
