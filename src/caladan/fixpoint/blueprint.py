@@ -34,7 +34,8 @@ from caladan.join.access import (
     Semijoin,
     keys,
 )
-from caladan.join.route import chosen, planned
+from caladan.join.orders import chosen
+from caladan.join.route import planned
 from caladan.program import Comparison, Function, Variable, thresholds
 from caladan.rules.body import Body, Scan, Version, names
 from caladan.rules.program import DeltaClique, DeltaProgram

@@ -35,7 +35,8 @@ from caladan.fixpoint.shapes.forms import Carried, Distances, Shape, Sides
 from caladan.fixpoint.state import State
 from caladan.join.access import Access
 from caladan.join.classes import Classes
-from caladan.join.route import orders, planned, searched
+from caladan.join.orders import orders
+from caladan.join.route import planned, searched
 from caladan.join.walk import Sink
 from caladan.program import thresholds
 from caladan.program.diagnostics import CaladanError

@@ -1,8 +1,8 @@
 """A rule made ready to run: its parts as steps, in an order chosen by looking at the facts.
 
 `RulePlan.run` hands every batch of solutions to a sink. How a body is gone through, and in which
-order, access.py decides; here a sample of solutions is looked up in each atom that could come next,
-to tell it their fan-outs. An order is kept until the relations have doubled.
+order, route.py and orders.py decide; here a sample of solutions is looked up in each atom that
+could come next, to tell them its fan-out. An order is kept until the relations have doubled.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from caladan.join.access import (
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.join.late_materialization import Asides
-from caladan.join.route import chosen, constraint_of, planned, searched
+from caladan.join.orders import chosen
+from caladan.join.pending import constraint_of
+from caladan.join.route import planned, searched
 from caladan.join.statistics import Statistics
 from caladan.join.steps import (
     AbsentStep,
