@@ -91,6 +91,9 @@ OVERLAID = {
     "query c(X, A, B, C, D).",
     "sums of differences": TC + "c(X, sum<Y - X>) <- tc(X, Y), X ~= Y. d(sum<Y>) <- tc(X, Y). "
     "query c(X, Y). query d(X).",
+    "named differences": TC + "c(X, sum<D>) <- tc(X, Y), D = Y - X, D ~= 2. query c(X, Y).",
+    "the same found for both": TC + "c(X, Y) <- tc(X, Y), l(X, K, _), l(Y, K, V), V > 2. "
+    "query c(X, Y).",
     "sums looked up": TC + "c(X, sum<K>, max<S>) <- tc(X, Y), l(Y, K, _), named(S, Y). "
     "query c(X, Y, S).",
     "sums below zero": TC + "c(X, sum<3 - 2 * Y>) <- tc(X, Y). query c(X, Y).",
@@ -258,6 +261,30 @@ EXTRA = {
     "X ~= Y. n(X, count<Y>) <- sg(X, Y). query sg(X, Y). query n(X, N).",
     "generations by two rules": "sg(X, Y) <- f(X, Y). sg(X, Y) <- e(A, X), sg(A, B), e(B, Y). "
     "sg(X, Y) <- f(X, A), sg(A, B), e(B, Y), X ~= Y. query sg(X, Y).",
+    "looked up on both sides": "p(X, Y) <- f(X, Y). "
+    "p(X, Z) <- p(X, Y), e(Y, Z), named(S, X), named(T, Z), S < T. query p(X, Y).",
+    "several looked up": "p(X, Y) <- f(X, Y). "
+    "p(X, Z) <- p(X, Y), e(Y, Z), l(X, K, _), l(Z, L, V), K < L, ~f(K, V). query p(X, Y).",
+    "looked up, and left": "p(X, Y) <- f(X, Y). "
+    "p(X, Z) <- p(X, Y), e(Y, Z), f(X, K), ok(K), K ~= Y. query p(X, Y).",
+    "computed": "p(X, Y) <- f(X, Y). p(X, Z * 1) <- p(X, Y), e(Y, Z), Z > X. query p(X, Y).",
+    "a computed column": "p(X, Y, D) <- f(X, Y), D = Y + 1. "
+    "p(X, Z, D) <- p(X, Y, _), e(Y, Z), D = Z + 1. query p(X, Y, D).",
+    "a column twice": "p(X, X, Y) <- f(X, Y). p(1, X, Y) <- f(X, Y). "
+    "p(X, X, Z) <- p(X, X, Y), e(Y, Z). query p(A, X, Y).",
+    "doubling and a step": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), p(Y, Z). "
+    "p(X, Z) <- p(X, Y), e(Y, Z). query p(X, Y).",
+    "doubling and both steps": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), p(Y, Z). "
+    "p(X, Z) <- p(X, Y), e(Y, Z). p(X, Z) <- l(X, 1, Y), p(Y, Z). query p(X, Y).",
+    "doubling, swapped and a step": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), p(Y, Z). "
+    "p(X, Y) <- p(Y, X). p(X, Z) <- p(X, Y), l(Y, 1, Z). query p(X, Y).",
+    "three of its own": "p(X, Y) <- e(X, Y). p(X, Z) <- p(V, Z), p(X, Y), p(Y, V). query p(X, Y).",
+    "a step between": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, V), p(V, Z), ok(Y). "
+    "p(X, Z) <- p(X, Y), l(Y, 2, Z). query p(X, Y).",
+    "doubling with a label": "p(K, X, Y) <- l(X, K, Y). p(K, X, Z) <- p(K, X, Y), p(K, Y, Z). "
+    "query p(K, X, Y).",
+    "doubling with a text": "p('a', X, Y) <- f(X, Y). p('b', X, Y) <- e(X, Y). "
+    "p('a', X, Z) <- p('a', X, Y), p('a', Y, Z). query p(K, X, Y).",
     "a join as the step": "p(X, Y) <- f(X, Y). "
     "p(X, Z) <- p(X, Y), l(Y, K, W), l(W, K, Z), f(_, K). query p(X, Y).",
 }

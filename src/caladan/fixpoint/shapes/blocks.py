@@ -113,6 +113,36 @@ class AskedTest:
             masks[rows[at : at + size]] &= _as_bits(held.T)
 
 
+class LayeredTest:
+    """Tests of what was looked up for a source, which must hold for one of the finds.
+
+    Each layer has another one of them by source, `NONE` where there are no more.
+    """
+
+    def __init__(self, layers: Sequence[Words], tests: Sequence[BlockTest]) -> None:
+        self._layers = layers
+        self.tests = tests
+
+    def keep(self, sources: Words, nodes: Words, rows: Words, masks: Bits) -> None:
+        held = np.zeros((len(nodes), WORDS), np.uint64)
+        every = np.arange(len(nodes), dtype=np.uint32)
+        for layer in self._layers:
+            found = layer[sources]
+            some = _as_bits((found != NONE)[None, :])[0]
+            if some.any():
+                passed = np.tile(some, (len(nodes), 1))
+                for test in self.tests:
+                    test.keep(np.where(found == NONE, np.uint32(0), found), nodes, every, passed)
+                held |= passed
+        masks[rows] &= held
+
+
+def _is_asked(test: BlockTest) -> bool:
+    """Whether a test looks at every pair."""
+    tests = test.tests if isinstance(test, LayeredTest) else ()
+    return isinstance(test, AskedTest) or any(map(_is_asked, tests))
+
+
 def _as_bits(mask: Mask) -> Bits:
     """Flags of a block's sources as rows of bits."""
     padded = np.zeros((len(mask), BLOCK // 8), np.uint8)
@@ -280,7 +310,7 @@ class _BlockGraph:
         self._run(sources, starts, may, np.full_like(self._numbers, -1), limits)
         touched = np.unpackbits(self.touched.view(np.uint8), bitorder="little")
         rows = np.flatnonzero(touched).astype(np.uint32)
-        asks = any(isinstance(t.test, AskedTest) for tests in self.tests for t in tests)
+        asks = any(_is_asked(t.test) for tests in self.tests for t in tests)
         self._every = 2 * len(rows) > self.count and not asks
         return rows
 

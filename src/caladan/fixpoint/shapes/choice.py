@@ -299,6 +299,10 @@ class Overlaying:
             return None
 
     def _taken(self, rule: DeltaRule, limits: ShapeLimits) -> int:
+        from caladan.fixpoint.shapes.literals import defined
+
+        core, (columns, keys) = defined(rule.rule, (rule.body.columns, rule.body.keys))
+        rule = replace(rule, rule=core, body=replace(rule.body, columns=columns, keys=keys))
         head = self._state.heads[self._name]
         if isinstance(head, PlainHead):
             return self._overlay.take(rule, head.give, limits)

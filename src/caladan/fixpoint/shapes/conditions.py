@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from caladan.analysis.core import CoreAtom, CoreRule, Term
+from caladan.analysis.core import CoreAtom, CoreRule
 from caladan.columns.folded_relation import stretches
 from caladan.columns.interner import ABSENT, Tuples
 from caladan.columns.layout import Counts, Mask, Words
@@ -56,7 +56,7 @@ class TestedSide:
 
     place: NodePlace
     numbers: Words
-    terms: tuple[Term, ...]
+    terms: tuple[Expression, ...]
 
     def columns(self, numbers: Words) -> dict[str, Words]:
         """The words of each variable for some tuples."""

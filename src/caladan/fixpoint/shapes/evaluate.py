@@ -32,12 +32,12 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo, Term
+from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns.domains import Domain
-from caladan.columns.folded import Distinct
+from caladan.columns.folded import NONE, Distinct
 from caladan.columns.folded_relation import ClosureGraph, FoldedRelation, FoldedSide
 from caladan.columns.layout import Counts, Layout, Mask, Words
-from caladan.fixpoint.shapes.blocks import PlaceTest, Trail, searched
+from caladan.fixpoint.shapes.blocks import LayeredTest, PlaceTest, Trail, searched
 from caladan.fixpoint.shapes.closure import (
     LAYOUTS,
     carried,
@@ -72,7 +72,7 @@ from caladan.fixpoint.shapes.pairs import (
 from caladan.fixpoint.shapes.recognise import recognise
 from caladan.fixpoint.shapes.steps import Stepped, stepped
 from caladan.join.expressions import Evaluator
-from caladan.program import Constant, Value, Variable, thresholds
+from caladan.program import Expression, Value, Variable, thresholds
 from caladan.rules.program import DeltaClique, DeltaProgram
 
 L = TypeVar("L", bound=Layout)
@@ -308,17 +308,15 @@ def _closure(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> _Closu
     conditions = [None if each is None else [*map(inputs.solve, each)] for each in asked]
     given = [tuple(exits[name][c] for c in kept) for name in shape.relations]
     given += [columns for columns, _ in graph.origins]
-    passing = [part for parts in conditions if parts is not None for part in parts]
+    passing = [part[: len(kept)] for parts in conditions if parts is not None for part in parts]
     sources, ids = numbered([*given, *passing], [len(part[0]) for part in (*given, *passing)])
     firsts = np.concatenate(ids[: len(given)])
     starts = np.concatenate(
         [*(graph.starts[name] for name in shape.relations), *(nodes for _, nodes in graph.origins)]
     )
     later = iter(ids[len(given) :])
-    masks = [
-        None if parts is None else _marked(sources.size, [next(later) for _ in parts])
-        for parts in conditions
-    ]
+    applying = [None if parts is None else [next(later) for _ in parts] for parts in conditions]
+    masks = [None if each is None else _marked(sources.size, each) for each in applying]
     places = {name: graph.places[name] for name in shape.relations}
     known = partial(_Closure, sides=shape.sides, sources=sources, places=places)
     groups = None
@@ -326,7 +324,11 @@ def _closure(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> _Closu
         groups = _groups(masks, firsts)
     moving = [(steps, of) for steps, of in groups or () if steps]
     if groups is None or len(moving) > 1:
-        trails = _trails(shape, graph, sources, masks, np.unique(firsts), inputs)
+        tested = [
+            _tested(step, sources, np.unique(firsts), applying[i], conditions[i])
+            for i, step in enumerate(shape.steps)
+        ]
+        trails = _trails(shape, graph, tested, masks, inputs)
         return known((firsts, starts), NO_PAIRS, size=graph.size, trails=trails)
     if len(groups) > 1:
         chosen = np.isin(firsts, moving[0][1]) if moving else np.zeros(len(firsts), np.bool_)
@@ -373,12 +375,40 @@ def _groups(masks: list[Mask | None], firsts: Words) -> list[tuple[list[int], Wo
     return [([i for i in every if int(k) >> i & 1], sources[codes == k]) for k in kinds]
 
 
+def _tested(
+    step: Step,
+    sources: NodePlace,
+    moving: Words,
+    applying: list[Words] | None,
+    found: list[tuple[Words, ...]] | None,
+) -> tuple[TestedSide, list[Words] | None]:
+    """The sources as tests of a step see them, and layers of what is looked up for them."""
+    if not step.looked or applying is None or found is None:
+        return TestedSide(sources, moving, step.carried), None
+    width = len(step.carried)
+    parts = [(ids, *columns[width:]) for ids, columns in zip(applying, found, strict=True)]
+    place, _ = numbered(parts, [len(ids) for ids in applying])
+    assert place.words is not None
+    source, *others = place.words
+    order = np.argsort(source, kind="stable")
+    first = np.searchsorted(source[order], source[order])
+    depth = np.arange(len(order)) - first
+    layers = [np.full(sources.size, NONE, np.uint32) for _ in range(int(depth.max(initial=0)) + 1)]
+    if len(layers) > thresholds.now.shape_kinds:
+        raise Declined("its rules look up many values for a fact")
+    for number, layer in enumerate(layers):
+        of = order[depth == number]
+        layer[source[of]] = of
+    whole = NodePlace((*sources.columns(source), *others), place.size)
+    terms = (*step.carried, *map(Variable, step.looked))
+    return TestedSide(whole, np.arange(place.size, dtype=np.uint32), terms), layers
+
+
 def _trails(
     shape: Carried,
     graph: Stepped,
-    sources: NodePlace,
+    tested: list[tuple[TestedSide, list[Words] | None]],
     masks: list[Mask | None],
-    moving: Words,
     inputs: ShapeInputs,
 ) -> list[Trail]:
     """The steps, with the sources that may take them and what is tested at their ends."""
@@ -387,25 +417,32 @@ def _trails(
         used[ends] = True
     trails: list[Trail] = []
     for number, step in enumerate(shape.steps):
-        side = TestedSide(sources, moving, step.carried)
+        side, layers = tested[number]
 
         def tests(
             literals: tuple[Literal, ...],
             place: NodePlace,
-            terms: tuple[Term, ...],
+            terms: tuple[Expression, ...],
             step: Step = step,
             side: TestedSide = side,
+            layers: list[Words] | None = layers,
         ) -> tuple[PlaceTest, ...]:
             if not literals:
                 return ()
             numbers = np.flatnonzero(used[slice(*place.range)]).astype(np.uint32)
-            return place_tests(step.rule, literals, side, TestedSide(place, numbers, terms), inputs)
+            ends = TestedSide(place, numbers, terms)
+            found = place_tests(step.rule, literals, side, ends, inputs)
+            if layers is None:
+                return found
+            return (PlaceTest(*place.range, LayeredTest(layers, [t.test for t in found])),)
 
         arriving = tests(step.arriving, graph.places[step.target], step.head)
         if step.along:
             middle = tuple(map(Variable, step.middle))
             arriving += tests(step.along, graph.places[number, 1], middle)
         leaving = tests(step.leaving, graph.places[step.source], step.pattern)
+        if layers is not None and len(layers) > 1 and len(leaving) + len(arriving) > 1:
+            raise Declined("its rules test what they look up at both ends of a step")
         trails.append(Trail(graph.edges[number], masks[number], leaving, arriving))
     return trails
 
@@ -416,9 +453,7 @@ def _from_both_ends(
     """One relation p, stepping either side: L*·B·R*; or doubling, where it may step by B."""
     (name,) = shape.relations
     every = (*shape.steps, *shape.back)
-    if any(step.condition or step.is_tested for step in every) or any(
-        isinstance(term, Constant) for step in every for term in step.carried
-    ):
+    if any(step.is_tested or not step.is_open for step in every):
         raise Declined("its rules step both sides, and some have conditions on what they carry")
     ahead = stepped((name,), shape.sides.stepping, shape.steps, exits, inputs, limits)
     back = stepped((name,), shape.sides.carried, shape.back, exits, inputs, limits)
@@ -437,14 +472,14 @@ def _from_both_ends(
             # Whatever steps the one side steps the other as well.
             pairs = union([pairs, turned(pairs)])
             edges = [union([*edges, *map(turned, edges)])] if shape.doubles else edges
-        if shape.doubles:
+        if shape.doubles and all(contains(pairs, each) for each in edges):
             # p ⊇ its exit pairs B. Steps inside B make no more than B⁺, which doubling gives.
-            if not all(contains(pairs, each) for each in edges):
-                raise Declined("its rules step by more than the pairs it starts with")
             return known(pairs, pairs, places=place, size=size, may_share=True)
-        steps = union([*ahead.edges, *back.edges])
-        back = replace(back, edges=[steps], starts={name: pairs[0]}, size=size)
-        ahead = replace(ahead, edges=[steps], starts={name: pairs[1]}, size=size)
+        if shape.swaps:
+            steps = union([*ahead.edges, *back.edges])
+            back, ahead = replace(back, edges=[steps]), replace(ahead, edges=[steps])
+        back = replace(back, starts={name: pairs[0]}, size=size)
+        ahead = replace(ahead, starts={name: pairs[1]}, size=size)
         right = left = place[name]
         known = partial(_Closure, sides=shape.sides, sources=left)
     # Nodes of the left side lead to those they were stepped from, exit facts lead to the right.
@@ -454,6 +489,9 @@ def _from_both_ends(
     shift = np.uint32(ahead.size)
     pairs = (back.starts[name] + shift, ahead.starts[name])
     edges = [(second + shift, first + shift) for first, second in back.edges]
+    if shape.doubles:  # (L*·B·R*)⁺: whatever is reached may go on as if it began there
+        every = np.arange(ahead.size, dtype=np.uint32)
+        edges.append((every, every + shift))
     begin, end = left.begin + ahead.size, left.begin + left.size + ahead.size
     sources = np.unique(np.concatenate([pairs[0], *(first for first, _ in edges)]))
     sources = sources[(sources >= begin) & (sources < end)]

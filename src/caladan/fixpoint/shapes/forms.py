@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo, Term
-from caladan.program import Comparison, Constant, Expression, Variable
+from caladan.program import Comparison, Expression, Variable
 
 Literal: TypeAlias = CoreAtom | Comparison
 
@@ -52,13 +52,14 @@ class Step:
     of these alone; `leaving` and `arriving` are literals of these and of one end of the step, and
     `along` of these and the variables `middle`, which are then a place between two links. Without
     links it hands facts on to another relation as they are, where the literals `among` hold.
+    Variables `looked` up are found by the condition, and tested as if they were carried.
     """
 
     rule: CoreRule
     source: str
     target: str
     pattern: tuple[Term, ...]
-    head: tuple[Term, ...]
+    head: tuple[Expression, ...]
     read: tuple[str, ...]
     made: tuple[str, ...]
     links: tuple[Link, ...]
@@ -69,11 +70,18 @@ class Step:
     along: tuple[Literal, ...] = ()
     middle: tuple[str, ...] = ()
     among: tuple[Literal, ...] = ()
+    looked: tuple[str, ...] = ()
 
     @property
     def is_tested(self) -> bool:
         """Whether some literal connects what is carried with a step."""
         return bool(self.leaving or self.arriving or self.along)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the rule applies to whatever is carried."""
+        names = {t.name for t in self.carried if isinstance(t, Variable)}
+        return not self.condition and len(names) == len(self.carried)
 
     @property
     def tests(self) -> list[CoreRule]:
@@ -92,7 +100,7 @@ class Step:
         return tuple(link.rule for link in self.links if link.rule is not None)
 
     def conditions(self, relation: str, columns: Sides, info: RelationInfo) -> CoreRule:
-        """The carried tuples among a relation's facts that the rule applies to."""
+        """The carried tuples of a relation that the rule applies to, and what it looks up."""
         types = dict(self.rule.types)
         fresh = [Variable(f"{column.name}'") for column in info.columns]
         arguments: list[Term] = list(fresh)
@@ -108,7 +116,7 @@ class Step:
         comparisons += [each for each in self.condition if isinstance(each, Comparison)]
         return replace(
             self.rule,
-            arguments=tuple(arguments[i] for i in columns.carried),
+            arguments=(*(arguments[i] for i in columns.carried), *map(Variable, self.looked)),
             atoms=(CoreAtom(relation, tuple(arguments)), *atoms),
             comparisons=tuple(comparisons),
             types=types,
@@ -175,7 +183,7 @@ class Carried:
         self, step: Step, relations: Mapping[str, RelationInfo]
     ) -> list[CoreRule] | None:
         """What is solved for the sources that a step is open to; None if it is open to all."""
-        if not step.condition and not any(isinstance(t, Constant) for t in step.carried):
+        if step.is_open:
             return None
         return [step.conditions(name, self.sides, relations[name]) for name in self.relations]
 

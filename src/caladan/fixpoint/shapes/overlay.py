@@ -31,6 +31,7 @@ from caladan.columns.layout import Keys, Words
 from caladan.fixpoint.shapes.blocks import Bits, BlockTest, ComparedTest, drained
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
 from caladan.fixpoint.shapes.forms import Literal, Sides
+from caladan.fixpoint.shapes.literals import literal_names
 from caladan.fixpoint.shapes.pairs import (
     NO_PAIRS,
     Declined,
@@ -40,10 +41,10 @@ from caladan.fixpoint.shapes.pairs import (
     ShapeLimits,
     numbered,
 )
-from caladan.fixpoint.shapes.recognise import is_of_one_kind, literal_names
+from caladan.fixpoint.shapes.recognise import is_of_one_kind
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
-from caladan.program import Comparison, Expression, Variable
+from caladan.program import Comparison, Expression, Type, Variable
 from caladan.program.diagnostics import CaladanError
 from caladan.rules.body import names
 from caladan.rules.program import DeltaRule
@@ -77,10 +78,12 @@ def parted(
     columns: Sides,
     info: RelationInfo,
     wanted: frozenset[str] | None,
+    whole: Sequence[CoreAtom],
 ) -> Parted | None:
     """The parts of a body around an atom with columns on either side.
 
-    Its tuples have all variables, or those that are `wanted`.
+    Its tuples have all variables, or those that are `wanted`. Atoms
+    that are to stay `whole` are layouts too.
     """
     types = dict(rule.types)
     literals: list[Literal] = [a for a in rule.atoms if a is not atom]
@@ -97,7 +100,7 @@ def parted(
     sides = columns.carried, columns.stepping
     reach = [{own[c].name for c in side} for side in sides]
     parts: tuple[list[Literal], list[Literal]] = ([], [])
-    rest = _bound(literals, reach, parts)
+    rest = _bound(literals, reach, parts, types, whole)
     tests: list[Literal] = []
     for literal in rest:
         mine = literal_names(literal)
@@ -154,14 +157,18 @@ def around(
     for atom in large:
         mine = sides(atom)
         assert mine is not None
-        body = parted(core, atom, mine, relations[atom.relation], wanted)
+        body = parted(core, atom, mine, relations[atom.relation], wanted, large)
         if body is not None and all(a is atom or any(a is t for t in body.tests) for a in large):
             return atom, body  # no other layout is listed for a side
     raise Declined("its rules join layouts with each other")
 
 
 def _bound(
-    literals: Sequence[Literal], reach: list[set[str]], parts: tuple[list[Literal], list[Literal]]
+    literals: Sequence[Literal],
+    reach: list[set[str]],
+    parts: tuple[list[Literal], list[Literal]],
+    types: dict[str, Type],
+    whole: Sequence[CoreAtom],
 ) -> list[Literal]:
     """Put what binds variables to the side that it is connected with; what is left."""
     rest = list(literals)
@@ -178,7 +185,37 @@ def _bound(
                 return True
         return False
 
-    while moved(_is_positive) or moved(_is_equality) or moved(_is_positive, alone=True):
+    own = [{*names} for names in reach]
+
+    def parts_ways() -> bool:
+        """Put an atom that finds the same for both sides to the one whose own columns it has."""
+        for literal in rest:
+            mine = literal_names(literal)
+            sides = [i for i in (0, 1) if mine & own[i]]
+            if not _is_positive(literal) or len(sides) != 1 or any(literal is a for a in whole):
+                continue
+            assert isinstance(literal, CoreAtom)
+            (side,) = sides
+            twice = (mine & reach[1 - side]) - reach[side]
+            renamed = {Variable(n): Variable(f"{n}'{side}") for n in twice}
+            terms = tuple(
+                renamed.get(t, t) if isinstance(t, Variable) else t for t in literal.arguments
+            )
+            types.update({f"{n}'{side}": types[n] for n in twice})
+            rest[:] = [each for each in rest if each is not literal]
+            rest.extend(Comparison("=", one, other) for one, other in renamed.items())
+            found = replace(literal, arguments=tuple(terms))
+            parts[side].append(found)
+            reach[side] |= literal_names(found)
+            return True
+        return False
+
+    while (
+        moved(_is_positive)
+        or moved(_is_equality)
+        or moved(_is_positive, alone=True)
+        or parts_ways()
+    ):
         pass
     return rest
 

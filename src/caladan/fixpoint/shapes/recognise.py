@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations
 
-from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
+from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo, Term
 from caladan.columns.ranks import Kind, kind_of
 from caladan.fixpoint.shapes.forms import (
     Carried,
@@ -41,6 +41,7 @@ from caladan.fixpoint.shapes.forms import (
     Step,
     WeightedStep,
 )
+from caladan.fixpoint.shapes.literals import connected, literal_names, named, simplified, without
 from caladan.program import (
     Aggregate,
     Arithmetic,
@@ -58,7 +59,7 @@ def recognise(clique: DeltaClique, relations: Mapping[str, RelationInfo]) -> Sha
     """The shape of a clique, if it has one."""
     infos = [relations[name] for name in clique.relations]
     arity = infos[0].arity
-    rules = _distinct(d.rule for d in clique.delta_rules)
+    rules = _distinct(simplified(d.rule) for d in clique.delta_rules)
     if not clique.is_recursive or any(rule.order or rule.limit is not None for rule in rules):
         return None
     if not all(is_of_one_kind(rule, relations) for rule in rules):
@@ -102,6 +103,8 @@ def _carried(relations: tuple[str, ...], rules: list[CoreRule], arity: int) -> C
     single = rules[0] if alone and len(rules) == len(linear) == 1 else None
     if single is not None and (found := _unfolded(single, relations[0])) is not None:
         return found
+    if any(_is_joined(rule, relations) for rule in linear):
+        return _chained(relations[0], rules) if len(relations) == 1 else None
     for sides in _possible_sides(relations, linear, arity):
         steps = [_step(rule, relations, sides) for rule in linear]
         back = [
@@ -132,17 +135,17 @@ def _unfolded(rule: CoreRule, relation: str) -> Carried | None:
     for first, second in (mine, mine[::-1]):
         if not doubles(replace(bare, atoms=(first, second)), relation):
             continue
-        (x, y), (_, z) = _named(first.arguments), _named(second.arguments)
-        literals = _without([*rule.atoms, *rule.comparisons], mine)
+        (x, y), (_, z) = named(first.arguments), named(second.arguments)
+        literals = without([*rule.atoms, *rule.comparisons], mine)
         apart = [c for c in literals if _is_apart(c, x, z)]
-        rest = _without(literals, apart)
+        rest = without(literals, apart)
         for sides, atom, near, far in (
             (Sides((0,), (1,)), first, x, z),
             (Sides((1,), (0,)), second, z, x),
         ):
-            _, names = _connected(rest, (near, y))
-            at_near, _ = _connected(rest, (near,))
-            at_middle, between = _connected(_without(rest, at_near), (y,))
+            _, names = connected(rest, (near, y))
+            at_near, _ = connected(rest, (near,))
+            at_middle, between = connected(without(rest, at_near), (y,))
             if far in names or near in between or y in literal_names(*at_near):
                 continue
             if len(at_near) + len(at_middle) < len(rest):
@@ -150,6 +153,79 @@ def _unfolded(rule: CoreRule, relation: str) -> Carried | None:
             if (step := _step(rule, (relation,), sides, atom)) is not None:
                 return Carried((relation,), sides, (step,), exits=True)
     return None
+
+
+def _is_joined(rule: CoreRule, relations: tuple[str, ...]) -> bool:
+    """Whether a rule joins relations of a clique with each other."""
+    return sum(a.relation in relations for a in rule.positive) > 1
+
+
+def _chained(relation: str, rules: list[CoreRule]) -> Carried | None:
+    """Rules that join a relation with itself as steps by its exit facts, with others that step."""
+    chains = [
+        _chain(rule, relation, alone=len(rules) == 1) if _is_joined(rule, (relation,)) else None
+        for rule in rules
+    ]
+    for sides in next((chain for chain in chains if chain is not None), {}):
+        steps = [
+            _step(rule, (relation,), sides, None if chain is None else chain[sides])
+            for rule, chain in zip(rules, chains, strict=True)
+            if chain is None or sides in chain
+        ]
+        found = tuple(step for step in steps if step is not None)
+        if len(found) == len(rules):
+            return Carried((relation,), sides, found, exits=True)
+    return None
+
+
+def _chain(rule: CoreRule, relation: str, *, alone: bool) -> dict[Sides, CoreAtom]:
+    """What a rule may carry, and from which atom, if its recursive atoms form a chain.
+
+    p(K, X, Z) <- p(K, X, Y), w(Y, V), p(K, V, Z) gives, for each K, whatever a path of exit facts
+    with a w between any two leads to. With three atoms or more nothing may stand between, or the
+    rule may not say where; and what others add to a path would have to come in pairs.
+    """
+    mine = [a for a in rule.positive if a.relation == relation]
+    head = rule.arguments
+    fixed = {i for i, term in enumerate(head) if all(a.arguments[i] == term for a in mine)}
+    free = [i for i in range(len(head)) if i not in fixed]
+    names = {*named(head[i] for i in free)}
+    at_end = [(a, tuple(i for i in free if a.arguments[i] == head[i])) for a in mine]
+    outer = [(a, columns) for a, columns in at_end if columns]
+    inner = (a.arguments[i] for a, columns in at_end for i in free if i not in columns)
+    rest = without([*rule.atoms, *rule.comparisons], mine)
+    if (
+        len(names) < len(free)
+        or sorted(c for _, columns in outer for c in columns) != free
+        or len(outer) != 2
+        or names & {*named(inner), *literal_names(*rest)}
+    ):
+        return {}
+    (first, begin), (last, end) = outer
+    if len(mine) > 2 and not (alone and not rest and _is_path(mine, first, last, begin, end)):
+        return {}
+    return {
+        Sides(columns, tuple(i for i in range(len(head)) if i not in columns)): atom
+        for atom, columns in outer
+    }
+
+
+def _is_path(
+    atoms: list[CoreAtom],
+    first: CoreAtom,
+    last: CoreAtom,
+    begin: tuple[int, ...],
+    end: tuple[int, ...],
+) -> bool:
+    """Whether each atom ends in what another one begins with, from the first to the last."""
+    at, left = first, [a for a in atoms if a is not first]
+    while at is not last:
+        reached = tuple(at.arguments[i] for i in end)
+        after = [a for a in left if tuple(a.arguments[i] for i in begin) == reached]
+        if len(after) != 1:
+            return False
+        at, left = after[0], [a for a in left if a is not after[0]]
+    return not left
 
 
 def _is_apart(literal: Literal, one: str, other: str) -> bool:
@@ -192,10 +268,14 @@ def _carried_columns(rule: CoreRule, relations: tuple[str, ...]) -> frozenset[in
     if len(mine) != 1:
         return frozenset()
     before, after = mine[0].arguments, rule.arguments
+
+    def same(term: Term) -> Iterable[tuple[int, Term]]:
+        return ((i, other) for i, other in enumerate(before) if other == term)
+
     return frozenset(
         i
         for i, (one, other) in enumerate(zip(before, after, strict=True))
-        if one == other and (isinstance(one, Constant) or before.count(one) == 1)
+        if one == other and (isinstance(one, Constant) or all(after[j] == t for j, t in same(one)))
     )
 
 
@@ -222,51 +302,6 @@ def _is_plain(rule: CoreRule) -> bool:
     return len(names) == len(rule.arguments) == len(set(names))
 
 
-def literal_names(*literals: Literal) -> frozenset[str]:
-    """The variables of some literals."""
-    return frozenset(
-        name
-        for literal in literals
-        for name in (
-            literal.variables
-            if isinstance(literal, CoreAtom)
-            else (v.name for v in variables(literal))
-        )
-    )
-
-
-def _named(terms: Iterable[object]) -> tuple[str, ...]:
-    """The variables among some terms, each once."""
-    return tuple(dict.fromkeys(t.name for t in terms if isinstance(t, Variable)))
-
-
-def _without(literals: Iterable[Literal], some: Iterable[Literal]) -> list[Literal]:
-    gone = list(some)
-    return [each for each in literals if all(each is not other for other in gone)]
-
-
-def _connected(
-    literals: list[Literal], start: Iterable[str], stop: str = ""
-) -> tuple[list[Literal], set[str]]:
-    """The literals that share variables with `start`, directly or through each other.
-
-    Sharing `stop` does not count, but the names found include it.
-    """
-    names = set(start)
-    inside: list[Literal] = []
-    rest = list(literals)
-    grown = True
-    while grown:
-        grown = False
-        for literal in list(rest):
-            if literal_names(literal) & (names - {stop}):
-                names |= literal_names(literal)
-                inside.append(literal)
-                rest.remove(literal)
-                grown = True
-    return inside, names
-
-
 # ── Steps ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -286,25 +321,23 @@ def _step(
         return None
     pattern = tuple(atom.arguments[i] for i in sides.stepping)
     head = tuple(rule.arguments[i] for i in sides.stepping)
-    terms = tuple(t for t in head if isinstance(t, Variable | Constant))
-    kept, before, after = _named(carried), _named(pattern), _named(terms)
-    apart = not {*kept} & {*before, *after} and len(kept) == sum(
-        isinstance(t, Variable) for t in carried
-    )
-    if len(terms) < len(head) or not apart or (pattern == head and atom.relation == rule.head):
+    kept, before = named(carried), named(pattern)
+    after = tuple(dict.fromkeys(v.name for v in variables(*head)))
+    if {*kept} & {*before, *after} or (pattern == head and atom.relation == rule.head):
         return None
     literals: list[Literal] = [a for a in rule.atoms if a is not atom]
     literals += rule.comparisons
-    known = {*kept, *before, *after}
-    unread = _unread(literals, known)
+    unread = _unread(literals, {*kept, *before, *after})
+    looked = _looked_up(literals, kept, (*before, *after))
+    kept += looked
     leaving = _bridges(literals, kept, before, unread)
-    arriving = _bridges(_without(literals, leaving), kept, after, unread)
-    rest = _without(literals, (*leaving, *arriving))
+    arriving = _bridges(without(literals, leaving), kept, named(head), unread)
+    rest = without(literals, (*leaving, *arriving))
     along = _along(rest, kept, before, after, unread)
-    condition, names = _connected(_without(rest, along), kept)
+    condition, names = connected(without(rest, along), kept)
     if names & {*before, *after}:
         return None
-    rest = _without(rest, (*condition, *along))
+    rest = without(rest, (*condition, *along))
     read = tuple(name for name in before if name in literal_names(*rest, *along) or name in after)
     middle = tuple(
         dict.fromkeys((*read, *after, *sorted(literal_names(*along) - unread - {*kept})))
@@ -314,17 +347,32 @@ def _step(
     if (
         links is None
         and pattern == head
-        and len(after) == len(head)
+        and len(named(head)) == len(head)
         and literal_names(*rest) <= {*after}
     ):
         links, among = (), rest
     if links is None:
         return None
     return Step(
-        rule, atom.relation, rule.head, pattern, terms, read, after, links,
+        rule, atom.relation, rule.head, pattern, head, read, after, links,
         carried, tuple(condition), tuple(leaving), tuple(arriving), tuple(along), middle,
-        tuple(among),
+        tuple(among), looked,
     )  # fmt: skip
+
+
+def _looked_up(
+    literals: list[Literal], kept: tuple[str, ...], ends: tuple[str, ...]
+) -> tuple[str, ...]:
+    """What atoms find for the carried side, and another literal compares with a step.
+
+    In src(K, X), src(L, Z), K < L that is K: L is found along the step.
+    """
+    positive = [a for a in literals if isinstance(a, CoreAtom) and not a.negated]
+    _, inside = connected([a for a in positive if not literal_names(a) & {*kept}], ends)
+    mine = [a for a in positive if not literal_names(a) & inside]
+    _, found = connected(mine, kept)
+    others = (literal_names(each) for each in without(literals, mine))
+    return tuple(sorted({n for some in others if some & inside for n in some & found - {*kept}}))
 
 
 def _unread(literals: list[Literal], known: set[str]) -> frozenset[str]:
@@ -334,14 +382,14 @@ def _unread(literals: list[Literal], known: set[str]) -> frozenset[str]:
         for each in literals
         if isinstance(each, CoreAtom) and not each.negated
         for name in literal_names(each) - known
-        if name not in literal_names(*_without(literals, [each]))
+        if name not in literal_names(*without(literals, [each]))
     )
 
 
 def entry(rule: CoreRule, sides: Sides) -> Step | None:
     """An exit rule as a step from the carried columns of its head to the stepping ones."""
     carried, head = ([rule.arguments[i] for i in side] for side in (sides.carried, sides.stepping))
-    source, target = _named(carried), _named(head)
+    source, target = named(carried), named(head)
     literals: list[Literal] = [*rule.atoms, *rule.comparisons]
     if not _is_plain(rule) or rule.order or rule.limit is not None:
         return None
@@ -401,7 +449,7 @@ def _along(
 ) -> list[Literal]:
     """The literals that connect the carried side with what a step goes through."""
     free = [each for each in literals if not literal_names(each) & {*kept}]
-    _, inside = _connected(free, (*before, *after))
+    _, inside = connected(free, (*before, *after))
     bound = {n for a in free if isinstance(a, CoreAtom) and not a.negated for n in a.variables}
     found = [(each, literal_names(each) - unread) for each in literals]
     return [
@@ -443,18 +491,18 @@ def _links(
     """A path of pairs from source to target, cut wherever one variable alone connects its parts."""
     if len(source) == len(target) == 1 and source != target:
         for cut in dict.fromkeys(n for each in literals for n in sorted(literal_names(each))):
-            near, names = _connected(literals, source, stop=cut)
+            near, names = connected(literals, source, stop=cut)
             if cut in (*source, *target) or target[0] in names or cut not in names:
                 continue
-            far = _without(literals, near)
+            far = without(literals, near)
             first = _links(rule, near, source, (cut,))
             second = _links(rule, far, (cut,), target)
             if first is not None and second is not None:
                 return first + second
-    near, names = _connected(literals, source)
+    near, names = connected(literals, source)
     if not names & {*target}:
         # Nothing connects the two: whatever can leave goes wherever can be arrived at.
-        ends = _link(rule, near, source, ()), _link(rule, _without(literals, near), (), target)
+        ends = _link(rule, near, source, ()), _link(rule, without(literals, near), (), target)
         return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
     whole = _link(rule, literals, source, target)
     return None if whole is None else (whole,)
@@ -478,23 +526,23 @@ def _link(
 
 def _both(rule: CoreRule, relation: str) -> Pace | None:
     mine = [a for a in rule.atoms if a.relation == relation]
-    if len(mine) != 1 or len(_named(mine[0].arguments)) != 2:
+    if len(mine) != 1 or len(named(mine[0].arguments)) != 2:
         return None
-    body, head = _named(mine[0].arguments), _named(rule.arguments)
+    body, head = named(mine[0].arguments), named(rule.arguments)
     unlike = [
         c
         for c in rule.comparisons
         if c.operator == "~=" and {c.left, c.right} == {Variable(name) for name in head}
     ]
     literals: list[Literal] = [a for a in rule.atoms if a is not mine[0]]
-    literals += _without(rule.comparisons, unlike)
+    literals += without(rule.comparisons, unlike)
     if set(head) & set(body):
         return None
-    on_left, names = _connected(literals, {body[0], head[0]})
+    on_left, names = connected(literals, {body[0], head[0]})
     if names & {body[1], head[1]}:
         return None
     left = _linked(rule, on_left, body[0], head[0])
-    right = _linked(rule, _without(literals, on_left), body[1], head[1])
+    right = _linked(rule, without(literals, on_left), body[1], head[1])
     return Pace(left, right, bool(unlike)) if left and right else None
 
 
@@ -541,12 +589,11 @@ def _doubles_sums(rule: CoreRule, info: RelationInfo, column: int) -> bool:
     if any(a.relation != info.name or a.negated for a in rule.atoms):
         return False
     values = [a.arguments[column] for a in rule.atoms]
-    added, literals = _added(rule, argument.terms[0], [*rule.comparisons])
-    terms = _summands(added)
+    terms = _summands(argument.terms[0])
     group = [tuple(a.arguments[i] for i in info.group) for a in (*rule.atoms, rule)]
-    names = _named([*values, *group[0], *group[1]])
+    names = named([*values, *group[0], *group[1]])
     if (
-        literals
+        rule.comparisons
         or terms is None
         or len(names) != 5
         or sorted(map(str, terms)) != sorted(map(str, values))
@@ -566,21 +613,19 @@ def _weighted(rule: CoreRule, relation: str, sides: Sides, column: int) -> Weigh
     value = atom.arguments[column]
     if len(argument.terms) != 1 or not isinstance(value, Variable):
         return None
-    added, literals = _added(
-        rule, argument.terms[0], _without([*rule.atoms, *rule.comparisons], [atom])
-    )
-    terms = _summands(added)
+    literals = without([*rule.atoms, *rule.comparisons], [atom])
+    terms = _summands(argument.terms[0])
     ends = (
-        _named(atom.arguments[i] for i in sides.stepping),
-        _named(rule.arguments[i] for i in sides.stepping),
+        named(atom.arguments[i] for i in sides.stepping),
+        named(rule.arguments[i] for i in sides.stepping),
     )
     carried = tuple(atom.arguments[i] for i in sides.carried)
-    kept = _named(carried)
-    named = len(kept) == len(carried) and all(len(end) == len(sides.stepping) for end in ends)
-    if terms is None or terms.count(value) != 1 or not named:
+    kept = named(carried)
+    plain = len(kept) == len(carried) and all(len(end) == len(sides.stepping) for end in ends)
+    if terms is None or terms.count(value) != 1 or not plain:
         return None
-    condition, names = _connected(literals, kept)
-    literals = _without(literals, condition)
+    condition, names = connected(literals, kept)
+    literals = without(literals, condition)
     weights: list[Expression] = [t for t in terms if t != value]
     read = tuple(dict.fromkeys(v.name for t in weights for v in variables(t)))
     outside = {*literal_names(*literals), *ends[0], *ends[1], *read}
@@ -595,19 +640,6 @@ def _weighted(rule: CoreRule, relation: str, sides: Sides, column: int) -> Weigh
     for term in weights[1:]:
         weight = Arithmetic("+", weight, term)
     return WeightedStep(solved, weight, read, carried, tuple(condition))
-
-
-def _added(
-    rule: CoreRule, added: Expression, literals: list[Literal]
-) -> tuple[Expression, list[Literal]]:
-    """What an aggregate takes, if a comparison says what it is, and the literals without that."""
-    if isinstance(added, Variable):
-        binding = [c for c in rule.comparisons if c.operator == "=" and added in (c.left, c.right)]
-        others = _without(literals, binding)
-        if len(binding) == 1 and added.name not in literal_names(*others):
-            (only,) = binding
-            return only.right if only.left == added else only.left, others
-    return added, literals
 
 
 def _summands(expression: Expression) -> list[Expression] | None:

@@ -29,7 +29,8 @@ from caladan.fixpoint.shapes.pairs import (
     turned,
     union,
 )
-from caladan.program import Variable, thresholds
+from caladan.join.frontier import Bindings
+from caladan.program import Constant, Expression, Variable, thresholds
 
 if TYPE_CHECKING:
     from caladan.fixpoint.shapes.evaluate import ShapeInputs
@@ -216,7 +217,7 @@ def closing(
     names = [a.name for a in link.rule.arguments if isinstance(a, Variable)]
     ends = {*names[: link.left]}, {*names[link.left :]}
     info = inputs.info(large[0].relation)
-    body = parted(link.rule, large[0], sides_of(folded), info, frozenset(names))
+    body = parted(link.rule, large[0], sides_of(folded), info, frozenset(names), large)
     if body is None or body.tests:
         return None
     sides = [solved_side(body.left, folded.first, inputs)]
@@ -259,12 +260,29 @@ def _headed(
     for column, term in zip(stepping, step.head, strict=True):
         if isinstance(term, Variable):
             found.append(by_name[term.name])
-            continue
-        word = inputs.word(step.target, column, term.value)
-        if word is None:
+        elif not isinstance(term, Constant):
+            found.append(_computed(step, column, term, by_name, rows, inputs))
+        elif (word := inputs.word(step.target, column, term.value)) is not None:
+            found.append(np.full(rows, word, np.uint32))
+        else:
             return tuple(np.empty(0, np.uint32) for _ in stepping), False
-        found.append(np.full(rows, word, np.uint32))
     return tuple(found), True
+
+
+def _computed(
+    step: Step,
+    column: int,
+    term: Expression,
+    by_name: Mapping[str, Words],
+    rows: int,
+    inputs: ShapeInputs,
+) -> Words:
+    """What a column of the head is, for the solutions of the last link."""
+    evaluator, domain = inputs.evaluator(step.rule, by_name), inputs.domain(step.target, column)
+    try:
+        return evaluator.words(term, Bindings(rows, by_name), domain)
+    except ArithmeticError:
+        raise Declined("a column of it cannot be computed for all values") from None
 
 
 def _none(columns: Columns) -> Columns:
