@@ -40,7 +40,7 @@ from caladan.program import thresholds
 Bits: TypeAlias = NDArray[np.uint64]
 
 BLOCK: Final = 64 * WORDS
-_ALL: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
+ALL: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 _KINDS: Final = {"<": 0, "<=": 1, ">": 2, ">=": 3, "=": 4, "~=": 5}
 
 
@@ -110,7 +110,7 @@ class AskedTest:
         size = max(1, thresholds.now.shape_block // max(len(sources), 1))
         for at in range(0, len(nodes), size):
             held = self._holds(sources, nodes[at : at + size])
-            masks[rows[at : at + size]] &= _as_bits(held.T)
+            masks[rows[at : at + size]] &= as_bits(held.T)
 
 
 class LayeredTest:
@@ -128,7 +128,7 @@ class LayeredTest:
         every = np.arange(len(nodes), dtype=np.uint32)
         for layer in self._layers:
             found = layer[sources]
-            some = _as_bits((found != NONE)[None, :])[0]
+            some = as_bits((found != NONE)[None, :])[0]
             if some.any():
                 passed = np.tile(some, (len(nodes), 1))
                 for test in self.tests:
@@ -143,7 +143,7 @@ def _is_asked(test: BlockTest) -> bool:
     return isinstance(test, AskedTest) or any(map(_is_asked, tests))
 
 
-def _as_bits(mask: Mask) -> Bits:
+def as_bits(mask: Mask) -> Bits:
     """Flags of a block's sources as rows of bits."""
     padded = np.zeros((len(mask), BLOCK // 8), np.uint8)
     packed = np.packbits(mask, axis=1, bitorder="little")
@@ -282,22 +282,22 @@ class _BlockGraph:
         for number, (i, j) in enumerate(ends):
             self._numbers[i, j] = number
         self._every = False  # whether tests are asked for all nodes
-        self._masks = np.full((len(self.tests), self.count, WORDS), _ALL, np.uint64)
+        self._masks = np.full((len(self.tests), self.count, WORDS), ALL, np.uint64)
         self.bits: Bits = np.zeros((self.count, WORDS), np.uint64)
         self._fresh: Bits = np.zeros((self.count, WORDS), np.uint64)
         self.touched: Bits = np.zeros((self.count + 63) // 64, np.uint64)
 
     def reach(self, sources: Words, starts: Graph, limits: ShapeLimits) -> None:
         """Fill the bits for some sources."""
-        may = np.full((len(self._trails), WORDS), _ALL, np.uint64)
+        may = np.full((len(self._trails), WORDS), ALL, np.uint64)
         for number, trail in enumerate(self._trails):
             if trail.may is not None:
-                may[number] = _as_bits(trail.may[sources][None, :])[0]
+                may[number] = as_bits(trail.may[sources][None, :])[0]
         if self.tests:
             rows = self._foreseen(sources, starts, may, limits)
             nodes = self.order[rows]
             for masks, tests in zip(self._masks, self.tests, strict=True):
-                masks[rows] = _ALL
+                masks[rows] = ALL
                 for each in tests:
                     inside = (nodes >= each.begin) & (nodes < each.end)
                     each.test.keep(sources, nodes[inside], rows[inside], masks)

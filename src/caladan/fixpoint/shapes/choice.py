@@ -299,10 +299,9 @@ class Overlaying:
             return None
 
     def _taken(self, rule: DeltaRule, limits: ShapeLimits) -> int:
-        from caladan.fixpoint.shapes.literals import defined
+        from caladan.fixpoint.shapes.overlay import spelled_out
 
-        core, (columns, keys) = defined(rule.rule, (rule.body.columns, rule.body.keys))
-        rule = replace(rule, rule=core, body=replace(rule.body, columns=columns, keys=keys))
+        rule = spelled_out(rule)
         head = self._state.heads[self._name]
         if isinstance(head, PlainHead):
             return self._overlay.take(rule, head.give, limits)

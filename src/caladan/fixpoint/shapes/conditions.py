@@ -29,6 +29,7 @@ from caladan.fixpoint.shapes.blocks import (
     PlaceTest,
 )
 from caladan.fixpoint.shapes.forms import Literal
+from caladan.fixpoint.shapes.literals import TURNED
 from caladan.fixpoint.shapes.pairs import Declined, NodePlace, Pairs
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from caladan.fixpoint.shapes.evaluate import ShapeInputs
 
 _FAR: Final = 1 << 62
-_TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "~=": "~="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def _parted(
         return None if ranks is None else (comparison.operator, *ranks)
     if left <= {1} and right <= {0}:
         ranks = evaluator.ranks(comparison, second, first)
-        return None if ranks is None else (_TURNED[comparison.operator], ranks[1], ranks[0])
+        return None if ranks is None else (TURNED[comparison.operator], ranks[1], ranks[0])
     sums: list[Counts] = [np.zeros(batch.rows, np.int64) for batch in (first, second)]
     most = 0
     terms = [*summands(comparison.left, 1), *summands(comparison.right, -1)]

@@ -1,30 +1,38 @@
 """The least sum along steps: d(X, Z, mmin<D>) <- d(X, Y, E), step(Y, Z, W), D = E + W.
 
 What is carried tells sources apart, and no source depends on another. So each is gone through by
-itself, over arrays of the size of the nodes, and what it finds goes straight into the relation. The
-largest sum is the least one of what is negated. Steps must not improve a sum by themselves, or a
-cycle might go on for ever: rounds have the limits for that.
+itself, over arrays of the size of the nodes, and what it finds goes straight into the relation.
+Tests of what is carried against the ends of a step are bits, for 512 sources at a time (blocks.py).
+The largest sum is the least one of what is negated. Where steps lead in circles they must not
+improve a sum by themselves, or one might go on for ever: rounds have the limits for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from caladan.columns.kernels.blocks import WORDS
 from caladan.columns.kernels.distances import nearest
-from caladan.columns.layout import Counts, Layout, Mask, Words
+from caladan.columns.kernels.graph import components
+from caladan.columns.layout import Layout, Words
+from caladan.columns.ranks import Kind, float_ranks, kind_of, rank_floats
+from caladan.fixpoint.shapes.blocks import ALL, BLOCK, PlaceTest, as_bits
 from caladan.fixpoint.shapes.forms import Distances
 from caladan.fixpoint.shapes.pairs import Declined, Graph, NodePlace, ShapeLimits, numbered
+from caladan.fixpoint.shapes.sources import StepSources
+from caladan.fixpoint.shapes.weighted import EXACT
 from caladan.join.arithmetic import blamed
 from caladan.join.frontier import Bindings
-from caladan.program import Variable, thresholds
+from caladan.program import thresholds
 
 if TYPE_CHECKING:
     from caladan.fixpoint.shapes.evaluate import ShapeInputs
 
-_FAR: Final = 1 << 62
+Sums: TypeAlias = NDArray[np.float64]
 
 
 def distances(shape: Distances, inputs: ShapeInputs, limits: ShapeLimits) -> Layout:
@@ -36,111 +44,143 @@ def prepared(
     shape: Distances, inputs: ShapeInputs, limits: ShapeLimits
 ) -> Iterator[tuple[Words, ...]]:
     """The facts of a shape, which are found once they are asked for; declines before that."""
-    carried, stepping = shape.sides.carried, shape.sides.stepping
-    sign = 1 if shape.smallest else -1
+    stepping, steps = shape.sides.stepping, [each.step for each in shape.steps]
     given = inputs.exit(shape.relation)
-    values = sign * inputs.numbers(shape.relation, shape.column, given[shape.column])
+    firsts = tuple(given[c] for c in shape.sides.carried)
+    sources = StepSources(steps, shape.sides, (shape.relation,), [firsts], inputs)
+    kind = kind_of(inputs.info(shape.relation).columns[shape.column].type)
+    numbers = inputs.numbers(shape.relation, shape.column, given[shape.column])
+    sign = 1 if shape.smallest else -1
+    values = sign * (rank_floats(numbers) if kind is Kind.FLOAT else numbers.astype(np.float64))
     parts = [tuple(given[c] for c in stepping)]
-    weights: list[Counts] = []
-    for step in shape.steps:
-        found = inputs.solve(step.rule, 4 * len(values) + thresholds.now.shape_join)
+    weights: list[Sums] = []
+    for each in shape.steps:
+        found = inputs.solve(each.rule, 4 * len(values) + thresholds.now.shape_join)
         parts += [found[: len(stepping)], found[len(stepping) : 2 * len(stepping)]]
-        read = dict(zip(step.read, found[2 * len(stepping) :], strict=True))
-        evaluator = inputs.evaluator(step.rule, step.read)
-        with blamed(step.rule):
-            added = evaluator.values(step.weight, Bindings(len(found[0]), read), None)
-        weights.append(sign * added.data)
-    if shape.doubles:
-        if not inputs.share_words(shape.relation, *carried, *stepping):
-            raise Declined("its columns have no words in common")
-        parts += [tuple(given[c] for c in carried), tuple(given[c] for c in stepping)]
-        weights.append(values)
+        read = dict(zip(each.read, found[2 * len(stepping) :], strict=True))
+        evaluator = inputs.evaluator(each.rule, each.read)
+        with blamed(each.rule):
+            added = evaluator.values(each.weight, Bindings(len(found[0]), read), None)
+        weights.append(sign * added.data.astype(np.float64))
     limits.require_some(sum(len(part[0]) for part in parts))
-    if any(int(each.min(initial=0)) < 0 for each in weights):
-        raise Declined("a step of it improves what it adds to")
-    firsts = tuple(np.ascontiguousarray(given[c]) for c in carried)
-    sources, (source,) = numbered([firsts], [len(values)])
     columns = [tuple(np.ascontiguousarray(c) for c in part) for part in parts]
     place, ids = numbered(columns, [len(part[0]) for part in columns])
-    most = max((int(each.max(initial=0)) for each in weights), default=0)
-    if place.size * most + int(np.abs(values).max(initial=0)) >= _FAR:
-        raise Declined("its sums may leave 64 bits")
-    graph, lengths = _weighted(ids[1::2], ids[2::2], weights, place.size)
-    moving = _moving(shape, sources, np.unique(source), inputs)
-    starts, first_values = _weighted([source], [ids[0]], [values], sources.size)
-    rows = _rows(graph, lengths, starts, first_values, moving, limits)
-    return _facts(shape, rows, sources, place, sign, inputs)
+    most = max(float(np.abs(each).max(initial=0)) for each in (*weights, values))
+    if not place.size * most < (EXACT if kind is Kind.INTEGER else np.inf):
+        raise Declined("its sums may be larger than doubles can tell apart")
+    graph = _StepGraph(shape, ids[1::2], ids[2::2], weights, place.size)
+    used = np.zeros(place.size, np.bool_)
+    for each in ids:
+        used[each] = True
+    graph.tests = [
+        sources.tests(i, [(s.leaving, place, s.pattern), (s.arriving, place, s.head)], used)
+        for i, s in enumerate(steps)
+    ]
+    starts = Graph.of(sources.firsts, graph.number[ids[0]], sources.place.size)
+    first_values = values[np.argsort(sources.firsts, kind="stable")]
+    rows = graph.rows(starts, first_values, sources, limits)
+    return _facts(shape, rows, sources.place, place, sign, inputs)
 
 
-def _weighted(
-    begins: list[Words], ends: list[Words], weights: list[Counts], size: int
-) -> tuple[Graph, Counts]:
-    """A graph of edges with their weights, in the order of its lists."""
-    begin, end = (np.concatenate([np.empty(0, np.uint32), *each]) for each in (begins, ends))
-    weight = np.concatenate([np.empty(0, np.int64), *weights])
-    order = np.argsort(begin, kind="stable")
-    return Graph.of(begin[order], end[order], size), weight[order]
+class _StepGraph:
+    """Steps between nodes, in the order of these if they do not lead in circles."""
 
+    def __init__(
+        self,
+        shape: Distances,
+        begins: Sequence[Words],
+        ends: Sequence[Words],
+        weights: Sequence[Sums],
+        size: int,
+    ) -> None:
+        begin, end = (np.concatenate([np.empty(0, np.uint32), *each]) for each in (begins, ends))
+        plain = Graph.of(begin, end, size)
+        component = np.empty(size, np.uint32)
+        is_tree = components(plain.bounds, plain.targets, component) == size
+        self.is_ordered = is_tree and not bool(np.any(begin == end))
+        self.number = np.arange(size, dtype=np.uint32)
+        if self.is_ordered:  # components are numbered so that edges lead to smaller ones
+            self.number = np.uint32(size - 1) - component
+        elif any(
+            not each.is_widest and bool(np.any(added < 0))
+            for each, added in zip(shape.steps, weights, strict=True)
+        ):
+            raise Declined("a step of it improves what it adds to, and steps lead in circles")
+        self._node = np.empty(size, np.uint32)
+        self._node[self.number] = np.arange(size, dtype=np.uint32)
+        begin = self.number[begin]
+        order = np.argsort(begin, kind="stable")
+        self._graph = Graph.of(begin, self.number[end], size)
+        self._weights = np.concatenate([np.empty(0, np.float64), *weights])[order]
+        lengths = [len(each) for each in begins]
+        self._step_of = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)[order]
+        self._widest = np.array([each.is_widest for each in shape.steps], np.bool_)
+        self._limits = np.array([(s.leaves, s.arrives) for s in shape.steps], np.float64)
+        self.tests: list[list[tuple[PlaceTest, ...]]] = []
 
-def _moving(shape: Distances, sources: NodePlace, used: Words, inputs: ShapeInputs) -> Mask:
-    """The sources that the steps apply to."""
-    found = np.zeros(sources.size, np.bool_)
-    held = [np.ones(len(used), np.bool_)]
-    for step in shape.steps:
-        named = zip(step.carried, sources.columns(used), strict=True)
-        columns = {t.name: words[None, :] for t, words in named if isinstance(t, Variable)}
-        held.append(inputs.holds(step.rule, step.condition, columns, (1, len(used)))[0])
-    if any(not np.array_equal(each, held[-1]) for each in held[1:]):
-        raise Declined("its rules apply to different facts")
-    found[used[held[-1]]] = True
-    return found
-
-
-def _rows(
-    graph: Graph,
-    weights: Counts,
-    starts: Graph,
-    values: Counts,
-    moving: Mask,
-    limits: ShapeLimits,
-) -> Iterator[tuple[Words, Words, Counts]]:
-    """Sources, the nodes they reach, and the least sums, in batches."""
-    each = np.repeat(np.arange(starts.nodes, dtype=np.uint32), np.diff(starts.bounds))
-    if not np.all(moving[each]):
-        still = ~moving[each]
-        yield each[still], starts.targets[still], values[still]
-        starts = Graph.of(each[~still], starts.targets[~still], starts.nodes)
-        values = values[~still]
-    sources = np.flatnonzero(np.diff(starts.bounds)).astype(np.uint32)
-    # Only sources that start somewhere: their lists, one behind the other, are all there is.
-    bounds = np.append(starts.bounds[sources], starts.bounds[-1])
-    size = max(graph.nodes, min(4 * thresholds.now.block, limits.budget >> 6))
-    first = 0
-    while first < len(sources):
-        nodes, least = np.empty(size, np.uint32), np.empty(size, np.int64)
-        row_bounds = np.zeros(len(sources) - first + 1, np.int64)
-        done = nearest(
-            graph.bounds, graph.targets, weights, bounds, starts.targets, values,
-            first, len(sources), row_bounds, nodes, least, limits.stop,
-        )  # fmt: skip
-        limits.check()
-        counts = np.diff(row_bounds[: done + 1])
-        total = int(row_bounds[done])
-        yield np.repeat(sources[first : first + done], counts), nodes[:total], least[:total]
-        first += done
+    def rows(
+        self, starts: Graph, values: Sums, sources: StepSources, limits: ShapeLimits
+    ) -> Iterator[tuple[Words, Words, Sums]]:
+        """Sources, the nodes they reach, and the least sums, in batches."""
+        some = np.flatnonzero(np.diff(starts.bounds)).astype(np.uint32)
+        # Only sources that start somewhere: their lists, one behind the other, are all there is.
+        bounds = np.append(starts.bounds[some], starts.bounds[-1])
+        graph, size = self._graph, self._graph.nodes
+        room = max(size, min(4 * thresholds.now.block, limits.budget >> 6))
+        flat = [tests for both in self.tests for tests in both]
+        number = np.cumsum([bool(tests) for tests in flat]) - 1
+        numbers = np.where([bool(tests) for tests in flat], number, -1).reshape(-1, 2)
+        masks = np.empty((int(number.max(initial=-1)) + 1, size, WORDS), np.uint64)
+        if masks.nbytes > limits.budget:
+            raise Declined("no layout of it fits the memory budget")
+        is_open = all(mask is None for mask in sources.masks)
+        tested = bool(len(masks)) or not is_open or bool(np.isfinite(self._limits).any())
+        width = BLOCK if tested else max(len(some), 1)
+        for offset in range(0, len(some), width):
+            block = some[offset : offset + width]
+            may = np.full((len(self.tests), WORDS), ALL, np.uint64)
+            for i, mask in enumerate(sources.masks):
+                if mask is not None:
+                    may[i] = as_bits(mask[block][None, :])[0]
+            masks[:] = ALL
+            for mask, tests in zip(masks, (each for each in flat if each), strict=True):
+                for each in tests:
+                    each.test.keep(block, self._node, np.arange(size, dtype=np.uint32), mask)
+            first, last = offset, offset + len(block)
+            while first < last:
+                nodes, least = np.empty(room, np.uint32), np.empty(room, np.float64)
+                row_bounds = np.zeros(last - first + 1, np.int64)
+                done = nearest(
+                    graph.bounds, graph.targets, self._weights, self._step_of,
+                    bounds, starts.targets, values, first, last, offset,
+                    self.is_ordered, tested, self._widest, self._limits, may, numbers, masks,
+                    row_bounds, nodes, least, limits.stop,
+                )  # fmt: skip
+                limits.check()
+                total = int(row_bounds[done])
+                counts = np.diff(row_bounds[: done + 1])
+                yield (
+                    np.repeat(some[first : first + done], counts),
+                    self._node[nodes[:total]],
+                    least[:total],
+                )
+                first += done
 
 
 def _facts(
     shape: Distances,
-    rows: Iterator[tuple[Words, Words, Counts]],
+    rows: Iterator[tuple[Words, Words, Sums]],
     sources: NodePlace,
     place: NodePlace,
     sign: int,
     inputs: ShapeInputs,
 ) -> Iterator[tuple[Words, ...]]:
     """The facts of the relation, in batches."""
+    kind = kind_of(inputs.info(shape.relation).columns[shape.column].type)
     for source, node, least in rows:
         columns = dict(zip(shape.sides.carried, sources.columns(source), strict=True))
         columns |= dict(zip(shape.sides.stepping, place.columns(node), strict=True))
-        columns[shape.column] = inputs.words(shape.relation, shape.column, sign * least)
+        least *= sign
+        ranks = float_ranks(least) if kind is Kind.FLOAT else least.astype(np.int64)
+        columns[shape.column] = inputs.words(shape.relation, shape.column, ranks)
         yield tuple(columns[c] for c in range(len(columns)))

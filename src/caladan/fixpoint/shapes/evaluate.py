@@ -34,10 +34,10 @@ import numpy as np
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns.domains import Domain
-from caladan.columns.folded import NONE, Distinct
+from caladan.columns.folded import Distinct
 from caladan.columns.folded_relation import ClosureGraph, FoldedRelation, FoldedSide
 from caladan.columns.layout import Counts, Layout, Mask, Words
-from caladan.fixpoint.shapes.blocks import LayeredTest, PlaceTest, Trail, searched
+from caladan.fixpoint.shapes.blocks import Trail, searched
 from caladan.fixpoint.shapes.closure import (
     LAYOUTS,
     carried,
@@ -45,7 +45,6 @@ from caladan.fixpoint.shapes.closure import (
     reached,
     require_rounds,
 )
-from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
 from caladan.fixpoint.shapes.distances import distances, prepared
 from caladan.fixpoint.shapes.forms import (
     Carried,
@@ -65,14 +64,14 @@ from caladan.fixpoint.shapes.pairs import (
     Pairs,
     ShapeLimits,
     contains,
-    numbered,
     turned,
     union,
 )
 from caladan.fixpoint.shapes.recognise import recognise
+from caladan.fixpoint.shapes.sources import StepSources
 from caladan.fixpoint.shapes.steps import Stepped, stepped
 from caladan.join.expressions import Evaluator
-from caladan.program import Expression, Value, Variable, thresholds
+from caladan.program import Value, Variable, thresholds
 from caladan.rules.program import DeltaClique, DeltaProgram
 
 L = TypeVar("L", bound=Layout)
@@ -303,32 +302,21 @@ def _closure(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> _Closu
         return _from_both_ends(shape, exits, inputs, limits)
     kept, stepping = shape.sides.carried, shape.sides.stepping
     graph = stepped(shape.relations, stepping, shape.steps, exits, inputs, limits, shape.entries)
-    infos = {name: inputs.info(name) for name in shape.relations}
-    asked = [shape.conditions(step, infos) for step in shape.steps]
-    conditions = [None if each is None else [*map(inputs.solve, each)] for each in asked]
     given = [tuple(exits[name][c] for c in kept) for name in shape.relations]
     given += [columns for columns, _ in graph.origins]
-    passing = [part[: len(kept)] for parts in conditions if parts is not None for part in parts]
-    sources, ids = numbered([*given, *passing], [len(part[0]) for part in (*given, *passing)])
-    firsts = np.concatenate(ids[: len(given)])
+    sources = StepSources(shape.steps, shape.sides, shape.relations, given, inputs)
+    firsts = sources.firsts
     starts = np.concatenate(
         [*(graph.starts[name] for name in shape.relations), *(nodes for _, nodes in graph.origins)]
     )
-    later = iter(ids[len(given) :])
-    applying = [None if parts is None else [next(later) for _ in parts] for parts in conditions]
-    masks = [None if each is None else _marked(sources.size, each) for each in applying]
     places = {name: graph.places[name] for name in shape.relations}
-    known = partial(_Closure, sides=shape.sides, sources=sources, places=places)
+    known = partial(_Closure, sides=shape.sides, sources=sources.place, places=places)
     groups = None
     if not any(step.is_tested for step in shape.steps):
-        groups = _groups(masks, firsts)
+        groups = _groups(sources.masks, firsts)
     moving = [(steps, of) for steps, of in groups or () if steps]
     if groups is None or len(moving) > 1:
-        tested = [
-            _tested(step, sources, np.unique(firsts), applying[i], conditions[i])
-            for i, step in enumerate(shape.steps)
-        ]
-        trails = _trails(shape, graph, tested, masks, inputs)
+        trails = _trails(shape, graph, sources)
         return known((firsts, starts), NO_PAIRS, size=graph.size, trails=trails)
     if len(groups) > 1:
         chosen = np.isin(firsts, moving[0][1]) if moving else np.zeros(len(firsts), np.bool_)
@@ -341,7 +329,7 @@ def _closure(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> _Closu
     may_share = (
         not others
         and graph.size == place.size
-        and sources.words is place.words is None
+        and sources.place.words is place.words is None
         and len(kept) == len(stepping) == 1
         and inputs.share_words(name, kept[0], stepping[0])
     )
@@ -350,13 +338,6 @@ def _closure(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> _Closu
         # E*·E is the same from both ends.
         pairs, steps, sides = turned(pairs), turned(steps), sides.turned
     return replace(known(pairs, steps, size=graph.size, may_share=may_share), sides=sides)
-
-
-def _marked(size: int, parts: list[Words]) -> Mask:
-    marks = np.zeros(size, np.bool_)
-    for part in parts:
-        marks[part] = True
-    return marks
 
 
 def _groups(masks: list[Mask | None], firsts: Words) -> list[tuple[list[int], Words]] | None:
@@ -375,75 +356,25 @@ def _groups(masks: list[Mask | None], firsts: Words) -> list[tuple[list[int], Wo
     return [([i for i in every if int(k) >> i & 1], sources[codes == k]) for k in kinds]
 
 
-def _tested(
-    step: Step,
-    sources: NodePlace,
-    moving: Words,
-    applying: list[Words] | None,
-    found: list[tuple[Words, ...]] | None,
-) -> tuple[TestedSide, list[Words] | None]:
-    """The sources as tests of a step see them, and layers of what is looked up for them."""
-    if not step.looked or applying is None or found is None:
-        return TestedSide(sources, moving, step.carried), None
-    width = len(step.carried)
-    parts = [(ids, *columns[width:]) for ids, columns in zip(applying, found, strict=True)]
-    place, _ = numbered(parts, [len(ids) for ids in applying])
-    assert place.words is not None
-    source, *others = place.words
-    order = np.argsort(source, kind="stable")
-    first = np.searchsorted(source[order], source[order])
-    depth = np.arange(len(order)) - first
-    layers = [np.full(sources.size, NONE, np.uint32) for _ in range(int(depth.max(initial=0)) + 1)]
-    if len(layers) > thresholds.now.shape_kinds:
-        raise Declined("its rules look up many values for a fact")
-    for number, layer in enumerate(layers):
-        of = order[depth == number]
-        layer[source[of]] = of
-    whole = NodePlace((*sources.columns(source), *others), place.size)
-    terms = (*step.carried, *map(Variable, step.looked))
-    return TestedSide(whole, np.arange(place.size, dtype=np.uint32), terms), layers
-
-
-def _trails(
-    shape: Carried,
-    graph: Stepped,
-    tested: list[tuple[TestedSide, list[Words] | None]],
-    masks: list[Mask | None],
-    inputs: ShapeInputs,
-) -> list[Trail]:
+def _trails(shape: Carried, graph: Stepped, sources: StepSources) -> list[Trail]:
     """The steps, with the sources that may take them and what is tested at their ends."""
     used = np.zeros(graph.size, np.bool_)
     for ends in (*graph.starts.values(), *(end for pairs in graph.edges for end in pairs)):
         used[ends] = True
     trails: list[Trail] = []
     for number, step in enumerate(shape.steps):
-        side, layers = tested[number]
-
-        def tests(
-            literals: tuple[Literal, ...],
-            place: NodePlace,
-            terms: tuple[Expression, ...],
-            step: Step = step,
-            side: TestedSide = side,
-            layers: list[Words] | None = layers,
-        ) -> tuple[PlaceTest, ...]:
-            if not literals:
-                return ()
-            numbers = np.flatnonzero(used[slice(*place.range)]).astype(np.uint32)
-            ends = TestedSide(place, numbers, terms)
-            found = place_tests(step.rule, literals, side, ends, inputs)
-            if layers is None:
-                return found
-            return (PlaceTest(*place.range, LayeredTest(layers, [t.test for t in found])),)
-
-        arriving = tests(step.arriving, graph.places[step.target], step.head)
-        if step.along:
-            middle = tuple(map(Variable, step.middle))
-            arriving += tests(step.along, graph.places[number, 1], middle)
-        leaving = tests(step.leaving, graph.places[step.source], step.pattern)
-        if layers is not None and len(layers) > 1 and len(leaving) + len(arriving) > 1:
-            raise Declined("its rules test what they look up at both ends of a step")
-        trails.append(Trail(graph.edges[number], masks[number], leaving, arriving))
+        between = graph.places[number, 1] if step.along else graph.places[step.target]
+        leaving, arriving, along = sources.tests(
+            number,
+            [
+                (step.leaving, graph.places[step.source], step.pattern),
+                (step.arriving, graph.places[step.target], step.head),
+                (step.along, between, tuple(map(Variable, step.middle))),
+            ],
+            used,
+        )
+        mask = sources.masks[number]
+        trails.append(Trail(graph.edges[number], mask, leaving, (*arriving, *along)))
     return trails
 
 

@@ -17,6 +17,7 @@ from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.fixpoint.blueprint import OVERLAY
 from caladan.fixpoint.shapes.forms import (
     Carried,
+    Distances,
     Generations,
     Link,
     Reached,
@@ -24,7 +25,7 @@ from caladan.fixpoint.shapes.forms import (
     Sides,
     atom_rules,
 )
-from caladan.fixpoint.shapes.overlay import Parted, around, parted
+from caladan.fixpoint.shapes.overlay import Parted, around, parted, spelled_out
 from caladan.fixpoint.shapes.pairs import Declined
 from caladan.fixpoint.shapes.recognise import entered
 from caladan.program import Variable, thresholds
@@ -73,9 +74,12 @@ def links(
 ) -> Iterator[LinkRule]:
     """What a shape has solved first, when it is taken."""
     rules = list(shape.rules)
-    if isinstance(shape, Carried) and not (shape.doubles or shape.back or shape.swaps):
-        for step in shape.steps:
-            rules += shape.conditions(step, relations) or ()
+    if isinstance(shape, Distances | Carried):
+        steps = shape.steps if isinstance(shape, Carried) else [w.step for w in shape.steps]
+        members = shape.relations if isinstance(shape, Carried) else (shape.relation,)
+        for step in steps:
+            if not step.is_open:
+                rules += (step.conditions(r, shape.sides, relations[r]) for r in members)
             rules += step.tests
     for rule in rules:
         yield LinkRule(rule, when)
@@ -93,7 +97,8 @@ def _through(link: Link, relations: Mapping[str, RelationInfo], known: Folds) ->
     for atom in link.rule.positive:
         if atom.relation in known:
             info = relations[atom.relation]
-            body = parted(link.rule, atom, known[atom.relation], info, wanted)
+            large = [a for a in link.rule.positive if a.relation in known]
+            body = parted(link.rule, atom, known[atom.relation], info, wanted, large)
             if body is not None and not body.tests:
                 yield from _sides(body, _when([atom.relation]))
 
@@ -137,7 +142,7 @@ def top(
     if not clique.is_recursive:
         for some in [[name] for name in large] + [large] * (len(large) > 1):
             mine = {name: known[name] for name in some}
-            for rule in clique.exit_rules:
+            for rule in map(spelled_out, clique.exit_rules):
                 try:
                     _, body = around(rule, relations, lambda a, mine=mine: mine.get(a.relation))
                 except Declined as reason:

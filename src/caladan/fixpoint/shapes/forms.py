@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -179,14 +179,6 @@ class Carried:
         """What is solved before the shape starts."""
         return tuple(rule for step in (*self.steps, *self.back) for rule in step.rules)
 
-    def conditions(
-        self, step: Step, relations: Mapping[str, RelationInfo]
-    ) -> list[CoreRule] | None:
-        """What is solved for the sources that a step is open to; None if it is open to all."""
-        if step.is_open:
-            return None
-        return [step.conditions(name, self.sides, relations[name]) for name in self.relations]
-
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -217,30 +209,29 @@ class Generations:
 class WeightedStep:
     """A rule for the pairs of tuples that a step leads from and to, and what it adds to a value.
 
-    That is an expression of the variables `read`, the last columns of the rule's head. The step is
-    taken where `condition` holds of what is `carried`.
+    That is an expression of the variables `read`, the last columns of the rule's head; the `widest`
+    takes the place of the value if it is worse. The step leaves values no worse than `leaves` and
+    arrives with none worse than `arrives`, with the sign that makes the best the least.
     """
 
+    step: Step
     rule: CoreRule
     weight: Expression
     read: tuple[str, ...]
-    carried: tuple[Term, ...]
-    condition: tuple[Literal, ...]
+    is_widest: bool
+    leaves: float
+    arrives: float
 
 
 @dataclass(frozen=True, slots=True)
 class Distances:
-    """A relation that keeps the least or largest sum along steps, for what is carried.
-
-    If it `doubles`, its steps are its own exit facts.
-    """
+    """A relation that keeps the least or largest sum along steps, for what is carried."""
 
     relation: str
     sides: Sides
     column: int
     smallest: bool
     steps: tuple[WeightedStep, ...]
-    doubles: bool = False
 
     name = "distances"
     layouts = ("packed keys", "rows")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from caladan.analysis.core import CoreAtom, CoreRule
 from caladan.columns.ranks import kind_of
@@ -11,6 +12,8 @@ from caladan.fixpoint.shapes.forms import Literal
 from caladan.join.classes import kind_of_expression
 from caladan.program import Comparison, Expression, Function, Variable, variables
 from caladan.program.transform import replace_in, walk
+
+TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "~=": "~="}
 
 
 def simplified(rule: CoreRule) -> CoreRule:
@@ -95,3 +98,18 @@ def connected(
                 rest.remove(literal)
                 grown = True
     return inside, names
+
+
+def is_plain(rule: CoreRule) -> bool:
+    """Whether the head consists of different variables."""
+    names = [a.name for a in rule.arguments if isinstance(a, Variable)]
+    return len(names) == len(rule.arguments) == len(set(names))
+
+
+def are_apart(literal: Literal, one: str, other: str) -> bool:
+    """Whether a literal says that two variables differ, and no more."""
+    return (
+        isinstance(literal, Comparison)
+        and literal.operator == "~="
+        and {literal.left, literal.right} == {Variable(one), Variable(other)}
+    )

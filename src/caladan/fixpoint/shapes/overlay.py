@@ -31,7 +31,7 @@ from caladan.columns.layout import Keys, Words
 from caladan.fixpoint.shapes.blocks import Bits, BlockTest, ComparedTest, drained
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
 from caladan.fixpoint.shapes.forms import Literal, Sides
-from caladan.fixpoint.shapes.literals import literal_names
+from caladan.fixpoint.shapes.literals import defined, literal_names
 from caladan.fixpoint.shapes.pairs import (
     NO_PAIRS,
     Declined,
@@ -134,6 +134,12 @@ def parted(
             )
         )
     return Parted(rule, atom.relation, rules[0], rules[1], tuple(tests))
+
+
+def spelled_out(rule: DeltaRule) -> DeltaRule:
+    """A rule without variables that are defined: what they are stands in their place."""
+    core, (columns, keys) = defined(rule.rule, (rule.body.columns, rule.body.keys))
+    return replace(rule, rule=core, body=replace(rule.body, columns=columns, keys=keys))
 
 
 def sides_of(folded: FoldedRelation) -> Sides:

@@ -27,29 +27,30 @@ from dataclasses import replace
 from itertools import combinations
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo, Term
-from caladan.columns.ranks import Kind, kind_of
+from caladan.columns.ranks import kind_of
 from caladan.fixpoint.shapes.forms import (
     Carried,
-    Distances,
     Generations,
-    Link,
     Literal,
     Pace,
     Reached,
     Shape,
     Sides,
-    Step,
-    WeightedStep,
 )
-from caladan.fixpoint.shapes.literals import connected, literal_names, named, simplified, without
+from caladan.fixpoint.shapes.literals import (
+    are_apart,
+    connected,
+    is_plain,
+    literal_names,
+    named,
+    simplified,
+    without,
+)
+from caladan.fixpoint.shapes.stepping import entry, solved, step_of
+from caladan.fixpoint.shapes.weighted import weighted
 from caladan.program import (
-    Aggregate,
-    Arithmetic,
-    Comparison,
     Constant,
-    Expression,
     Variable,
-    variables,
 )
 from caladan.rules.linear import doubles
 from caladan.rules.program import DeltaClique
@@ -65,7 +66,7 @@ def recognise(clique: DeltaClique, relations: Mapping[str, RelationInfo]) -> Sha
     if not all(is_of_one_kind(rule, relations) for rule in rules):
         return None
     if len(infos) == 1 and infos[0].has_aggregates:
-        return _distances(infos[0], rules)
+        return weighted(infos[0], rules)
     if any(i.has_aggregates or i.arity != arity for i in infos):
         return None
     if arity == 1:
@@ -90,7 +91,7 @@ def is_of_one_kind(
 
 
 def _reached(relations: tuple[str, ...], rules: list[CoreRule]) -> Reached | None:
-    steps = [_step(rule, relations, Sides((), (0,))) for rule in rules]
+    steps = [step_of(rule, relations, Sides((), (0,))) for rule in rules]
     found = tuple(step for step in steps if step is not None)
     return Reached(relations, found) if len(found) == len(rules) else None
 
@@ -106,9 +107,9 @@ def _carried(relations: tuple[str, ...], rules: list[CoreRule], arity: int) -> C
     if any(_is_joined(rule, relations) for rule in linear):
         return _chained(relations[0], rules) if len(relations) == 1 else None
     for sides in _possible_sides(relations, linear, arity):
-        steps = [_step(rule, relations, sides) for rule in linear]
+        steps = [step_of(rule, relations, sides) for rule in linear]
         back = [
-            _step(rule, relations, sides.turned) if step is None else None
+            step_of(rule, relations, sides.turned) if step is None else None
             for rule, step in zip(linear, steps, strict=True)
         ]
         if any(s is None and b is None for s, b in zip(steps, back, strict=True)):
@@ -137,7 +138,7 @@ def _unfolded(rule: CoreRule, relation: str) -> Carried | None:
             continue
         (x, y), (_, z) = named(first.arguments), named(second.arguments)
         literals = without([*rule.atoms, *rule.comparisons], mine)
-        apart = [c for c in literals if _is_apart(c, x, z)]
+        apart = [c for c in literals if are_apart(c, x, z)]
         rest = without(literals, apart)
         for sides, atom, near, far in (
             (Sides((0,), (1,)), first, x, z),
@@ -150,7 +151,7 @@ def _unfolded(rule: CoreRule, relation: str) -> Carried | None:
                 continue
             if len(at_near) + len(at_middle) < len(rest):
                 continue
-            if (step := _step(rule, (relation,), sides, atom)) is not None:
+            if (step := step_of(rule, (relation,), sides, atom)) is not None:
                 return Carried((relation,), sides, (step,), exits=True)
     return None
 
@@ -168,7 +169,7 @@ def _chained(relation: str, rules: list[CoreRule]) -> Carried | None:
     ]
     for sides in next((chain for chain in chains if chain is not None), {}):
         steps = [
-            _step(rule, (relation,), sides, None if chain is None else chain[sides])
+            step_of(rule, (relation,), sides, None if chain is None else chain[sides])
             for rule, chain in zip(rules, chains, strict=True)
             if chain is None or sides in chain
         ]
@@ -228,20 +229,11 @@ def _is_path(
     return not left
 
 
-def _is_apart(literal: Literal, one: str, other: str) -> bool:
-    """Whether a literal says that two variables differ, and no more."""
-    return (
-        isinstance(literal, Comparison)
-        and literal.operator == "~="
-        and {literal.left, literal.right} == {Variable(one), Variable(other)}
-    )
-
-
 def _swaps(rule: CoreRule, relation: str) -> bool:
     """p(X, Y) <- p(Y, X)."""
     if rule.comparisons or len(rule.atoms) != 1 or rule.atoms[0].relation != relation:
         return False
-    return _is_plain(rule) and rule.atoms[0].arguments == rule.arguments[::-1]
+    return is_plain(rule) and rule.atoms[0].arguments == rule.arguments[::-1]
 
 
 def _possible_sides(
@@ -280,7 +272,7 @@ def _carried_columns(rule: CoreRule, relations: tuple[str, ...]) -> frozenset[in
 
 
 def _generations(relations: tuple[str, ...], rules: list[CoreRule]) -> Generations | None:
-    if len(relations) != 1 or not all(map(_is_plain, rules)):
+    if len(relations) != 1 or not all(map(is_plain, rules)):
         return None
     found = [_both(rule, relations[0]) for rule in rules]
     paces = tuple(pace for pace in found if pace is not None)
@@ -294,110 +286,6 @@ def _distinct(rules: Iterable[CoreRule]) -> list[CoreRule]:
         if not any(rule is other or rule == other for other in found):
             found.append(rule)
     return found
-
-
-def _is_plain(rule: CoreRule) -> bool:
-    """Whether the head consists of different variables."""
-    names = [a.name for a in rule.arguments if isinstance(a, Variable)]
-    return len(names) == len(rule.arguments) == len(set(names))
-
-
-# ── Steps ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _step(
-    rule: CoreRule, relations: tuple[str, ...], sides: Sides, chosen: CoreAtom | None = None
-) -> Step | None:
-    """A rule that carries the one side and steps the other; None if it does something else.
-
-    Its recursive atom is the only one, or the one that was chosen: others have exit facts.
-    """
-    mine = [a for a in rule.atoms if a.relation in relations]
-    if (chosen is None and len(mine) != 1) or mine[0].negated:
-        return None
-    atom = chosen or mine[0]
-    carried = tuple(atom.arguments[i] for i in sides.carried)
-    if carried != tuple(rule.arguments[i] for i in sides.carried):
-        return None
-    pattern = tuple(atom.arguments[i] for i in sides.stepping)
-    head = tuple(rule.arguments[i] for i in sides.stepping)
-    kept, before = named(carried), named(pattern)
-    after = tuple(dict.fromkeys(v.name for v in variables(*head)))
-    if {*kept} & {*before, *after} or (pattern == head and atom.relation == rule.head):
-        return None
-    literals: list[Literal] = [a for a in rule.atoms if a is not atom]
-    literals += rule.comparisons
-    unread = _unread(literals, {*kept, *before, *after})
-    looked = _looked_up(literals, kept, (*before, *after))
-    kept += looked
-    leaving = _bridges(literals, kept, before, unread)
-    arriving = _bridges(without(literals, leaving), kept, named(head), unread)
-    rest = without(literals, (*leaving, *arriving))
-    along = _along(rest, kept, before, after, unread)
-    condition, names = connected(without(rest, along), kept)
-    if names & {*before, *after}:
-        return None
-    rest = without(rest, (*condition, *along))
-    read = tuple(name for name in before if name in literal_names(*rest, *along) or name in after)
-    middle = tuple(
-        dict.fromkeys((*read, *after, *sorted(literal_names(*along) - unread - {*kept})))
-    )
-    links = _split(rule, rest, read, middle, after) if along else _links(rule, rest, read, after)
-    among: list[Literal] = []
-    if (
-        links is None
-        and pattern == head
-        and len(named(head)) == len(head)
-        and literal_names(*rest) <= {*after}
-    ):
-        links, among = (), rest
-    if links is None:
-        return None
-    return Step(
-        rule, atom.relation, rule.head, pattern, head, read, after, links,
-        carried, tuple(condition), tuple(leaving), tuple(arriving), tuple(along), middle,
-        tuple(among), looked,
-    )  # fmt: skip
-
-
-def _looked_up(
-    literals: list[Literal], kept: tuple[str, ...], ends: tuple[str, ...]
-) -> tuple[str, ...]:
-    """What atoms find for the carried side, and another literal compares with a step.
-
-    In src(K, X), src(L, Z), K < L that is K: L is found along the step.
-    """
-    positive = [a for a in literals if isinstance(a, CoreAtom) and not a.negated]
-    _, inside = connected([a for a in positive if not literal_names(a) & {*kept}], ends)
-    mine = [a for a in positive if not literal_names(a) & inside]
-    _, found = connected(mine, kept)
-    others = (literal_names(each) for each in without(literals, mine))
-    return tuple(sorted({n for some in others if some & inside for n in some & found - {*kept}}))
-
-
-def _unread(literals: list[Literal], known: set[str]) -> frozenset[str]:
-    """The variables that stand in one positive atom and nowhere else: whatever they may be."""
-    return frozenset(
-        name
-        for each in literals
-        if isinstance(each, CoreAtom) and not each.negated
-        for name in literal_names(each) - known
-        if name not in literal_names(*without(literals, [each]))
-    )
-
-
-def entry(rule: CoreRule, sides: Sides) -> Step | None:
-    """An exit rule as a step from the carried columns of its head to the stepping ones."""
-    carried, head = ([rule.arguments[i] for i in side] for side in (sides.carried, sides.stepping))
-    source, target = named(carried), named(head)
-    literals: list[Literal] = [*rule.atoms, *rule.comparisons]
-    if not _is_plain(rule) or rule.order or rule.limit is not None:
-        return None
-    links = _links(rule, literals, source, target)
-    if links is None:
-        return None
-    terms = tuple(Variable(name) for name in source), tuple(Variable(name) for name in target)
-    return Step(rule, rule.head, rule.head, *terms, source, target, links)
 
 
 def entered(
@@ -426,99 +314,6 @@ def entered(
     found = [entry(rule.rule, shape.sides) for rule in clique.exit_rules]
     entries = tuple(each for each in found if each is not None)
     return replace(shape, entries=entries) if len(entries) == len(found) else None
-
-
-def _bridges(
-    literals: list[Literal], kept: tuple[str, ...], end: tuple[str, ...], unread: frozenset[str]
-) -> list[Literal]:
-    """The literals that have variables of the carried side and of one end of a step, no others."""
-    found = [(each, literal_names(each) - unread) for each in literals]
-    return [
-        each
-        for each, names in found
-        if names & {*kept} and names & {*end} and names <= {*kept, *end}
-    ]
-
-
-def _along(
-    literals: list[Literal],
-    kept: tuple[str, ...],
-    before: tuple[str, ...],
-    after: tuple[str, ...],
-    unread: frozenset[str],
-) -> list[Literal]:
-    """The literals that connect the carried side with what a step goes through."""
-    free = [each for each in literals if not literal_names(each) & {*kept}]
-    _, inside = connected(free, (*before, *after))
-    bound = {n for a in free if isinstance(a, CoreAtom) and not a.negated for n in a.variables}
-    found = [(each, literal_names(each) - unread) for each in literals]
-    return [
-        each
-        for each, names in found
-        if names & {*kept} and names & inside and names - {*kept} <= (bound & inside)
-    ]
-
-
-def _split(
-    rule: CoreRule,
-    literals: list[Literal],
-    source: tuple[str, ...],
-    middle: tuple[str, ...],
-    target: tuple[str, ...],
-) -> tuple[Link, ...] | None:
-    """The links of a step with a place for all that it goes through."""
-    ends = _link(rule, literals, source, middle), _link(rule, literals, middle, target)
-    return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
-
-
-def _solved(rule: CoreRule, literals: list[Literal], head: tuple[str, ...]) -> CoreRule | None:
-    """A rule for some literals alone; every head variable must stand in one of its atoms."""
-    atoms = tuple(a for a in literals if isinstance(a, CoreAtom))
-    bound = {name for a in atoms if not a.negated for name in a.variables}
-    if not bound.issuperset(head):
-        return None
-    return replace(
-        rule,
-        arguments=tuple(Variable(name) for name in head),
-        atoms=atoms,
-        comparisons=tuple(c for c in literals if isinstance(c, Comparison)),
-    )
-
-
-def _links(
-    rule: CoreRule, literals: list[Literal], source: tuple[str, ...], target: tuple[str, ...]
-) -> tuple[Link, ...] | None:
-    """A path of pairs from source to target, cut wherever one variable alone connects its parts."""
-    if len(source) == len(target) == 1 and source != target:
-        for cut in dict.fromkeys(n for each in literals for n in sorted(literal_names(each))):
-            near, names = connected(literals, source, stop=cut)
-            if cut in (*source, *target) or target[0] in names or cut not in names:
-                continue
-            far = without(literals, near)
-            first = _links(rule, near, source, (cut,))
-            second = _links(rule, far, (cut,), target)
-            if first is not None and second is not None:
-                return first + second
-    near, names = connected(literals, source)
-    if not names & {*target}:
-        # Nothing connects the two: whatever can leave goes wherever can be arrived at.
-        ends = _link(rule, near, source, ()), _link(rule, without(literals, near), (), target)
-        return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
-    whole = _link(rule, literals, source, target)
-    return None if whole is None else (whole,)
-
-
-def _link(
-    rule: CoreRule, literals: list[Literal], source: tuple[str, ...], target: tuple[str, ...]
-) -> Link | None:
-    if not source and not target:
-        return None if literals else Link(None, 0)
-    solved = _solved(rule, literals, (*source, *target))
-    if solved is None:
-        return None
-    wanted = {*source, *target}
-    holds = any(isinstance(a, CoreAtom) and wanted <= {*a.variables} for a in literals)
-    return Link(solved, len(source), not holds)
 
 
 # ── Both columns at once ─────────────────────────────────────────────────────────────────────────
@@ -550,108 +345,5 @@ def _linked(rule: CoreRule, literals: list[Literal], source: str, target: str) -
     """The pairs of a source and a target that stand in one atom, restricted by all literals."""
     for literal in literals:
         if isinstance(literal, CoreAtom) and {source, target} <= literal_names(literal):
-            return _solved(rule, literals, (source, target))
+            return solved(rule, literals, (source, target))
     return None
-
-
-# ── Sums along steps ─────────────────────────────────────────────────────────────────────────────
-
-
-def _distances(info: RelationInfo, rules: list[CoreRule]) -> Distances | None:
-    best = [i for i, function in enumerate(info.aggregates) if function is not None]
-    if len(best) != 1 or info.aggregates[best[0]] not in ("mmin", "mmax"):
-        return None
-    (column,) = best
-    if kind_of(info.columns[column].type) is not Kind.INTEGER:
-        return None
-    smallest = info.aggregates[column] == "mmin"
-    if len(rules) == 1 and len(info.group) == 2 and _doubles_sums(rules[0], info, column):
-        sides = Sides(info.group[:1], info.group[1:])
-        return Distances(info.name, sides, column, smallest, (), doubles=True)
-    shared = frozenset(info.group).intersection(
-        *(_carried_columns(rule, (info.name,)) for rule in rules)
-    )
-    sides = Sides(tuple(sorted(shared)), tuple(c for c in info.group if c not in shared))
-    if not sides.carried or not sides.stepping:
-        return None
-    found = [_weighted(rule, info.name, sides, column) for rule in rules]
-    steps = tuple(step for step in found if step is not None)
-    if len(steps) < len(found):
-        return None
-    return Distances(info.name, sides, column, smallest, steps)
-
-
-def _doubles_sums(rule: CoreRule, info: RelationInfo, column: int) -> bool:
-    """d(X, Z, mmin<E + F>) <- d(X, Y, E), d(Y, Z, F), and nothing else."""
-    argument = rule.arguments[column]
-    if len(rule.atoms) != 2 or not isinstance(argument, Aggregate) or len(argument.terms) != 1:
-        return False
-    if any(a.relation != info.name or a.negated for a in rule.atoms):
-        return False
-    values = [a.arguments[column] for a in rule.atoms]
-    terms = _summands(argument.terms[0])
-    group = [tuple(a.arguments[i] for i in info.group) for a in (*rule.atoms, rule)]
-    names = named([*values, *group[0], *group[1]])
-    if (
-        rule.comparisons
-        or terms is None
-        or len(names) != 5
-        or sorted(map(str, terms)) != sorted(map(str, values))
-    ):
-        return False
-    (a, b), (c, d), head = group
-    return (b == c and head == (a, d)) or (d == a and head == (c, b))
-
-
-def _weighted(rule: CoreRule, relation: str, sides: Sides, column: int) -> WeightedStep | None:
-    """A rule that adds to a value as it steps, and reads it for nothing else."""
-    mine = [a for a in rule.atoms if a.relation == relation]
-    argument = rule.arguments[column]
-    if len(mine) != 1 or mine[0].negated or not isinstance(argument, Aggregate):
-        return None
-    (atom,) = mine
-    value = atom.arguments[column]
-    if len(argument.terms) != 1 or not isinstance(value, Variable):
-        return None
-    literals = without([*rule.atoms, *rule.comparisons], [atom])
-    terms = _summands(argument.terms[0])
-    ends = (
-        named(atom.arguments[i] for i in sides.stepping),
-        named(rule.arguments[i] for i in sides.stepping),
-    )
-    carried = tuple(atom.arguments[i] for i in sides.carried)
-    kept = named(carried)
-    plain = len(kept) == len(carried) and all(len(end) == len(sides.stepping) for end in ends)
-    if terms is None or terms.count(value) != 1 or not plain:
-        return None
-    condition, names = connected(literals, kept)
-    literals = without(literals, condition)
-    weights: list[Expression] = [t for t in terms if t != value]
-    read = tuple(dict.fromkeys(v.name for t in weights for v in variables(t)))
-    outside = {*literal_names(*literals), *ends[0], *ends[1], *read}
-    if {value.name, *names} & outside or value.name in names:
-        return None
-    if any(kind_of(rule.types[name]) is not Kind.INTEGER for name in read):
-        return None
-    solved = _solved(rule, literals, (*ends[0], *ends[1], *read))
-    if solved is None:
-        return None
-    weight = weights[0] if weights else Constant(0)
-    for term in weights[1:]:
-        weight = Arithmetic("+", weight, term)
-    return WeightedStep(solved, weight, read, carried, tuple(condition))
-
-
-def _summands(expression: Expression) -> list[Expression] | None:
-    """What is added up to a sum, with numbers taken away as numbers below 0; None if it is none."""
-    match expression:
-        case Arithmetic(operator="+"):
-            left, right = _summands(expression.left), _summands(expression.right)
-            return None if left is None or right is None else left + right
-        case Arithmetic(operator="-", right=Constant(value=int() as number)):
-            left = _summands(expression.left)
-            return None if left is None else [*left, Constant(-number)]
-        case Variable() | Constant() | Arithmetic(operator="*"):
-            return [expression]
-        case _:
-            return None

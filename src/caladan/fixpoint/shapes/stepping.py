@@ -1,0 +1,238 @@
+"""Rules that carry some columns and step the others: their literals, taken apart.
+
+    step_of(rule, …)   the step of a recursive rule
+    entry(rule, …)     an exit rule as a step from what is carried
+    divided(…)         literals by what they connect: the carried side, an end of the step, both
+
+A step is a path of links. Literals on the carried columns alone, such as the demand of a bound
+query or `X > 10`, are a condition on the facts that a rule applies to; those that connect the
+carried columns with one end of a step, such as `X ~= Z`, are tested as it is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from caladan.analysis.core import CoreAtom, CoreRule
+from caladan.fixpoint.shapes.forms import Link, Literal, Sides, Step
+from caladan.fixpoint.shapes.literals import connected, is_plain, literal_names, named, without
+from caladan.program import Comparison, Variable, variables
+
+
+def step_of(
+    rule: CoreRule, relations: tuple[str, ...], sides: Sides, chosen: CoreAtom | None = None
+) -> Step | None:
+    """A rule that carries the one side and steps the other; None if it does something else.
+
+    Its recursive atom is the only one, or the one that was chosen: others have exit facts.
+    """
+    mine = [a for a in rule.atoms if a.relation in relations]
+    if (chosen is None and len(mine) != 1) or mine[0].negated:
+        return None
+    atom = chosen or mine[0]
+    carried = tuple(atom.arguments[i] for i in sides.carried)
+    if carried != tuple(rule.arguments[i] for i in sides.carried):
+        return None
+    pattern = tuple(atom.arguments[i] for i in sides.stepping)
+    head = tuple(rule.arguments[i] for i in sides.stepping)
+    kept, before = named(carried), named(pattern)
+    after = tuple(dict.fromkeys(v.name for v in variables(*head)))
+    if {*kept} & {*before, *after} or (pattern == head and atom.relation == rule.head):
+        return None
+    literals: list[Literal] = [a for a in rule.atoms if a is not atom]
+    literals += rule.comparisons
+    parts = divided(literals, kept, before, after, named(head))
+    if parts is None:
+        return None
+    rest, along = parts.rest, parts.along
+    read = tuple(name for name in before if name in literal_names(*rest, *along) or name in after)
+    between = literal_names(*along) - parts.unread - {*kept, *parts.looked}
+    middle = tuple(dict.fromkeys((*read, *after, *sorted(between))))
+    links = _split(rule, rest, read, middle, after) if along else _links(rule, rest, read, after)
+    among: list[Literal] = []
+    if (
+        links is None
+        and pattern == head
+        and len(named(head)) == len(head)
+        and literal_names(*rest) <= {*after}
+    ):
+        links, among = (), rest
+    if links is None:
+        return None
+    return Step(
+        rule, atom.relation, rule.head, pattern, head, read, after, links,
+        carried, parts.condition, parts.leaving, parts.arriving, tuple(along), middle,
+        tuple(among), parts.looked,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """The literals beside a recursive atom, by what they connect (see `Step`)."""
+
+    rest: list[Literal]
+    looked: tuple[str, ...]
+    condition: tuple[Literal, ...]
+    leaving: tuple[Literal, ...]
+    arriving: tuple[Literal, ...]
+    along: list[Literal]
+    unread: frozenset[str]
+
+
+def divided(
+    literals: list[Literal],
+    kept: tuple[str, ...],
+    before: tuple[str, ...],
+    after: tuple[str, ...],
+    made: tuple[str, ...],
+) -> Divided | None:
+    """Literals by whether they read what is carried, or the ends of a step; None if all are mixed.
+
+    The head has the variables `after`, those of them that are `made` in columns of their own.
+    """
+    unread = _unread(literals, {*kept, *before, *after})
+    looked = _looked_up(literals, kept, (*before, *after))
+    kept += looked
+    leaving = _bridges(literals, kept, before, unread)
+    arriving = _bridges(without(literals, leaving), kept, made, unread)
+    rest = without(literals, (*leaving, *arriving))
+    along = _along(rest, kept, before, after, unread)
+    condition, names = connected(without(rest, along), kept)
+    if names & {*before, *after}:
+        return None
+    rest = without(rest, (*condition, *along))
+    ends = tuple(leaving), tuple(arriving)
+    return Divided(rest, looked, tuple(condition), *ends, along, unread)
+
+
+def _looked_up(
+    literals: list[Literal], kept: tuple[str, ...], ends: tuple[str, ...]
+) -> tuple[str, ...]:
+    """What atoms find for the carried side, and another literal compares with a step.
+
+    In src(K, X), src(L, Z), K < L that is K: L is found along the step.
+    """
+    positive = [a for a in literals if isinstance(a, CoreAtom) and not a.negated]
+    _, inside = connected([a for a in positive if not literal_names(a) & {*kept}], ends)
+    mine = [a for a in positive if not literal_names(a) & inside]
+    _, found = connected(mine, kept)
+    others = (literal_names(each) for each in without(literals, mine))
+    return tuple(sorted({n for some in others if some & inside for n in some & found - {*kept}}))
+
+
+def _unread(literals: list[Literal], known: set[str]) -> frozenset[str]:
+    """The variables that stand in one positive atom and nowhere else: whatever they may be."""
+    return frozenset(
+        name
+        for each in literals
+        if isinstance(each, CoreAtom) and not each.negated
+        for name in literal_names(each) - known
+        if name not in literal_names(*without(literals, [each]))
+    )
+
+
+def entry(rule: CoreRule, sides: Sides) -> Step | None:
+    """An exit rule as a step from the carried columns of its head to the stepping ones."""
+    carried, head = ([rule.arguments[i] for i in side] for side in (sides.carried, sides.stepping))
+    source, target = named(carried), named(head)
+    literals: list[Literal] = [*rule.atoms, *rule.comparisons]
+    if not is_plain(rule) or rule.order or rule.limit is not None:
+        return None
+    links = _links(rule, literals, source, target)
+    if links is None:
+        return None
+    terms = tuple(Variable(name) for name in source), tuple(Variable(name) for name in target)
+    return Step(rule, rule.head, rule.head, *terms, source, target, links)
+
+
+def _bridges(
+    literals: list[Literal], kept: tuple[str, ...], end: tuple[str, ...], unread: frozenset[str]
+) -> list[Literal]:
+    """The literals that have variables of the carried side and of one end of a step, no others."""
+    found = [(each, literal_names(each) - unread) for each in literals]
+    return [
+        each
+        for each, names in found
+        if names & {*kept} and names & {*end} and names <= {*kept, *end}
+    ]
+
+
+def _along(
+    literals: list[Literal],
+    kept: tuple[str, ...],
+    before: tuple[str, ...],
+    after: tuple[str, ...],
+    unread: frozenset[str],
+) -> list[Literal]:
+    """The literals that connect the carried side with what a step goes through."""
+    free = [each for each in literals if not literal_names(each) & {*kept}]
+    _, inside = connected(free, (*before, *after))
+    bound = {n for a in free if isinstance(a, CoreAtom) and not a.negated for n in a.variables}
+    found = [(each, literal_names(each) - unread) for each in literals]
+    return [
+        each
+        for each, names in found
+        if names & {*kept} and names & inside and names - {*kept} <= (bound & inside)
+    ]
+
+
+def _split(
+    rule: CoreRule,
+    literals: list[Literal],
+    source: tuple[str, ...],
+    middle: tuple[str, ...],
+    target: tuple[str, ...],
+) -> tuple[Link, ...] | None:
+    """The links of a step with a place for all that it goes through."""
+    ends = _link(rule, literals, source, middle), _link(rule, literals, middle, target)
+    return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
+
+
+def solved(rule: CoreRule, literals: list[Literal], head: tuple[str, ...]) -> CoreRule | None:
+    """A rule for some literals alone; every head variable must stand in one of its atoms."""
+    atoms = tuple(a for a in literals if isinstance(a, CoreAtom))
+    bound = {name for a in atoms if not a.negated for name in a.variables}
+    if not bound.issuperset(head):
+        return None
+    return replace(
+        rule,
+        arguments=tuple(Variable(name) for name in head),
+        atoms=atoms,
+        comparisons=tuple(c for c in literals if isinstance(c, Comparison)),
+    )
+
+
+def _links(
+    rule: CoreRule, literals: list[Literal], source: tuple[str, ...], target: tuple[str, ...]
+) -> tuple[Link, ...] | None:
+    """A path of pairs from source to target, cut wherever one variable alone connects its parts."""
+    if len(source) == len(target) == 1 and source != target:
+        for cut in dict.fromkeys(n for each in literals for n in sorted(literal_names(each))):
+            near, names = connected(literals, source, stop=cut)
+            if cut in (*source, *target) or target[0] in names or cut not in names:
+                continue
+            far = without(literals, near)
+            first = _links(rule, near, source, (cut,))
+            second = _links(rule, far, (cut,), target)
+            if first is not None and second is not None:
+                return first + second
+    near, names = connected(literals, source)
+    if not names & {*target}:
+        # Nothing connects the two: whatever can leave goes wherever can be arrived at.
+        ends = _link(rule, near, source, ()), _link(rule, without(literals, near), (), target)
+        return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
+    whole = _link(rule, literals, source, target)
+    return None if whole is None else (whole,)
+
+
+def _link(
+    rule: CoreRule, literals: list[Literal], source: tuple[str, ...], target: tuple[str, ...]
+) -> Link | None:
+    if not source and not target:
+        return None if literals else Link(None, 0)
+    pairs = solved(rule, literals, (*source, *target))
+    if pairs is None:
+        return None
+    wanted = {*source, *target}
+    holds = any(isinstance(a, CoreAtom) and wanted <= {*a.variables} for a in literals)
+    return Link(pairs, len(source), not holds)

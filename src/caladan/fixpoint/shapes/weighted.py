@@ -1,0 +1,215 @@
+"""Rules that keep the least or largest of what adds up along steps.
+
+    d(X, Z, mmin<D>) <- d(X, Y, E), step(Y, Z, W), D = E + W          a sum
+    d(X, Z, mmax<D>) <- …, D = if(E < W then E else W)                the narrowest step of a path
+    d(X, Z, mmin<D>) <- d(X, Y, E), d(Y, Z, F), D = E + F             steps by exit facts
+
+Literals on what is carried, or on that and one end of a step, are those of any step (stepping.py).
+`E < 50` and `D <= 50` say how far sums may go: what is better than a value that may go on may go
+on too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
+from caladan.columns.ranks import Kind, kind_of
+from caladan.fixpoint.shapes.forms import Distances, Literal, Sides, Step, WeightedStep
+from caladan.fixpoint.shapes.literals import TURNED, are_apart, literal_names, named, without
+from caladan.fixpoint.shapes.stepping import divided, solved
+from caladan.join.classes import kind_of_expression
+from caladan.program import (
+    Aggregate,
+    Arithmetic,
+    Comparison,
+    Conditional,
+    Constant,
+    Expression,
+    Type,
+    Variable,
+    variables,
+)
+
+EXACT: Final = 1 << 53  # smaller integers are doubles
+
+
+def weighted(info: RelationInfo, rules: list[CoreRule]) -> Distances | None:
+    """The shape of a relation with one aggregate, whose rules add up along steps."""
+    best = [i for i, function in enumerate(info.aggregates) if function is not None]
+    if len(best) != 1 or info.aggregates[best[0]] not in ("mmin", "mmax"):
+        return None
+    (column,) = best
+    type = info.columns[column].type
+    if kind_of(type) is not Kind.INTEGER and type is not Type.DOUBLE:
+        return None
+    group = frozenset(info.group)
+    shared = group.intersection(*(_carried(rule, info.name) for rule in rules))
+    # A column that a step reads cannot be carried, even if it stays the same: it steps along.
+    for kept in (shared, *(shared - {each} for each in sorted(shared))):
+        sides = Sides(tuple(sorted(kept)), tuple(c for c in info.group if c not in kept))
+        found = [_step(rule, info, sides, column) for rule in rules]
+        steps = tuple(step for step in found if step is not None)
+        if sides.carried and sides.stepping and len(steps) == len(rules):
+            return Distances(info.name, sides, column, info.aggregates[column] == "mmin", steps)
+    return None
+
+
+def _carried(rule: CoreRule, relation: str) -> frozenset[int]:
+    """The columns that the first recursive atom of a rule hands on as they are."""
+    atom = next(a for a in rule.atoms if a.relation == relation)
+    return frozenset(i for i, t in enumerate(atom.arguments) if rule.arguments[i] == t)
+
+
+def _step(rule: CoreRule, info: RelationInfo, sides: Sides, column: int) -> WeightedStep | None:
+    """A rule that adds to a value as it steps, and reads it for nothing else."""
+    (atom, *others) = (a for a in rule.atoms if a.relation == info.name)
+    argument, value = rule.arguments[column], atom.arguments[column]
+    smallest = info.aggregates[column] == "mmin"
+    if not isinstance(argument, Aggregate) or not isinstance(value, Variable):
+        return None
+    if atom.negated or len(argument.terms) != 1:
+        return None
+    (made,) = argument.terms
+    carried = tuple(atom.arguments[i] for i in sides.carried)
+    pattern = tuple(atom.arguments[i] for i in sides.stepping)
+    head = tuple(rule.arguments[i] for i in sides.stepping)
+    before, after = named(pattern), named(head)
+    if len(before) < len(pattern) or len(after) < len(head):
+        return None
+    weight = _weight(made, value, smallest=smallest)
+    literals = without([*rule.atoms, *rule.comparisons], [atom])
+    bounds = [each for each in literals if _bound(each, value, made, smallest=smallest) is not None]
+    literals = without(literals, bounds)
+    parts = divided(literals, named(carried), before, after, after)
+    if weight is None or parts is None or parts.along or value.name in literal_names(*literals):
+        return None
+    read = tuple(dict.fromkeys(v.name for v in variables(weight.added)))
+    pairs = solved(rule, parts.rest, (*before, *after, *read))
+    is_whole = info.columns[column].type is not Type.DOUBLE
+    kind = kind_of_expression(weight.added, rule.types)
+    if pairs is None or kind not in (Kind.INTEGER, *(() if is_whole else (Kind.FLOAT,))):
+        return None
+    if not is_whole and weight.terms > 1:  # sums of doubles depend on their order
+        return None
+    step = Step(
+        rule, info.name, info.name, pattern, head, before, after, (),
+        carried, parts.condition, parts.leaving, parts.arriving, looked=parts.looked,
+    )  # fmt: skip
+    if others and not _doubles(step, others, parts.rest, bounds, weight, column, sides):
+        return None
+    limits = (_least(bounds, of, smallest=smallest) for of in (value, made))
+    return WeightedStep(step, pairs, weight.added, read, weight.is_widest, *limits)
+
+
+def _doubles(
+    step: Step,
+    others: list[CoreAtom],
+    rest: list[Literal],
+    bounds: list[Literal],
+    weight: _Weight,
+    column: int,
+    sides: Sides,
+) -> bool:
+    """d(X, Z, mmin<E + F>) <- d(X, Y, E), d(Y, Z, F), and besides X ~= Z at most.
+
+    What a path of exit facts adds up to is the same wherever it is cut, and the least never comes
+    back to where it began.
+    """
+    (other, *more) = others
+    names = named((*step.carried, *step.head))
+    return (
+        not (more or bounds or weight.is_widest or step.condition or step.leaving)
+        and [*map(id, rest)] == [id(other)]
+        and other.arguments[column] == weight.added
+        and tuple(other.arguments[i] for i in sides.stepping) == step.head
+        and all(len(names) == 2 and are_apart(each, *names) for each in step.arriving)
+    )
+
+
+# ── Values ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _Weight:
+    """What is added to a value, as so many terms; or if that is `widest`, what takes its place."""
+
+    added: Expression
+    terms: int
+    is_widest: bool = False
+
+
+def _weight(made: Expression, value: Variable, *, smallest: bool) -> _Weight | None:
+    """What is made of a value along a step, if that can be told."""
+    if isinstance(made, Conditional):
+        return _widest(made, value, smallest=smallest)
+    terms = _summands(made)
+    if terms is None or terms.count(value) != 1:
+        return None
+    weights = [term for term in terms if term != value]
+    if value in variables(*weights):
+        return None
+    added = weights[0] if weights else Constant(0)
+    for term in weights[1:]:
+        added = Arithmetic("+", added, term)
+    return _Weight(added, len(weights))
+
+
+def _widest(made: Conditional, value: Variable, *, smallest: bool) -> _Weight | None:
+    """if(E > W then E else W) for the least, if(E < W then E else W) for the largest."""
+    if len(made.condition) != 1:
+        return None
+    (test,) = made.condition
+    sides, branches = (test.left, test.right), (made.then, made.otherwise)
+    others = [each for each in sides if each != value]
+    if len(others) != 1 or value in variables(others[0]):
+        return None
+    takes_left = branches == sides
+    if not takes_left and branches != sides[::-1]:
+        return None
+    is_larger = (test.operator in (">", ">=")) == takes_left
+    if test.operator not in ("<", "<=", ">", ">=") or is_larger is not smallest:
+        return None
+    return _Weight(others[0], 1, is_widest=True)
+
+
+def _bound(
+    literal: Literal, value: Expression, made: Expression, *, smallest: bool
+) -> float | None:
+    """How far a literal lets a value go, with the sign that makes it the least."""
+    if not isinstance(literal, Comparison):
+        return None
+    left, right, operator = literal.left, literal.right, literal.operator
+    if isinstance(left, Constant):
+        left, right, operator = right, left, TURNED[operator]
+    if not isinstance(right, Constant) or left not in (value, made):
+        return None
+    number = right.value
+    if isinstance(number, bool) or not isinstance(number, int | float) or abs(number) >= EXACT:
+        return None
+    if operator not in (("<", "<=") if smallest else (">", ">=")):
+        return None
+    limit = float(number if smallest else -number)
+    return limit if operator.endswith("=") else math.nextafter(limit, -math.inf)
+
+
+def _least(bounds: list[Literal], of: Expression, *, smallest: bool) -> float:
+    found = [_bound(each, of, of, smallest=smallest) for each in bounds]
+    return min((each for each in found if each is not None), default=math.inf)
+
+
+def _summands(expression: Expression) -> list[Expression] | None:
+    """What is added up to a sum, with numbers taken away as numbers below 0; None if it is none."""
+    match expression:
+        case Arithmetic(operator="+"):
+            left, right = _summands(expression.left), _summands(expression.right)
+            return None if left is None or right is None else left + right
+        case Arithmetic(operator="-", right=Constant(value=int() as number)):
+            left = _summands(expression.left)
+            return None if left is None else [*left, Constant(-number)]
+        case Variable() | Constant() | Arithmetic(operator="*"):
+            return [expression]
+        case _:
+            return None
