@@ -261,6 +261,27 @@ EXTRA = {
     "X ~= Y. n(X, count<Y>) <- sg(X, Y). query sg(X, Y). query n(X, N).",
     "generations by two rules": "sg(X, Y) <- f(X, Y). sg(X, Y) <- e(A, X), sg(A, B), e(B, Y). "
     "sg(X, Y) <- f(X, A), sg(A, B), e(B, Y), X ~= Y. query sg(X, Y).",
+    "generations compared": "sg(X, Y) <- e(P, X), e(P, Y). "
+    "sg(X, Y) <- e(A, X), sg(A, B), e(B, Y), X < Y. n(X, count<Y>) <- sg(X, Y). "
+    "query sg(X, Y). query n(X, N).",
+    "generations, both compared": "sg(X, Y) <- f(X, Y). "
+    "sg(X, Y) <- e(A, X), sg(A, B), e(B, Y), X + Y > 4, A ~= B, ~l(X, 1, Y), ~f(B, A). "
+    "query sg(X, Y).",
+    "generations with a label": "sg(X, K, Y) <- l(P, K, X), e(P, Y). "
+    "sg(X, K, Y) <- e(A, X), sg(A, K, B), f(B, Y), X ~= Y. n(K, count<Y>) <- sg(_, K, Y). "
+    "query sg(X, K, Y). query n(K, N). query sg(X, 1, Y).",
+    "generations with a text": "sg(X, 'a', Y) <- e(P, X), e(P, Y). sg(X, 'b', Y) <- f(X, Y). "
+    "sg(X, 'a', Y) <- e(A, X), sg(A, 'a', B), e(B, Y). "
+    "sg(X, S, Y) <- f(A, X), sg(A, S, B), f(B, Y). query sg(X, S, Y).",
+    "generations swapped": "sg(X, Y) <- f(X, Y). sg(X, Y) <- sg(Y, X). "
+    "sg(X, Y) <- e(A, X), sg(A, B), f(B, Y). query sg(X, Y).",
+    "generations and a step": "sg(X, Y) <- f(X, Y). sg(X, Y) <- e(A, X), sg(A, B), e(B, Y). "
+    "sg(X, Y) <- sg(X, Z), f(Z, Y), X < 5. sg(X, Y) <- f(Z, X), sg(Z, Y), X ~= Y, ok(X). "
+    "query sg(X, Y).",
+    "generations by paths": "sg(X, Y) <- f(X, Y). "
+    "sg(X, Y) <- e(A, C), e(C, X), sg(A, B), f(B, D), e(D, Y), ok(D). query sg(X, Y).",
+    "both ends from some": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X > 2. "
+    "p(X, Z) <- f(X, Y), p(Y, Z), Z ~= 3, X ~= Z. query p(X, Y).",
     "looked up on both sides": "p(X, Y) <- f(X, Y). "
     "p(X, Z) <- p(X, Y), e(Y, Z), named(S, X), named(T, Z), S < T. query p(X, Y).",
     "several looked up": "p(X, Y) <- f(X, Y). "

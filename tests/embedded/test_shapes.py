@@ -21,7 +21,7 @@ from caladan.engines.reference.body import Facts, solutions
 from caladan.fixpoint.shapes.closure import Way, carried
 from caladan.fixpoint.shapes.evaluate import evaluate_shape
 from caladan.fixpoint.shapes.forms import Carried, Generations, Literal, Reached
-from caladan.fixpoint.shapes.generations import generations
+from caladan.fixpoint.shapes.generations import classes
 from caladan.fixpoint.shapes.pairs import Declined, Interrupted, Pairs, ShapeLimits, distinct
 from caladan.fixpoint.shapes.recognise import recognise
 from caladan.join.expressions import Evaluator
@@ -358,7 +358,7 @@ def test_strongly_connected_nodes_share_a_row() -> None:
 def test_a_small_budget_declines() -> None:
     chain = pairs_of({(v, v + 1) for v in range(3000)})
     assert carried(chain, chain, limits(budget=1000)) is None
-    assert generations(chain, chain, chain, limits(budget=1000)) is None
+    assert classes(chain, chain, chain, limits(budget=1000)) is None
 
 
 def test_few_pairs_decline_and_scattered_words_do_not() -> None:
@@ -379,7 +379,7 @@ def test_a_raised_flag_interrupts() -> None:
     with pytest.raises(Interrupted):
         carried(thick, thick, limits(stop=1))
     with pytest.raises(Interrupted):
-        generations(thick, thick, thick, limits(stop=1))
+        classes(thick, thick, thick, limits(stop=1))
 
 
 KNOWN = {
@@ -408,7 +408,7 @@ def test_known_answers(data_dir: Path, file: str) -> None:
     closed = carried(arcs, arcs, limits(1 << 30))
     assert closed is not None and closed.count() == closure_count
     if generations_count is not None:
-        answer = generations(siblings(arcs), arcs, arcs, limits(1 << 30))
+        answer = classes(siblings(arcs), arcs, arcs, limits(1 << 30))
         assert answer is not None and answer.count() == generations_count
         assert answer.nbytes < 100 << 20
         a_fact = answer.head(1)

@@ -24,8 +24,8 @@ NO_THRESHOLDS = {
     "columns/native.py": {"_METH_FASTCALL"},  # CPython's
     "fixpoint/shapes/choice.py": {"_PENDING"},  # of the budget
     "fixpoint/shapes/conditions.py": {"_FAR"},  # of 64 bits
-    "fixpoint/shapes/distances.py": {"_FAR"},  # of 64 bits
-    "fixpoint/shapes/weighing.py": {"_FAR", "_EXACT"},  # of 64 bits, and of 53
+    "fixpoint/shapes/weighing.py": {"_FAR"},  # of 64 bits
+    "fixpoint/shapes/weighted.py": {"EXACT"},  # of 53 bits
     "fixpoint/products.py": {"LEAST_WIDTH"},  # bits that number those of a word
     "columns/invariants.py": {"_LISTED"},  # of tests themselves
     "join/arithmetic.py": {"LONG_MIN"},

@@ -233,7 +233,7 @@ def step_generations(
 
 @kernel(
     "i8(i8[::1], u4[::1], i8[::1], i8[:, ::1], u4[::1], i8[:, ::1], u4[::1], i8[:, ::1], u4[::1], "
-    "b1[::1], u8[:, ::1], u8[:, ::1], i8[::1])"
+    "b1[::1], i8[:, ::1], u8[:, :, ::1], u8[:, ::1], u8[:, ::1], i8[::1])"
 )
 def step_products(
     first: Array,
@@ -246,6 +246,8 @@ def step_products(
     back_bounds: Array,
     back: Array,
     apart: Array,
+    numbers: Array,
+    masks: Array,
     bits: Array,
     pending: Array,
     stop: Array,
@@ -254,8 +256,9 @@ def step_products(
 
     Its lists stand from `first[i]` on in `children`, and likewise in `fan` and `back`, whose places
     follow at first[rules + i] and first[2 * rules + i]. A rule that keeps its columns `apart` gives
-    no row the column same[row], if there is one. `pending` has what the rows have yet to pass on;
-    rows wait in the order given. Returns how many were taken, -1 if `stop` was raised.
+    no row the column same[row], if there is one. Of the `masks` a rule has a number for each end,
+    or -1: it steps from, and to, what is set there. `pending` has what the rows have yet to pass
+    on; rows wait in the order given. Returns how many were taken, -1 if `stop` was raised.
     """
     rules = apart.size
     queue = np.empty(order.size, np.uint32)
@@ -274,6 +277,7 @@ def step_products(
     head = 0
     taken = 0
     work = 0
+    fresh_row = np.empty(bits.shape[1], np.uint64)
     mine = np.empty(bits.shape[1], np.uint64)
     while waiting > 0:
         c = queue[head]
@@ -281,13 +285,22 @@ def step_products(
         waiting -= 1
         queued[c] = False
         taken += 1
-        mine[:] = pending[c]
+        fresh_row[:] = pending[c]
         pending[c][:] = _ZERO
         for i in range(rules):
             lo = first[i] + child_bounds[i, c]
             hi = first[i] + child_bounds[i, c + 1]
             if lo == hi:
                 continue
+            mine[:] = fresh_row
+            if numbers[i, 0] >= 0:
+                leaving = masks[numbers[i, 0], c]
+                for q in range(mine.size):
+                    mine[q] &= leaving[q]
+            if numbers[i, 1] >= 0:
+                arriving = masks[numbers[i, 1]]
+            else:
+                arriving = bits  # of no use
             fans = fan[first[rules + i] : first[rules + i + 1]]
             backs = back[first[2 * rules + i] : first[2 * rules + i + 1]]
             if not _step(mine, fan_bounds[i], fans, back_bounds[i], backs, spread):
@@ -300,6 +313,8 @@ def step_products(
                 new = _ZERO
                 for q in range(spread.size):
                     fresh = spread[q] & ~row[q]
+                    if numbers[i, 1] >= 0:
+                        fresh &= arriving[e, q]
                     if at >> 6 == q:
                         fresh &= ~(_ONE << u8(at & 63))
                     row[q] |= fresh

@@ -56,7 +56,7 @@ from caladan.fixpoint.shapes.forms import (
     Sides,
     Step,
 )
-from caladan.fixpoint.shapes.generations import Product, generations, products
+from caladan.fixpoint.shapes.generations import generations, paced
 from caladan.fixpoint.shapes.pairs import (
     NO_PAIRS,
     Declined,
@@ -165,7 +165,8 @@ def evaluated(
             case Carried():
                 return _carried(shape, inputs, limits)
             case Generations():
-                return {shape.relation: _generations(shape, inputs, limits)}
+                _require_countable(limits, None)
+                return {shape.relation: generations(shape, inputs, limits)}
             case Distances():
                 _require_countable(limits, None)
                 return {shape.relation: distances(shape, inputs, limits)}
@@ -258,7 +259,8 @@ def ways(shape: Shape, inputs: ShapeInputs, limits: ShapeLimits) -> list[str]:
         case Carried():
             return _ways(shape, inputs, limits)
         case Generations():
-            _products(shape, inputs, limits)
+            _require_countable(limits, None)
+            paced(shape, inputs, limits)
         case Distances():
             _require_countable(limits, None)
             prepared(shape, inputs, limits)
@@ -383,9 +385,6 @@ def _from_both_ends(
 ) -> _Closure:
     """One relation p, stepping either side: L*·B·R*; or doubling, where it may step by B."""
     (name,) = shape.relations
-    every = (*shape.steps, *shape.back)
-    if any(step.is_tested or not step.is_open for step in every):
-        raise Declined("its rules step both sides, and some have conditions on what they carry")
     ahead = stepped((name,), shape.sides.stepping, shape.steps, exits, inputs, limits)
     back = stepped((name,), shape.sides.carried, shape.back, exits, inputs, limits)
     right, left = ahead.places[name], back.places[name]
@@ -432,38 +431,8 @@ def _from_both_ends(
     )  # fmt: skip
 
 
-def _generations(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> Layout:
-    first, second = inputs.exit(shape.relation)
-    rules = _products(shape, inputs, limits)
-    (rule, *others) = rules
-    if not others and not rule.apart:
-        matrix = _fitting(generations((first, second), rule.left, rule.right, limits))
-    else:
-        matrix = _fitting(products((first, second), rules, limits))
-    return FoldedRelation(matrix, FoldedSide((0,)), FoldedSide((1,)))
-
-
-def _products(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> list[Product]:
-    """The pairs that each rule steps by on both sides; declines where a layout makes no sense."""
-    _require_countable(limits, None)
-    first, second = inputs.exit(shape.relation)
-    rules = [
-        Product(_pairs(inputs, pace.left), _pairs(inputs, pace.right), pace.apart)
-        for pace in shape.paces
-    ]
-    limits.require((first, second), *(pairs for r in rules for pairs in (r.left, r.right)))
-    if any(r.apart for r in rules) and not inputs.share_words(shape.relation, 0, 1):
-        raise Declined("it compares columns whose words have nothing in common")
-    return rules
-
-
 def _fitting(layout: L | None) -> L:
     """A layout, if it fits the memory budget."""
     if layout is None:
         raise Declined("no layout of it fits the memory budget")
     return layout
-
-
-def _pairs(inputs: ShapeInputs, rule: CoreRule) -> Pairs:
-    first, second = inputs.solve(rule)
-    return first, second

@@ -64,7 +64,8 @@ def folds(shape: Shape) -> dict[str, Sides]:
         case Carried():
             return dict.fromkeys(shape.relations, shape.sides)
         case Generations():
-            return {shape.relation: Sides((0,), (1,))}
+            first, second = shape.columns
+            return {shape.relation: Sides((first, *shape.stays), (second,))}
         case _:
             return {}
 
@@ -81,6 +82,9 @@ def links(
             if not step.is_open:
                 rules += (step.conditions(r, shape.sides, relations[r]) for r in members)
             rules += step.tests
+    if isinstance(shape, Generations):
+        for pace in shape.paces:
+            rules += atom_rules(pace.rule, (*pace.leaving, *pace.arriving))
     for rule in rules:
         yield LinkRule(rule, when)
     if isinstance(shape, Carried | Reached):

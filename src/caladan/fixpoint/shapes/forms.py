@@ -182,27 +182,50 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """A rule that steps both columns; if it keeps them `apart`, they are never alike."""
+    """A rule that steps two columns, by pairs of words; None for a side that it hands on as it is.
 
-    left: CoreRule
-    right: CoreRule
-    apart: bool = False
+    `body` and `head` are the variables of the two in its atom and in its head, `stays` what it has
+    in the columns that stay. If it keeps the two `apart`, they are never alike; literals `leaving`
+    read both of the body, those `arriving` the head's.
+    """
+
+    rule: CoreRule
+    body: tuple[str, ...]
+    head: tuple[str, ...]
+    stays: tuple[Term, ...]
+    left: CoreRule | None
+    right: CoreRule | None
+    apart: bool
+    leaving: tuple[Literal, ...]
+    arriving: tuple[Literal, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Generations:
-    """A binary relation whose recursive rules step both columns independently."""
+    """A relation whose recursive rules step two columns independently; others stay.
+
+    If it `swaps`, a rule exchanges the two.
+    """
 
     relation: str
+    columns: tuple[int, int]
+    stays: tuple[int, ...]
     paces: tuple[Pace, ...]
+    swaps: bool
 
     name = "generations"
     layouts = ("bit rows",)
 
     @property
+    def is_even(self) -> bool:
+        """Whether every rule steps both columns."""
+        return all(p.left is not None and p.right is not None for p in self.paces)
+
+    @property
     def rules(self) -> tuple[CoreRule, ...]:
         """What is solved before the shape starts."""
-        return tuple(rule for pace in self.paces for rule in (pace.left, pace.right))
+        sides = (side for pace in self.paces for side in (pace.left, pace.right))
+        return tuple(side for side in sides if side is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,6 @@ from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo, Term
 from caladan.columns.ranks import kind_of
 from caladan.fixpoint.shapes.forms import (
     Carried,
-    Generations,
-    Literal,
-    Pace,
     Reached,
     Shape,
     Sides,
@@ -40,13 +37,13 @@ from caladan.fixpoint.shapes.forms import (
 from caladan.fixpoint.shapes.literals import (
     are_apart,
     connected,
-    is_plain,
     literal_names,
     named,
     simplified,
     without,
 )
-from caladan.fixpoint.shapes.stepping import entry, solved, step_of
+from caladan.fixpoint.shapes.paces import generations_of, swaps
+from caladan.fixpoint.shapes.stepping import entry, step_of
 from caladan.fixpoint.shapes.weighted import weighted
 from caladan.program import (
     Constant,
@@ -71,9 +68,12 @@ def recognise(clique: DeltaClique, relations: Mapping[str, RelationInfo]) -> Sha
         return None
     if arity == 1:
         return _reached(clique.relations, rules)
-    if arity == 2 and (found := _generations(clique.relations, rules)) is not None:
-        return found
-    return _carried(clique.relations, rules, arity)
+    if len(infos) > 1:
+        return _carried(clique.relations, rules, arity)
+    paced = generations_of(infos[0].name, rules)
+    if paced is not None and paced.is_even:
+        return paced
+    return _carried(clique.relations, rules, arity) or paced
 
 
 def is_of_one_kind(
@@ -99,7 +99,7 @@ def _reached(relations: tuple[str, ...], rules: list[CoreRule]) -> Reached | Non
 def _carried(relations: tuple[str, ...], rules: list[CoreRule], arity: int) -> Carried | None:
     alone = len(relations) == 1 and arity == 2
     doubling = [r for r in rules if alone and doubles(r, relations[0])]
-    swapping = [r for r in rules if alone and _swaps(r, relations[0])]
+    swapping = [r for r in rules if alone and swaps(r, relations[0])]
     linear = [r for r in rules if all(r is not other for other in (*doubling, *swapping))]
     single = rules[0] if alone and len(rules) == len(linear) == 1 else None
     if single is not None and (found := _unfolded(single, relations[0])) is not None:
@@ -118,6 +118,10 @@ def _carried(relations: tuple[str, ...], rules: list[CoreRule], arity: int) -> C
         if behind and len(relations) > 1:
             continue
         ahead = tuple(step for step in steps if step is not None)
+        if (behind or doubling or swapping) and not all(
+            step.is_open and not step.is_tested for step in (*ahead, *behind)
+        ):
+            continue
         return Carried(relations, sides, ahead, behind, bool(doubling), bool(swapping))
     return None
 
@@ -229,13 +233,6 @@ def _is_path(
     return not left
 
 
-def _swaps(rule: CoreRule, relation: str) -> bool:
-    """p(X, Y) <- p(Y, X)."""
-    if rule.comparisons or len(rule.atoms) != 1 or rule.atoms[0].relation != relation:
-        return False
-    return is_plain(rule) and rule.atoms[0].arguments == rule.arguments[::-1]
-
-
 def _possible_sides(
     relations: tuple[str, ...], rules: list[CoreRule], arity: int
 ) -> Iterable[Sides]:
@@ -271,14 +268,6 @@ def _carried_columns(rule: CoreRule, relations: tuple[str, ...]) -> frozenset[in
     )
 
 
-def _generations(relations: tuple[str, ...], rules: list[CoreRule]) -> Generations | None:
-    if len(relations) != 1 or not all(map(is_plain, rules)):
-        return None
-    found = [_both(rule, relations[0]) for rule in rules]
-    paces = tuple(pace for pace in found if pace is not None)
-    return Generations(relations[0], paces) if len(paces) == len(found) else None
-
-
 def _distinct(rules: Iterable[CoreRule]) -> list[CoreRule]:
     """A rule with several recursive atoms has several delta rules."""
     found: list[CoreRule] = []
@@ -307,43 +296,10 @@ def entered(
         return None
     if shape.doubles or shape.back or shape.swaps or shape.exits:
         return None
-    if any(step.condition or step.is_tested for step in shape.steps):
+    if any(step.is_tested or not step.is_open for step in shape.steps):
         return None
     if info.arity != len(shape.sides.carried) + len(shape.sides.stepping):
         return None
     found = [entry(rule.rule, shape.sides) for rule in clique.exit_rules]
     entries = tuple(each for each in found if each is not None)
     return replace(shape, entries=entries) if len(entries) == len(found) else None
-
-
-# ── Both columns at once ─────────────────────────────────────────────────────────────────────────
-
-
-def _both(rule: CoreRule, relation: str) -> Pace | None:
-    mine = [a for a in rule.atoms if a.relation == relation]
-    if len(mine) != 1 or len(named(mine[0].arguments)) != 2:
-        return None
-    body, head = named(mine[0].arguments), named(rule.arguments)
-    unlike = [
-        c
-        for c in rule.comparisons
-        if c.operator == "~=" and {c.left, c.right} == {Variable(name) for name in head}
-    ]
-    literals: list[Literal] = [a for a in rule.atoms if a is not mine[0]]
-    literals += without(rule.comparisons, unlike)
-    if set(head) & set(body):
-        return None
-    on_left, names = connected(literals, {body[0], head[0]})
-    if names & {body[1], head[1]}:
-        return None
-    left = _linked(rule, on_left, body[0], head[0])
-    right = _linked(rule, without(literals, on_left), body[1], head[1])
-    return Pace(left, right, bool(unlike)) if left and right else None
-
-
-def _linked(rule: CoreRule, literals: list[Literal], source: str, target: str) -> CoreRule | None:
-    """The pairs of a source and a target that stand in one atom, restricted by all literals."""
-    for literal in literals:
-        if isinstance(literal, CoreAtom) and {source, target} <= literal_names(literal):
-            return solved(rule, literals, (source, target))
-    return None

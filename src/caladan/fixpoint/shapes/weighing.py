@@ -28,12 +28,12 @@ from caladan.fixpoint.groups import AggregateHead, Contribution
 from caladan.fixpoint.shapes.conditions import summands
 from caladan.fixpoint.shapes.overlay import BlockPart, Solved, SolvedSide, blocked
 from caladan.fixpoint.shapes.pairs import Declined, ShapeLimits, numbered
+from caladan.fixpoint.shapes.weighted import EXACT
 from caladan.join.arithmetic import ValueColumn
 from caladan.program import Expression, Variable, thresholds
 from caladan.rules.program import Contributors, DeltaRule
 
 _FAR: Final = 1 << 62
-_EXACT: Final = 1 << 53  # smaller integers are doubles
 
 
 def weigh(body: Solved, head: AggregateHead, rule: DeltaRule, limits: ShapeLimits) -> int:
@@ -106,7 +106,7 @@ class _Weights:
         if function == "sum" and domain.kind is Kind.INTEGER:
             return ValueColumn(Kind.INTEGER, self._total(expression, _FAR))
         if function == "avg":
-            return ValueColumn(Kind.INTEGER, self._total(expression, _EXACT))
+            return ValueColumn(Kind.INTEGER, self._total(expression, EXACT))
         text = isinstance(domain, TextDomain)
         if function in ("min", "max") and isinstance(expression, Variable) and not text:
             ranks = self._best(expression.name, smaller=function == "min")
