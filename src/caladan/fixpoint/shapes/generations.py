@@ -116,6 +116,8 @@ class _Rows:
             [tuple(np.ascontiguousarray(given[c]) for c in shape.stays)], [len(first)]
         )
         kinds = np.unique(of)
+        if len(kinds) > thresholds.now.shape_kinds:
+            raise Declined("what stays in it has many values")
         if size * len(kinds) >= 1 << 31:
             raise Declined("its relations have too many values between them")
         place = np.zeros(stays.size, np.uint32)

@@ -71,7 +71,7 @@ def recognise(clique: DeltaClique, relations: Mapping[str, RelationInfo]) -> Sha
     if len(infos) > 1:
         return _carried(clique.relations, rules, arity)
     paced = generations_of(infos[0].name, rules)
-    if paced is not None and paced.is_even:
+    if paced is not None and paced.is_even and len(paced.stays) < 2:  # one is a label
         return paced
     return _carried(clique.relations, rules, arity) or paced
 
