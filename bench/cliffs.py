@@ -177,6 +177,41 @@ def cases() -> dict[str, NearMiss]:
             _closure(step="tc(A, C), tc(C, B), A ~= B"), facts=FULL
         ),
         "non-linear, A > 10": NearMiss(_closure(step="tc(A, C), tc(C, B), A > 10")),
+        "K < L, looked up": NearMiss(
+            f"{wide}tc(A, B) <- arc(A, B). "
+            "tc(A, B) <- tc(A, C), arc(C, B), src(K, A), src(L, B), K < L + 3.\nquery tc(A, B)."
+        ),
+        "computed": NearMiss(
+            f"{ARC}tc(A, B, D) <- arc(A, B), D = B + 1. "
+            "tc(A, B, D) <- tc(A, C, _), arc(C, B), D = B + 1.\nquery tc(A, B, D).",
+            facts=FULL,
+        ),
+        "a column twice": NearMiss(
+            f"{ARC}tc(A, A, B) <- arc(A, B). tc(A, A, B) <- tc(A, A, C), arc(C, B).\n"
+            "query tc(A, X, B).",
+            facts=FULL,
+        ),
+        "three atoms": NearMiss(_closure(step="tc(A, C), tc(C, D), tc(D, B)")),
+        "non-linear, a step between": NearMiss(_closure(step="tc(A, C), arc(C, D), tc(D, B)")),
+        "non-linear, and a step": NearMiss(
+            _closure(step="tc(A, C), tc(C, B)", rest="tc(A, B) <- tc(A, C), arc(B, C), C < 5.")
+        ),
+        "non-linear, constant column": NearMiss(
+            f"{ARC}tc(1, A, B) <- arc(A, B). tc(1, A, B) <- tc(1, A, C), tc(1, C, B).\n"
+            "query tc(K, A, B).",
+            facts=FULL,
+        ),
+        "both ends, A > 10": NearMiss(
+            _closure(
+                step="tc(A, C), arc(C, B), A > 10", rest="tc(A, B) <- arc(A, C), tc(C, B)."
+            )
+        ),
+        "both sides in one class": NearMiss(
+            f"{wide}{closure}c(A, B) <- tc(A, B), src(K, A), src(K, B). query c(A, B)."
+        ),
+        "named differences on top": NearMiss(
+            _closure(top="n(A, sum<D>) <- tc(A, B), D = B - A. query n(A, N).")
+        ),
         "equivalence": NearMiss(
             _closure(step="tc(A, C), tc(C, B)", rest="tc(A, B) <- tc(B, A)."), facts=22_500**2
         ),
@@ -204,11 +239,38 @@ def cases() -> dict[str, NearMiss]:
             "d(A, B, mmin<D>) <- d(A, C, E), arc(C, B), D = E + 2 * B + 1.\nquery d(A, B, D).",
             "distances",
         ),
+        **{
+            f"distances, {name}": NearMiss(
+                ARC + f"d(A, B, {best}<D>) <- arc(A, B), D = {first}.\n"
+                f"d(A, B, {best}<D>) <- d(A, C, E), arc(C, B), D = {made}.\nquery d(A, B, D).",
+                "distances",
+            )
+            for name, best, first, made in (
+                ("A ~= B", "mmin", "1", "E + 1, A ~= B"),
+                ("D < 50", "mmin", "1", "E + 1, D < 50"),
+                ("doubles", "mmin", "0.5", "E + B * 0.5"),
+                ("longest", "mmax", "1", "E + 1"),
+                ("widest", "mmin", "A", "if(E > B then E else B)"),
+            )
+        },
+        "distances, constant column": NearMiss(
+            ARC + "d(1, A, B, mmin<D>) <- arc(A, B), D = 1.\n"
+            "d(1, A, B, mmin<D>) <- d(1, A, C, E), arc(C, B), D = E + 1.\nquery d(K, A, B, D).",
+            "distances",
+        ),
         "same generation": NearMiss(_generation("X ~= Y", ""), "generations"),
         "X ~= Y in the rule": NearMiss(_generation("X ~= Y", ", X ~= Y"), "generations"),
         "X > 10 in the rule": NearMiss(_generation("X ~= Y", ", X > 10"), "generations"),
         "two rules": NearMiss(
             _generation("X ~= Y", "", "sg(X, Y) <- arc(X, A), sg(A, B), arc(Y, B), X < 5, Y < 5."),
+            "generations",
+        ),
+        "X < Y in the rule": NearMiss(_generation("X ~= Y", ", X < Y"), "generations"),
+        "A ~= B in the rule": NearMiss(_generation("X ~= Y", ", A ~= B"), "generations"),
+        "sg swapped": NearMiss(_generation("X ~= Y", "", "sg(X, Y) <- sg(Y, X)."), "generations"),
+        "sg, constant column": NearMiss(
+            f"{ARC}sg(X, 1, Y) <- arc(P, X), arc(P, Y), X ~= Y.\n"
+            "sg(X, 1, Y) <- arc(A, X), sg(A, 1, B), arc(B, Y).\nquery sg(X, K, Y).",
             "generations",
         ),
         "tree: same generation": NearMiss(_generation("X ~= Y", ""), "tree"),

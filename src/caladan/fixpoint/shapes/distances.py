@@ -100,7 +100,7 @@ class _StepGraph:
         self.is_ordered = is_tree and not bool(np.any(begin == end))
         self.number = np.arange(size, dtype=np.uint32)
         if self.is_ordered:  # components are numbered so that edges lead to smaller ones
-            self.number = np.uint32(size - 1) - component
+            self.number = np.uint32(max(size, 1) - 1) - component
         elif any(
             not each.is_widest and bool(np.any(added < 0))
             for each, added in zip(shape.steps, weights, strict=True)
