@@ -65,18 +65,25 @@ def _taken_apart(
 ) -> tuple[list[tuple[int, int]], dict[int, frozenset[str]]]:
     """The ears with their witnesses, in the order they can be cut off, and what is left."""
     left = {number: frozenset(variables) for number, variables in enumerate(atoms)}
+    having: dict[str, set[int]] = {}
+    for number, variables in left.items():
+        for variable in variables:
+            having.setdefault(variable, set()).add(number)
     edges: list[tuple[int, int]] = []
-    while len(left) > 1 and (edge := _ear(left)) is not None:
+    while len(left) > 1 and (edge := _ear(left, having)) is not None:
         edges.append(edge)
-        del left[edge[0]]
+        for variable in left.pop(edge[0]):
+            having[variable].remove(edge[0])
     return edges, left
 
 
-def _ear(left: Mapping[int, frozenset[str]]) -> tuple[int, int] | None:
+def _ear(
+    left: Mapping[int, frozenset[str]], having: Mapping[str, set[int]]
+) -> tuple[int, int] | None:
+    """The first ear and its first witness; `having` has by variable the atoms that have it."""
     for number, variables in left.items():
-        elsewhere = frozenset[str]().union(*(v for n, v in left.items() if n != number))
-        shared = variables & elsewhere
-        for witness, others in left.items():
-            if witness != number and shared <= others:
-                return number, witness
+        shared = [having[variable] for variable in variables if len(having[variable]) > 1]
+        witnesses = set.intersection(*shared) if shared else left.keys()
+        if len(witnesses) > 1:
+            return number, min(witness for witness in witnesses if witness != number)
     return None

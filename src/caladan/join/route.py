@@ -207,19 +207,17 @@ class BodyRoute:
 
     def _part(self, atom: int) -> tuple[set[int], list[Part]]:
         """The atoms, and all else that waits, that unknown variables tie to an atom."""
-        atoms, parts = {atom}, list[Part]()
-        inside = frozenset(self._body.atoms[atom].variables) - self.known
+        atoms, parts, left = {atom}, list[Part](), frozenset(self._left)
+        new = inside = frozenset(self._body.atoms[atom].variables) - self.known
         waiting = self._pending.waiting
-        grown = True
-        while grown:
-            more = [i for i in self._left if i not in atoms]
-            more = [i for i in more if not inside.isdisjoint(self._body.atoms[i].variables)]
-            others = [p for p in waiting if p not in parts and not inside.isdisjoint(read_by(p))]
-            grown = bool(more or others)
-            atoms.update(more)
+        while new:
+            more = {i for name in new for i in self._having.get(name, ()) if i in left} - atoms
+            others = [p for p in waiting if p not in parts and not new.isdisjoint(read_by(p))]
+            atoms |= more
             parts += others
             read = (self._body.atoms[i].variables for i in more)
-            inside = inside.union(*read, *map(read_by, others)) - self.known
+            new = frozenset[str]().union(*read, *map(read_by, others)) - self.known - inside
+            inside |= new
         return atoms, parts
 
     # ── Atom by atom ─────────────────────────────────────────────────────────────────────────────
