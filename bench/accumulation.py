@@ -9,8 +9,9 @@ itself. *default* takes the first where at least four rows of a batch look for e
 
 `galen-six` are the six rules of datatoad's GALEN script over the ontology in galen-el: subclasses
 p, conjunctions c, existentials q and u, sub-properties s; compositions r of properties are made up,
-for the ontology has one. A SHARE below 1 takes so much of the classes. `lookups` is one lookup of
-a large batch in a relation of several runs, without a program around it.
+for the ontology has one. `composed` is a closure by doubling with labels that compose, which goes
+in rounds and derives each fact hundreds of times. A SHARE below 1 takes so much of the classes.
+`lookups` is one lookup of a large batch in a relation of several runs, without a program around it.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from caladan.columns.domains import OffsetDomain
 from caladan.columns.index import RunIndex
 from caladan.columns.ranks import Kind
 from caladan.columns.relation import StoredRelation
+from caladan.join.constraints.lookup import LookupStep
 from caladan.join.frontier import Bindings
-from caladan.join.steps import LookupStep
 from caladan.program import thresholds
 from caladan.rules.body import Version
 
@@ -46,6 +47,11 @@ p(X, Z) <- p(Y, W), u(W, R, Z), q(X, R, Y).
 p(X, Z) <- c(Y, W, Z), p(X, W), p(X, Y).
 q(X, S, Z) <- q(X, R, Z), s(R, S).
 q(X, T, O) <- q(X, R, Z), r(R, S, T), q(Z, S, O).
+"""
+COMPOSED: Final = """
+database({e(X: integer, Y: integer, L: integer), c(L: integer, M: integer, N: integer)}).
+p(X, Y, L) <- e(X, Y, L).
+p(X, Z, N) <- p(X, Y, L), p(Y, Z, M), c(L, M, N).
 """
 WAYS: Final = {"runs": 0, "merged": 1, "default": thresholds.Thresholds().accumulate}
 
@@ -133,6 +139,15 @@ def _galen(share: float) -> Mapping[str, Any]:
     }
 
 
+def _labelled(share: float) -> Mapping[str, Any]:
+    """A random graph with labels, and which labels follow each other: 19 rounds."""
+    random = np.random.default_rng(3)
+    n, m = round(300 * share), round(500 * share)
+    ends = [random.integers(0, n, m), random.integers(0, n, m), random.integers(0, 4, m)]
+    follows = [(0, 1, 2), (1, 2, 3), (2, 3, 0), (3, 0, 1), (0, 0, 1), (1, 1, 2)]
+    return {"e": dict(zip("XYL", ends, strict=True)), "c": _columns("LMN", np.array(follows))}
+
+
 def _numbered(path: str, numbers: dict[str, int]) -> np.ndarray:
     import gzip
 
@@ -152,6 +167,7 @@ def _known(name: str) -> tuple[str, Callable[[float], Mapping[str, Any]]]:
 
 
 CASES: Final[Mapping[str, tuple[str, Callable[[float], Mapping[str, Any]]]]] = {
+    "composed": (COMPOSED, _labelled),
     "galen-six": (SIX, _galen),
     "cspa-10k": _known("cspa-10k"),
     "galen-el": _known("galen-el"),

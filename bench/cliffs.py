@@ -212,6 +212,25 @@ def cases() -> dict[str, NearMiss]:
         "named differences on top": NearMiss(
             _closure(top="n(A, sum<D>) <- tc(A, B), D = B - A. query n(A, N).")
         ),
+        "hops": NearMiss(
+            f"{ARC}p(A, B, 1) <- arc(A, B). p(A, B, N + 1) <- p(A, C, N), arc(C, B).\n"
+            "query p(A, B, N).",
+            facts=FULL,
+        ),
+        "hops, N < 20": NearMiss(
+            f"{ARC}p(A, B, 1) <- arc(A, B). p(A, B, N + 1) <- p(A, C, N), arc(C, B), N < 20.\n"
+            "query p(A, B, N)."
+        ),
+        "swapped, A < 5": NearMiss(_closure(rest="tc(A, B) <- tc(B, A), A < 5.")),
+        "both ends, carried column": NearMiss(
+            f"{wide}tc(A, K, B) <- src(K, A), arc(A, B). tc(A, K, B) <- tc(A, K, C), arc(C, B).\n"
+            "tc(A, K, B) <- arc(A, C), tc(C, K, B).\nquery tc(A, K, B)."
+        ),
+        "both ends through two": NearMiss(
+            f"{ARC}tc(A, B) <- arc(A, B). q(A, B) <- tc(A, C), arc(C, B).\n"
+            "tc(A, B) <- arc(A, C), q(C, B).\nquery tc(A, B)."
+        ),
+        "non-linear, A < B": NearMiss(_closure(step="tc(A, C), tc(C, B), A < B"), facts=FULL),
         "equivalence": NearMiss(
             _closure(step="tc(A, C), tc(C, B)", rest="tc(A, B) <- tc(B, A)."), facts=22_500**2
         ),

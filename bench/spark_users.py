@@ -30,7 +30,9 @@ import pyarrow as pa
 
 import caladan
 from bench.frame_loop import TooLong, fixpoint
+from bench.generate import andersen
 from bench.processes import cpu_seconds, in_turn
+from caladan.columns.ranks import numpy_of
 from caladan.engines.spark.session.session import start
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     Frames = dict[str, DataFrame]
 
 Columns = dict[str, np.ndarray]
+_STATEMENTS = 84  # of a function
 
 
 @dataclass(frozen=True)
@@ -63,11 +66,11 @@ def seeded(rows: int, random: np.random.Generator) -> dict[str, Columns]:
 
 
 def forest(rows: int, random: np.random.Generator) -> dict[str, Columns]:
-    """Every vertex but the roots has a parent, at most twenty generations up."""
-    number = np.arange(rows, dtype=np.int64)
+    """Families of a hundred: everybody but the first has a parent, some seven generations."""
+    base, number = np.divmod(np.arange(rows, dtype=np.int64), 100)
     parents = (number * random.uniform(0.4, 0.6, rows)).astype(np.int64)
-    keep = number > rows // 50
-    return {"par": {"A": parents[keep], "B": number[keep]}}
+    later = number > 0
+    return {"par": {"A": (100 * base + parents)[later], "B": (100 * base + number)[later]}}
 
 
 def labelled(rows: int, random: np.random.Generator) -> dict[str, Columns]:
@@ -77,15 +80,14 @@ def labelled(rows: int, random: np.random.Generator) -> dict[str, Columns]:
     return {**data, "arc": {**data["arc"], "L": kinds}}
 
 
-def pointers(rows: int, random: np.random.Generator) -> dict[str, Columns]:
-    """Statements of a program: half of them assignments, the rest takes, loads and stores."""
-    names = max(rows // 2, 2)
-    shares = {"addr": 0.3, "assign": 0.5, "load": 0.1, "store": 0.1}
-    found: dict[str, Columns] = {}
-    for name, share in shares.items():
-        ends = random.integers(0, names, (2, int(rows * share)), dtype=np.int64)
-        found[name] = {"A": ends[0], "B": ends[1]}
-    return found
+def pointers(rows: int, _: np.random.Generator) -> dict[str, Columns]:
+    """The statements of a program, most of them assignments."""
+    named = {"address_of": "addr", "assign": "assign", "load": "load", "store": "store"}
+    made = andersen(max(rows // _STATEMENTS, 2))
+    return {
+        short: {c: numpy_of(made[name].column(c)) for c in ("A", "B")}
+        for name, short in named.items()
+    }
 
 
 def owners(rows: int, random: np.random.Generator) -> dict[str, Columns]:
@@ -333,8 +335,11 @@ def left_behind(session: SparkSession, runs: int) -> str:
     context: Any = session.sparkContext
 
     def counts() -> tuple[int, int, int, str]:
-        gc.collect()
-        context._jvm.java.lang.System.gc()
+        for _ in range(4):  # Python lets go of what it has in the JVM on a thread of its own
+            gc.collect()
+            context._jvm.java.lang.System.gc()
+            time.sleep(0.5)
+            engine._staging.sweep()
         files = len(list(Path(folder).iterdir()))
         runtime = context._jvm.java.lang.Runtime.getRuntime()
         heap = (runtime.totalMemory() - runtime.freeMemory()) >> 20
@@ -352,7 +357,11 @@ def left_behind(session: SparkSession, runs: int) -> str:
             if number == 4:
                 before = counts()
         after = counts()
-    return f"RDDs, files, threads, heap after 5 runs: {before}; after {runs}: {after}"
+    is_there = Path(folder).exists()
+    return (
+        f"RDDs, files, threads, heap after 5 runs: {before}; after {runs}: {after}; "
+        f"closed: {'files stay' if is_there else 'no files'}"
+    )
 
 
 if __name__ == "__main__":

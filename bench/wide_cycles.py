@@ -125,6 +125,8 @@ CASES: Final[Mapping[str, tuple[str, Callable[[int], Tables]]]] = {
         _edges,
     ),
     "only ends": ("t(X, Z) <- e(X, Y), e(Y, Z), e(Z, W), e(W, X), X < 3, Z < 3.", _edges),
+    "corners": ("t(X, Z) <- e(X, Y), e(Y, Z), e(Z, W), e(W, X), X < Z, Y < W.", _edges),
+    "factors": ("t(X, Z) <- e(X, Y), e(Y, Z), X * Z = 120.", _edges),
     "4 atoms": ("t(A, E) <- e(A, B), e(B, C), e(C, D), e(D, E), A < 10.", _small),
 }
 

@@ -42,7 +42,7 @@ from tests.strategies.random_thresholds import NEVER, random_thresholds
 from tests.strategies.recursions import recursions
 
 import caladan
-from caladan.join.grades import GRADES
+from caladan.join.estimates import GRADES
 from caladan.language import parse
 from caladan.language.deals import unparse
 from caladan.program import thresholds

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, TypeVar
 
 from caladan.analysis.check import check
-from caladan.analysis.core import Checked
+from caladan.analysis.core import Checked, RelationInfo
 from caladan.analysis.demand import DemandProgram, demand
-from caladan.analysis.parameters import refilled, signature
 from caladan.analysis.pcg import Pcg, pcg
+from caladan.analysis.resolve import refilled, signature
 from caladan.program import Column, Program, Value
 from caladan.program.clock import look
 from caladan.program.diagnostics import Diagnostic
@@ -91,6 +91,11 @@ class Compiled:
     def delta(self) -> DeltaProgram:
         """The delta rules, which are all that engines read."""
         return self._made(DeltaProgram)
+
+    @property
+    def relations(self) -> dict[str, RelationInfo]:
+        """Those of the program as it was written, and what of them is evaluated."""
+        return {**self.checked.relations, **self.delta.relations}
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:

@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from caladan.analysis.dependency import components
+from caladan.analysis.strata import components
 
 NODES = "abcdefgh"
 

@@ -33,13 +33,13 @@ def core(rules: str) -> list[str]:
         (
             "q(X, sum<Y> / count<_>) <- p(X, Y).",
             [
-                "q_parts(X, sum<Y>, count<>) <- p(X, Y).",
+                "q_parts(X, sum<Y>, count<_>) <- p(X, Y).",
                 "q(X, _2 / _3) <- q_parts(X, _2, _3).",
             ],
         ),
         (
             "q(X, count<Y>) <- p(X, Y), sort((Y, desc)), limit(2).",
-            ["q_parts(X, count<>) <- p(X, Y).", "q(X, _2) <- q_parts(X, _2)."],
+            ["q_parts(X, count<_>) <- p(X, Y).", "q(X, _2) <- q_parts(X, _2)."],
         ),
         (
             "q(X, mmin<Y>) <- p(X, Y). q(X, 0) <- p(X, _).",

@@ -9,12 +9,13 @@ import pytest
 from tests.strategies.random_thresholds import NEVER
 
 import caladan
-from caladan.columns import invariants, packed, rows
+from caladan.columns import intake, invariants, rows
 from caladan.columns.folded import Fold, RangeRows
+from caladan.columns.groups import GroupRelation
 from caladan.columns.invariants import BrokenInvariantError, check_layout, check_owned, check_run
+from caladan.columns.layout import Packing
 from caladan.columns.packed import PackedRelation
-from caladan.columns.packing import Packing
-from caladan.columns.rows import GroupRelation, RowRelation
+from caladan.columns.rows import RowRelation
 from caladan.columns.runs import Arrangement, Run
 
 PACKING = Packing((8, 8), (0, 1))
@@ -59,7 +60,7 @@ def test_what_a_round_found(monkeypatch: pytest.MonkeyPatch) -> None:
     relation.add_keys(keys(1, 2))
     relation.flip()
     relation.commit()
-    monkeypatch.setattr(packed, "subtracted", lambda batch, runs: batch)
+    monkeypatch.setattr(intake, "subtracted", lambda batch, runs: batch)
     relation.add_keys(keys(2, 3))
     with pytest.raises(BrokenInvariantError):
         relation.flip()
@@ -115,7 +116,7 @@ def test_a_run_ends_where_facts_are_kept_twice(
 ) -> None:
     """Here nothing is told from what is known, in keys or in rows."""
     tuned(shape=NEVER, **changes)
-    monkeypatch.setattr(packed, "subtracted", lambda batch, runs: batch)
+    monkeypatch.setattr(intake, "subtracted", lambda batch, runs: batch)
 
     class Forgetful(rows.Tuples):
         def ids(self, columns: Any, count: int) -> Any:

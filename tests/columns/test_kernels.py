@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given, strategies as st
 
-from caladan.columns.kernels import groups, intern, packs, probe, sorted as sets
+from caladan.columns.kernels import groups, hashing, packs, probe, sorted as sets
 from caladan.columns.layout import Counts, Keys, Words
 from caladan.columns.membership import WordSet
 
@@ -179,21 +179,21 @@ def test_intern(values: list[int]) -> None:
     ids: Words = np.empty(len(values), np.uint32)
     fresh: Counts = np.empty(len(values), np.int64)
     batch: Keys = np.array(values, np.uint64)
-    count = intern.intern(batch, slots, known, 0, ids, fresh)
+    count = hashing.intern(batch, slots, known, 0, ids, fresh)
     order = list(dict.fromkeys(values))
     assert known[:count].tolist() == order
     assert ids.tolist() == [order.index(v) for v in values]
     assert fresh[:count].tolist() == [values.index(v) for v in order]
     larger: Words = np.zeros(512, np.uint32)
-    intern.refill(known, count, larger)
-    intern.find(
+    hashing.refill(known, count, larger)
+    hashing.find(
         np.array([*values, 41], np.uint64),
         larger,
         known,
         found := np.empty(len(ids) + 1, np.uint32),
     )
     assert found[:-1].tolist() == ids.tolist()
-    assert found[-1] == (order.index(41) if 41 in order else intern.ABSENT)
+    assert found[-1] == (order.index(41) if 41 in order else hashing.ABSENT)
 
 
 AMOUNTS = st.lists(

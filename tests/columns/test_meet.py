@@ -22,7 +22,7 @@ def test_lists_meet(sides: list[list[set[int]]], size: int, budget: int) -> None
         counts.append(lengths)
         starts.append(np.cumsum(lengths) - lengths)
     mask = 2**BITS - 1
-    state = np.array([0, -1, 0, 0], np.int64)
+    state = np.array([0, -1, *[0] * (2 + len(runs))], np.int64)
     found: list[tuple[int, int]] = []
     proposed = 0
     while state[0] < rows:
@@ -43,4 +43,5 @@ def test_lists_meet(sides: list[list[set[int]]], size: int, budget: int) -> None
         for word in sorted(set[int].intersection(*(side[row] for side in sides)))
     ]
     assert found == wanted
+    assert proposed == state[4:].sum()
     assert proposed <= sum(min(len(side[row]) for side in sides) for row in range(rows))

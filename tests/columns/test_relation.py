@@ -16,9 +16,8 @@ from caladan.columns.domains import (
     word_of,
 )
 from caladan.columns.index import RunMatches, present
-from caladan.columns.layout import Words, concatenated
+from caladan.columns.layout import Packing, Words, concatenated
 from caladan.columns.packed import PackedRelation
-from caladan.columns.packing import Packing
 from caladan.columns.ranks import Kind, arrow_ranks, float_ranks, rank_floats, rank_of
 from caladan.columns.relation import StoredRelation
 from caladan.columns.rows import RowRelation

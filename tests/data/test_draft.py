@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from caladan.data import output
-from caladan.data.draft import created, new_file
+from caladan.data.output import created, new_file
 from caladan.engines.spark.mesh.checkpoint import CheckpointFiles, CheckpointState, SavePoint
 from caladan.program.diagnostics import CaladanError
 

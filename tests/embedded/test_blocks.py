@@ -66,7 +66,9 @@ def test_blocks_reach_what_a_search_from_each_source_does(edges: int, operator: 
         return odd[np.ix_(sources, nodes)]
 
     above = PlaceTest(5, NODES, ComparedTest(operator, of_source, of_node))
-    beside = PlaceTest(0, NODES, PairedTest(forbidden, SOURCES, negated=True))
+    beside = PlaceTest(
+        0, NODES, PairedTest(forbidden, np.arange(SOURCES, dtype=np.uint32), SOURCES, negated=True)
+    )
     trails = [
         Trail(graphs[0], may, (), (above, beside)),
         Trail(graphs[1], None, (PlaceTest(0, NODES, AskedTest(asked)),), ()),

@@ -10,7 +10,7 @@ from tests.strategies.random_programs import RandomProgram, random_programs
 from tests.strategies.random_thresholds import NEVER, random_thresholds
 from tests.strategies.recursions import Recursion, recursions
 
-from caladan.join.grades import GRADES
+from caladan.join.estimates import GRADES
 from caladan.program import thresholds
 from caladan.program.thresholds import Thresholds
 

@@ -308,6 +308,40 @@ EXTRA = {
     "p('a', X, Z) <- p('a', X, Y), p('a', Y, Z). query p(K, X, Y).",
     "a join as the step": "p(X, Y) <- f(X, Y). "
     "p(X, Z) <- p(X, Y), l(Y, K, W), l(W, K, Z), f(_, K). query p(X, Y).",
+    "hops": "p(X, Y, 1) <- f(X, Y). p(X, Z, N + 1) <- p(X, Y, N), e(Y, Z), N < 6. "
+    "query p(X, Y, N). n(X, max<N>) <- p(X, _, N). query n(X, N).",
+    "hops with tests": "p(X, Y, 1) <- f(X, Y). p(X, Z, M) <- p(X, Y, N), e(Y, Z), M = N + 1, "
+    "M < 5, X ~= Z, ok(X). p(X, Z, N) <- p(X, Y, N), f(Z, Y), N + X < 7, ~l(Y, N, Z). "
+    "query p(X, Y, N).",
+    "hops of a label": "p(X, Y, 0) <- f(X, Y). "
+    "p(X, Z, N + K) <- p(X, Y, N), l(Y, K, Z), N + K < 6, K + Z ~= X. query p(X, Y, N).",
+    "a column that stays": "p(X, Y, K) <- l(X, K, Y). p(X, Z, K) <- p(X, Y, K), e(Y, Z), ~f(Z, K). "
+    "query p(X, Y, K).",
+    "columns of several relations": "p(X, Y) <- f(X, Y). q(K, Z, X) <- p(X, Y), l(Y, K, Z). "
+    "p(X, Z) <- q(K, Z, X), K ~= 1, X ~= Z. query p(X, Y). query q(X, Y, Z).",
+    "counted down": "p(X, Y) <- f(X, Y). p(X, Y - 2) <- p(X, Y), Y > 3. "
+    "p(X, Y - 1) <- p(X, Y), ok(Y). query p(X, Y).",
+    "wherever it leads itself": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, _), l(X, _, Z). "
+    "query p(X, Y).",
+    "doubling where it rises": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), p(Y, Z), X < Z. "
+    "query p(X, Y).",
+    "doubling with tests": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), f(Y, V), ok(V), p(V, Z), "
+    "X ~= Z, X + Y > 3, ~f(X, Z). p(X, Z) <- p(X, Y), f(Y, Z), X > 2. query p(X, Y).",
+    "swapped by some": "p(X, Y) <- f(X, Y). p(X, Y) <- p(Y, X), X < 5, ~l(X, 1, Y). "
+    "p(X, Z) <- p(X, Y), e(Y, Z). query p(X, Y).",
+    "swapped and stepped at once": "p(X, Y) <- f(X, Y). p(X, Y) <- p(Y, X), X > 6. "
+    "p(X, Y) <- e(B, X), p(A, B), f(A, Y), X ~= Y. query p(X, Y).",
+    "both ends with a column": "p(X, K, Y) <- l(X, K, Y). p(X, K, Z) <- p(X, K, Y), e(Y, Z). "
+    "p(X, K, Z) <- f(X, Y), p(Y, K, Z). query p(X, K, Y).",
+    "both ends through two": "p(X, Y) <- f(X, Y). q(X, Z) <- p(X, Y), e(Y, Z), X ~= Z. "
+    "p(X, Z) <- f(X, Y), q(Y, Z). query p(X, Y). query q(X, Y).",
+    "joined through two": "p(X, Y) <- f(X, Y). q(X, Z) <- p(X, Y), p(Y, Z). "
+    "p(X, Z) <- q(X, Y), e(Y, Z), Z > 1. query p(X, Y). query q(X, Y).",
+    "generations through two": "p(X, Y) <- e(P, X), f(P, Y). q(X, Y) <- e(A, X), p(A, B), f(B, Y). "
+    "p(Y, X) <- q(X, Y), X < Y. p(X, Y) <- f(A, X), q(A, B), e(B, Y). query p(X, Y). "
+    "query q(X, Y).",
+    "a state": "p(X, 0, Y) <- f(X, Y). p(X, 1 - S, Z) <- p(X, S, Y), e(Y, Z). "
+    "q(Y, X) <- p(X, 1, Y). p(X, 0, Y) <- q(Y, X), Y > 3. query p(X, S, Y). query q(X, Y).",
 }
 
 
@@ -374,6 +408,13 @@ LIMITED = {
     "by links": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), e(Y, W), f(W, Z). query p(X, Y).",
     "doubling": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), p(Y, Z). query p(X, Y).",
     "generations": SG + "query sg(X, Y).",
+    "hops": "p(X, Y, 1) <- f(X, Y). p(X, Z, N + 1) <- p(X, Y, N), e(Y, Z), N < 6. "
+    "query p(X, Y, N).",
+    "with tests": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), f(Y, Z), X ~= Z. query p(X, Y).",
+    "both ends": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), f(Y, Z), X > 2. "
+    "p(X, Z) <- e(X, Y), p(Y, Z). query p(X, Y).",
+    "sums": "d(X, Y, mmin<D>) <- e(X, Y), D = 1. d(X, Z, mmin<D>) <- d(X, Y, E), l(Y, K, Z), "
+    "D = E + K. query d(X, Y, D).",
 }
 
 
@@ -403,6 +444,9 @@ def test_limits_do_not_turn_a_layout_off() -> None:
         max_rounds=5000, max_facts=1 << 40,
     )  # fmt: skip
     assert strategies == ["carried", "overlay"]
+    for name in ("generations", "with tests", "doubling", "sums"):
+        data = data_of(chain, chain[::3])
+        assert "rounds" not in answers("embedded", LIMITED[name], data, max_rounds=5000)[1]
     with pytest.raises(caladan.CaladanError, match="more than 1000000 facts") as stopped:
         answers("embedded", TC + "query tc(X, Y).", {"e": chain}, max_facts=1_000_000)
     assert stopped.value.exit_code == 3
@@ -453,12 +497,16 @@ SUMS = {
     "d(Y, Z, F), D = E + F. d(X, Z, mmin<D>) <- d(X, Y, E), f(Y, Z), D = E + 7. query d(X, Y, D).",
     "improving": "d(X, Y, mmax<D>) <- e(X, Y), X < Y, D = 1. "
     "d(X, Z, mmax<D>) <- d(X, Y, E), e(Y, Z), Y < Z, D = E + 1. query d(X, Y, D).",
+    "the longest, nothing carried": "d(Y, mmax<D>) <- ok(Y), D = Y. "
+    "d(Z, mmax<D>) <- d(Y, E), l(Y, K, Z), Y < Z, D = E + K. query d(X, D).",
+    "the longest of two columns": "d(Y, K, mmax<0>) <- l(Y, K, _). "
+    "d(Z, L, mmax<D>) <- d(Y, K, E), l(Y, L, Z), Y < Z, e(K, L), D = E + 2. query d(X, K, D).",
     "two columns step": "d(X, Y, K, mmin<D>) <- l(X, K, Y), D = 0. "
     "d(X, Z, L, mmin<D>) <- d(X, Y, K, E), l(Y, L, Z), e(K, L), D = E + 3. query d(X, Y, K, D).",
 }
 NO_SUMS = {
-    "nothing carried": "d(Y, mmin<D>) <- ok(Y), D = Y. d(Z, mmin<E>) <- d(Y, E), e(Y, Z). "
-    "query d(X, D).",
+    "a sum with nothing carried": "d(Y, mmin<D>) <- ok(Y), D = Y. "
+    "d(Z, mmin<D>) <- d(Y, E), e(Y, Z), D = E + 1. query d(X, D).",
     "a value that must be large": "d(X, Y, mmin<D>) <- e(X, Y), D = 1. "
     "d(X, Z, mmin<D>) <- d(X, Y, E), e(Y, Z), D = E + 1, D > 3. query d(X, Y, D).",
     "twice the other": "d(X, Y, mmin<D>) <- l(X, D, Y). d(X, Z, mmin<D>) <- d(X, Y, E), "
@@ -480,6 +528,90 @@ def test_sums_along_steps(name: str, e: Pairs, f: Pairs) -> None:
     assert strategies == (["distances"] if name in SUMS else ["rounds"])
 
 
+LABELS = {
+    "components": "c(X, mmin<X>) <- e(X, _). c(Y, mmin<Z>) <- c(X, Z), e(X, Y). query c(X, Z).",
+    "the largest": "c(X, mmax<X>) <- e(X, _). c(Y, mmax<Z>) <- c(X, Z), e(X, Y). query c(X, Z).",
+    "both directions": "c(X, mmin<X>) <- e(X, _). c(X, mmin<X>) <- e(_, X). "
+    "c(Y, mmin<Z>) <- c(X, Z), e(X, Y). c(X, mmin<Z>) <- e(X, Y), c(Y, Z). query c(X, Z).",
+    "a condition on the step": "c(X, mmin<X>) <- e(X, _). "
+    "c(Y, mmin<Z>) <- c(X, Z), e(X, Y), Y > 1, ~f(Y, X). query c(X, Z).",
+    "texts": "c(X, mmax<S>) <- named(S, X). c(Y, mmax<S>) <- c(X, S), e(X, Y). query c(X, S).",
+    "texts that a rule makes": "c(X, mmin<T>) <- named(S, X), T = concat(S, '!'). "
+    "c(Y, mmin<T>) <- c(X, T), e(X, Y). query c(X, T).",
+    "doubles": "c(X, mmax<D>) <- e(X, Y), D = Y * -0.5. c(Y, mmax<D>) <- c(X, D), f(X, Y). "
+    "query c(X, D).",
+    "a column more": "c(X, K, mmin<X>) <- l(X, K, _). "
+    "c(Y, K, mmin<Z>) <- c(X, K, Z), l(X, K, Y). query c(X, K, Z).",
+    "a label within limits": "c(X, mmin<X>) <- e(X, _). c(Y, mmin<Z>) <- c(X, Z), e(X, Y), Z < 3. "
+    "c(Y, mmin<Z>) <- c(X, Z), f(X, Y), 5 >= Z. query c(X, Z).",
+    "a path of atoms": "c(X, mmin<X>) <- ok(X). c(Y, mmin<Z>) <- c(X, Z), e(X, W), f(W, Y). "
+    "c(0, mmin<Z>) <- c(4, Z). query c(X, Z).",
+    "a component on top": "c(X, mmin<X>) <- e(X, _). c(Y, mmin<Z>) <- c(X, Z), e(X, Y). "
+    "n(Z, count<X>) <- c(X, Z). query n(Z, N).",
+}
+NO_LABELS = {
+    "a label that must be large": "c(X, mmin<X>) <- e(X, _). "
+    "c(Y, mmin<Z>) <- c(X, Z), e(X, Y), Z > 3. query c(X, Z).",
+    "a label compared with the step": "c(X, mmin<X>) <- e(X, _). "
+    "c(Y, mmin<Z>) <- c(X, Z), e(X, Y), Z < Y. query c(X, Z).",
+    "a label that becomes a node": "c(X, mmin<X>) <- e(X, _). "
+    "c(Y, mmin<Z>) <- c(X, Z), e(Z, Y). query c(X, Z).",
+}
+
+
+@pytest.mark.parametrize("name", [*LABELS, *NO_LABELS])
+@settings(max_examples=15)
+@given(e=pairs(), f=pairs())
+def test_labels_along_steps(name: str, e: Pairs, f: Pairs) -> None:
+    data = data_of(e, f)
+    text = {**LABELS, **NO_LABELS}[name]
+    with thresholds.using(shape=0, block=5):
+        found, strategies = answers("embedded", text, data)
+    assert found == answers("reference", text, data)[0]
+    assert strategies[0] == ("labels" if name in LABELS else "rounds")
+
+
+def test_longest_paths_are_gone_through_once() -> None:
+    """In rounds, every node is improved as often as there are lengths of paths to it."""
+    edges = [(i, i + k) for i in range(20_000) for k in (1, 2, 7)]
+    text = "d(X, mmax<0>) <- e(X, _). d(Y, mmax<D + 1>) <- d(X, D), e(X, Y). query d(X, D)."
+    (found,), strategies = answers("embedded", text, {"e": edges})
+    assert strategies == ["distances"]
+    assert sorted(found)[-1] == (20_006, 20_000)
+
+
+def test_a_side_larger_than_its_layout_is_not_solved() -> None:
+    """Uses of a variable meet all its definitions, wherever these reach: more than reach it."""
+    steps = [(i, i + 1) for i in range(300) if i % 100 != 99]
+    text = (
+        "p(X, V, X) <- def(X, V). p(Y, V, X) <- e(Z, Y), p(Z, V, X), ~def(Y, V). "
+        "ud(Y, V, X) <- e(Z, Y), p(Z, V, X), use(Y, V). query ud(Y, V, X)."
+    )
+    data = {"e": steps, "def": [(i, i % 7) for i in range(300)]}
+    data["use"] = [(i, i * i % 7) for i in range(300)]
+    with thresholds.using(shape=0, folded=1):
+        plain, strategies = answers("embedded", text, data)
+        assert strategies == ["carried", "overlay"]
+        with thresholds.using(shape_join=0):
+            declined, strategies = answers("embedded", text, data)
+    assert strategies == ["carried"]
+    assert plain == declined
+
+
+@pytest.mark.parametrize("test", ["", ", X ~= Y"])
+def test_generations_of_many_small_families(test: str) -> None:
+    """A matrix of all their members would be empty but for a few places, and is not made."""
+    family = [(0, 1), (0, 2), (1, 3), (2, 4)]
+    pairs = [(5 * i + a, 5 * i + b) for i in range(300) for a, b in family]
+    text = "sg(X, Y) <- e(P, X), e(P, Y), X ~= Y. "
+    text += f"sg(X, Y) <- e(A, X), sg(A, B), e(B, Y){test}. query sg(X, Y)."
+    expected = answers("reference", text, {"e": pairs})[0]
+    for wanted, chosen in (("generations", {}), ("rounds", {"shape_matrix": 0, "shape_empty": 1})):
+        with thresholds.using(**chosen):
+            found, strategies = answers("embedded", text, {"e": pairs})
+        assert (found, strategies) == (expected, [wanted])
+
+
 def test_sums_of_more_sources_than_a_block_has() -> None:
     chain = [(i, i + 1) for i in range(1500)]
     step = "d(X, Z, mmin<D>) <- d(X, Y, E), e(Y, Z), D = E + 1"
@@ -489,3 +621,31 @@ def test_sums_of_more_sources_than_a_block_has() -> None:
         assert strategies == ["distances"]
         assert len(found) == count
         assert all(d == y - x for x, y, d in found)  # pyright: ignore[reportOperatorIssue]
+
+
+BEYOND_A_BLOCK = {
+    "looked up": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), l(X, K, _), l(Z, L, _), K <= L. "
+    "query p(X, Y).",
+    "looked up, several": "p(X, Y) <- e(X, Y). "
+    "p(X, Z) <- p(X, Y), e(Y, Z), f(X, K), f(Z, L), K + 3 < L, ~e(K, L). query p(X, Y).",
+    "generations in order": "sg(X, Y) <- f(P, X), f(P, Y). "
+    "sg(X, Y) <- e(A, X), sg(A, B), f(B, Y), X < Y, A ~= B. query sg(X, Y).",
+    "generations of pairs": "sg(X, Y) <- f(P, X), f(P, Y). "
+    "sg(X, Y) <- f(A, X), sg(A, B), f(B, Y), ~e(X, Y), X + Y > 40. "
+    "sg(X, Y) <- sg(Y, X), X > 400. query sg(X, Y).",
+    "doubled in order": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), p(Y, Z), X < Z, Z < 690. "
+    "query p(X, Y).",
+}
+
+
+@pytest.mark.parametrize("name", list(BEYOND_A_BLOCK))
+def test_tests_of_more_rows_than_a_block_has(name: str) -> None:
+    tree = [((i - 1) // 2, i) for i in range(1, 700)]
+    chain = [(i, i + 1) for i in range(700) if i % 7]
+    data = data_of(chain, tree)
+    with thresholds.using(shape=0, shape_matrix=1 << 20):
+        found, strategies = answers("embedded", BEYOND_A_BLOCK[name], data)
+    assert "rounds" not in strategies
+    with thresholds.using(shape=1 << 40):
+        assert found == answers("embedded", BEYOND_A_BLOCK[name], data)[0]
+    assert len({x for x, *_ in found[0]}) > 512

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import caladan
-from caladan.join.grades import GRADES
+from caladan.join.estimates import GRADES
 from caladan.join.guided import SearchStep
 from caladan.join.search import find
 
@@ -113,7 +113,7 @@ def test_what_search_does_is_explained() -> None:
     also = db.explain(program, stage="plan", search="ghanima")
     stats = db.run(program, search="ghanima").stats
     plans = [plan for clique in stats.cliques for rule in clique.rules for plan in rule.plans]
-    assert sum(step.startswith("search ") for plan in plans for step in plan) == 2
+    assert sum(step.startswith("search ") for plan in plans for step in plan) == 3
     for step in (step for plan in plans for step in plan):
         assert step in told
         assert step in also

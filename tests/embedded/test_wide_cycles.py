@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, note, settings, strategies as st
 
 import caladan
-from caladan.join.grades import GRADES
+from caladan.join.estimates import GRADES
 from caladan.join.hypergraph import cyclic_core
 
 Columns = Mapping[str, Any]
@@ -312,6 +312,10 @@ def random_bodies(draw: st.DrawFn) -> RandomBody:
         arguments = [draw(some | st.just("_")) for _ in atoms[number]]
         rest.append(f"~r{number}({', '.join(arguments)})")
     if draw(st.booleans()):
+        a, b, c = draw(some), draw(some), draw(some)
+        made = [f"{a} + {b} = {c}", f"{a} * {b} = {c}", f"2 * {a} = {b} + {c}", f"odd({a})"]
+        rest.append(draw(st.sampled_from(made)))
+    if draw(st.booleans()):
         rest.append(f"N = {draw(some)} + {draw(some)}")
         bound.append("N")
     head = ", ".join(draw(st.lists(st.sampled_from(bound), min_size=1, max_size=3)))
@@ -326,6 +330,7 @@ def run(engine: str, body: RandomBody, search: str | None = None) -> Any:
     for number, facts in enumerate(body.facts):
         columns = zip(*facts, strict=True) if facts else [[] for _ in body.atoms[number]]
         db.add(f"r{number}", {f"C{c}": list(column) for c, column in enumerate(columns)})
+    db.define("odd", lambda number: number % 2 == 1, returns="boolean")
     return db.run(body.text, search=search)
 
 

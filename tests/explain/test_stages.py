@@ -8,7 +8,7 @@ from tests.explain.golden import Case, read
 from tests.programs.corpus import Folder, folders
 
 from caladan import explain
-from caladan.explain import tree
+from caladan.explain import terms
 from caladan.language import parse
 from caladan.pipeline import (
     PASSES,
@@ -214,7 +214,7 @@ class _Reader(HTMLParser):
 
 
 def test_doctests() -> None:
-    result = doctest.testmod(tree)
+    result = doctest.testmod(terms)
     assert result.attempted > 0
     assert result.failed == 0
 

@@ -50,6 +50,24 @@ TOPS = {
         "s(X, Y) <- arc(P, X), arc(P, Y). s(X, Y) <- arc(A, X), s(A, B), arc(B, Y). query s(X, Y).",
         "generations",
     ),
+    "hops": (
+        (
+            "h(A, B, 1) <- arc(A, B). h(A, B, N + 1) <- h(A, C, N), arc(C, B), N < 5, A ~= B. "
+            "query h(A, B, N)."
+        ),
+        "carried",
+    ),
+    "joined where it rises": (
+        "t(A, B) <- l(A, B), B < 300. t(A, B) <- t(A, C), t(C, B), A < B, A < 100. query t(A, B).",
+        "generations",
+    ),
+    "exchanged through two": (
+        (
+            "t(A, B) <- l(A, B). u(A, B) <- t(B, A), A > 7. "
+            "t(A, B) <- u(A, C), arc(C, B), ~l(A, B). query t(A, B)."
+        ),
+        "generations",
+    ),
 }
 
 

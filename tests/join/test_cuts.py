@@ -9,8 +9,8 @@ import pytest
 import caladan
 from caladan.columns.index import Index
 from caladan.columns.layout import Keys, Words
+from caladan.join.constraints.lookup import LookupStep
 from caladan.join.frontier import Bindings
-from caladan.join.steps import LookupStep
 
 Tables = Mapping[str, Mapping[str, Any]]
 
@@ -48,6 +48,14 @@ BODIES: Mapping[str, tuple[str, Callable[[int], Tables]]] = {
     "a selection far away": ("t(A, C) <- e(A, B), e(B, C), A < C, C < 5.", hub),
     "neighbours over a hub": ("t(A, C) <- e(A, B), e(B, C), A < C, C < A + 3, A > 0.", hub),
     "a difference": ("t(A, C) <- e(A, B), e(B, C), C - A > 0, 3 > C - A, A > 0.", hub),
+    "corners of a cycle": ("t(X, Z) <- e(X, Y), e(Y, Z), e(Z, W), e(W, X), X < Z, Y < W.", hub),
+    "a band in a cycle": (
+        "t(X, Z, W) <- e(X, Y), e(Y, Z), e(Z, W), e(W, X), Z < W, W < Z + 3, X < 5.",
+        hub,
+    ),
+    "a product": ("t(X, Y) <- s(X), s(Y), X * Y = 120.", hub),
+    "a product of neighbours": ("t(X, Z) <- e(X, Y), e(Y, Z), 120 = Z * X.", hub),
+    "a product with nothing": ("t(X, Y) <- k(X), s(Y), s(Z), X * Y = Z, Z < 20.", hub),
     "a sum": ("t(X, Y) <- s(X), s(Y), s(Z), X + Y = Z, Z < 10.", hub),
     "a band": ("t(A, B) <- p(A, _, X, _), q(B, _, Y, _), X <= Y, Y <= X + 2.", points),
     "a band of doubles": (

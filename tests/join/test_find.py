@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from caladan.join.grades import GRADES
+from caladan.join.constraints.sets import OneOf
+from caladan.join.estimates import GRADES
 from caladan.join.search import Library, between, find, one_of, predicate
-from caladan.join.search.constraints import Equal, OneOf
 from caladan.program.diagnostics import CaladanError
 
 LIVES = [
@@ -61,6 +61,9 @@ def test_in_the_manner_of_the_seed() -> None:
         ("age(p, _), (lives_in(p, ginaz) ; parent(p, leto), parent(p, jessica))", {},
          ["alia", "duncan", "paul"]),
         ("age(p, (A)), (A + 1) * 2 = 8", {}, ["alia"]),
+        ("age(p, A), A = 30 div 2", {}, ["paul"]),
+        ("age(p, A), B = upper(p), B = 'PAUL'", {}, ["paul"]),
+        ("age(p, A), if(A > 20 then p ~= 'duncan' else A < 5)", {}, ["alia", "jessica"]),
         ("age(p, -A + 18)", {"A": 3}, ["paul"]),
         ("age(p, a)", {"a": between(3, 15)}, ["alia", "paul"]),
         ("age(p, a)", {"a": between(2.5, 15.5)}, ["alia", "paul"]),
@@ -87,7 +90,6 @@ def test_objects_take_part() -> None:
         ("duncan", "alia"), ("duncan", "paul"), ("jessica", "alia"), ("jessica", "paul"),
         ("paul", "alia"),
     ]  # fmt: skip
-    assert answers("p a", "age(p, a)", Equal("a", 3)) == [("alia", 3)]
     assert answers("p a", "age(p, a)", a=OneOf("a", [3])) == [("alia", 3)]
 
 
@@ -221,21 +223,21 @@ def test_a_library_takes_new_facts() -> None:
         ("p", "age(p, 'x)", {}, "C002", "no closing quote"),
         ("p", "age(p, 99999999999999999999)", {}, "C003", "64 bits"),
         ("p", "age(p, ?)", {}, "C001", "found `?`"),
-        ("p", "p", {}, "C010", "no relation `p`"),
+        ("p", "p", {}, "C010", "unknown relation `p`"),
         ("p", "agee(p, A)", {}, "C010", "did you mean `age`"),
-        ("p", "age(p)", {}, "C011", "2 columns, not 1"),
+        ("p", "age(p)", {}, "C011", "2 columns, but 1 argument"),
         ("p", "age(p, a)", {}, "C018", "list it among the variables"),
         ("p", "age(p, A), lives_in(A, _)", {}, "C012", "in one column"),
-        ("p", "age(p, A), A < p", {}, "C012", "cannot compare"),
-        ("p", "age(p, A), A = p + 1", {}, "C012", "cannot calculate"),
+        ("p", "age(p, A), A < p", {}, "C012", "cannot be compared"),
+        ("p", "age(p, A), A = p + 1", {}, "C012", "needs numbers"),
         ("p", "~age(p, _)", {}, "C013", "`p`"),
         ("p q", "age(p, _)", {}, "C013", "`q`"),
-        ("p q", "age(p, A), q + B = A", {}, "C013", "`B`, `q`"),
+        ("p q", "age(p, A), q + B = A", {}, "C013", "`q`"),
         ("p", "age(p, _)", {"p": 3}, "C018", "is no string"),
         ("p", "age(p, _)", {"p": between(3, 4)}, "C018", "string values"),
         ("p", "age(p, _)", {"p": OneOf("q", [1])}, "C050", "no such variable"),
-        ("p", "age(p, A), A = 6 / 2", {}, "C051", "does not compute"),
-        ("p", "age(p, A), A = if(p = 1 then 2 else 3)", {}, "C051", "does not compute"),
+        ("p", "age(p, A), A = if(p = 1 then 2 else 3)", {}, "C012", "compared with an integer"),
+        ("p", "age(p, A), A div (A - 3) = 1", {}, "C040", "by zero"),
         ("p", "age(p, _), limit(1)", {}, "C051", "sorts none"),
         ("p p", "age(p, _)", {}, "C050", "twice"),
         ("1", "age(p, _)", {}, "C050", "name of a variable"),
@@ -311,6 +313,25 @@ WARES: dict[str, object] = {
 )
 def test_decimals_bytes_and_days(body: str, given: dict[str, object], wares: set[str]) -> None:
     assert {ware for (ware,) in find(WARES, "ware", body, **given)} == wares
+
+
+def test_kinds_that_meet() -> None:
+    """Comparisons that rules have no type for are Python's; branches may compute either number."""
+    some = {
+        "price": [("a", Decimal("3.5")), ("b", Decimal(9))],
+        "n": [(4,), (10,)],
+        "day": [(dt.date(2024, 1, 1),), (dt.date(2024, 3, 1),)],
+        "time": [(dt.datetime(2024, 2, 1, 3),)],
+        "pair": [((1, 2),), ((3, 0),)],
+        "either": [("x", (1, 2)), ("y", 7)],
+    }
+    assert set(find(some, "w x", "price(w, P), n(x), P < x")) == {("a", 4), ("a", 10), ("b", 10)}
+    assert [d.day for d, _ in find(some, "d t", "day(d), time(t), d < t")] == [1]
+    assert list(find(some, "x y", "pair(x), pair(y), x < y")) == [((1, 2), (3, 0))]
+    assert list(find(some, "x", "pair(x), either(_, x)")) == [((1, 2),)]
+    assert list(find(some, "w", "either(w, 7)")) == [("y",)]
+    halves = find(some, "x y", "n(x), (y = x + 1 ; y = x * 0.5)")
+    assert set(halves) == {(4, 5.0), (10, 11.0), (4, 2.0), (10, 5.0)}
 
 
 def test_their_types_come_out_again() -> None:

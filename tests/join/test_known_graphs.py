@@ -7,7 +7,7 @@ import pytest
 from tests.join.words import atom, edges as stored, found
 
 from caladan.columns.relation import StoredRelation
-from caladan.join.grades import GRADES
+from caladan.join.estimates import GRADES
 
 
 def edges(path: Path) -> np.ndarray:

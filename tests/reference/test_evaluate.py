@@ -5,7 +5,7 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from caladan.engines.reference.evaluate import (
+from caladan.engines.reference.body import (
     LONG_MAX,
     LONG_MIN,
     NAN,

@@ -12,7 +12,7 @@ import pytest
 
 import caladan as cal
 from caladan.cli import main
-from caladan.join.grades import GRADES as BY_NAME
+from caladan.join.estimates import GRADES as BY_NAME
 from caladan.program.options import GRADES, Options, RunOptions, checked
 
 PROGRAM = "p(1). query p(X)."

@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 from pyspark.sql import SparkSession
 
 import caladan
-from caladan.engines.spark import run
+from caladan.engines.spark import choice, run
 from caladan.engines.spark.cube import spread
 from caladan.engines.spark.tasks import job
 from caladan.engines.spark.tasks.cells import product, shares
@@ -135,24 +135,42 @@ def test_mistakes_are_told_as_ever(spark: SparkSession) -> None:
     assert "C040" in said[0]
 
 
-@pytest.mark.parametrize("hub", [False, True])
-def test_few_facts_are_joined_unless_they_meet_at_a_hub(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, hub: bool
+RECURSIVE = "t(A, B) <- arc(A, B). t(A, C) <- t(A, B), t(B, C), arc(C, A). query t(A, C)."
+
+
+@pytest.mark.parametrize(
+    ("ends", "hub", "rules", "cells"),
+    [
+        (100, False, BODIES["triangles"], []),
+        (300, False, BODIES["triangles"], [1]),
+        (300, False, RECURSIVE, []),
+        (300, True, RECURSIVE, [2]),
+    ],
+)
+def test_few_facts_are_joined_and_in_rounds_unless_they_meet_at_a_hub(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    ends: int,
+    hub: bool,
+    rules: str,
+    cells: list[int],
 ) -> None:
     by_cells: list[int] = []
     solved = spread.solved
 
-    def seen(body: Any, atoms: Any, columns: Any, cells: int) -> Any:
-        by_cells.append(len(atoms))
-        return solved(body, atoms, columns, cells)
+    def seen(body: Any, atoms: Any, columns: Any, cells: int, samples: Any = None) -> Any:
+        by_cells.append(cells)
+        return solved(body, atoms, columns, cells, samples)
 
     monkeypatch.setattr(spread, "solved", seen)
-    ends = range(1, 3001)
-    arcs = [(i, i + 1) for i in ends] + ([(i, 0) for i in ends] + [(0, -i) for i in ends]) * hub
+    for place in (choice, spread):
+        monkeypatch.setattr(place, "PAIRS", 80_000)
+    outer = range(1, ends + 1)
+    arcs = [(i, i + 1) for i in outer] + ([(i, 0) for i in outer] + [(0, -i) for i in outer]) * hub
     with caladan.connect(spark) as db:
-        db.add("arc", [*EDGES, *arcs])
-        assert db.run(ARC + BODIES["triangles"], strategy="frame").answer.count() > 0
-    assert by_cells == [3] * hub
+        db.add("arc", arcs)
+        db.run(ARC + rules, strategy="frame")
+    assert by_cells[:1] == cells
 
 
 ATOMS = st.lists(

@@ -87,8 +87,9 @@ def test_in_local_mode_tasks_run_in_this_very_python(
 
 
 def test_cells_of_frames_are_not_solved_where_something_is_missing(spark: SparkSession) -> None:
-    assert not workers.is_known_lacking(SimpleNamespace())
-    assert workers.is_known_lacking(SimpleNamespace(_caladan_obstacle={"worker-3": ("numba",)}))
+    assert not workers.is_known_lacking(SimpleNamespace(sparkContext=SimpleNamespace()))
+    found = SimpleNamespace(_caladan_obstacle={"worker-3": ("numba",)})
+    assert workers.is_known_lacking(SimpleNamespace(sparkContext=found))
 
 
 def test_a_task_that_cannot_load_us_says_where() -> None:

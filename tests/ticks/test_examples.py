@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from caladan import bloom
-from caladan.ticks.calm import calm
+from caladan.ticks.explain import calm
 
 FOLDER = Path(__file__).parents[2] / "examples" / "bloom"
 

@@ -16,10 +16,11 @@ import numpy as np
 from caladan.columns.domains import OffsetDomain
 from caladan.columns.ranks import Kind
 from caladan.columns.relation import StoredRelation
+from caladan.join.constraints.atom import StoredAtom
+from caladan.join.constraints.protocol import JoinConstraint
+from caladan.join.estimates import GRADES
 from caladan.join.frontier import Bindings
-from caladan.join.grades import GRADES
 from caladan.join.guided import Search, solve
-from caladan.join.parties import Party, StoredAtom
 from caladan.join.search import Statistics
 from caladan.rules.body import Version
 
@@ -65,12 +66,12 @@ def star(n: int) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([hub, i, i]), np.concatenate([i, hub, i + 1])
 
 
-def triangle(edges: StoredRelation) -> list[Party]:
+def triangle(edges: StoredRelation) -> list[JoinConstraint]:
     """e(x, y), e(y, z), e(z, x)."""
     return [atom(edges, pair) for pair in (("x", "y"), ("y", "z"), ("z", "x"))]
 
 
-def counted(constraints: list[Party], wanted: str, grade: str = "paul") -> Statistics:
+def counted(constraints: list[JoinConstraint], wanted: str, grade: str = "paul") -> Statistics:
     """The statistics of a search to its end."""
     statistics = Statistics()
     for _ in solve(constraints, wanted.split(), grade=grade, statistics=statistics):
@@ -89,7 +90,7 @@ PARENT: Final = [(0, 2), (0, 3), (1, 2), (1, 3), (6, 7)]
 class Traced(Search):
     """A search that keeps every frontier it meets."""
 
-    def __init__(self, constraints: list[Party], wanted: list[str]) -> None:
+    def __init__(self, constraints: list[JoinConstraint], wanted: list[str]) -> None:
         super().__init__(constraints, wanted, Bindings(1, {}), "paul", None, None)
         self.met: list[dict[str, int]] = []
 
@@ -106,7 +107,7 @@ def tree() -> str:
     """The bindings of the seed's example, as the search met them."""
     lives = stored(zip(*LIVES, strict=True))
     parent = stored(zip(*PARENT, strict=True))
-    body: list[Party] = [
+    body: list[JoinConstraint] = [
         atom(lives, ("person", "city")),
         atom(parent, ("person", "parent")),
         atom(lives, ("parent", "city")),
@@ -165,10 +166,10 @@ def grades() -> str:
     skewed = (random.pareto(0.8, (2, 20_000)) * 20).astype(np.int64) % 3_000
     few = random.integers(0, 3_000, (2, 1_500))
     r, s = stored(skewed), stored(few)
-    body: list[Party] = [
+    body: list[JoinConstraint] = [
         atom(r, ("a", "b")), atom(s, ("b", "c")), atom(r, ("c", "d")), atom(s, ("b", "d")),
     ]  # fmt: skip
-    path: list[Party] = [atom(r, ("a", "b")), atom(s, ("b", "c")), atom(s, ("c", "d"))]
+    path: list[JoinConstraint] = [atom(r, ("a", "b")), atom(s, ("b", "c")), atom(s, ("c", "d"))]
     picture = Picture(700, 330)
     for block, (title, constraints) in enumerate(
         (("a → b → c → d", path), ("the same, and b → d: a cycle", body))

@@ -44,7 +44,7 @@ from caladan.program import (
     variables,
 )
 from caladan.program.diagnostics import Diagnostics, Span
-from caladan.program.transform import walk
+from caladan.program.transform import fresh, walk
 
 _FEW_WAYS: Final = 16
 """Ways through a rule that are worth a rule each: plain joins are quickest."""
@@ -64,10 +64,7 @@ class FreshNames:
 
     def fresh(self, stem: str) -> str:
         """A name that nothing has."""
-        candidates = (stem if i == 1 else f"{stem}_{i}" for i in count(1))
-        name = next(each for each in candidates if each not in self._used)
-        self._used.add(name)
-        self.made.add(name)
+        self.made.add(name := fresh(stem, self._used))
         return name
 
 
@@ -89,7 +86,7 @@ class Ways:
             bound = _bound(body)
             body = tuple(_as_test(each, bound) for each in body)
         if (ways := _count(body)) > _MOST_WAYS:
-            _too_many(ways, body, rule, found)
+            _too_many(ways, body, rule.span, found)
             return []
         rule = replace(rule, body=body)
         if ranges and _disjunctions(body):
@@ -306,14 +303,14 @@ def _named(rule: Rule) -> Iterator[Literal]:
 # ── Diagnostics ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _too_many(ways: int, body: Iterable[Literal], rule: Rule, found: Diagnostics) -> None:
+def _too_many(ways: int, body: Iterable[Literal], span: Span | None, found: Diagnostics) -> None:
     first = next(each for each in body if isinstance(each, Choice | Disjunction))
     kinds = "`if`s" if not _disjunctions(body) else "alternatives"
     amount = f"{ways:,}" if ways < 10**9 else f"some 10^{len(str(ways)) - 1}"
     found.add(
         "C024",
         f"there are {amount} ways through the {kinds} of this rule, more than {_MOST_WAYS}",
-        first.span or rule.span,
+        first.span or span,
         help="give some of them a relation of their own: rules with an `if` each, which this "
         "rule then joins"
         if kinds == "`if`s"
@@ -334,6 +331,14 @@ def _cannot_add_up(rule: Rule, body: Iterable[Literal], found: Diagnostics) -> N
 
 
 # ── Ways ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def ways_through(body: Sequence[Literal], found: Diagnostics) -> list[list[Literal]]:
+    """The bodies without alternatives that a body stands for; none if there are too many."""
+    if (ways := _count(body)) > _MOST_WAYS:
+        _too_many(ways, body, None, found)
+        return []
+    return _ways(body)
 
 
 def _count(body: Iterable[Literal]) -> int:

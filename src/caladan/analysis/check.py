@@ -6,7 +6,7 @@ are left out of the passes after that, which look at the others.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from caladan.analysis.core import (
@@ -20,11 +20,10 @@ from caladan.analysis.core import (
 )
 from caladan.analysis.monotone import monotone
 from caladan.analysis.normalize import normalize
-from caladan.analysis.parameters import parameters
-from caladan.analysis.resolve import KnownRelation, resolve, unsound
+from caladan.analysis.resolve import KnownRelation, parameters, resolve, unsound
 from caladan.analysis.safety import safety
 from caladan.analysis.strata import strata
-from caladan.analysis.types import Typed, types
+from caladan.analysis.types import TypedRules, types
 from caladan.analysis.witnesses import witnesses
 from caladan.program import (
     Aggregate,
@@ -39,6 +38,7 @@ from caladan.program import (
 )
 from caladan.program.diagnostics import Diagnostics, RelatedSpan
 from caladan.program.objects import Objects
+from caladan.program.transform import fresh
 
 
 def check(
@@ -92,7 +92,7 @@ def check(
 def _relations(
     known: Mapping[str, KnownRelation],
     internal: Iterable[str],
-    typed: Typed,
+    typed: TypedRules,
     given: Mapping[str, Sequence[str]],
     found: Diagnostics,
 ) -> dict[str, RelationInfo]:
@@ -225,7 +225,7 @@ def _goal(
                 name = column.name
         is_asked = isinstance(argument, Variable) and not argument.is_anonymous
         taken = {c.name for c in columns} | (set() if is_asked else asked)
-        columns.append(Column(_apart(name, taken), column.type))
+        columns.append(Column(fresh(name, taken), column.type))
     return CoreGoal(
         relation.name, relation.name, tuple(arguments), tuple(columns), goal.export, goal.span
     )
@@ -247,10 +247,3 @@ def _goal_constant(
             argument.span,
         )
         return argument
-
-
-def _apart(name: str, taken: Collection[str]) -> str:
-    candidate, i = name, 2
-    while candidate in taken:
-        candidate, i = f"{name}_{i}", i + 1
-    return candidate

@@ -31,13 +31,14 @@ from caladan.analysis.core import (
     Term,
     with_open,
 )
-from caladan.analysis.direction import apart, directed
+from caladan.analysis.direction import directed
 from caladan.analysis.monotone import computes, may_not_end
-from caladan.analysis.patterns import Patterns, body_order, explore, settle
+from caladan.analysis.pcg import Patterns, body_order, explore, settle
 from caladan.analysis.schedule import reach
 from caladan.analysis.strata import strata
 from caladan.program import Comparison, Constant, Type, Value, Variable
 from caladan.program.diagnostics import Diagnostics
+from caladan.program.transform import fresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +130,8 @@ class _Rewrite:
         self._demands: dict[tuple[str, str], str] = {}
         for relation, pattern in reached:
             if "b" in pattern:
-                self._names[relation, pattern] = apart(f"{relation}_{pattern}", taken)
-                self._demands[relation, pattern] = apart(f"demand_{relation}_{pattern}", taken)
+                self._names[relation, pattern] = fresh(f"{relation}_{pattern}", taken)
+                self._demands[relation, pattern] = fresh(f"demand_{relation}_{pattern}", taken)
         self._rules: list[CoreRule] = []
         self._seeds: dict[str, dict[tuple[Value, ...], None]] = {}
         self._open: dict[str, dict[tuple[Constant, ...], None]] = {}
@@ -251,7 +252,7 @@ class _Rewrite:
             if isinstance(argument, Variable | Constant):
                 arguments.append(argument)
                 continue
-            stand_in = Variable(apart(f"_d{i + 1}", set(types)), argument.span)
+            stand_in = Variable(fresh(f"_d{i + 1}", set(types)), argument.span)
             types[stand_in.name] = info.columns[i].type
             comparisons.append(Comparison("=", stand_in, argument, argument.span))
             arguments.append(stand_in)

@@ -47,7 +47,7 @@ from caladan.analysis.core import (
     Term,
     by_head,
 )
-from caladan.analysis.patterns import Patterns, explore
+from caladan.analysis.pcg import Patterns, explore
 from caladan.analysis.strata import strata
 from caladan.program import (
     Aggregate,
@@ -62,7 +62,7 @@ from caladan.program import (
     variables,
 )
 from caladan.program.diagnostics import Diagnostics
-from caladan.program.transform import replace_in
+from caladan.program.transform import fresh, replace_in
 
 
 def directed(patterns: Patterns, wanted: Iterable[str]) -> Checked:
@@ -332,8 +332,8 @@ class _Turn:
             columns.append(info.columns[self._value])
             aggregates.append(info.aggregates[self._value])
         made = RelationInfo(
-            apart(f"{info.name}_steps", self._taken),
-            tuple(Column(apart(column.name, names), column.type) for column in columns),
+            fresh(f"{info.name}_steps", self._taken),
+            tuple(Column(fresh(column.name, names), column.type) for column in columns),
             takes_data=False,
             is_derived=True,
             aggregates=tuple(aggregates),
@@ -354,19 +354,17 @@ class _Turn:
             atoms=part.atoms,
             comparisons=part.comparisons,
         )
-        fresh = _Fresh(part.rule, self._info)
-        start, before = fresh.starts(self._bound), fresh.before(self._value)
-        there = tuple(
-            fresh.term(i, argument) for i, argument in zip(self._bound, comes, strict=True)
-        )
+        new = _Fresh(part.rule, self._info)
+        start, before = new.starts(self._bound), new.before(self._value)
+        there = tuple(new.term(i, argument) for i, argument in zip(self._bound, comes, strict=True))
         atom = CoreAtom(steps.name, (*start, *there, *before), span=part.rule.span)
         value = _sum([*before, *_summands(part.value)])
         more = replace(
             first,
             arguments=(*start, *goes, *self._added(value)),
             atoms=(atom, *part.atoms),
-            comparisons=(*part.comparisons, *fresh.comparisons),
-            types=fresh.types,
+            comparisons=(*part.comparisons, *new.comparisons),
+            types=new.types,
         )
         return [first, more]
 
@@ -375,11 +373,11 @@ class _Turn:
 
         `rule` is the one that it is known by.
         """
-        fresh = _Fresh(part.rule, self._info)
-        start, before = fresh.starts(self._bound), fresh.before(self._value)
+        new = _Fresh(part.rule, self._info)
+        start, before = new.starts(self._bound), new.before(self._value)
         head, there = list(part.rule.arguments), dict[int, Term]()
         for place, i in enumerate(self._bound):
-            there[i] = fresh.term(i, head[i])
+            there[i] = new.term(i, head[i])
             head[i] = start[place]
         if self._value is not None:
             (head[self._value],) = self._added(_sum([*before, *_summands(part.value)]))
@@ -395,8 +393,8 @@ class _Turn:
             number=rule.number,
             arguments=tuple(head),
             atoms=(CoreAtom(relation, found, span=rule.span), *part.atoms),
-            comparisons=(*part.comparisons, *fresh.comparisons),
-            types=fresh.types,
+            comparisons=(*part.comparisons, *new.comparisons),
+            types=new.types,
             span=rule.span,
         )
 
@@ -435,7 +433,7 @@ class _Fresh:
         return found
 
     def _of(self, column: int) -> Variable:
-        name = apart(f"_s{column + 1}", self._taken)
+        name = fresh(f"_s{column + 1}", self._taken)
         self.types[name] = self._info.columns[column].type
         return Variable(name)
 
@@ -478,12 +476,3 @@ def _sum(summands: Sequence[Expression]) -> Expression | None:
     for each in summands:
         total = each if total is None else Arithmetic("+", total, each)
     return total
-
-
-def apart(name: str, taken: set[str]) -> str:
-    """A name that is not taken; now it is."""
-    candidate, i = name, 2
-    while candidate in taken:
-        candidate, i = f"{name}_{i}", i + 1
-    taken.add(candidate)
-    return candidate

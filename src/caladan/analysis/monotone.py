@@ -1,4 +1,4 @@
-"""Warnings about recursion that may go wrong although it is allowed.
+"""Recursion that may go wrong although it is allowed: warnings, and what is shown to be right.
 
 `monotone(cliques)` looks at recursive rules:
 
@@ -7,19 +7,28 @@
 - W102: a value that an aggregate of the same clique still improves is compared in a direction the
   improvement can undo (`mmin` values only fall, so `D > 5` may hold at first and not later).
 - W103: a recursive relation without an exit rule, facts or data can never have facts.
+
+`premappable(checked)` looks at `min` and `max` of SQL: may they be applied at every step? The
+recursion keeps the best value of each group and carries on only that. This gives what applying the
+aggregate once, at the end, would give if no step can turn a worse value into a better one: every
+value a step computes must rise, or stay, when the value it reads rises, and no condition may hold
+for a worse value but not for a better one. W104 where that is not shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal as OneOf, TypeAlias
 
-from caladan.analysis.core import Clique, CoreRule, Facts, RelationInfo
+from caladan.analysis.core import Checked, Clique, CoreRule, Facts, RelationInfo
 from caladan.program import (
     Aggregate,
     Arithmetic,
     Call,
     Comparison,
     Conditional,
+    Constant,
     Expression,
     Function,
     Negative,
@@ -27,7 +36,7 @@ from caladan.program import (
     names,
     variables,
 )
-from caladan.program.diagnostics import Diagnostics
+from caladan.program.diagnostics import Diagnostic, Diagnostics, Span
 
 _FALLING = ("mmin",)
 
@@ -178,3 +187,160 @@ def _undone(comparison: Comparison) -> Iterator[tuple[Variable, str]]:
                     other = comparison.right if larger else comparison.left
                     if not isinstance(other, Variable) and not any(True for _ in variables(other)):
                         yield variable, "changes"
+
+
+Direction: TypeAlias = OneOf["steady", "rises", "falls", "unknown"]
+
+_OPPOSITE: Final[dict[Direction, Direction]] = {"rises": "falls", "falls": "rises"}
+_WORDS: Final = {"mmin": "least", "mmax": "greatest"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A recursive aggregate: a column of a relation, and why it is not safe, if it is not."""
+
+    relation: str
+    column: str
+    function: str
+    reason: str | None = None
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        best = f"the {_WORDS[self.function]} {self.column} of each group"
+        if self.reason is None:
+            return (
+                f"{self.relation}: pre-mappable. Keeping {best} at every step gives the same "
+                "answer as taking it at the end."
+            )
+        return f"{self.relation}: not shown to be pre-mappable, for {self.reason}."
+
+    def warning(self) -> Diagnostic | None:
+        """W104, if it is not safe."""
+        if self.reason is None:
+            return None
+        best = f"the {_WORDS[self.function]} {self.column} of each group"
+        return Diagnostic(
+            "W104",
+            f"`{self.relation}` keeps {best} at every step, and {self.reason}",
+            self.span,
+            help="only the kept value is carried on, so the answer may differ from aggregating "
+            "all values at the end; to do that, take the aggregate out of the view's head and "
+            "into the query after the recursion",
+        )
+
+
+def premappable(checked: Checked, names: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
+    """A finding for each `min` and `max` column of each recursive relation.
+
+    `names` has the views' own names for the columns of their relations.
+    """
+    for clique in checked.cliques:
+        if not clique.is_recursive:
+            continue
+        for name in clique.relations:
+            info = checked.relations[name]
+            for i, function in enumerate(info.aggregates):
+                if function in ("mmin", "mmax"):
+                    column = names[name][i] if name in names else info.columns[i].name
+                    problem = _problem(name, i, function, clique, checked)
+                    yield Finding(name, column, function, *(problem or (None, None)))
+
+
+def _problem(
+    name: str, column: int, function: str, clique: Clique, checked: Checked
+) -> tuple[str, Span | None] | None:
+    for rule in clique.recursive_rules:
+        for atom in rule.positive:
+            argument = atom.arguments[column] if atom.relation == name else None
+            if isinstance(argument, Variable) and not argument.is_anonymous:
+                found = _used(argument.name, function, rule, checked)
+                if found is not None:
+                    return found
+    return None
+
+
+def _used(
+    name: str, function: str, rule: CoreRule, checked: Checked
+) -> tuple[str, Span | None] | None:
+    """What a rule does with a value that may still improve, if it is not safe."""
+    if sum(name in atom.variables for atom in rule.atoms) > 1:
+        return "the value takes part in a join", rule.span
+    for comparison in rule.comparisons:
+        if not _holds_on(comparison, name, function):
+            return "a condition may hold for a value that is improved later", comparison.span
+    functions = checked.relations[rule.head].aggregates
+    for argument, kept in zip(rule.arguments, functions, strict=True):
+        value = (
+            argument.terms[-1] if isinstance(argument, Aggregate) and argument.terms else argument
+        )
+        direction = _direction(value, name)
+        if direction == "steady":
+            continue
+        span = argument.span or rule.span
+        if kept not in ("mmin", "mmax"):
+            return "a value that may still improve goes into another column", span
+        if direction != ("rises" if kept == function else "falls"):
+            return "a better value may make a later one worse", span
+    return None
+
+
+def _holds_on(comparison: Comparison, name: str, function: str) -> bool:
+    """Whether a condition that holds still holds when the value improves."""
+    left, right = _direction(comparison.left, name), _direction(comparison.right, name)
+    if left == right == "steady":
+        return True
+    improving: Direction = "falls" if function == "mmin" else "rises"
+    if comparison.operator in ("=", "~="):
+        return False
+    small, large = (left, right) if comparison.operator in ("<", "<=") else (right, left)
+    # The smaller side may only fall, and the larger only rise, as the value improves.
+    return _moves(small, improving) in ("steady", "falls") and _moves(large, improving) in (
+        "steady",
+        "rises",
+    )
+
+
+def _moves(direction: Direction, improving: Direction) -> Direction:
+    return direction if improving == "rises" else _OPPOSITE.get(direction, direction)
+
+
+def _direction(node: Expression, name: str) -> Direction:
+    """What an expression does when a variable in it rises."""
+    if not any(variable.name == name for variable in variables(node)):
+        return "steady"
+    match node:
+        case Variable():
+            return "rises"
+        case Negative():
+            return _flipped(_direction(node.operand, name))
+        case Arithmetic("+", left, right):
+            return _together(_direction(left, name), _direction(right, name))
+        case Arithmetic("-", left, right):
+            return _together(_direction(left, name), _flipped(_direction(right, name)))
+        case Arithmetic("*", left, Constant(factor)) | Arithmetic("*", Constant(factor), left):
+            return _scaled(_direction(left, name), factor)
+        case Arithmetic("/" | "div", left, Constant(factor)):
+            return _scaled(_direction(left, name), factor)
+        case Conditional((Comparison("<" | "<=" | ">" | ">=", one, other),), then, otherwise) if {
+            one,
+            other,
+        } == {then, otherwise}:  # the smaller or the larger of two values
+            return _together(_direction(one, name), _direction(other, name))
+        case _:
+            return "unknown"
+
+
+def _scaled(direction: Direction, factor: object) -> Direction:
+    if not isinstance(factor, int | float):
+        return "unknown"
+    return direction if factor >= 0 else _flipped(direction)
+
+
+def _flipped(direction: Direction) -> Direction:
+    return _OPPOSITE.get(direction, direction)
+
+
+def _together(one: Direction, other: Direction) -> Direction:
+    if one == "steady":
+        return other
+    return one if other in ("steady", one) else "unknown"

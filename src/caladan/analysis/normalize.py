@@ -225,16 +225,17 @@ def _column_variable(position: int, argument: Expression) -> Variable:
     )
 
 
+def _without_aggregates(node: Expression) -> Expression | None:
+    return Constant(0) if isinstance(node, Aggregate) else None
+
+
 def _check_mixed(
     mixed: Iterable[Expression], group: Iterable[Expression], found: Diagnostics
 ) -> None:
     grouped = {a.name for a in group if isinstance(a, Variable)}
     for argument in mixed:
-        inside = {
-            id(v) for part in walk(argument) if isinstance(part, Aggregate) for v in variables(part)
-        }
-        for variable in variables(argument):
-            if id(variable) not in inside and variable.name not in grouped:
+        for variable in variables(replace_in(argument, _without_aggregates)):
+            if variable.name not in grouped:
                 found.add(
                     "C015",
                     f"`{variable.name}` is mixed with an aggregate but is not a group column",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from caladan.analysis.core import CoreAtom, CoreRule
-from caladan.analysis.expressions import joinable, partial_type
+from caladan.analysis.type_check import joinable, partial_type
 from caladan.program import (
     Arithmetic,
     Comparison,

@@ -16,17 +16,19 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from caladan.analysis.core import CoreAtom, CoreRule, Facts, OpenFacts, Term
-from caladan.analysis.expressions import (
+from caladan.analysis.resolve import KnownRelation
+from caladan.analysis.type_check import (
+    Origin,
     argument_type,
+    article,
     as_written,
+    check_rule,
     constant_type,
     joinable,
     partial_type,
     stands_for,
     widened,
 )
-from caladan.analysis.resolve import KnownRelation
-from caladan.analysis.type_check import Origin, article, check_rule
 from caladan.program import (
     Aggregate,
     Call,
@@ -49,7 +51,7 @@ from caladan.program.transform import replace_in
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedRules:
     """Rules with types, the columns' types by relation, and facts as plain rows."""
 
     rules: tuple[CoreRule, ...]
@@ -64,7 +66,7 @@ def types(
     found: Diagnostics,
     objects: Objects,
     goals: Iterable[Goal] = (),
-) -> Typed:
+) -> TypedRules:
     """The types of everything, and the rules with constants that have them."""
     inference = _Inference(known)
     facts = [r for r in rules if _is_fact(r)]
@@ -82,7 +84,7 @@ def types(
         for rule, environment in zip(derived, environments, strict=True):
             check_rule(rule, environment, inference.columns, found)
     fitter = _Fitter(inference.final(), found, objects)
-    return Typed(
+    return TypedRules(
         tuple(
             fitter.rule(rule, {name: origin.type for name, origin in environment.items()})
             for rule, environment in zip(derived, environments, strict=True)
@@ -328,30 +330,24 @@ class _Fitter:
         self._objects = objects
 
     def facts(self, rules: Iterable[CoreRule]) -> Facts:
-        rows: dict[str, list[tuple[Value, ...]]] = {}
-        for rule in rules:
-            if not _has_parameters(rule):
-                rows.setdefault(rule.head, []).append(
-                    tuple(
-                        self._value(a.value, t, a.span)
-                        for a, t in zip(rule.arguments, self.columns[rule.head], strict=False)
-                        if isinstance(a, Constant)
-                    )
-                )
-        return {name: tuple(dict.fromkeys(facts)) for name, facts in rows.items()}
+        rows = self._rows(rule for rule in rules if not _has_parameters(rule))
+        return {
+            name: tuple(dict.fromkeys(tuple(c.value for c in row) for row in facts))
+            for name, facts in rows.items()
+        }
 
     def open_facts(self, rules: Iterable[CoreRule]) -> OpenFacts:
+        rows = self._rows(rule for rule in rules if _has_parameters(rule))
+        return {name: tuple(dict.fromkeys(facts)) for name, facts in rows.items()}
+
+    def _rows(self, rules: Iterable[CoreRule]) -> dict[str, list[tuple[Constant, ...]]]:
+        """Facts as they are written, by relation, each value of its column's type."""
         rows: dict[str, list[tuple[Constant, ...]]] = {}
         for rule in rules:
-            if _has_parameters(rule):
-                rows.setdefault(rule.head, []).append(
-                    tuple(
-                        self._constant(a, t)
-                        for a, t in zip(rule.arguments, self.columns[rule.head], strict=False)
-                        if isinstance(a, Constant)
-                    )
-                )
-        return {name: tuple(dict.fromkeys(facts)) for name, facts in rows.items()}
+            pairs = zip(rule.arguments, self.columns[rule.head], strict=False)
+            row = tuple(self._constant(a, t) for a, t in pairs if isinstance(a, Constant))
+            rows.setdefault(rule.head, []).append(row)
+        return rows
 
     def rule(self, rule: CoreRule, known: dict[str, Type]) -> CoreRule:
         return replace(

@@ -15,9 +15,8 @@ witness and decides nothing else: that is what lets the first step do without (C
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Final
 
 from caladan.program import (
@@ -38,6 +37,7 @@ from caladan.program import (
     variables,
 )
 from caladan.program.diagnostics import Diagnostics
+from caladan.program.transform import fresh
 
 _BEST: Final[dict[AggregateFunction, AggregateFunction]] = {
     "min": "min", "max": "min", "mmin": "mmin", "mmax": "mmin",
@@ -69,8 +69,8 @@ def witnesses(
             stop = frozenset(names[:1])
         else:
             used = stored | {r.head.relation for r in program.rules}
-            best = next(n for n in _candidates(f"{names[0]}_best") if n not in used)
-            rules = _Apart(program, names[0], best, found).rules()
+            best = fresh(f"{names[0]}_best", used)
+            rules = _WitnessSplit(program, names[0], best, found).rules()
             if rules is not None:
                 made[best] = names[0]
                 program = replace(program, rules=tuple(rules))
@@ -79,11 +79,6 @@ def witnesses(
         program = replace(
             program, rules=tuple(r for r in program.rules if r.head.relation not in stop)
         )
-
-
-def _candidates(stem: str) -> Iterable[str]:
-    yield stem
-    yield from (f"{stem}_{i}" for i in count(2))
 
 
 def _witnessed(head: Head) -> Shape | None:
@@ -105,7 +100,7 @@ def _refuse_data(program: Program, name: str, found: Diagnostics) -> None:
     )
 
 
-class _Apart:
+class _WitnessSplit:
     """Takes the rules of one relation apart."""
 
     def __init__(self, program: Program, name: str, best: str, found: Diagnostics) -> None:
@@ -166,8 +161,7 @@ class _Apart:
         value, *witness = terms
         body = list(rule.body)
         if rule.body and not isinstance(value, Variable):
-            used = names((*rule.body, *terms))
-            name = next(n for n in _candidates("_Best") if n not in used)
+            name = fresh("_Best", {*names((*rule.body, *terms))})
             body.append(Comparison("=", Variable(name, value.span), value, value.span))
             value = Variable(name, value.span)
         body.append(Atom(self._best, (*group, value, *rest), span=rule.head.span))

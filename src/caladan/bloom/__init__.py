@@ -34,7 +34,6 @@ from caladan.language.bloom.folds import (
     sum,  # noqa: A004
 )
 from caladan.language.bloom.lattices import LBag, LBool, LMap, LMax, LMin, LPSet, LSet
-from caladan.language.bloom.laws import check_lattice, check_monotone, check_morphism
 from caladan.language.bloom.module import (
     Module,
     bootstrap,
@@ -62,7 +61,7 @@ from caladan.language.bloom.module import (
 )
 from caladan.language.bloom.streams import Stream
 from caladan.language.bloom.text import module
-from caladan.language.bloom.values import Lattice
+from caladan.language.bloom.values import Lattice, check_lattice, check_monotone, check_morphism
 from caladan.ticks.engine import Repair
 from caladan.ticks.extent import KeyViolation
 from caladan.ticks.instance import Bloom, program

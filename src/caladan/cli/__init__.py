@@ -1,11 +1,9 @@
 """The command line: `caladan run`, `explain`, `check`, `test`, `repl`, `warmup`.
 
     arguments.py  what can be typed
-    run.py        run a program and show or write what it asks for; explain and check one
+    run.py        run a program and show or write what it asks for; explain and check one; data
     test.py       run the expectations of programs
     repl.py       facts, rules and goals at a prompt
-    show.py       answers as tables, csv and json
-    facts.py      the files of a folder as data for relations
 
 `main` turns whatever happens into an exit code: 0 done, 1 the program or its data is wrong, 2 wrong
 usage, 3 a limit was hit, 130 interrupted. Diagnostics go to stderr; stack traces need --debug.

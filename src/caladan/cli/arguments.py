@@ -253,11 +253,18 @@ def _data(text: str) -> tuple[str, str]:
 
 def _warmup(_: argparse.Namespace) -> int:
     import compileall
+    from importlib.util import find_spec
 
     import caladan
     from caladan.columns.warmup import warmup
 
     print(f"{len(warmup())} modules of kernels are ready")
+    if find_spec("pyspark") is not None:
+        from caladan.engines.spark.session.archive import make
+
+        print(
+            "Spark's classes are ready" if make() else "Spark starts without an archive of classes"
+        )
     # pip has done this for an installed package, nobody for one that is used from its sources.
     for folder in caladan.__path__:
         compileall.compile_dir(folder, quiet=2)

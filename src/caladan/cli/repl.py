@@ -22,8 +22,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from caladan.cli import internal, show
-from caladan.cli.facts import add_data, files_of, options, parameters
+from caladan.cli import internal
+from caladan.cli.run import add_data, console, fact, files_of, options, parameters, table
 from caladan.language import files, parse_goal
 from caladan.language.bloom.text import is_declared
 from caladan.language.deals import parse
@@ -35,7 +35,7 @@ from caladan.session import inputs
 from caladan.session.result import CaladanWarning, Relation
 from caladan.session.session import Session, connect
 from caladan.ticks.instance import Bloom, program as instance
-from caladan.ticks.report import Contents
+from caladan.ticks.network import Contents
 
 PROMPT: Final = "caladan> "
 MORE: Final = "     ...> "
@@ -145,7 +145,7 @@ class Dialogue:
         """What was typed or loaded, and what that says; of Bloom the text alone."""
         self._asked: tuple[Goal, Rule | None] | None = None
         self._bloom: Bloom | None = None
-        self._console = show.console()
+        self._console = console()
         add_data(db, Program(), arguments)
         self._given = {name for name, _ in arguments.data}
 
@@ -267,7 +267,7 @@ class Dialogue:
 
     def _print(self, relation: Relation, goal: Goal) -> None:
         if any(True for _ in variables(goal.atom)):
-            show.table(self._console, relation, quiet=self._arguments.quiet)
+            table(self._console, relation, quiet=self._arguments.quiet)
         else:
             print("true" if relation.count() else "false")
 
@@ -314,8 +314,8 @@ class Dialogue:
             for name in self._bloom.collections:
                 added, removed = self._bloom.changes(name)
                 for sign, facts in (("-", removed), ("+", added)):
-                    for fact in sorted(map(lambda row, name=name: show.fact(name, row), facts)):
-                        print(f"  {sign} {fact}")
+                    for line in sorted(fact(name, row) for row in facts):
+                        print(f"  {sign} {line}")
 
     # ── Commands ─────────────────────────────────────────────────────────────────────────────────
 

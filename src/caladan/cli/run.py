@@ -1,38 +1,116 @@
 """`caladan run`, `explain` and `check`: a program over data, its stages, its mistakes.
 
-Answers go to stdout or into files. To explain, Spark is started only for its own plans; without it,
-data is read in this process, to decide what sizes decide.
+Answers go to stdout or into files: as tables for people, or as csv, json and json lines for
+machines. To explain, Spark is started only for its own plans; without it, data is read in this
+process, to decide what sizes decide. What a command is given (`--data`, `--facts`, parameters, the
+options of a run) is taken in here for `test` and `repl` too.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import re
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from caladan.cli import show
-from caladan.cli.facts import add_data, options, parameters
-from caladan.data.output import write_text
+from caladan.data.output import to_text, write_text
+from caladan.data.source import FORMATS, suffix
 from caladan.language import parse_goal
-from caladan.program import Program
-from caladan.program.diagnostics import error
+from caladan.language.deals.printer import literal
+from caladan.program import Atom, Constant, Program, Value
+from caladan.program.diagnostics import CaladanError, Place, did_you_mean, error
 from caladan.program.events import sendable
-from caladan.session import inputs
+from caladan.program.notation import counted
+from caladan.program.options import KNOWN, RunOptions
+from caladan.program.transform import fresh
+from caladan.program.values import guess
+from caladan.session import display, inputs
+from caladan.session.inputs import defined, mentioned
 from caladan.session.listeners import Progress, progress
-from caladan.session.result import REJECTED, Result, Stopped
-from caladan.session.session import connect, connect_later
+from caladan.session.result import REJECTED, Relation, Result, Stopped
+from caladan.session.session import Session, connect, connect_later
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from caladan.language.rasql import Script
+
+
+def add_data(db: Session, program: Program | Script, arguments: argparse.Namespace) -> None:
+    """Give the session the data that the arguments name."""
+    given: dict[str, str | Path] = dict(arguments.data)
+    if len(given) < len(arguments.data):
+        names = [name for name, _ in arguments.data]
+        raise error(
+            "C050", f"`{next(n for n in names if names.count(n) > 1)}` is given data twice",
+            help="a pattern, such as 'part*.csv', or a folder stands for several files",
+        )  # fmt: skip
+    if arguments.facts is not None:
+        for name, path in files_of(program, Path(arguments.facts)):
+            given.setdefault(name, path)
+    headers = dict.fromkeys(arguments.header_of, True) | dict.fromkeys(
+        arguments.no_header_of, False
+    )
+    for name in headers:
+        if name not in given:
+            raise error(
+                "C050", f"no data is given for `{name}`, so it has no header",
+                help=did_you_mean(name, given),
+            )  # fmt: skip
+    for name, path in given.items():
+        header = headers.get(name, arguments.header)
+        db.add(name, path, header=header, delimiter=arguments.delimiter)
+
+
+def parameters(arguments: argparse.Namespace) -> dict[str, Value]:
+    """The parameters, each the value its text looks like."""
+    return {name: guess(text) for name, text in arguments.param}
+
+
+def options(arguments: argparse.Namespace) -> RunOptions:
+    """The options of a run, as far as the command has them; the session checks them."""
+    return cast("RunOptions", {n: v for n, v in vars(arguments).items() if n in KNOWN})
+
+
+def files_of(program: Program | Script, folder: Path) -> Iterator[tuple[str, Path]]:
+    """For each relation of a program its file or folder in a folder of facts, if there is one."""
+    if not folder.is_dir():
+        raise error("C030", "no such folder of facts", Place(str(folder)))
+    entries: dict[str, list[Path]] = {}
+    for entry in sorted(folder.iterdir()):
+        if entry.is_dir() or suffix(entry.name) in FORMATS:
+            entries.setdefault(entry.name.partition(".")[0], []).append(entry)
+    for name in dict.fromkeys(_names(program, entries)):
+        found = entries.get(name, [])
+        if len(found) > 1:
+            names = ", ".join(path.name for path in found)
+            raise error(
+                "C050", f"{folder} has several files for {name}: {names}",
+                help=f"say which: --data {name}={found[0]}",
+            )  # fmt: skip
+        for path in found:
+            yield name, path
+
+
+def _names(program: Program | Script, known: Iterable[str]) -> Iterator[str]:
+    """The relations of a program; those of SQL by their names here, in upper or lower case."""
+    if isinstance(program, Program):
+        yield from defined(program)
+        yield from mentioned(program)
+    else:
+        tables = program.tables
+        yield from (name for name in known if name.lower() in tables)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run a program and show what it asks for; also what a stopped run had found until then."""
     program = _asked(inputs.programs(arguments.program, arguments.language), arguments.query)
-    show.check_format(program, arguments)
+    check_format(program, arguments)
     live = None if arguments.quiet else progress()
     if live is not None:
         live.say(f"starting {arguments.engine}")
@@ -75,10 +153,10 @@ def _asked(program: Program | Script, queries: list[str]) -> Program | Script:
 
 def _hand_out(result: Result, arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
-        for name, path in show.write(result, Path(arguments.out), arguments.format or "csv"):
+        for name, path in write(result, Path(arguments.out), arguments.format or "csv"):
             _note(arguments, f"{name}: {path}")
     else:
-        show.on_stdout(result, arguments.format or "table", quiet=arguments.quiet)
+        on_stdout(result, arguments.format or "table", quiet=arguments.quiet)
     if REJECTED in result:
         count = result[REJECTED].count()
         where = f": see {REJECTED} in {arguments.out}" if arguments.out else ""
@@ -135,9 +213,124 @@ def check(arguments: argparse.Namespace) -> int:
     name = " ".join(arguments.program)
     if not isinstance(program, Program):
         count = len(program.statements)
-        print(f"{name}: ok, {count} {'statement' if count == 1 else 'statements'}")
+        print(f"{name}: ok, {counted(count, 'statement')}")
         return 0
-    rules = f"{len(program.rules)} {'rule' if len(program.rules) == 1 else 'rules'}"
-    goals = f"{len(program.goals)} {'goal' if len(program.goals) == 1 else 'goals'}"
+    rules, goals = counted(len(program.rules), "rule"), counted(len(program.goals), "goal")
     print(f"{name}: ok, {rules}, {goals}")
     return 0
+
+
+SHOWN: Final = 20  # rows of a table
+
+
+def check_format(program: Program | Script, arguments: argparse.Namespace) -> None:
+    """Refuse formats that cannot show what the program asks for, before it is run."""
+    if arguments.out is not None:
+        if arguments.format == "table":
+            raise error("C050", "a table can be printed, but not written: use --format csv")
+        return
+    if arguments.format == "parquet":
+        raise error("C050", "parquet cannot be printed: add --out DIR")
+    asked, what = _wanted(program)
+    if arguments.format in ("csv", "jsonl") and asked != 1:
+        raise error(
+            "C050",
+            f"{arguments.format} can show one relation, and the program has {asked} {what}",
+            help="ask for one with --query, use --format json, or write files with --out DIR",
+        )
+
+
+def _wanted(program: Program | Script) -> tuple[int, str]:
+    """How many relations a program asks for, and what to call them."""
+    if not isinstance(program, Program):
+        return len(program.queries), "queries"
+    if program.goals:
+        return len(program.goals), "goals"
+    return len({rule.head.relation for rule in program.rules}), "relations without a query"
+
+
+def on_stdout(result: Result, format: str, *, quiet: bool) -> None:
+    """Print what was asked for, and with csv and json nothing else."""
+    relations = list(_shown(result))
+    if format == "table":
+        _tables(result, relations, quiet=quiet)
+    elif format in ("csv", "jsonl"):
+        to_text(relations[0].ordered(), sys.stdout, format)
+    elif len(relations) == 1:
+        to_text(relations[0].ordered(), sys.stdout, "json")
+    else:
+        _object(relations)
+
+
+def write(result: Result, folder: Path, format: str) -> Iterator[tuple[str, Path]]:
+    """Write what was asked for into files; gives the name and the path of each."""
+    taken: set[str] = set()
+    relations = list(_shown(result))
+    if REJECTED in result:
+        relations.append(result[REJECTED])
+    for relation in relations:
+        stem = re.split(r"[^\w.-]", relation.name, maxsplit=1)[0]
+        path = folder / f"{fresh(stem, taken)}.{format}"
+        relation.write(path, mode="overwrite")
+        yield f"{relation.name}, {counted(relation.count(), 'fact')}", path
+
+
+def _shown(result: Result) -> Iterator[Relation]:
+    """The answers and exports; without goals, every relation."""
+    if result.answers or result.exports:
+        yield from (result[name] for name in dict.fromkeys(result.exports))
+        yield from result.answers
+    else:
+        yield from (result[name] for name in result if name != REJECTED)
+
+
+def _tables(result: Result, relations: list[Relation], *, quiet: bool) -> None:
+    out = console()
+    for relation in relations:
+        table(out, relation, quiet=quiet)
+    if not quiet:
+        stats = result.stats
+        line = f"{stats.seconds:.2f} s on {stats.engine}, {counted(stats.rounds, 'round')}"
+        if stats.kernels:
+            kernels = counted(stats.kernels, "kernel")
+            line += f"; {stats.compile_seconds:.2f} s to compile {kernels}, once on this machine"
+        out.print(line, style="dim")
+
+
+def console() -> Console:
+    """Where tables are drawn."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True)
+
+
+def table(out: Console, relation: Relation, *, quiet: bool) -> None:
+    """Draw the first rows of a relation."""
+    rows = relation.head(SHOWN)
+    out.print(relation.name, style="bold", markup=False)
+    out.print(display.terminal(relation, rows))
+    if more := display.remainder(len(rows), relation.count()):
+        out.print(more)
+    if not quiet:
+        out.print(counted(relation.count(), "fact"), style="dim")
+    out.print()
+
+
+def fact(relation: str, row: tuple[Any, ...]) -> str:
+    """A fact as it is written in a program."""
+    try:
+        return literal(Atom(relation, tuple(map(Constant, row))))
+    except CaladanError:  # a value that the language has no way to write
+        return f"{relation}({', '.join(map(str, row))})"
+
+
+def _object(relations: list[Relation]) -> None:
+    """One JSON object: the rows of each relation under its name or goal."""
+    separator = "{\n"
+    for relation in relations:
+        rows = io.StringIO()
+        to_text(relation.ordered(), rows, "json")
+        name = json.dumps(relation.name, ensure_ascii=False)
+        sys.stdout.write(f"{separator}{name}: {rows.getvalue().rstrip()}")
+        separator = ",\n"
+    sys.stdout.write("\n}\n" if relations else "{}\n")

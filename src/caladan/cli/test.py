@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from caladan.cli.facts import add_data, options, parameters
-from caladan.cli.show import fact
+from caladan.cli.run import add_data, fact, options, parameters
 from caladan.language.deals.printer import literal
 from caladan.program import Constant, Expectation, Goal, Parameter, Program, Type, Value
 from caladan.program.diagnostics import CaladanError, Diagnostic, Place, error
+from caladan.program.notation import counted
 from caladan.program.values import fit
 from caladan.session import inputs
 from caladan.session.result import Relation
@@ -191,11 +191,7 @@ def _summary(outcome: _Outcome) -> str:
     total = outcome.held + outcome.failed
     if outcome.failed:
         does = "does" if outcome.failed == 1 else "do"
-        parts.append(f"{outcome.failed} of {_counted(total)} {does} not hold")
+        parts.append(f"{outcome.failed} of {counted(total, 'expectation')} {does} not hold")
     elif total:
-        parts.append(f"{_counted(total)} {'holds' if total == 1 else 'hold'}")
+        parts.append(f"{counted(total, 'expectation')} {'holds' if total == 1 else 'hold'}")
     return ", ".join(parts)
-
-
-def _counted(expectations: int) -> str:
-    return f"{expectations:,} {'expectation' if expectations == 1 else 'expectations'}"

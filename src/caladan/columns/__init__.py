@@ -1,12 +1,11 @@
 """Columns: values as words, facts as packed keys, relations as sorted runs.
 
     domains.py       values ↔ words: one domain for each class of columns that can meet
-    packing.py       several words in one 64-bit key, and back
     runs.py          a run: sorted distinct keys; an arrangement: a few runs of falling size
     relation.py      a stored relation: packed (up to 64 bits a fact), or by rows (wider)
     folded.py        relations never listed: bit rows and ranges over classes of words
     pool.py          threads for kernels
-    layout.py        what every layout of a relation offers its readers
+    layout.py        what every layout of a relation offers its readers; words packed into keys
     kernels/         the kernels, one theme a file
     native.py        kernels as object files; object_code.py makes them, warmup.py of all kernels
 

@@ -207,6 +207,11 @@ class TextDomain:
         self._texts = list(texts)
         self._known = {text: word for word, text in enumerate(self._texts)}
 
+    @property
+    def texts(self) -> list[Any]:
+        """The texts by their words."""
+        return self._texts
+
     def fork(self) -> None:
         """Have values of one's own from now on."""
         self._texts, self._known = list(self._texts), dict(self._known)

@@ -22,11 +22,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from caladan.columns.index import Matches, RunMatches
+from caladan.columns.index import Matches, PackedIndex, RunMatches
 from caladan.columns.interner import ABSENT, Tuples, pairs
-from caladan.columns.layout import Counts, Keys, Mask, Words, first_rows
-from caladan.columns.packed import PackedIndex
-from caladan.columns.packing import Packing
+from caladan.columns.layout import Counts, Keys, Mask, Packing, Words, first_rows
 from caladan.columns.runs import Run
 from caladan.program import thresholds
 from caladan.rules.body import Version

@@ -2,8 +2,8 @@
 
 A lookup goes: `key` packs the bound words, `find` gives the matches of each key: how many, and
 chunk by chunk (row of the batch, key found); `column` then takes columns out of the keys found.
-`present` only tells which keys have a match. A layout that holds its facts in another way than in
-runs has an index of its own.
+`present` only tells which keys have a match. `PackedIndex` is that of packed keys; a layout that
+holds its facts in another way has an index of its own.
 
 `RunMatches` finds each key's range in every run. Where a relation has several runs and many rows of
 the batch look for the same keys, it accumulates in mid-join: the distinct keys are found in each
@@ -12,14 +12,14 @@ run, each run is restricted to them, the restrictions are merged, and crossed wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from caladan.columns.interner import Interner
 from caladan.columns.kernels import probe
-from caladan.columns.layout import Counts, Keys, Mask, Words
+from caladan.columns.layout import Counts, Keys, Mask, Packing, Words
 from caladan.columns.runs import Run
 from caladan.program import thresholds
 
@@ -142,6 +142,15 @@ class RunMatches:
         """The only run that has matches, with the start and the length of each row's."""
         found = self._found
         return found[0] if len(found) == 1 and not self._merged and self.index.is_exact else None
+
+    @property
+    def spans(self) -> list[tuple[Keys, Counts, Counts]] | None:
+        """The runs that have matches, with the start and the length of each row's in order.
+
+        None where matches of several runs were put together, or not all of them count.
+        """
+        found = self._found
+        return found if not self._merged and self.index.is_exact else None
 
     def only(self, rows: Mask, skip: int = 0, most: int | None = None) -> RunMatches:
         """The facts that agree with some of the rows; the others have none.
@@ -297,3 +306,39 @@ def present(index: RunIndex, keys: Keys, lead: int) -> Mask:
             keys, run.keys, index.shift, run.bounds, lead, sieve.bits, sieve.log, found
         )
     return found
+
+
+class PackedIndex:
+    """A version of a packed relation by its first columns in some order."""
+
+    def __init__(
+        self,
+        packing: Packing,
+        runs: Sequence[Run],
+        bound: int,
+        hidden: Callable[[Keys], Mask] | None = None,
+    ) -> None:
+        self.packing = packing
+        self.runs = runs
+        self._hidden = hidden
+        self.shift = packing.prefix_shift(bound)
+        self._bound = packing.order[:bound]
+
+    @property
+    def is_exact(self) -> bool:
+        return self._hidden is None
+
+    def key(self, words: Mapping[int, Words | int], rows: int) -> tuple[Keys, int]:
+        return self.packing.prefix_key([words[c] for c in self._bound], rows)
+
+    def find(self, keys: Keys, lead: int) -> RunMatches:
+        return RunMatches(self, keys, lead)
+
+    def present(self, keys: Keys, lead: int) -> Mask:
+        return present(self, keys, lead)
+
+    def column(self, hits: Keys, column: int) -> Words:
+        return self.packing.column(hits, column)
+
+    def alive(self, hits: Keys) -> Mask | None:
+        return None if self._hidden is None else ~self._hidden(hits)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from caladan.columns.kernels import intern as kernels
+from caladan.columns.kernels import hashing as kernels
 from caladan.columns.layout import Counts, Keys, Words
 
 ABSENT = kernels.ABSENT

@@ -1,17 +1,29 @@
-"""What a relation has seen: a set of keys that tells new ones from known ones, without sorting.
+"""Which keys are facts: what a relation has seen, and what of it is deleted.
 
-A `Bitmap` has a bit for every possible key; a `WordSet` hashes words of 64 keys. Both take a batch
-in any order and give back the keys that were new, each once. One thread at a time may add; others
-may ask meanwhile what is unknown, which throws out most of a batch without waiting for their turn.
+A `KeySet` tells new keys from known ones without sorting: a `Bitmap` has a bit for every possible
+key, a `WordSet` hashes words of 64 keys. Both take a batch in any order and give back the keys that
+were new, each once. One thread at a time may add; others may ask meanwhile what is unknown, which
+throws out most of a batch without waiting for their turn.
+
+`Deletions` are the keys in a packed relation's runs that are not its facts any more. Runs are
+immutable, and rewriting one costs what it holds. So a deleted key stays where it is and is hidden
+from whoever looks a fact up. Those that the change under way has taken away are *leaving*: readers
+of `Version.EITHER` still see them, for rules have to find what was derived from them. Once the
+change is done they join the others. When one key of a few is hidden, runs are rewritten without
+them (`PackedRelation.settle`), so a deletion costs a constant on average.
+
+`stamps` numbers batches of facts in the order in which they were derived, for all relations of this
+process: a fact comes from facts with smaller numbers, which tells a derivation that stands on its
+own from one that runs in a circle.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
-from caladan.columns.kernels import sorted as bitmap_kernels
+from caladan.columns.kernels import sorted as kernels
 from caladan.columns.layout import Counts, Keys, Mask
 
 
@@ -43,10 +55,10 @@ class Bitmap:
         return self.words.nbytes
 
     def unseen(self, keys: Keys) -> Keys:
-        return keys[: bitmap_kernels.unseen(keys, self.words, keys)]
+        return keys[: kernels.unseen(keys, self.words, keys)]
 
     def unknown(self, keys: Keys) -> Keys:
-        return keys[: bitmap_kernels.unknown(keys, self.words, keys)]
+        return keys[: kernels.unknown(keys, self.words, keys)]
 
 
 class WordSet:
@@ -61,7 +73,7 @@ class WordSet:
         return self._table.nbytes
 
     def unseen(self, keys: Keys) -> Keys:
-        from caladan.columns.kernels.wordset import refill_words, unseen_words
+        from caladan.columns.kernels.hashing import refill_words, unseen_words
 
         self._done[0] = 0
         at = 0
@@ -76,18 +88,102 @@ class WordSet:
         return keys[: self._done[0]]
 
     def unknown(self, keys: Keys) -> Keys:
-        from caladan.columns.kernels.wordset import unknown_words
+        from caladan.columns.kernels.hashing import unknown_words
 
         return keys[: unknown_words(keys, self._table, keys)]
 
     def mark(self, keys: Keys, marks: Mask) -> None:
         """Set the marks of the keys that are in the set."""
-        from caladan.columns.kernels.wordset import mark_words
+        from caladan.columns.kernels.hashing import mark_words
 
         mark_words(keys, self._table, marks)
 
     def drop(self, keys: Keys) -> None:
         """Take out keys that are in the set."""
-        from caladan.columns.kernels.wordset import drop_words
+        from caladan.columns.kernels.hashing import drop_words
 
         drop_words(keys, self._table)
+
+
+NO_KEYS: Keys = np.empty(0, np.uint64)
+
+LAST: Final = (1 << 32) - 1
+
+
+class Stamps:
+    """Numbers in ascending order; once they are used up the last one, which proves nothing."""
+
+    def __init__(self) -> None:
+        self._next = 1
+
+    def take(self, numbers: int = 1) -> int:
+        """The first of so many."""
+        first = self._next
+        if first + numbers > LAST:
+            return LAST
+        self._next += numbers
+        return first
+
+
+stamps = Stamps()
+
+
+class Deletions:
+    """Keys of the base packing that are hidden."""
+
+    def __init__(self) -> None:
+        self._before = WordSet()  # by changes that are done
+        self._before_count = 0
+        self.leaving: Keys = NO_KEYS  # sorted
+
+    def __len__(self) -> int:
+        return self._before_count + len(self.leaving)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the sets."""
+        return self._before.nbytes + self.leaving.nbytes
+
+    def hidden(self, keys: Keys, *, either: bool = False) -> Mask:
+        """Which keys are no facts; with `either`, which were none before the change either."""
+        marks: Mask = np.zeros(len(keys), np.bool_)
+        if self._before_count:
+            self._before.mark(keys, marks)
+        if not either and len(self.leaving):
+            marks |= among(keys, self.leaving)
+        return marks
+
+    def hide(self, keys: Keys) -> None:
+        """Keys that are leaving, none of them hidden; sorted."""
+        if not len(self.leaving):
+            self.leaving = keys
+            return
+        out: Keys = np.empty(len(self.leaving) + len(keys), np.uint64)
+        self.leaving = out[: kernels.merge(self.leaving, keys, out)]
+
+    def show(self, keys: Keys) -> Keys:
+        """Keys that were hidden are facts again; those that were none when the change began."""
+        leaving = among(keys, self.leaving)
+        if leaving.any():
+            self.leaving = self.leaving[~among(self.leaving, keys)]
+            keys = keys[~leaving]
+        if len(keys):
+            self._before.drop(keys)
+            self._before_count -= len(keys)
+        return keys
+
+    def settle(self) -> None:
+        """The change is done."""
+        if len(self.leaving):
+            self._before_count += len(self.leaving)
+            self._before.unseen(self.leaving.copy())
+            self.leaving = NO_KEYS
+
+
+def among(keys: Keys, some: Keys) -> Mask:
+    """Which keys are among some that are sorted."""
+    if not len(some):
+        return np.zeros(len(keys), np.bool_)
+    at = np.searchsorted(some, keys)
+    at[at == len(some)] = 0
+    return some[at] == keys

@@ -36,9 +36,11 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
+
+T = TypeVar("T")
 
 KERNELS: Final = Path(__file__).parent / "kernels"
 ENABLED: Final = (
@@ -178,7 +180,16 @@ class _Method(ctypes.Structure):
 
 
 _METH_FASTCALL: Final = 0x80
-_kept: list[Any] = []  # for as long as there are functions that point at them
+
+
+def _immortal(each: T) -> T:
+    """Something that stays until the process is gone.
+
+    Functions point at their method and into the engine, and Python follows those pointers while it
+    takes modules apart at its end, in an order of its own: whatever went first would be read freed.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
+    return each
 
 
 @cache
@@ -237,7 +248,7 @@ def _engine() -> Any:
     named = {name: each for name, each in vars(builtins).items() if isinstance(each, type)}
     for name, each in {**named, "None": None, "ndarray": np.ndarray}.items():
         llvm.add_symbol(f"caladan:{name}", id(each))
-    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target())
+    return _immortal(llvm.create_mcjit_compiler(llvm.parse_assembly(""), target()))
 
 
 def load(name: str) -> Callable[..., Any] | None:
@@ -256,11 +267,10 @@ def load(name: str) -> Callable[..., Any] | None:
         address = engine.get_function_address(symbol(name))
     if not address:
         return None
-    method = _Method(name.encode(), address, _METH_FASTCALL, None)
+    method = _immortal(_Method(name.encode(), address, _METH_FASTCALL, None))
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = [ctypes.POINTER(_Method), ctypes.c_void_p, ctypes.c_void_p]
-    _kept.append(method)
     return cast("Callable[..., Any]", make(ctypes.byref(method), None, None))
 
 

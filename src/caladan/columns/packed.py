@@ -9,64 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from threading import Lock
 from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
 
-from caladan.columns import pool
-from caladan.columns.deletions import NO_KEYS, Deletions, among, stamps
-from caladan.columns.index import RunMatches, present
+from caladan.columns.index import PackedIndex, present
+from caladan.columns.intake import Intake
 from caladan.columns.invariants import CHECKED, check_run
 from caladan.columns.kernels import probe
-from caladan.columns.layout import Counts, Keys, Mask, Words, first_rows
-from caladan.columns.membership import Bitmap, KeySet, WordSet
-from caladan.columns.packing import Packing
-from caladan.columns.runs import Arrangement, Run, Space, distinct, merged, subtracted
+from caladan.columns.layout import Counts, Keys, Mask, Packing, Words, first_rows
+from caladan.columns.membership import NO_KEYS, Deletions, among, stamps
+from caladan.columns.runs import Arrangement, Run, Space, distinct
 from caladan.program import thresholds
 from caladan.rules.body import Version
 
 Orders: TypeAlias = Mapping[frozenset[int], tuple[int, ...]]
 
 
-class PackedIndex:
-    """A version of a packed relation by its first columns in some order."""
-
-    def __init__(
-        self,
-        packing: Packing,
-        runs: Sequence[Run],
-        bound: int,
-        hidden: Callable[[Keys], Mask] | None = None,
-    ) -> None:
-        self.packing = packing
-        self.runs = runs
-        self._hidden = hidden
-        self.shift = packing.prefix_shift(bound)
-        self._bound = packing.order[:bound]
-
-    @property
-    def is_exact(self) -> bool:
-        return self._hidden is None
-
-    def key(self, words: Mapping[int, Words | int], rows: int) -> tuple[Keys, int]:
-        return self.packing.prefix_key([words[c] for c in self._bound], rows)
-
-    def find(self, keys: Keys, lead: int) -> RunMatches:
-        return RunMatches(self, keys, lead)
-
-    def present(self, keys: Keys, lead: int) -> Mask:
-        return present(self, keys, lead)
-
-    def column(self, hits: Keys, column: int) -> Words:
-        return self.packing.column(hits, column)
-
-    def alive(self, hits: Keys) -> Mask | None:
-        return None if self._hidden is None else ~self._hidden(hits)
-
-
-class PackedRelation:
+class PackedRelation(Intake):
     """Facts of up to 64 bits.
 
     `orders` has the column orders that others planned for lookups by some columns; where it has
@@ -78,18 +39,10 @@ class PackedRelation:
     def __init__(self, widths: Sequence[int], orders: Orders = MappingProxyType({})) -> None:
         straight = tuple(range(len(widths)))
         self._orders = orders
-        self.base = Arrangement(Packing(tuple(widths), straight))
+        super().__init__(Arrangement(Packing(tuple(widths), straight)))
         self._others: dict[tuple[int, ...], Arrangement] = {}
         self._behind: dict[tuple[int, ...], list[Run]] = {}
         self._followed: list[list[Run]] = []
-        self._pending: list[Keys] = []
-        self._pending_keys = 0
-        self._compact_at = thresholds.now.compact
-        self._seen: KeySet | None = None
-        self._may_see = True
-        self._tried = 0
-        self._adding = Lock()
-        self._deletions: Deletions | None = None
         self._shown: Keys = NO_KEYS  # of the delta, those that had been deleted
         self._journal: list[Keys] | None = None
         self._is_ranked = False
@@ -99,38 +52,24 @@ class PackedRelation:
         return self.base.packing.arity
 
     @property
-    def widths(self) -> tuple[int, ...]:
-        """The bits of each column."""
-        return self.base.packing.widths
-
-    @property
     def arrangements(self) -> list[tuple[int, ...]]:
         """The column orders that were made."""
         return [self.base.packing.order, *self._others]
 
     @property
     def nbytes(self) -> int:
-        pending = sum(keys.nbytes for keys in self._pending)
-        pending += 0 if self._seen is None else self._seen.nbytes
-        pending += 0 if self._deletions is None else self._deletions.nbytes
-        return pending + sum(a.nbytes for a in (self.base, *self._others.values()))
+        taken = self.intake_bytes + (0 if self._deletions is None else self._deletions.nbytes)
+        return taken + sum(a.nbytes for a in (self.base, *self._others.values()))
 
     @property
     def spilled(self) -> int:
         """The bytes on disk."""
         return sum(a.spilled for a in (self.base, *self._others.values()))
 
-    @property
-    def pending_bytes(self) -> int:
-        """The bytes of what was added since the last flip."""
-        return 8 * self._pending_keys
-
     def spill(self, space: Space) -> int:
         """Move runs to disk, and do without a set of facts; how many bytes of memory that saves."""
         before = self.nbytes
-        with self._adding:
-            self._seen = None
-            self._may_see = False
+        self.forgo_set()
         for arrangement in (self.base, *self._others.values()):
             arrangement.spill(space)
         return before - self.nbytes
@@ -148,36 +87,6 @@ class PackedRelation:
     def add(self, columns: Sequence[Words], rows: int) -> None:
         """Facts that are perhaps new; they become the delta at the next `flip`."""
         self.add_keys(self.base.packing.keys(columns, rows))
-
-    def expect_distinct(self) -> None:
-        """What is added until the next flip is new, each fact once: nothing is saved meanwhile."""
-        self._compact_at = 1 << 62
-
-    def add_keys(self, keys: Keys) -> None:
-        """Facts as keys of the base packing; any thread may add some. The array is taken over."""
-        tried = len(keys)
-        seen = self._seen  # another thread may do without it from one moment to the next
-        if seen is not None and pool.threads() > 1:
-            keys = seen.unknown(keys)  # most is known; only the rest waits for its turn
-        with self._adding:
-            self._tried += tried
-            self._add_keys(keys)
-
-    def _add_keys(self, keys: Keys) -> None:
-        if self._seen is not None:
-            keys = self._seen.unseen(keys)
-            owner = keys.base  # what is left of it should not hold on to all of a batch
-            if isinstance(owner, np.ndarray) and owner.nbytes > 2 * keys.nbytes:
-                keys = keys.copy()
-        if not len(keys):
-            return
-        self._pending.append(keys)
-        self._pending_keys += len(keys)
-        if self._pending_keys > self._compact_at:
-            new = self._take_pending()
-            self._pending = [new]
-            self._pending_keys = len(new)
-            self._compact_at = max(thresholds.now.compact, 2 * len(new))
 
     def flip(self) -> int:
         """Make the pending facts that are new the delta; returns how many they are."""
@@ -287,7 +196,7 @@ class PackedRelation:
         if len(gone):
             if self._deletions is None:
                 self._deletions = Deletions()
-                self._seen, self._may_see = None, False
+                self.forgo_set()
             self._deletions.hide(gone)
         return len(gone)
 
@@ -306,16 +215,13 @@ class PackedRelation:
             if len(self._deletions) * thresholds.now.purge > len(self.base):
                 self._purge()
 
-    def forget_pending(self) -> None:
-        """What was added since the last flip was not meant."""
-        self._pending, self._pending_keys = [], 0
-
     def clear(self) -> None:
         """No facts at all."""
         for arrangement in (self.base, *self._others.values()):
             arrangement.runs, arrangement.delta = [], None
         self._behind = {order: [] for order in self._others}
-        self._deletions, self._shown, self._pending, self._pending_keys = None, NO_KEYS, [], 0
+        self._deletions, self._shown = None, NO_KEYS
+        self.forget_pending()
         self._seen, self._tried = None, 0
         if self._journal:
             self._journal = []
@@ -384,72 +290,6 @@ class PackedRelation:
         if len(leaving):
             self._deletions = Deletions()
             self._deletions.hide(leaving)
-
-    def _take_pending(self) -> Keys:
-        pending, self._pending, self._pending_keys = self._pending, [], 0
-        self._compact_at = thresholds.now.compact
-        if not pending:
-            return np.empty(0, np.uint64)
-        keys = pending[0] if len(pending) == 1 else np.concatenate(pending)
-        if self._seen is not None:
-            keys.sort()
-            return keys
-        keys = distinct(keys)
-        hidden = NO_KEYS
-        if self._deletions is not None:
-            hidden = keys[self._deletions.hidden(keys)]
-        # A round that derives much is taken in several times, while its delta is still apart.
-        new = subtracted(keys, self.base.all_runs)
-        if len(hidden):
-            return merged(new, hidden)
-        self._consider_seen(new)
-        return new
-
-    def _consider_seen(self, new: Keys) -> None:
-        """Keep a set of all facts, if most that is derived turns out to be known.
-
-        From then on what is derived is sorted only if it is new.
-        """
-        if self._may_see and self.is_worth_a_set(self.count() + len(new)):
-            self._see(new)
-
-    def _see(self, new: Keys) -> None:
-        bits = sum(self.widths)
-        self._seen = Bitmap(bits) if bits <= thresholds.now.bitmap_bits else WordSet()
-        for keys in (*(run.keys for run in self.base.all_runs), new):
-            self._seen.unseen(keys.copy())
-
-    def is_worth_a_set(self, known: int) -> bool:
-        """Whether facts were derived again so often that setting up a set of them pays.
-
-        A bitmap costs its size to clear, and a miss of the cache for most facts; a set of words
-        costs what the facts cost to put in.
-        """
-        bits = sum(self.widths)
-        chosen = thresholds.now
-        cost = max((1 << bits) >> 7, 2 * known) if bits <= chosen.bitmap_bits else known
-        return self._tried - known > max(chosen.seen_again, chosen.seen_price * cost)
-
-    def bitmap(self, gain: int) -> Keys | None:
-        """A bit for every possible fact, set for those that are known; None if it has none.
-
-        It is made if need be, where its size is no more than the facts that are saved by it.
-        """
-        with self._adding:
-            bits = sum(self.widths)
-            if self._seen is None and self._may_see and bits <= thresholds.now.bitmap_bits:
-                if gain < max((1 << bits) >> 7, self.count()):
-                    return None
-                new = self._take_pending()
-                self._pending, self._pending_keys = [new], len(new)
-                if self._seen is None:
-                    self._see(new)
-            return self._seen.words if isinstance(self._seen, Bitmap) else None
-
-    @property
-    def pending(self) -> Sequence[Keys]:
-        """What was added since the last flip."""
-        return self._pending
 
     def columns_of(self, keys: Keys) -> tuple[Words, ...]:
         """The columns of keys of the base packing."""

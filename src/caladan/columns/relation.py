@@ -12,13 +12,13 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from caladan.columns.deletions import NO_KEYS
 from caladan.columns.folded_relation import FoldedRelation
+from caladan.columns.groups import GroupRelation
 from caladan.columns.index import Index
-from caladan.columns.layout import Keys, Layout, Mask, Words
+from caladan.columns.layout import Keys, Layout, Mask, Words, width_of
+from caladan.columns.membership import NO_KEYS
 from caladan.columns.packed import Orders, PackedRelation
-from caladan.columns.packing import width_of
-from caladan.columns.rows import GroupRelation, RowRelation
+from caladan.columns.rows import RowRelation
 from caladan.columns.views import ColumnView, ViewColumns
 from caladan.program import thresholds
 from caladan.rules.body import Version

@@ -1,12 +1,11 @@
-"""A relation kept by rows: for facts wider than 64 bits, and for those that change in place.
+"""A relation kept by rows: for facts wider than 64 bits.
 
 A fact is a row, numbered as it appears. `Tuples` over the key columns tells whether a fact is
 there already. An index numbers the distinct prefixes of the bound columns, and is an arrangement of
 (prefix number, row number) keys; columns are read through the row number.
 
-In a `RowRelation` all columns are key columns, and rows are never changed. In a `GroupRelation` the
-key columns are the group, the others hold the group's current values; a round's delta is the groups
-that changed, and its old version the groups that did not.
+In a `RowRelation` all columns are key columns, and rows are never changed. Those of groups.py have
+values that change in place.
 """
 
 from __future__ import annotations
@@ -16,13 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from caladan.columns.deletions import stamps
 from caladan.columns.index import RunMatches, present
 from caladan.columns.interner import ABSENT, Tuples
-from caladan.columns.invariants import CHECKED, check_numbers, check_rows
+from caladan.columns.invariants import CHECKED, check_rows
 from caladan.columns.kernels import packs
-from caladan.columns.layout import Counts, Keys, Mask, Words, first_rows
-from caladan.columns.packing import Packing
+from caladan.columns.layout import Counts, Keys, Mask, Packing, Words, first_rows
+from caladan.columns.membership import stamps
 from caladan.columns.runs import Arrangement, Run
 from caladan.program import thresholds
 from caladan.rules.body import Version
@@ -347,79 +345,6 @@ class RowRelation:
 
     def head(self, rows: int) -> tuple[Words, ...]:
         return first_rows(self.blocks(max(1, min(rows, thresholds.now.block))), self.arity, rows)
-
-
-class GroupRelation(RowRelation):
-    """Groups with values that change: what recursive aggregates keep."""
-
-    form = "groups"
-
-    def __init__(self, arity: int, group: Sequence[int]) -> None:
-        super().__init__(arity, group)
-        self._changed: Mask = np.zeros(16, np.bool_)
-        self._changed_rows: Counts = np.empty(0, np.int64)
-
-    def delta_count(self) -> int:
-        return len(self._changed_rows)
-
-    @property
-    def changed(self) -> Mask:
-        """By row, whether the group is in the delta."""
-        changed: Mask = np.zeros(self._rows, np.bool_)
-        changed[self._changed_rows] = True
-        return changed
-
-    def extend(self, columns: Sequence[Words], rows: int) -> None:
-        """New groups, by their key columns; their values are 0 until they are changed."""
-        by_column = dict(zip(self._key, columns, strict=True))
-        zero = np.zeros(rows, np.uint32)
-        self._append([by_column.get(c, zero) for c in range(self.arity)], rows)
-
-    def restore(self, columns: Sequence[Words], rows: int) -> None:
-        """More groups with all their columns, none of them in the delta."""
-        self._append(columns, rows)
-        self.change(np.empty(0, np.int64), {})
-
-    @property
-    def changed_rows(self) -> Counts:
-        """The groups in the delta."""
-        return self._changed_rows
-
-    def change(self, rows: Counts, values: Mapping[int, Words]) -> None:
-        """Give groups new values, each group once; they are the delta of the next round."""
-        if CHECKED:
-            check_numbers(rows, self._rows)
-        for column, words in values.items():
-            self._columns[column][rows] = words
-        if len(self._changed) < self._rows:
-            grown = np.zeros(max(self._rows, 2 * len(self._changed)), np.bool_)
-            grown[: len(self._changed)] = self._changed
-            self._changed = grown
-        self._changed[rows] = True
-        self._changed_rows = rows
-
-    def flip(self) -> int:
-        return self.delta_count()
-
-    def commit(self) -> None:
-        self._changed[self._changed_rows] = False
-        self._changed_rows = np.empty(0, np.int64)
-
-    def alive(self, rows: Words, version: Version) -> Mask | None:
-        if version is Version.OLD:
-            return ~self._changed[rows]
-        return self._changed[rows] if version is Version.DELTA else None
-
-    def scan(self, version: Version, rows: int | None = None) -> Iterator[Keys]:
-        size = rows or thresholds.now.block
-        if version is Version.DELTA:
-            for start in range(0, len(self._changed_rows), size):
-                yield self._changed_rows[start : start + size].astype(np.uint64)
-            return
-        for start in range(0, self._rows, size):
-            keys = np.arange(start, min(start + size, self._rows), dtype=np.uint64)
-            alive = self.alive(keys.astype(np.uint32), version)
-            yield keys if alive is None else keys[alive]
 
 
 def _roomy(held: Any, size: int) -> Any:

@@ -24,8 +24,7 @@ import numpy as np
 from caladan.columns import pool
 from caladan.columns.invariants import CHECKED, check_run
 from caladan.columns.kernels import probe, sorted as kernels
-from caladan.columns.layout import Counts, Keys, Words
-from caladan.columns.packing import Packing
+from caladan.columns.layout import Counts, Keys, Packing, Words
 from caladan.program import thresholds
 
 _NO_BOUNDS: Counts = np.empty(0, np.int64)
@@ -45,7 +44,7 @@ _NO_FILTER = Filter(np.empty(0, np.uint64), 0)
 class Run:
     """Sorted distinct keys in a packing, in memory or in some space on disk.
 
-    `ranks` has for each key when it was derived (columns/deletions.py), where somebody asks.
+    `ranks` has for each key when it was derived (columns/membership.py), where somebody asks.
     """
 
     def __init__(

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from caladan.columns.deletions import NO_KEYS
 from caladan.columns.folded_relation import FoldedRelation
+from caladan.columns.groups import GroupRelation
 from caladan.columns.index import Index
 from caladan.columns.layout import Keys, Mask, Words
+from caladan.columns.membership import NO_KEYS
 from caladan.columns.packed import PackedRelation
-from caladan.columns.rows import GroupRelation, RowRelation
+from caladan.columns.rows import RowRelation
 from caladan.columns.runs import Run
 from caladan.rules.body import Version
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from caladan.program import Column, Type
 from caladan.program.diagnostics import CaladanError, Diagnostic, Place, Span, did_you_mean, error
+from caladan.program.notation import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +76,7 @@ def wrong_width(
 ) -> BadRow:
     """C031: a row with too few or too many columns."""
     names = ", ".join(c.name for c in columns)
-    reason = f"{_counted(found)} where {relation} has {len(columns)} ({names})"
+    reason = f"{counted(found, 'column')} where {relation} has {len(columns)} ({names})"
     return BadRow(
         relation, file, line, 1, text, reason, "C031", _other_delimiter(text, columns, delimiter)
     )
@@ -159,8 +160,11 @@ def cannot_read(
     relation: str, path: str | None, reason: str, help: str | None = None
 ) -> CaladanError:
     """C035: a source that is there but cannot be read."""
-    place = None if path is None else Place(path)
-    return error("C035", f"{reason} (data of {relation})", place, help=help)
+    return error("C035", f"{reason} (data of {relation})", _place(path), help=help)
+
+
+def _place(path: str | None) -> Place | None:
+    return None if path is None else Place(path)
 
 
 @contextmanager
@@ -216,10 +220,10 @@ def other_columns(
     """C031: named columns that are not those of the relation."""
     declared = [c.name for c in columns]
     absent = [name for name in declared if name not in found]
-    where = None if place is None else Place(place)
+    where = _place(place)
     has = ", ".join(found) or "none"
     if len(found) != len(declared) and len(absent) == len(declared):
-        message = f"{_counted(len(found))} ({has}) where {relation} has {len(declared)}"
+        message = f"{counted(len(found), 'column')} ({has}) where {relation} has {len(declared)}"
         advice = _other_delimiter(has, columns, ",") if len(found) == 1 else None
         return error("C031", f"{message} ({', '.join(declared)})", where, help=advice)
     return error(
@@ -232,7 +236,7 @@ def other_columns(
 
 def same_name(relation: str, place: str | None, names: Sequence[str]) -> CaladanError:
     """C031: columns that only their names could tell apart, and do not."""
-    where = None if place is None else Place(place)
+    where = _place(place)
     is_case = len(set(names)) > 1
     alike = f"named {' and '.join(names)}" if is_case else f"named {names[0]}"
     return error(
@@ -245,7 +249,7 @@ def same_name(relation: str, place: str | None, names: Sequence[str]) -> Caladan
 
 def wrong_type(relation: str, place: str | None, column: Column, found: str) -> CaladanError:
     """C032: a whole column of another type."""
-    where = None if place is None else Place(place)
+    where = _place(place)
     message = f"column {column.name} of {relation} is {column.type}, but the data has {found}"
     return error("C032", message, where)
 
@@ -278,8 +282,7 @@ def report(rows: Sequence[BadRow], total: int | None = None) -> CaladanError:
     shown = [row.diagnostic for row in rows[:SHOWN]]
     if total > len(shown):
         more = total - len(shown)
-        counted = f"{more} more bad {'row' if more == 1 else 'rows'}"
-        last = f"… and {counted} in the data of {rows[0].relation}"
+        last = f"… and {counted(more, 'more bad row')} in the data of {rows[0].relation}"
         advice = "`--permissive` (permissive=True in Python) sets bad rows aside and goes on"
         shown.append(Diagnostic(rows[0].code, last, help=advice))
     return CaladanError(*shown)
@@ -299,10 +302,6 @@ def rejected_table(rows: Sequence[BadRow]) -> pa.Table:
             "reason": pa.array([r.reason for r in rows], pa.string()),
         }
     )
-
-
-def _counted(columns: int) -> str:
-    return f"{columns} column" if columns == 1 else f"{columns} columns"
 
 
 def _other_delimiter(text: str, columns: Sequence[Column], used: str | None) -> str | None:

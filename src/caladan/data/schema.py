@@ -208,8 +208,31 @@ def match_columns(
     raise other_columns(relation, place, found, columns)
 
 
+class LocalTable:
+    """A table of this process: it goes to Spark as Arrow, and there is nothing to let go of."""
+
+    __slots__ = ()
+
+    def arrow(self, limit: int | None = None) -> pa.Table:
+        """The facts, or the first of them."""
+        raise NotImplementedError
+
+    def spark(self, session: Any) -> Any:
+        """The facts as a DataFrame of a Spark session."""
+        data = self.arrow()
+        if data.num_rows:
+            return session.createDataFrame(data)
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        # With Spark Connect an Arrow table without rows has no schema.
+        return session.createDataFrame([], from_arrow_schema(data.schema))
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
 @dataclass(frozen=True, slots=True)
-class ArrowTable:
+class ArrowTable(LocalTable):
     """An Arrow table with the columns of a relation."""
 
     columns: tuple[Column, ...]
@@ -222,18 +245,6 @@ class ArrowTable:
     def arrow(self, limit: int | None = None) -> pa.Table:
         """The facts, or the first of them."""
         return self.data if limit is None else first_rows(self.data, limit)
-
-    def spark(self, session: Any) -> Any:
-        """The facts as a DataFrame of a Spark session."""
-        if self.data.num_rows:
-            return session.createDataFrame(self.data)
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        # With Spark Connect an Arrow table without rows has no schema.
-        return session.createDataFrame([], from_arrow_schema(self.data.schema))
-
-    def close(self) -> None:
-        """There is nothing to let go of."""
 
 
 def empty(columns: Sequence[Column]) -> ArrowTable:

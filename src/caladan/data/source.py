@@ -6,7 +6,7 @@
     arrow     anything in memory, copied: `load` makes an Arrow table of it, given the columns
     spark     a DataFrame of Spark
     external  a table elsewhere, which Spark makes a DataFrame of
-    changed   any of these, and what was inserted and deleted since (changes.py)
+    changed   any of these, and what was inserted and deleted since (load.py)
 
 `files(source)` lists the files behind a local path. Its format follows from the file's name.
 """
@@ -29,16 +29,9 @@ Format: TypeAlias = Literal["csv", "json", "parquet", "orc"]
 Kind: TypeAlias = Literal["path", "arrow", "spark", "external", "changed"]
 
 FORMATS: Final[dict[str, Format]] = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".tab": "csv",
-    ".txt": "csv",
-    ".facts": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".parquet": "parquet",
-    ".pq": "parquet",
+    **dict[str, Format].fromkeys((".csv", ".tsv", ".tab", ".txt", ".facts"), "csv"),
+    **dict[str, Format].fromkeys((".json", ".jsonl", ".ndjson"), "json"),
+    **dict[str, Format].fromkeys((".parquet", ".pq"), "parquet"),
     ".orc": "orc",
 }
 COMPRESSED: Final[dict[str, str]] = {

@@ -9,8 +9,15 @@ their order. Explain reads what the rooms of the compiler handed on; none of the
 
 from __future__ import annotations
 
-from caladan.explain.plan import Setting
-from caladan.explain.stages import ScriptParts, bodies, chosen, page, script_html, script_text
+from caladan.explain.stages import (
+    ScriptParts,
+    Setting,
+    bodies,
+    chosen,
+    page,
+    script_html,
+    script_text,
+)
 from caladan.pipeline import STAGES, Compiled
 
 __all__ = ["ScriptParts", "Setting", "html", "script_html", "script_text", "text"]

@@ -12,9 +12,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from caladan.analysis.core import RelationInfo
-from caladan.explain.terms import commas, comparison, counted, expression, expressions, value
+from caladan.explain.terms import comparison, expression, expressions, value
+from caladan.language.deals.printer import commas
 from caladan.pipeline import Compiled
 from caladan.program import Comparison, Value
+from caladan.program.notation import counted
 from caladan.rules.body import Absence, Binding, Body, Scan, Version
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from caladan.analysis.core import CoreAtom, CoreRule
 from caladan.explain.delta import facts_lines, rule_line
-from caladan.explain.terms import commas, comparison, expression, expressions
+from caladan.explain.terms import comparison, expression, expressions
 from caladan.fixpoint.blueprint import ROUNDS, Blueprint, Foreseen, atom, blueprint, said
 from caladan.fixpoint.forecast import CliqueForecast, Forecast, Option, RuleForecast, forecast
-from caladan.join.access import Access, Check, Compute, Fork, Hunt, Meet, keys, views
+from caladan.join.access import Access, Check, Compute, Fork, GuidedSearch, Meet, keys, views
+from caladan.language.deals.printer import commas
 from caladan.pipeline import Compiled
 from caladan.program import Variable, thresholds
 from caladan.program.options import Options
@@ -127,7 +128,7 @@ def _estimates(rule: RuleForecast, given: Mapping[str, pa.Table]) -> Iterator[st
     """Where atoms meet: what each would propose for a variable before anything is bound."""
     steps = rule.plans[0] if rule.plans else ()
     scans = rule.rule.body.atoms
-    if not any(isinstance(each, Meet | Fork | Hunt) for each in steps):
+    if not any(isinstance(each, Meet | Fork | GuidedSearch) for each in steps):
         return
     if any(scan.relation not in given for scan in scans):
         return  # derived facts are not known yet
@@ -163,6 +164,9 @@ def _arrangements(found: Forecast) -> str:
     said = [commas(first)] if first else []
     said += [f"for other plans {commas(others)}"] if others else []
     said += ["those of the orders that samples choose"] if None in lists else []
+    steps = [step for plans in lists for plan in plans or () for step in plan]
+    searched = any(isinstance(step, GuidedSearch) for step in steps)
+    said += ["those of the variables that rows choose in a search"] if searched else []
     return "; ".join(said) or "none"
 
 

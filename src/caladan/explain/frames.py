@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from caladan.analysis.core import CoreGoal, RelationInfo
+from caladan.analysis.core import RelationInfo
 from caladan.engines.spark.choice import (
     BROADCAST,
     CELLS_FROM,
@@ -31,11 +31,21 @@ from caladan.engines.spark.choice import (
     partitioning,
 )
 from caladan.engines.spark.cube.plan import cyclic_part
-from caladan.explain.labels import Labels, labels
-from caladan.explain.operators import PlanTrees, cut, join_columns
-from caladan.explain.terms import commas, counted, expressions
-from caladan.explain.tree import Once, Tree, columns, draw, filtered, shown, union
-from caladan.program import Constant
+from caladan.explain.operators import PlanTrees, cut, named, renamed
+from caladan.explain.terms import (
+    RelationTrees,
+    Tree,
+    aggregation,
+    draw,
+    expressions,
+    filtered,
+    goal_line,
+    headings,
+    shown,
+    union,
+)
+from caladan.language.deals.printer import commas
+from caladan.program.notation import counted
 from caladan.rules.body import Scan, Version
 from caladan.rules.operators import (
     AntiJoin,
@@ -81,10 +91,8 @@ def frames(
     `seen` says how each clique will be evaluated, `tasks` how many run at once, `sizes` are those
     of the data. What has no names of its own is named `by_column`, as in SQL.
     """
-    drawing = _Drawing(program, tasks, seen, sizes or {}, by_column=by_column)
-    trees = [Tree(_goal(g), (drawing.goal(g),)) for g in program.goals]
-    trees += [Tree(f"Relation {name}", (drawing.relation(name),)) for name in wanted]
-    trees += drawing.below()
+    drawing = _FrameTrees(program, tasks, seen, sizes or {}, by_column=by_column)
+    trees = list(drawing.trees(program.goals, wanted))
     if not trees:
         return "(nothing to evaluate)"
     is_open = any(not each.is_decided for each in seen)
@@ -110,17 +118,13 @@ def one_task(program: DeltaProgram, wanted: Iterable[str], seen: Sequence[Outloo
     facts = "" if seen[0].facts is None else f"{counted(seen[0].facts, 'fact')}: "
     how = f"strategy: single ({facts}{seen[0].large.reason})"
     task = Tree(f"Task [{names}] {how}", tuple(scans))
-    asked = [*map(_goal, program.goals), *(f"Relation {name}" for name in wanted)]
+    asked = [*map(goal_line, program.goals), *(f"Relation {name}" for name in wanted)]
     first, *others = asked or ["Everything"]
     trees = [Tree(first, (task,)), *(Tree(each, (Tree("Task, see above"),)) for each in others)]
     return "\n\n".join(map(draw, trees))
 
 
-def _goal(goal: CoreGoal) -> str:
-    return f"{'Export' if goal.export else 'Goal'} {goal.name}({expressions(goal.arguments)})"
-
-
-class _Drawing(Once[DeltaClique], PlanTrees):
+class _FrameTrees(RelationTrees[DeltaClique], PlanTrees):
     def __init__(
         self,
         program: DeltaProgram,
@@ -142,12 +146,6 @@ class _Drawing(Once[DeltaClique], PlanTrees):
         self._broadcasts = False
         self.has_joins = False
         self.has_frames = False  # whether recursion goes by frames
-
-    def goal(self, goal: CoreGoal) -> Tree:
-        """The relation a goal reads, with its selection."""
-        tree = self.relation(goal.relation)
-        info = self._program.relations[goal.relation]
-        return filtered(tree, goal.arguments, [c.name for c in info.columns])
 
     def base(self, info: RelationInfo) -> Tree:
         """Data."""
@@ -184,7 +182,7 @@ class _Drawing(Once[DeltaClique], PlanTrees):
 
     def _recursion(self, clique: DeltaClique) -> Tree:
         infos = [self._program.relations[name] for name in clique.relations]
-        outputs = " ".join(f"[{columns(info)}]" for info in infos)
+        outputs = " ".join(f"[{headings(info)}]" for info in infos)
         outlook = self._outlook(clique)
         children: list[Tree] = []
         for info in infos:
@@ -224,22 +222,22 @@ class _Drawing(Once[DeltaClique], PlanTrees):
         atoms = sum(a.relation in clique.relations for a in rule.rule.positive)
         self._is_linear = atoms == 1
         plan = tree(rule.body)
-        return self.operator(plan, labels(plan, by_column=self._by_column))
+        return self.operator(named(plan, by_column=self._by_column))
 
-    def cut(self, node: Sort, names: Labels) -> str:
+    def cut(self, node: Sort, names: Mapping[str, str]) -> str:
         # A set has no order: without a limit, sorting is left to whoever shows it.
         kind = "Sort, when shown" if node.cut.limit is None else "TakeOrdered"
         return f"{kind} ({cut(node, names)})"
 
-    def join(self, node: Join | AntiJoin, type: str, names: Labels) -> str:
+    def join(self, node: Join | AntiJoin, type: str, columns: tuple[list[str], list[str]]) -> str:
         """A join by its kind, the columns it compares, and the side that is built or sent round."""
-        left, right = join_columns(node, names)
-        columns = f", [{left}], [{right}]" if node.on else ""
+        left, right = map(commas, columns)
+        what = f"{type}, [{left}], [{right}]" if node.on else type
         if self._in_tasks:
-            return f"LookupJoin {type}{columns}"
+            return f"LookupJoin {what}"
         cells = self._cells(node)
         if cells is not None and sum(cells) >= CELLS_FROM:
-            return f"HyperCubeJoin {type}{columns}"
+            return f"HyperCubeJoin {what}"
         is_decided = not _is_cyclic(node) or (cells is not None and not may_meet_often(cells))
         either = "" if is_decided else f", {_CELLS}"
         sides = (self._bound(node.left), self._bound(node.right))
@@ -250,9 +248,9 @@ class _Drawing(Once[DeltaClique], PlanTrees):
             side = "Right" if sides[1] == min(known) else "Left"
             if any(_is_delta(each) for each in (node.left, node.right)):
                 side = f"{side}, or the other side while it is smaller"
-            return f"BroadcastHashJoin {type}{columns}, Build{side}{either}"
+            return f"BroadcastHashJoin {what}, Build{side}{either}"
         self.has_joins = True
-        return f"Join {type}{columns}{either}"
+        return f"Join {what}{either}"
 
     def _cells(self, node: Join | AntiJoin) -> list[int] | None:
         """How many facts the atoms of a cyclic body have, where they are known."""
@@ -275,7 +273,7 @@ class _Drawing(Once[DeltaClique], PlanTrees):
             case _:
                 return self._bound(node.input)
 
-    def scan(self, node: Scan, names: Labels) -> Tree:
+    def scan(self, node: Scan, names: Mapping[str, str]) -> Tree:
         if node.version is not Version.FULL:
             shown = {Version.DELTA: "δ{}", Version.OLD: "{}", Version.NEW: "{}'"}[node.version]
             name = shown.format(node.relation)
@@ -288,11 +286,7 @@ class _Drawing(Once[DeltaClique], PlanTrees):
         if broadcasts:
             tree = Tree("BroadcastExchange", (tree,))
         tree = filtered(tree, node.arguments, node.column_names)
-        if self._by_column:
-            return tree
-        called = {column: names.of(node).get(v) for v, column in _first_places(node)}
-        renamed = [f"{c} AS {v}" for c, v in called.items() if v not in (None, c)]
-        return Tree(f"Rename [{commas(renamed)}]", (tree,)) if renamed else tree
+        return tree if self._by_column else renamed(tree, node, names)
 
 
 def _is_cyclic(node: Join | AntiJoin) -> bool:
@@ -329,21 +323,6 @@ def _waiting(outlook: Outlook) -> str:
     return f"[{commas(outlook.clique.relations)}] {first.strategy}, but {'; '.join(others)}"
 
 
-def _first_places(node: Scan) -> Iterator[tuple[str, str]]:
-    """The variables a user wrote in an atom, each with the column it is first bound by."""
-    seen: set[str] = set()
-    for argument, column in zip(node.arguments, node.column_names, strict=True):
-        if isinstance(argument, Constant) or argument.name.startswith("_"):
-            continue
-        if argument.name not in seen:
-            seen.add(argument.name)
-            yield argument.name, column
-
-
 def _aggregation(info: RelationInfo) -> str:
-    functions = commas(
-        f"{function}({column.name})"
-        for function, column in zip(info.aggregates, info.columns, strict=True)
-        if function is not None
-    )
-    return f"keys [{commas(info.columns[i].name for i in info.group)}], functions [{functions}]"
+    keys, functions = aggregation(info)
+    return f"keys [{keys}], functions [{functions}]"

@@ -12,15 +12,27 @@ one with several reads each as a `NonLinearRecursiveRelation`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from caladan.analysis.core import Checked, Clique, CoreAtom, CoreGoal, CoreRule, RelationInfo
-from caladan.explain.labels import Labels, labels
-from caladan.explain.operators import PlanTrees, cut, join_columns
-from caladan.explain.terms import commas, comparisons, counted, expression, expressions
-from caladan.explain.tree import Once, Tree, columns, draw, filtered, shown, union
+from caladan.explain.operators import PlanTrees, cut, named, renamed
+from caladan.explain.terms import (
+    RelationTrees,
+    Tree,
+    aggregation,
+    comparisons,
+    draw,
+    expression,
+    expressions,
+    filtered,
+    headings,
+    shown,
+    union,
+)
+from caladan.language.deals.printer import commas
 from caladan.pipeline import Compiled
 from caladan.program import Aggregate, Constant
+from caladan.program.notation import counted
 from caladan.rules.body import Scan, ScanKind
 from caladan.rules.operators import (
     AntiJoin,
@@ -34,23 +46,19 @@ from caladan.rules.operators import (
 
 def logical(compiled: Compiled, *, by_column: bool = False) -> str:
     """The program as it was written."""
-    drawing = _Written(compiled.checked, by_column=by_column)
-    return _trees(drawing, compiled.checked.goals, _unasked(compiled.checked), "'")
+    checked = compiled.checked
+    drawing = _WrittenTrees(checked, by_column=by_column)
+    return _drawn(drawing.trees(checked.goals, _unasked(checked), "'"))
 
 
 def optimized(compiled: Compiled, *, by_column: bool = False) -> str:
     """The program as it is handed to engines."""
     program = compiled.operators
-    drawing = _Optimized(program, by_column=by_column)
-    return _trees(drawing, program.goals, compiled.demanded.wanted, "")
+    drawing = _OptimizedTrees(program, by_column=by_column)
+    return _drawn(drawing.trees(program.goals, compiled.demanded.wanted))
 
 
-def _trees(
-    drawing: _Written | _Optimized, goals: Sequence[CoreGoal], wanted: Iterable[str], mark: str
-) -> str:
-    trees = [Tree(_goal(goal, mark), (drawing.goal(goal),)) for goal in goals]
-    trees += [Tree(f"{mark}Relation {name}", (drawing.relation(name),)) for name in wanted]
-    trees += drawing.below()
+def _drawn(trees: Iterable[Tree]) -> str:
     return "\n\n".join(map(draw, trees)) or "(nothing to evaluate)"
 
 
@@ -64,11 +72,6 @@ def _unasked(checked: Checked) -> list[str]:
     ]
 
 
-def _goal(goal: CoreGoal, mark: str) -> str:
-    kind = "Export" if goal.export else "Goal"
-    return f"{mark}{kind} {goal.name}({expressions(goal.arguments)})"
-
-
 def _kind(rule: CoreRule, relations: Sequence[str]) -> str:
     """What a recursive atom of a rule is read as."""
     atoms = sum(a.relation in relations for a in rule.positive)
@@ -76,23 +79,19 @@ def _kind(rule: CoreRule, relations: Sequence[str]) -> str:
 
 
 def _recursion(relations: Sequence[RelationInfo]) -> str:
-    outputs = commas(f"[{columns(info)}]" for info in relations)
+    outputs = commas(f"[{headings(info)}]" for info in relations)
     return f"Recursion {commas(info.name for info in relations)}, [Driver], {outputs}"
 
 
-def _functions(info: RelationInfo) -> str:
-    functions = commas(
-        f"{function}({column.name})"
-        for function, column in zip(info.aggregates, info.columns, strict=True)
-        if function is not None
-    )
-    return f"[{commas(info.columns[i].name for i in info.group)}], [{functions}]"
+def _aggregate(info: RelationInfo, tree: Tree) -> Tree:
+    keys, functions = aggregation(info)
+    return Tree(f"Aggregate [{keys}], [{functions}]", (tree,))
 
 
 # ── As written ───────────────────────────────────────────────────────────────────────────────────
 
 
-class _Written(Once[Clique]):
+class _WrittenTrees(RelationTrees[Clique]):
     def __init__(self, checked: Checked, *, by_column: bool) -> None:
         home = {name: clique for clique in checked.cliques for name in clique.relations}
         super().__init__(checked.relations, home)
@@ -133,9 +132,8 @@ class _Written(Once[Clique]):
         names: dict[str, str] = {}
         tree: Tree | None = None
         positive = list(rule.positive)
-        aliases = {id(atom): f"{atom.relation}{i}" for i, atom in enumerate(positive, start=1)}
-        for atom in positive:
-            leaf, own = self._leaf(atom, aliases[id(atom)], rule, clique)
+        for number, atom in enumerate(positive, start=1):
+            leaf, own = self._leaf(atom, f"{atom.relation}{number}", rule, clique)
             if tree is None:
                 tree = leaf
             else:
@@ -210,19 +208,13 @@ def _given(info: RelationInfo, checked: Checked, mark: str) -> Iterator[Tree]:
 # ── Optimised ────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Optimized(Once[CliqueOperators], PlanTrees):
+class _OptimizedTrees(RelationTrees[CliqueOperators], PlanTrees):
     def __init__(self, program: OperatorProgram, *, by_column: bool) -> None:
         home = {name: each for each in program.cliques for name in each.clique.relations}
         super().__init__(program.relations, home)
         self._program = program
         self._by_column = by_column
         self._reads = ""  # what the recursive atoms of the rule being drawn are read as
-
-    def goal(self, goal: CoreGoal) -> Tree:
-        """What a goal asks for, with its selection."""
-        tree = self.relation(goal.relation)
-        names = [c.name for c in self._relations[goal.relation].columns]
-        return filtered(tree, goal.arguments, names)
 
     def base(self, info: RelationInfo) -> Tree:
         """Data."""
@@ -236,17 +228,14 @@ class _Optimized(Once[CliqueOperators], PlanTrees):
             tree = union(
                 [*_given(info, self._program.checked, ""), *self._rules(clique.exit, info)]
             )
-            kind = f"Aggregate {_functions(info)}" if info.has_aggregates else "Distinct"
-            return Tree(kind, (tree,))
+            return _aggregate(info, tree) if info.has_aggregates else Tree("Distinct", (tree,))
         children: list[Tree] = []
         for each in infos:
             exits = [*_given(each, self._program.checked, ""), *self._rules(clique.exit, each)]
             for inputs in (exits, list(self._rules(clique.recursive, each))):
                 if inputs:
                     tree = union(inputs)
-                    if each.has_aggregates:
-                        tree = Tree(f"Aggregate {_functions(each)}", (tree,))
-                    children.append(tree)
+                    children.append(_aggregate(each, tree) if each.has_aggregates else tree)
         return Tree(_recursion(infos), tuple(children))
 
     def _rules(self, rules: Sequence[RuleOperators], info: RelationInfo) -> Iterator[Tree]:
@@ -254,32 +243,20 @@ class _Optimized(Once[CliqueOperators], PlanTrees):
             if rule.rule.head == info.name:
                 relations = self._home[info.name].clique.relations
                 self._reads, outer = _kind(rule.rule, relations), self._reads
-                yield self.operator(rule.plan, labels(rule.plan, by_column=self._by_column))
+                yield self.operator(named(rule.plan, by_column=self._by_column))
                 self._reads = outer
 
-    def join(self, node: Join | AntiJoin, type: str, names: Labels) -> str:
-        left, right = join_columns(node, names)
-        pairs = zip(left.split(", "), right.split(", "), strict=True) if node.on else ()
-        on = " and ".join(f"{one} = {other}" for one, other in pairs)
+    def join(self, node: Join | AntiJoin, type: str, columns: tuple[list[str], list[str]]) -> str:
+        on = " and ".join(f"{one} = {other}" for one, other in zip(*columns, strict=True))
         return f"Join {type}" + (f", ({on})" if on else "")
 
-    def cut(self, node: Sort, names: Labels) -> str:
+    def cut(self, node: Sort, names: Mapping[str, str]) -> str:
         return f"SortLimit ({cut(node, names)})"
 
-    def scan(self, node: Scan, names: Labels) -> Tree:
+    def scan(self, node: Scan, names: Mapping[str, str]) -> Tree:
         if node.kind is ScanKind.RECURSIVE:
             called = commas(node.column_names) if self._by_column else expressions(node.arguments)
             return Tree(f"{self._reads} {node.relation}, [{called}]")
         tree = self.relation(node.relation)
         tree = filtered(tree, node.arguments, node.column_names)
-        scope = names.of(node)
-        renamed = [
-            f"{column} AS {scope[a.name]}"
-            for a, column in zip(node.arguments, node.column_names, strict=True)
-            if not isinstance(a, Constant)
-            and a.name in scope
-            and not a.name.startswith("_")
-            and scope[a.name] not in (column, f"{node.relation}.{column}")
-            and not self._by_column
-        ]
-        return Tree(f"Rename [{commas(renamed)}]", (tree,)) if renamed else tree
+        return tree if self._by_column else renamed(tree, node, names)

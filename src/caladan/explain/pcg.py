@@ -11,8 +11,10 @@ from collections.abc import Iterator
 
 from caladan.analysis.core import Checked, RelationInfo
 from caladan.analysis.pcg import AndNode, CliqueNode, CliquePredicate, OrNode
-from caladan.explain.terms import commas, comparison, counted, expressions
+from caladan.explain.terms import comparison, expressions
+from caladan.language.deals.printer import commas
 from caladan.pipeline import Compiled
+from caladan.program.notation import counted
 
 
 def pcg(compiled: Compiled) -> str:

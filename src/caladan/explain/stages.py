@@ -2,6 +2,8 @@
 
     relations   the relations that take data, declared by the program or known as data
     rules       the rules and goals, as they were written
+    plan        how an engine goes about it, for a `Setting`: on spark a tree below each goal, on
+                embedded strategies, layouts and steps (embedded.py)
     spark       Spark's own plans of every frame it was handed
 
 A RaSQL script shows the stages of its rules, and what stays SQL:
@@ -18,22 +20,103 @@ shown, and how many follow.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from itertools import groupby
 from typing import Final
 
+from caladan.engines.interface import Table
+from caladan.engines.spark.choice import is_one_task, outlooks
 from caladan.explain.delta import delta
+from caladan.explain.frames import frames, one_task
 from caladan.explain.logical import logical, optimized
 from caladan.explain.operators import operators
 from caladan.explain.pcg import pcg
-from caladan.explain.plan import Setting, plan
-from caladan.explain.terms import columns, counted
+from caladan.explain.terms import columns
 from caladan.language import unparse
+from caladan.language.deals.printer import commas
 from caladan.pipeline import STAGES, Compiled, Stage, checked
 from caladan.program import Goal, Program, Rule
 from caladan.program.diagnostics import Span, did_you_mean, error
+from caladan.program.notation import counted
+from caladan.program.options import Options
+from caladan.rules.program import DeltaClique
+
+
+def plan(compiled: Compiled, setting: Setting, *, by_column: bool = False) -> str:
+    """The plan of an engine; where there is data, decided from it."""
+    match setting.engine:
+        case "reference":
+            return _reference(compiled)
+        case "embedded":
+            return _embedded(compiled, setting)
+        case _:
+            return _spark(compiled, setting, by_column)
+
+
+def _embedded(
+    compiled: Compiled, setting: Setting, exchanging: Collection[DeltaClique] = ()
+) -> str:
+    from caladan.engines.embedded.engine import given_facts
+    from caladan.explain.embedded import embedded
+
+    data = setting.data
+    given = None if data is None else given_facts(compiled.delta, data)
+    return embedded(compiled, given, setting.options, exchanging)
+
+
+def _spark(compiled: Compiled, setting: Setting, by_column: bool) -> str:
+    program, wanted = compiled.delta, compiled.demanded.wanted
+    seen = outlooks(
+        program,
+        setting.sizes,
+        setting.tasks,
+        setting.options,
+        has_rdds=setting.engine != "connect",
+    )
+    if is_one_task(seen):
+        tree, title = one_task(program, wanted, seen), "In the task the embedded engine goes"
+    else:
+        tree = frames(program, wanted, seen, setting.tasks, setting.sizes, by_column=by_column)
+        title = "In each task the embedded engine goes"
+        taken = {each.large.strategy for each in seen if each.is_decided}
+        if setting.data is None or taken.isdisjoint({"pivoted", "meshed"}):
+            return tree
+    exchanging = [e.clique for e in seen if e.is_decided and e.large.strategy == "meshed"]
+    inside = _embedded(compiled, setting, exchanging)
+    return "\n\n".join([tree, f"{title} about it like this:", inside])
+
+
+def _reference(compiled: Compiled) -> str:
+    lines = ["Naive evaluation: all rules of a clique over all facts, until nothing is new."]
+    for number, clique in enumerate(compiled.delta.cliques, start=1):
+        how = "until nothing is new" if clique.is_recursive else "once"
+        lines.append(f"{number}) {commas(clique.relations)}: {how}")
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An engine, how many tasks it runs at once, and the data it would run over.
+
+    What is None is not known: then what depends on it is shown with its alternatives. `options`
+    are those of the run; `spark_plans` are Spark's own plans, as pairs of a title and a text.
+    """
+
+    engine: str = "spark"
+    tasks: int | None = None
+    data: Mapping[str, Table] | None = None
+    options: Options = field(default_factory=Options)
+    spark_plans: Sequence[tuple[str, str]] | None = None
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int] | None:
+        """How many facts each relation of the data has."""
+        if self.data is None:
+            return None
+        return {name: table.count() for name, table in self.data.items()}
 
 
 def relations(compiled: Compiled) -> str:

@@ -24,18 +24,21 @@ from caladan.analysis.core import Term
 from caladan.columns.packed import Orders, straight_order
 from caladan.join.access import (
     Access,
+    Amount,
     Check,
     Compute,
+    Equation,
     Exclude,
     Fork,
-    Hunt,
+    GuidedSearch,
     Meet,
     Probe,
+    Rollup,
     Semijoin,
     keys,
 )
-from caladan.join.orders import chosen
-from caladan.join.route import planned
+from caladan.join.orders import join_order
+from caladan.join.route import body_route
 from caladan.program import Comparison, Function, Variable, thresholds
 from caladan.rules.body import Body, Scan, Version, names
 from caladan.rules.program import DeltaClique, DeltaProgram
@@ -81,7 +84,7 @@ def blueprint(program: DeltaProgram) -> Blueprint:
 
 
 def _guessed(body: Body, traits: Foreseen) -> list[Access]:
-    return planned(body, chosen(body, [1] * len(body.atoms), traits), traits)
+    return body_route(body, join_order(body, [1] * len(body.atoms), traits), traits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,19 +160,41 @@ def said(step: Access, shown: Callable[[Scan], Scan] = lambda scan: scan) -> str
             return f"meet in {step.variable}{_cut(step.probes[0])}: {probes}{tests}"
         case Fork():
             return ", or ".join(said(met, shown) for met, _ in step.ways)
-        case Hunt():
+        case GuidedSearch():
             scans = ", ".join(atom(shown(scan)) for scan in step.scans)
-            cuts = "".join(f", {said(each, shown)}" for each in step.cuts)
+            cuts = "".join(
+                f", {said(Check(each.comparison) if isinstance(each, Equation) else each, shown)}"
+                for each in step.cuts
+            )
             return f"search {scans}{cuts}, graded by {step.grade}"
         case Semijoin():
             by = f" by {', '.join(step.shared)}" if step.shared else ""
             return f"semijoin{by} ({', then '.join(said(each, shown) for each in step.steps)})"
+        case Rollup():
+            by = f" by {', '.join(step.shared)}" if step.shared else ""
+            what = ", ".join(_amount(each, step.steps) for each in step.amounts)
+            return (
+                f"roll up {what}{by} ({', then '.join(said(each, shown) for each in step.steps)})"
+            )
         case Exclude():
             return f"exclude {_by(Probe(step.scan, step.bound, (), ()), shown)}"
         case Compute():
             return f"compute {step.variable}"
         case Check():
             return f"check {', '.join(sorted(names(step.comparison)))}".rstrip()
+
+
+def _amount(amount: Amount, steps: Iterable[Access]) -> str:
+    """An amount in a few words; what was rolled up within it is one of its factors."""
+    inside = [step for step in steps if isinstance(step, Rollup)]
+    read = {name for name in names(amount.expression) if not name.startswith("#")}
+    for step in inside:
+        for i, each in enumerate(step.amounts):
+            if f"{step.mark}{i}" in names(amount.expression) and each.function != "count":
+                read |= {name for name in names(each.expression) if not name.startswith("#")}
+    if not read:
+        return "count"
+    return f"{amount.function} of {', '.join(sorted(read))}"
 
 
 def atom(scan: Scan) -> str:

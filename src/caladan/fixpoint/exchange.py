@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from caladan.program.diagnostics import Diagnostic
-from caladan.rules.growth import Growth, Sign
+from caladan.rules.support import Growth, Sign
 
 Work: TypeAlias = Callable[[], "int | None"]
 """Evaluates rules. How many rounds are done with that, None if it is one that is to be settled."""

@@ -31,12 +31,13 @@ from caladan.fixpoint.limits import Limits
 from caladan.fixpoint.planner import Planner, splits
 from caladan.fixpoint.shapes.choice import Shaping
 from caladan.fixpoint.shapes.forecast import Top, folds, links, top
-from caladan.fixpoint.shapes.forms import Carried, Distances, Shape, Sides
+from caladan.fixpoint.shapes.forms import Closure, Distances, Labels, Shape, Sides
 from caladan.fixpoint.state import State
 from caladan.join.access import Access
 from caladan.join.classes import Classes
 from caladan.join.orders import orders
-from caladan.join.route import planned, searched
+from caladan.join.route import body_route
+from caladan.join.search_route import guided_route
 from caladan.join.walk import Sink
 from caladan.program import thresholds
 from caladan.program.diagnostics import CaladanError
@@ -339,7 +340,7 @@ def _choice(
             rounds = Option(ROUNDS, f"shape {shape.name} declines: {declined}")
             return _Choice((rounds,), stored, shape, is_tried=True)
         case [first, *others]:
-            if isinstance(shape, Distances):
+            if isinstance(shape, Distances | Labels):
                 return _Choice((taken,), stored, shape)
             rest = (Option(each, "if that runs out of room") for each in others)
             layouts = (Option(first, "estimated to cost least time and memory"), *rest)
@@ -381,7 +382,7 @@ def _topped(choice: _Choice, above: Top, *, is_recursive: bool) -> _Choice:
     if not is_recursive:
         taken[ROUNDS] = Option(ROUNDS, "once, otherwise")
     known = {each.name for each in choice.layouts}
-    own = [each for each in Carried.layouts if each not in known]
+    own = [each for each in Closure.layouts if each not in known]
     layouts = (*choice.layouts, *(Option(each, "if it is a layout itself") for each in own))
     return replace(choice, strategies=tuple(taken.values()), layouts=layouts)
 
@@ -431,10 +432,10 @@ def _plans(
 
 def _possible(body: Body, traits: Foreseen) -> tuple[tuple[Access, ...], ...] | None:
     found = orders(body, traits)
-    hunt = None if traits.search is None else searched(body, traits, traits.search)
-    if hunt is not None and found is not None:  # unless a relation turns out not to be listed
-        return _distinct([tuple(hunt), *(tuple(planned(body, o, traits)) for o in found)])
-    return None if found is None else _distinct(tuple(planned(body, o, traits)) for o in found)
+    guided = None if traits.search is None else guided_route(body, traits, traits.search)
+    if guided is not None and found is not None:  # unless a relation turns out not to be listed
+        return _distinct([tuple(guided), *(tuple(body_route(body, o, traits)) for o in found)])
+    return None if found is None else _distinct(tuple(body_route(body, o, traits)) for o in found)
 
 
 def _distinct(plans: Iterable[tuple[Access, ...]]) -> tuple[tuple[Access, ...], ...]:

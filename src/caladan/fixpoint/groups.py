@@ -13,16 +13,18 @@ import numpy as np
 
 from caladan.analysis.core import RelationInfo
 from caladan.columns.domains import Domain
+from caladan.columns.groups import GroupRelation
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Counts, Mask, Words
 from caladan.columns.packed import Orders
 from caladan.columns.ranks import Kind, rank_floats
 from caladan.columns.relation import StoredRelation
-from caladan.columns.rows import GroupRelation
 from caladan.fixpoint.aggregates import TOTALS, Accumulator, TextBest, accumulator
-from caladan.join.arithmetic import ValueColumn
+from caladan.join.access import Amount
+from caladan.join.arithmetic import EXACT, Overflow, ValueColumn
 from caladan.join.frontier import Bindings
 from caladan.join.plan import RulePlan
+from caladan.join.rollup import Uncountable
 from caladan.join.walk import Sink
 from caladan.program import Expression, thresholds
 from caladan.rules.program import Contributors, DeltaRule
@@ -55,6 +57,7 @@ class Contributions:
     ) -> None:
         self._info = info
         self._domains = domains
+        self._plan = plan
         self._columns = plan.body.columns
         self._evaluator = plan.evaluator
         self._keys: dict[int, list[tuple[Expression, Domain]]] = {}
@@ -70,8 +73,10 @@ class Contributions:
         return {i: tuple(domain for _, domain in keys) for i, keys in self._keys.items()}
 
     def of(self, frontier: Bindings) -> Contribution:
-        """What some solutions contribute."""
+        """What some solutions contribute, or rows that stand for several."""
         words = self._evaluator.words
+        if self._plan.amounts is not None:
+            return self._rolled_up(frontier, self._plan.amounts)
         return Contribution(
             frontier.rows,
             self.group(frontier),
@@ -83,6 +88,23 @@ class Contributions:
         """The groups of some solutions."""
         words = self._evaluator.words
         return [words(self._columns[i], frontier, self._domains[i]) for i in self._info.group]
+
+    def _rolled_up(self, frontier: Bindings, asked: Sequence[Amount]) -> Contribution:
+        """What rows contribute that stand for several solutions."""
+        functions = [(i, f) for i, f in enumerate(self._info.aggregates) if f]
+        amounts: dict[int, ValueColumn] = {}
+        for (i, function), each in zip(functions, asked, strict=False):
+            try:
+                values = self._evaluator.values(each.expression, frontier, None)
+            except Overflow:
+                raise Uncountable if function == "count" else Overflow from None
+            if function == "avg" and np.any(np.abs(values.data) >= EXACT):
+                raise Overflow  # a double would round it
+            amounts[i] = values if function == "avg" else values.widened(self._domains[i].kind)
+        solutions: Counts | None = None
+        if len(asked) > len(functions):
+            solutions = self._evaluator.values(asked[-1].expression, frontier, None).data
+        return Contribution(frontier.rows, self.group(frontier), amounts, {}, solutions)
 
     def _amounts(self, column: int, frontier: Bindings) -> ValueColumn:
         domain = self._domains[column]
@@ -104,7 +126,8 @@ class AggregateHead:
         self._tuples = Tuples(len(info.group))
         self._groups: list[list[Words]] = [[] for _ in info.group]  # of groups new in this round
         self._new = 0
-        self._touched: list[Counts] = []
+        self._touched: list[Counts] = []  # groups that changed, some of them several times
+        self._waiting = 0  # how many numbers these are
         self._columns = {
             i: accumulator(function, domains[i])
             for i, function in enumerate(info.aggregates)
@@ -130,7 +153,21 @@ class AggregateHead:
         """Where the solutions of a rule go."""
         contributing = Contributions(self.info, self.domains, rule, plan, keys)
         self.expect(contributing.places)
-        return Sink(lambda frontier: self.take(contributing.of(frontier), contributing.places))
+        waiting: list[Contribution] = []  # of rows that stand for several solutions
+
+        def take(frontier: Bindings) -> None:
+            given = contributing.of(frontier)
+            if plan.amounts is None:
+                self.take(given, contributing.places)
+            else:  # which may turn out to be listed after all
+                waiting.append(given)
+
+        def finish() -> None:
+            for given in waiting:
+                self.take(given, contributing.places)
+            waiting.clear()
+
+        return Sink(take, finish, forget=waiting.clear)
 
     def expect(self, places: Mapping[int, Contributors]) -> None:
         """Solutions of a rule will come, with these contributors."""
@@ -161,8 +198,7 @@ class AggregateHead:
             self._new = 0
         if not self._touched:
             return 0
-        touched = distinct_numbers(np.concatenate(self._touched), len(self._tuples))
-        self._touched = []
+        touched, self._touched, self._waiting = self._changed(), [], 0
         changed: Mask = touched >= before
         values: dict[int, Words] = {}
         for i, column in self._columns.items():
@@ -201,7 +237,7 @@ class AggregateHead:
         for i, column in self._columns.items():
             if isinstance(column, TextBest):
                 column.add(numbers, ValueColumn(Kind.STRING, columns[i]))
-        self._touched = []
+        self._touched, self._waiting = [], 0
         self._groups = [[] for _ in self._group]
         self._new = 0
         body = self.relation.body
@@ -227,8 +263,17 @@ class AggregateHead:
             for column in self._columns.values():
                 column.grow(len(self._tuples))
         numbers = ids.astype(np.int64)
-        self._touched.append(distinct_numbers(numbers, len(self._tuples)))
+        self._touched.append(numbers)
+        self._waiting += rows
+        if self._waiting > max(2 * len(self._tuples), thresholds.now.block):
+            # Once in a while: telling numbers apart takes as long as there are groups.
+            self._touched = [self._changed()]
+            self._waiting = len(self._touched[0])
         return numbers
+
+    def _changed(self) -> Counts:
+        """The groups that solutions came for."""
+        return distinct_numbers(np.concatenate(self._touched), len(self._tuples))
 
     def _add_empty(self, before: int) -> None:
         """A count or sum over nothing that has no group columns is 0."""

@@ -20,17 +20,17 @@ from typing import Protocol
 import numpy as np
 
 from caladan.columns.domains import Domain
-from caladan.columns.layout import Keys, Words
-from caladan.columns.packed import Orders, PackedIndex, PackedRelation
-from caladan.columns.packing import packed
+from caladan.columns.index import PackedIndex
+from caladan.columns.layout import Keys, Words, packed
+from caladan.columns.packed import Orders, PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.cut import CutRows
 from caladan.fixpoint.products import KeyRows, LastLookup, multiply
+from caladan.join.constraints.lookup import LookupStep
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.join.late_materialization import Tests
 from caladan.join.plan import RulePlan
-from caladan.join.steps import LookupStep
 from caladan.join.walk import Sink
 from caladan.program import Constant, Expression, Variable, thresholds
 from caladan.rules.program import DeltaRule

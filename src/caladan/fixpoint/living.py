@@ -10,7 +10,7 @@ by. A change then goes through the cliques in order, and only through those that
 which changed (repair.py). What it costs follows what it changes, not what is there.
 
 Domains stay open: facts may bring values that nobody has seen. Facts that are deleted stay hidden
-in their runs until there are many of them (columns/deletions.py).
+in their runs until there are many of them (columns/membership.py).
 
 A *transient* relation is empty again when the next change begins, as the inputs of a tick are. What
 is derived from such relations alone is not repaired either: it is derived anew, from what there is.
@@ -36,9 +36,8 @@ from caladan.fixpoint.wiring import Upkeep, Wiring
 from caladan.join.classes import Classes
 from caladan.program.events import Listener
 from caladan.program.options import Options
-from caladan.rules.linear import linear
 from caladan.rules.program import DeltaProgram
-from caladan.rules.variants import given_of
+from caladan.rules.variants import given_of, linear
 
 NOTHING: Batch = ((), 0)
 

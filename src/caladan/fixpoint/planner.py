@@ -263,6 +263,8 @@ class Planner:
         Its atoms may be others, which read `copies`: by name, of which relation they are.
         """
         state, body = self._state, rule.body.separated
+        if not self._factoring:
+            body = replace(body, functions=())
         domains = state.classes.variables(rule.rule, body)
         if rule.rule.head in state.program.relations:
             head = state.classes.columns(rule.rule.head)

@@ -27,10 +27,11 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from caladan.columns.index import PackedIndex
 from caladan.columns.interner import Interner, Tuples
 from caladan.columns.kernels import bits
 from caladan.columns.layout import Keys, Mask, Words
-from caladan.columns.packed import PackedIndex, PackedRelation
+from caladan.columns.packed import PackedRelation
 from caladan.program import thresholds
 
 Factors: TypeAlias = "tuple[Keys, Iterator[tuple[Words, Keys]]]"

@@ -21,8 +21,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from caladan.columns.deletions import stamps
 from caladan.columns.layout import Layout, Mask, Words, concatenated
+from caladan.columns.membership import stamps
 from caladan.columns.relation import Batch, StoredRelation
 from caladan.fixpoint.fixpoint import Fixpoint
 from caladan.fixpoint.heads import PlainHead

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from caladan.columns.folded_relation import FoldedRelation
 from caladan.columns.invariants import CHECKED, check_layout
 from caladan.columns.layout import Layout, Words
 from caladan.columns.packed import Orders
-from caladan.columns.relation import StoredRelation, stored
+from caladan.columns.relation import StoredRelation, stored, stored_blocks
 from caladan.fixpoint.heads import PlainHead, RelationHead
 from caladan.fixpoint.limits import Limits
 from caladan.join.classes import Classes
+from caladan.program import thresholds
 from caladan.rules.program import DeltaProgram
 
 
@@ -35,6 +37,7 @@ class State:
         self.limits = limits
         self.finished: dict[str, Layout] = {}
         self.heads: dict[str, RelationHead] = {}
+        self._listed: dict[str, StoredRelation] = {}  # layouts with few facts, for those who join
         self.copies: dict[str, StoredRelation] = {}  # of relations, as peers have them
         self.is_ranked = False  # whether facts remember when they were derived
 
@@ -45,7 +48,8 @@ class State:
 
     def held(self) -> dict[str, Layout]:
         """All that takes memory."""
-        return {**self.layouts(), **self.copies}
+        listed = {f"{name}, listed": each for name, each in self._listed.items()}
+        return {**self.layouts(), **self.copies, **listed}
 
     def load(self, name: str) -> None:
         """Store the given facts of a relation that no rule derives."""
@@ -90,7 +94,14 @@ class State:
             return self.heads[name].relation
         columns = self.classes.columns(name)
         orders = self.orders.get(name, {})
-        relation = stored(self.finished[name], columns, self.limits.seconds, orders)
+        found = self.finished[name]
+        folded = found.folded if isinstance(found, StoredRelation) else found
+        if isinstance(folded, FoldedRelation) and folded.count() < thresholds.now.listed:
+            # Few facts are looked up in runs sooner than in a layout, by whichever columns.
+            if name not in self._listed:
+                self._listed[name] = stored_blocks(folded, columns, self.limits.seconds, orders)
+            return self._listed[name]
+        relation = stored(found, columns, self.limits.seconds, orders)
         self.finished[name] = relation
         return relation
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.columns.domains import Domain
+from caladan.columns.groups import GroupRelation
 from caladan.columns.layout import Words, concatenated
 from caladan.columns.relation import StoredRelation
-from caladan.columns.rows import GroupRelation
 from caladan.data.schema import ARROW
 from caladan.fixpoint.aggregates import TOTALS
 from caladan.program.diagnostics import Diagnostic

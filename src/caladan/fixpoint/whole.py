@@ -28,8 +28,8 @@ from caladan.join.arithmetic import blamed
 from caladan.program import thresholds
 from caladan.program.diagnostics import Diagnostic
 from caladan.program.events import Listener, MachineRan, RuleDone, StrategyDeclined
-from caladan.rules.growth import Growth, Sign
 from caladan.rules.program import DeltaClique, DeltaRule
+from caladan.rules.support import Growth, Sign
 
 if TYPE_CHECKING:
     from caladan.fixpoint.shapes.forms import Shape

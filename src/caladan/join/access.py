@@ -3,8 +3,9 @@
     Probe     an atom: which columns are bound when it is looked up, checked, or new
     Meet      atoms that share a variable: the one with the fewest values for it proposes
     Fork      ways to bind two variables that an equation ties: each row takes the shortest
-    Hunt      all atoms that are left, by the guided search, if a run asks for it
+    GuidedSearch  all that is left, by the guided search, if it is asked for; with `Equation`s
     Semijoin  atoms that nothing is read of: whether they have a solution with what is bound
+    Rollup    atoms that only aggregates read: what their solutions with what is bound add up to
     Exclude   a negated atom
     Compute   a variable is bound to an expression
     Check     a comparison
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from caladan.analysis.core import Term
 from caladan.columns.views import ViewColumns
@@ -128,12 +129,12 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Two variables that an equation ties, each bound by atoms of its own.
+    """Two variables that an equation or an atom ties, each bound by atoms of its own.
 
-    A way proposes the one, computes the other, and looks up whether there are facts with both.
+    A way proposes the one, and then computes or proposes the other; a row takes the shortest.
     """
 
-    ways: tuple[tuple[Meet, tuple[Probe | Compute, ...]], ...]
+    ways: tuple[tuple[Meet, tuple[Probe | Compute | Check | Meet, ...]], ...]
 
     @property
     def binds(self) -> frozenset[str]:
@@ -141,20 +142,33 @@ class Fork:
         return frozenset(met.variable for met, _ in self.ways)
 
     @property
-    def steps(self) -> list[Probe | Meet | Compute]:
+    def steps(self) -> list[Probe | Meet | Compute | Check]:
         """The steps of all ways."""
         return [step for met, rest in self.ways for step in (met, *rest)]
 
 
 @dataclass(frozen=True, slots=True)
-class Hunt:
-    """All atoms that are left, by the guided search, of a grade that the run asked for.
+class Equation:
+    """An equation of a search: it gives any variable that it is solved for, and tests the rest."""
 
-    `cuts` are tests and negated atoms that take part, where their variables are bound.
+    comparison: Comparison
+    solutions: tuple[Compute, ...]
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """None for certain."""
+        return frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class GuidedSearch:
+    """All atoms that are left, by the guided search, of a grade that was asked for.
+
+    `cuts` are what else takes part, where its variables are bound.
     """
 
     scans: tuple[Scan, ...]
-    cuts: tuple[Check | Exclude, ...]
+    cuts: tuple[Check | Exclude | Equation, ...]
     grade: str
 
     @property
@@ -180,7 +194,37 @@ class Semijoin:
         return frozenset()
 
 
-Access: TypeAlias = "Probe | Meet | Fork | Hunt | Semijoin | Exclude | Compute | Check"
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """What is asked of solutions: how many, the sum of an expression, its least or its most."""
+
+    function: Literal["count", "sum", "min", "max"]
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Rollup:
+    """Atoms, with tests of theirs, of which only aggregates read anything (eager.py).
+
+    They are solved once for all rows that agree in `shared`, and their amounts bound to variables:
+    `mark` with the number of each. With these, `outer` is what the rest of the body is asked.
+    """
+
+    mark: str
+    shared: tuple[str, ...]
+    steps: tuple[Access, ...]
+    amounts: tuple[Amount, ...]
+    outer: tuple[Amount, ...]
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """The variables of the amounts."""
+        return frozenset(f"{self.mark}{i}" for i in range(len(self.amounts)))
+
+
+Access: TypeAlias = (
+    "Probe | Meet | Fork | GuidedSearch | Semijoin | Rollup | Exclude | Compute | Check"
+)
 
 
 class Traits(Protocol):
@@ -197,6 +241,10 @@ class Traits(Protocol):
 
 class Sample(Protocol):
     """Some solutions, to try atoms on."""
+
+    def restart(self, *, is_sure: bool = False) -> None:
+        """Another order is tried; if `is_sure`, however few facts its first atom has."""
+        ...
 
     def fan_out(self, steps: Sequence[Access], following: Probe | Meet | Fork) -> float | None:
         """How many facts go with a solution of the steps so far; None where nobody can tell."""
@@ -238,7 +286,7 @@ def keys(steps: Sequence[Access]) -> Iterator[tuple[str, frozenset[int]]]:
     """The columns by which steps look relations up; views have orders of their own."""
     for step in steps:
         match step:
-            case Fork() | Semijoin():
+            case Fork() | Semijoin() | Rollup():
                 yield from keys(step.steps)
                 continue
             case Probe():
@@ -258,7 +306,7 @@ def keys(steps: Sequence[Access]) -> Iterator[tuple[str, frozenset[int]]]:
 def views(steps: Sequence[Access]) -> Iterator[tuple[str, ViewColumns]]:
     """The views that steps look at."""
     for step in steps:
-        if isinstance(step, Fork | Semijoin):
+        if isinstance(step, Fork | Semijoin | Rollup):
             yield from views(step.steps)
             continue
         found = step.probes if isinstance(step, Meet) else [step]

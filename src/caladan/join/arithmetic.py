@@ -25,6 +25,7 @@ from caladan.program.functions import CallFailed
 from caladan.rules.failures import call_failed, division_by_zero, overflow
 
 LONG_MIN: Final = -(2**63)
+EXACT: Final = 1 << 53  # smaller integers are doubles
 
 
 class DivisionByZero(ArithmeticError):

@@ -33,7 +33,7 @@ from caladan.program import (
     Value,
     Variable,
 )
-from caladan.program.functions import call, outcomes
+from caladan.program.functions import calls, outcomes
 
 
 class Evaluator:
@@ -150,8 +150,7 @@ class Evaluator:
                 return self._called(expression, frontier)
             case Call():
                 columns = [self.python(each, frontier) for each in expression.arguments]
-                rows = zip(*columns, strict=True)
-                return [call(expression.function, list(row)) for row in rows]
+                return calls(expression.function, columns)
             case Conditional():
                 chosen = np.ones(frontier.rows, np.bool_)
                 for comparison in expression.condition:

@@ -13,31 +13,31 @@ Estimates live as long as nothing that influences them is bound: they go with th
 of their own (`?x`). Where a single atom has all that is left, it is looked up: a plain join is the
 last step of a search, not another operator.
 
-What guides the search are grades (grades.py).
+What guides the search are grades (estimates.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from caladan.columns.index import Matches
 from caladan.columns.kernels import meet
 from caladan.columns.layout import Counts, Words
+from caladan.join.constraints.atom import StoredAtom
+from caladan.join.constraints.lookup import projection
+from caladan.join.constraints.protocol import JoinConstraint, remaining
+from caladan.join.estimates import Grade, grade_named
 from caladan.join.frontier import Bindings
-from caladan.join.grades import Grade, grade_named
-from caladan.join.parties import Party, StoredAtom, allowed
+from caladan.join.meeting import SearchBody, Weights, forget_unused
 from caladan.join.statistics import Statistics
-from caladan.join.steps import LookupStep, ProposeStep, kept
 from caladan.program import thresholds
 from caladan.program.diagnostics import error
 
 
 def solve(
-    constraints: Sequence[Party],
+    constraints: Sequence[JoinConstraint],
     wanted: Sequence[str],
     seed: Bindings | None = None,
     *,
@@ -58,148 +58,12 @@ def solve(
     return search.run(min(first or width, width), width)
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """What the constraints of a variable would propose, row by row; it decides who does."""
-
-    matches: Sequence[Matches | None]
-    atoms: Counts | None
-    others: Mapping[int, Counts]
-
-    @property
-    def least(self) -> Counts | None:
-        """The fewest; None if nobody can propose."""
-        every = [*self.others.values(), *(() if self.atoms is None else (self.atoms,))]
-        return np.minimum.reduce(every) if every else None
-
-
-class Meeting:
-    """All that have a variable, where some others are bound: atoms, each under what is bound."""
-
-    def __init__(
-        self,
-        var: str,
-        atoms: Sequence[tuple[str, LookupStep]],
-        others: Sequence[Party],
-        statistics: Statistics,
-    ) -> None:
-        self.var = var
-        self.others = others
-        self.statistics = statistics
-        self.step = ProposeStep(
-            tuple(lookup for _, lookup in atoms), var, statistics, tuple(name for name, _ in atoms)
-        )
-        self._reads = frozenset[str]().union(*(each.variables for each in others))
-
-    def weigh(self, frontier: Bindings) -> Weights:
-        """What each would propose."""
-        matches = self.step.matches(frontier)
-        counted = ((i, each.estimate(frontier, self.var)) for i, each in enumerate(self.others))
-        return Weights(
-            matches,
-            self.step.counts(matches, frontier.rows).min(axis=0) if matches else None,
-            {i: counts for i, counts in counted if counts is not None},
-        )
-
-    def run(self, frontier: Bindings, weights: Weights, keep: frozenset[str]) -> Iterator[Bindings]:
-        """The longer bindings, with the variables to keep."""
-        needed = keep | self._reads | {self.var}
-        if not weights.others:
-            for longer in self.step.run(frontier, needed, weights.matches):
-                yield kept(self._confirmed(longer, self.others), keep)
-            return
-        least = weights.least
-        undecided = np.ones(frontier.rows, np.bool_)
-        if weights.atoms is not None:
-            undecided = weights.atoms != least
-            for longer in self.step.run(frontier.where(~undecided), needed):
-                yield kept(self._confirmed(longer, self.others), keep)
-        for number, counts in weights.others.items():
-            mine = undecided & (counts == least)
-            undecided &= ~mine
-            proposer = self.others[number]
-            others = [each for i, each in enumerate(self.others) if i != number]
-            for longer in proposer.propose(frontier.where(mine), self.var, counts[mine]):
-                made = longer.rows
-                self.statistics.share(self.var, (str(proposer),), (made,), made)
-                longer = self.step.confirmed(longer)
-                self.statistics.count(self.var, made, longer.rows)
-                yield kept(self._confirmed(longer, others), keep)
-
-    def _confirmed(self, longer: Bindings, others: Sequence[Party]) -> Bindings:
-        before = longer.rows
-        for each in others:
-            if longer.rows:
-                longer = each.confirm(longer, self.var)
-        if longer.rows < before:
-            self.statistics.count(self.var, 0, longer.rows - before)
-        return longer
-
-
-class SearchBody:
-    """Constraints with what the search looks up about them; fixed before the search starts."""
-
-    def __init__(self, constraints: Sequence[Party], order: Iterable[str]) -> None:
-        self.constraints = tuple(constraints)
-        self.atoms = tuple(c for c in constraints if isinstance(c, StoredAtom))
-        self.others = tuple(c for c in constraints if not isinstance(c, StoredAtom))
-        names = dict.fromkeys(order)
-        names.update(dict.fromkeys(v for c in constraints for v in sorted(c.variables)))
-        self.variables: tuple[str, ...] = tuple(names)
-        self.influence: dict[str, frozenset[str]] = {
-            v: frozenset[str]().union(*(c.influence(v) for c in constraints if v in c.variables))
-            for v in self.variables
-        }
-        # How ties between equal estimates are broken: by influence, then by the order given.
-        self.ranked: tuple[str, ...] = tuple(
-            sorted(self.variables, key=lambda v: -len(self.influence[v]))
-        )
-        self._under: dict[tuple[str, frozenset[str]], list[tuple[str, LookupStep]]] = {}
-
-    def meeting(
-        self, var: str, bound: frozenset[str], statistics: Statistics | None = None
-    ) -> Meeting:
-        """Those that have a variable, where some are bound; one for trial counts for itself."""
-        key = (var, bound & self.influence[var])
-        if key not in self._under:
-            having = [atom for atom in self.atoms if var in atom.variables]
-            self._under[key] = [(str(atom), atom.under(bound, (var,))) for atom in having]
-        others = [c for c in self.others if var in c.variables]
-        return Meeting(var, self._under[key], others, statistics or Statistics())
-
-    def replaced(self, constraints: Sequence[Party]) -> SearchBody:
-        """The body with others in the place of its constraints."""
-        return SearchBody(constraints, self.variables)
-
-    def open(self, unbound: frozenset[str]) -> list[Party]:
-        """The constraints that some unbound variables still matter to."""
-        return [c for c in self.constraints if c.variables & unbound]
-
-    @cached_property
-    def names(self) -> dict[str, list[Party]]:
-        """The constraints of each variable."""
-        return {v: [c for c in self.constraints if v in c.variables] for v in self.variables}
-
-
-def forget_unused(constraints: Sequence[Party], wanted: frozenset[str]) -> list[Party]:
-    """Drop the variables that nobody wants and only one atom has: any value will do for them."""
-    uses: dict[str, int] = {}
-    for constraint in constraints:
-        for var in constraint.variables:
-            uses[var] = uses.get(var, 0) + 1
-    unused = frozenset(v for v, count in uses.items() if count == 1 and v not in wanted)
-    return [
-        c.forget(unused) if isinstance(c, StoredAtom) and c.variables & unused else c
-        for c in constraints
-    ]
-
-
 class Search:
     """A search with everything it looks up; `run` starts it."""
 
     def __init__(
         self,
-        constraints: Sequence[Party],
+        constraints: Sequence[JoinConstraint],
         wanted: Sequence[str],
         seed: Bindings,
         grade: str | Grade,
@@ -211,8 +75,8 @@ class Search:
         self.statistics.grade = self.grade.name
         self.wanted = frozenset(wanted)
         self._poll = poll
-        kept_ones = forget_unused(constraints, self.wanted | seed.columns.keys())
-        body = SearchBody(kept_ones, wanted)
+        needed = forget_unused(constraints, self.wanted | seed.columns.keys())
+        body = SearchBody(needed, wanted)
         self.body, self._seed = self.grade.prepare(body, seed)
         for var in self.wanted:
             if var not in seed.columns and not self.body.names.get(var):
@@ -228,10 +92,10 @@ class Search:
         for part in self._pieces(self._seed):
             for constraint in settled:
                 if part.rows:
-                    part = allowed(constraint, part)
+                    part = remaining(constraint, part)
             for found in self._descend(part, bound, unbound):
                 self.statistics.results += found.rows
-                yield kept(found, self.wanted)
+                yield projection(found, self.wanted)
 
     def _pieces(self, frontier: Bindings) -> Iterator[Bindings]:
         """A frontier, few rows at first, more of them once a piece was searched to its end."""
@@ -338,71 +202,48 @@ class Search:
         for longer in lookup.run(frontier, self.wanted):
             for var in unbound:
                 self.statistics.count(var, longer.rows, longer.rows)
-                self.statistics.share(var, (str(atom),), (longer.rows,), longer.rows)
+                self.statistics.proposals(var, (str(atom),), (longer.rows,))
             yield longer
 
 
 @dataclass(frozen=True, slots=True)
-class ConsultStep:
-    """A variable that atoms have, and a constraint of the user's, which may propose it."""
-
-    meeting: Meeting
-
-    @property
-    def reads(self) -> frozenset[str]:
-        """The variables it needs."""
-        others = (each.variables for each in self.meeting.others)
-        return self.meeting.step.reads.union(*others) - self.binds
-
-    @property
-    def binds(self) -> frozenset[str]:
-        """The variable."""
-        return frozenset((self.meeting.var,))
-
-    def least(self, frontier: Bindings) -> Counts:
-        """How many values the one with the fewest has, for each solution."""
-        least = self.meeting.weigh(frontier).least
-        assert least is not None  # there is an atom
-        return least
-
-    def run(self, frontier: Bindings, keep: frozenset[str]) -> Iterator[Bindings]:
-        """The longer solutions, with the variables to keep."""
-        yield from self.meeting.run(frontier, self.meeting.weigh(frontier), keep)
-
-
-@dataclass(frozen=True, slots=True)
 class SearchStep:
-    """All atoms that are left of a rule, by the search; tests and negated atoms take part."""
+    """All that is left of a body, by the search. Pieces grow from `first` to `width` rows."""
 
-    atoms: tuple[StoredAtom, ...]
-    cuts: Sequence[Party]
+    constraints: Sequence[JoinConstraint]
+    binds: frozenset[str]
+    order: Sequence[str]
     grade: str
     counting: bool
     statistics: Statistics
+    first: int | None = None
+    width: int | None = None
 
     @property
     def reads(self) -> frozenset[str]:
         """The variables that may be bound already."""
-        return self.binds.union(*(each.variables for each in self.cuts))
+        return self.binds.union(*(each.variables for each in self.constraints))
 
-    @property
-    def binds(self) -> frozenset[str]:
-        """The variables of the atoms."""
-        return frozenset[str]().union(*(atom.variables for atom in self.atoms))
+    def wanted(self, bound: Collection[str], keep: frozenset[str]) -> list[str]:
+        """The variables that answers have, if some are kept; those of the head's order first."""
+        kept = {name for name in keep if name in self.binds or name in bound}
+        wanted = kept | self.binds if self.counting else kept
+        return [*(v for v in self.order if v in wanted), *sorted(wanted.difference(self.order))]
 
     def run(self, frontier: Bindings, keep: frozenset[str]) -> Iterator[Bindings]:
         """The longer solutions, with the variables to keep."""
-        wanted = frozenset(name for name in keep if name in self.binds or name in frontier.columns)
-        atoms = [atom.listed() if atom.is_fleeting else atom for atom in self.atoms]
         found = solve(
-            [*atoms, *self.cuts],
-            sorted(wanted | self.binds if self.counting else wanted),
+            [c.listed() if isinstance(c, StoredAtom) and c.is_fleeting else c
+             for c in self.constraints],
+            self.wanted(frontier.columns, keep),
             frontier,
             grade=self.grade,
+            width=self.width,
+            first=self.first,
             statistics=self.statistics,
-        )
+        )  # fmt: skip
         for longer in found:
-            yield kept(longer, wanted)
+            yield projection(longer, keep)
 
 
 def _held(var: str) -> str:

@@ -1,10 +1,10 @@
-"""Columns set aside: what only the head reads does not go through a rule's joins.
+"""Late materialization: what only the head reads does not go through a rule's joins.
 
 In `sub(E, Y) <- ex(E, R, C), subProp(R, S), sub(C, D), exists(Y, S, D)` nothing but the head reads
 E, and many E share their R and C. So the solutions are grouped by what later steps read, each group
 goes through those steps once, and at the end its members are crossed with what it found:
 
-    ex(E, R, C)            300,000 solutions, E set aside: 28,000 groups (R, C)
+    ex(E, R, C)            300,000 solutions, E left for later: 28,000 groups (R, C)
     … subProp, sub, exists           by groups: each step does an eleventh of the work
     sub(E, Y)              what a group found, for each of its E
 
@@ -15,7 +15,7 @@ there is one. Otherwise a chain goes through all ways that there are.
 Where the last lookup finds much for a group, its solutions are crossed before it instead: heads
 take such a lookup without listing what it finds.
 
-Both cost a hash table over the solutions. `Asides` remembers where it did not pay.
+Both cost a hash table over the solutions. `LateColumns` remembers where it did not pay.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from caladan.join.frontier import Bindings
 from caladan.program import thresholds
 
 if TYPE_CHECKING:
-    from caladan.join.steps import LookupStep
+    from caladan.join.constraints.lookup import LookupStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Taker(Protocol):
         ...
 
 
-class Asides:
+class LateColumns:
     """Groups solutions where that paid, or was not tried yet; places are counted from the end."""
 
     def __init__(self) -> None:
@@ -111,13 +111,13 @@ class Asides:
 class LateGroups:
     """`frontier` has a row for each group, and its number in the column `mark`.
 
-    The solutions of group g are rows members[bounds[g]:bounds[g + 1]] of `aside`, which has the
+    The solutions of group g are rows members[bounds[g]:bounds[g + 1]] of `late`, which has the
     columns that the groups do not have.
     """
 
     frontier: Bindings
     mark: str
-    aside: Bindings
+    late: Bindings
     bounds: Counts
     members: Words
 
@@ -136,7 +136,7 @@ class LateGroups:
             left -= len(rows)
             own = [name for name in found.columns if name != self.mark]
             columns = found.at(rows.astype(np.uint32), own)
-            columns |= self.aside.at(self.members[places], self.aside.columns)
+            columns |= self.late.at(self.members[places], self.late.columns)
             yield Bindings(len(rows), columns)
 
 

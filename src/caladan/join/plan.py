@@ -8,50 +8,51 @@ could come next, to tell them its fan-out. An order is kept until the relations 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from caladan.analysis.core import Term
 from caladan.columns.domains import Domain
 from caladan.columns.relation import StoredRelation
 from caladan.join.access import (
     Access,
+    Amount,
     Check,
     Compute,
+    Equation,
     Exclude,
     Fork,
-    Hunt,
+    GuidedSearch,
     Meet,
     Probe,
+    Rollup,
     Semijoin,
     probe,
 )
+from caladan.join.constraints.condition import AbsentStep, BindStep, TestStep
+from caladan.join.constraints.lookup import LookupStep, Narrowing
+from caladan.join.constraints.proposal import ForkStep, ProposeStep
+from caladan.join.eager import amounts, grouped, is_exact
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
-from caladan.join.late_materialization import Asides
-from caladan.join.orders import chosen
-from caladan.join.pending import constraint_of
-from caladan.join.route import planned, searched
+from caladan.join.late_materialization import LateColumns
+from caladan.join.orders import join_order
+from caladan.join.rollup import RollupStep, RollupTable, Uncountable
+from caladan.join.route import body_route
+from caladan.join.search_route import guided_route
+from caladan.join.selections import constraint_of
 from caladan.join.statistics import Statistics
-from caladan.join.steps import (
-    AbsentStep,
-    BindStep,
-    ForkStep,
-    LookupStep,
-    Narrowing,
-    ProposeStep,
-    Proposing,
-    SemijoinStep,
-    Step,
-    TestStep,
-)
+from caladan.join.steps import Proposing, SemijoinStep, Step
 from caladan.join.walk import Sink, Walk
-from caladan.program import Comparison, Variable, thresholds
-from caladan.rules.body import Body, Scan, Version
+from caladan.join.windows import windowed
+from caladan.program import Comparison, Variable, thresholds, variables
+from caladan.rules.body import Body, Scan, Version, names
 
 _T = TypeVar("_T")
 
 if TYPE_CHECKING:
-    from caladan.join.parties import Foreign, Party, StoredAtom
+    from caladan.join.constraints.protocol import JoinConstraint
+    from caladan.join.constraints.values import ValueConstraint
 
 
 class RulePlan:
@@ -59,6 +60,7 @@ class RulePlan:
 
     A `steady` one is run again and again, over deltas of any size, while the relations change
     little: its order is measured however few facts it starts from, and does not depend on them.
+    Relations that are not stored are `constraints`; with these a single atom is searched as well.
     """
 
     def __init__(
@@ -72,39 +74,72 @@ class RulePlan:
         search: str | None = None,
         *,
         steady: bool = False,
+        constraints: Mapping[str, JoinConstraint] | None = None,
     ) -> None:
-        self.body = body
+        asked = amounts(body)
+        is_listed = steady or asked is None or not is_exact(asked, domains)
+        self.body = replace(body, functions=()) if is_listed else body
         self._steady = steady
         self.head_domains = head_domains
-        self.evaluator = Evaluator(domains)
-        self._domains = domains
+        self._domains = dict(domains)
+        self.evaluator = Evaluator(self._domains)
         self._columns = columns
         self._relations = relations
         self._absents = {scan: absent(scan) for scan in body.absents}
         listed = not any(each.folded for each in relations.values())
-        self._hunt = searched(body, self, search) if search is not None and listed else None
+        self._constraints = constraints or {}
+        least = 2 if constraints is None else 1
+        self._search = guided_route(body, self, search, least) if search and listed else None
         self._order: tuple[int, ...] | None = None
         self._order_sizes: tuple[int, ...] = ()
         self._made: dict[tuple[int, ...], tuple[Sequence[Access], Sequence[Step]]] = {}
         self.accesses: Sequence[Access] | None = None
         """What the steps that were last asked for are made of."""
         self._told: Sequence[Access] | None = None
-        self._asides = Asides()
+        self._late = LateColumns()
         self._fan_out = 1.0  # of the last round
         self._statistics = Statistics()
 
     def run(self, sink: Sink, check: Callable[[], None]) -> None:
-        """Hand all solutions to the sink; `check` is called now and then and may raise."""
-        body = self.body
-        walk = Walk(sink, check, body.needed, self._asides, self._fan_out, counting=body.counting)
-        walk.run(self.steps())
+        """Hand all solutions to the sink; `check` is called now and then and may raise.
+
+        What fails for parts of solutions may not fail for whole ones: then these are listed.
+        """
+        try:
+            self._walk(self.steps(), sink, check)
+        except Uncountable:
+            raise
+        except ArithmeticError:
+            if self.amounts is None:
+                raise
+            self.body = replace(self.body, functions=())
+            self._order = None
+            self._made.clear()
+            sink.restart()
+            self._walk(self.steps(), sink, check)
+
+    def _walk(self, steps: Sequence[Step], sink: Sink, check: Callable[[], None]) -> None:
+        body, needed = self.body, self.body.needed
+        if self.amounts is not None:
+            needed = grouped(body) | names(*(each.expression for each in self.amounts))
+        for step in steps:
+            if isinstance(step, RollupStep):
+                step.clear()
+        walk = Walk(sink, check, needed, self._late, self._fan_out, counting=body.counting)
+        walk.run(steps)
         self._fan_out = walk.fan_out()
+
+    @property
+    def amounts(self) -> tuple[Amount, ...] | None:
+        """What is asked of rows, if they stand for several solutions, and how many these are."""
+        rollups = [step for step in self.accesses or () if isinstance(step, Rollup)]
+        return rollups[-1].outer if rollups else None
 
     def steps(self) -> Sequence[Step]:
         """The steps in the order that suits the relations as they are."""
-        order = () if self._hunt is not None else self._chosen_order()
+        order = () if self._search is not None else self._chosen_order()
         if order not in self._made:
-            steps = self._hunt or planned(self.body, order, self)
+            steps = self._search or body_route(self.body, order, self)
             self._made[order] = (steps, [self.ready(step) for step in steps])
         self.accesses, steps = self._made[order]
         return steps
@@ -114,11 +149,11 @@ class RulePlan:
 
         They are gone through many times, so their order is measured however few facts are new.
         """
-        if self._hunt is not None:
+        if self._search is not None:
             return self.steps()
         self._order_sizes = self._sizes()
-        self._order = chosen(self.body, self._order_sizes, self, _Trial(self, is_sure=True))
-        steps = planned(self.body, self._order, self, lasting=True)
+        self._order = join_order(self.body, self._order_sizes, self, _Trial(self, is_sure=True))
+        steps = body_route(self.body, self._order, self, lasting=True)
         return [self.ready(step) for step in steps]
 
     @property
@@ -158,8 +193,8 @@ class RulePlan:
         sizes = self._sizes()
         if self._order is not None and not _grown(self._order_sizes, sizes):
             return self._order
-        self._asides.forget()
-        self._order = chosen(self.body, sizes, self, _Trial(self))
+        self._late.forget()
+        self._order = join_order(self.body, sizes, self, _Trial(self))
         self._order_sizes = sizes
         return self._order
 
@@ -175,7 +210,7 @@ class RulePlan:
         """A sample pushed through some steps; arithmetic that fails leaves it as it is."""
         everything = frozenset(self._domains)
         for step in (self.ready(each, is_trial=True) for each in steps):
-            assert not isinstance(step, SemijoinStep)  # orders are tried atom by atom
+            assert not isinstance(step, SemijoinStep | RollupStep)  # orders are tried atom by atom
             if not isinstance(step, AbsentStep | BindStep | TestStep):
                 found = step.run(frontier, everything)
                 frontier = next((f for f in found if f.rows), Bindings(0, {}))
@@ -198,11 +233,14 @@ class RulePlan:
 
     # ── Steps ────────────────────────────────────────────────────────────────────────────────────
 
-    def _searched(self, scan: Scan) -> StoredAtom:
-        from caladan.join.parties import StoredAtom
+    def _searched(self, scan: Scan) -> JoinConstraint:
+        """An atom that takes part in a search."""
+        from caladan.join.constraints.atom import StoredAtom
 
+        if (given := self._constraints.get(scan.relation)) is not None:
+            return given
         arguments = tuple(
-            self._given(argument, scan.relation, column)
+            self._term(argument, scan.relation, column)
             for column, argument in enumerate(scan.arguments)
         )
         relation = self._relations[scan.relation]
@@ -223,14 +261,22 @@ class RulePlan:
                     return self._consulting(step, names, lookups, statistics)
                 return ProposeStep(lookups, step.variable, statistics, names)
             case Fork():
-                ways: list[tuple[ProposeStep, tuple[LookupStep | BindStep, ...]]] = []
-                for met, others in step.ways:
-                    first = self.ready(met, is_trial=is_trial)
-                    rest = [self.ready(each) for each in others]
-                    assert isinstance(first, ProposeStep)
-                    then = tuple(s for s in rest if isinstance(s, LookupStep | BindStep))
-                    ways.append((first, then))
+                kinds = (LookupStep, ProposeStep, BindStep, TestStep)
+                ways: list[Any] = []
+                for each in step.ways:
+                    first, *rest = (self.ready(s, is_trial=is_trial) for s in (each[0], *each[1]))
+                    assert isinstance(first, ProposeStep) and all(
+                        isinstance(s, kinds) for s in rest
+                    )
+                    ways.append((first, tuple(rest)))
                 return ForkStep(tuple(ways))
+            case Rollup():
+                inside = tuple(map(self.ready, step.steps))
+                table = RollupTable(len(step.shared), step.amounts, self.evaluator)
+                for i, domain in enumerate(table.domains):
+                    self._domains[f"{step.mark}{i}"] = domain  # pyright: ignore[reportArgumentType]
+                window = windowed(step.steps, inside, self.body.types, self.evaluator)
+                return RollupStep(step.mark, step.shared, inside, step.amounts, table, window)
             case Semijoin():
                 return SemijoinStep(step.shared, tuple(map(self.ready, step.steps)))
             case Exclude():
@@ -240,12 +286,13 @@ class RulePlan:
                 return BindStep(self.evaluator, step.variable, step.expression, domain, step.solved)
             case Check():
                 return TestStep(self.evaluator, step.comparison)
-            case Hunt():
+            case GuidedSearch():
                 from caladan.join.guided import SearchStep
 
                 return SearchStep(
-                    tuple(map(self._searched, step.scans)),
-                    list(map(self._cut, step.cuts)),
+                    [*map(self._searched, step.scans), *map(self._cut, step.cuts)],
+                    step.binds,
+                    tuple(dict.fromkeys(v.name for v in variables(*self.body.columns))),
                     step.grade,
                     self.body.counting,
                     statistics,
@@ -259,30 +306,36 @@ class RulePlan:
         statistics: Statistics,
     ) -> Step:
         """Atoms that meet in a variable with constraints of the user's."""
-        from caladan.join.guided import ConsultStep, Meeting
+        from caladan.join.meeting import ConsultStep, Meeting
 
         others = [self._foreign(test) for test in step.tests]
         atoms = list(zip(names, lookups, strict=True))
         return ConsultStep(Meeting(step.variable, atoms, others, statistics))
 
-    def _foreign(self, test: Comparison) -> Foreign:
+    def _foreign(self, test: Comparison) -> ValueConstraint:
         """A constraint of the user's that a test calls."""
-        from caladan.join.parties import Foreign, RuleCoding
+        from caladan.join.constraints.values import ValueConstraint
 
         called = constraint_of(test, self.body.types)
         assert called is not None
-        domains = {name: RuleCoding(self._domains[name]) for name in called[1]}
-        return Foreign(called[0], domains, called[1])
+        return ValueConstraint(called[0], self._domains, called[1])
 
-    def _cut(self, step: Check | Exclude) -> Party:
-        """A test or a negated atom that takes part in a search."""
-        from caladan.join.parties import StepConstraint
+    def _cut(self, step: Check | Exclude | Equation) -> JoinConstraint:
+        """A comparison or a negated atom that takes part in a search."""
+        from caladan.join.constraints.equation import ConditionConstraint, EquationConstraint
 
-        if isinstance(step, Check) and constraint_of(step.comparison, self.body.types) is not None:
+        if isinstance(step, Exclude):
+            made = self.ready(step)
+            assert isinstance(made, AbsentStep)
+            return ConditionConstraint(made, f"~{_label(step.scan)}")
+        if constraint_of(step.comparison, self.body.types) is not None:
             return self._foreign(step.comparison)
-        made = self.ready(step)
-        assert isinstance(made, AbsentStep | TestStep)
-        return StepConstraint(made)
+        test, span = TestStep(self.evaluator, step.comparison), step.comparison.span
+        name = f"test of {', '.join(sorted(test.reads))}" if span is None else span.text
+        if isinstance(step, Check):
+            return ConditionConstraint(test, name)
+        solutions = [self.ready(each) for each in step.solutions]
+        return EquationConstraint(test, [s for s in solutions if isinstance(s, BindStep)], name)
 
     def lookup(self, found: Probe) -> LookupStep:
         """An atom over its relation."""
@@ -290,15 +343,15 @@ class RulePlan:
         relation = self._relations[scan.relation]
         places = range(relation.arity) if shown is None else shown.columns
 
-        def placed(columns: Mapping[int, _T]) -> dict[int, _T]:
+        def positions(columns: Mapping[int, _T]) -> dict[int, _T]:
             return {places.index(column): value for column, value in columns.items()}
 
         return LookupStep(
             relation if shown is None else relation.view(shown),
             scan.version,
-            placed(self._words(scan, found.bound)),
-            placed(self._words(scan, found.checked)),
-            placed(dict(found.new)),
+            positions(self._words(scan, found.bound)),
+            positions(self._words(scan, found.checked)),
+            positions(dict(found.new)),
             self.body.counting,
             self._narrowing(found),
         )
@@ -309,9 +362,9 @@ class RulePlan:
         return Narrowing(self.evaluator, self._domains[found.new[0][1]], found.within)
 
     def _words(self, scan: Scan, given: Sequence[tuple[int, Term]]) -> dict[int, str | int]:
-        return {column: self._given(term, scan.relation, column) for column, term in given}
+        return {column: self._term(term, scan.relation, column) for column, term in given}
 
-    def _given(self, term: Term, relation: str, column: int) -> str | int:
+    def _term(self, term: Term, relation: str, column: int) -> str | int:
         """A variable's name, or a constant's word."""
         if isinstance(term, Variable):
             return term.name
@@ -324,7 +377,12 @@ class _Trial:
 
     def __init__(self, plan: RulePlan, *, is_sure: bool = False) -> None:
         self._plan = plan
-        self._is_sure = is_sure or plan.is_steady
+        self._is_always_sure = is_sure or plan.is_steady
+        self.restart()
+
+    def restart(self, *, is_sure: bool = False) -> None:
+        """Another order is tried; if `is_sure`, however few facts its first atom has."""
+        self._is_sure = is_sure or self._is_always_sure
         self._frontier = Bindings(1, {})
         self._done = 0  # steps that the sample went through
 

@@ -1,10 +1,10 @@
 """The route through a body: its atoms in an order, each with all that can be settled then.
 
 Atoms that form no cycle are looked up one after the other. Those of the cyclic core
-(hypergraph.py) are gone through variable by variable: all of them that have the variable meet, each
-under the columns that are bound and that variable's, and whichever has the fewest values for a
-solution proposes. So no more is proposed than the core could have solutions (the bound of Atserias,
-Grohe and Marx), however wide its atoms are:
+(hypergraph.py, core_route.py) are gone through variable by variable: all of them that have the
+variable meet, each under the columns that are bound and that variable's, and whichever has the
+fewest values for a solution proposes. So no more is proposed than the core could have solutions
+(the bound of Atserias, Grohe and Marx), however wide its atoms are:
 
     e(X, P, Y, Q), e(Y, Q, Z, R), e(Z, R, X, P)
 
@@ -17,41 +17,40 @@ arithmetic stand as early as they can, and comparisons with something known cut 
 to a range of a sorted run.
 
 `planned` makes the steps of a body for an order of its atoms; orders.py chooses the order. What an
-atom shows before all of it is bound is in prefixes.py, what waits for variables in pending.py.
+atom shows before all of it is bound is in prefixes.py, what waits for variables in
+selections.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import replace
 
 from caladan.join.access import (
     Access,
-    Check,
-    Compute,
-    Exclude,
+    Amount,
     Fork,
-    Hunt,
     Meet,
     Probe,
+    Rollup,
     Semijoin,
     Traits,
     probe,
 )
-from caladan.join.pending import PendingParts, can_fail, ends_of, read_by, solved
+from caladan.join.core_route import CoreRoute
+from caladan.join.eager import amounts, grouped, parted
 from caladan.join.prefixes import (
     AtomPrefixes,
-    cyclic_atoms,
     hidden_columns,
     is_shown,
     proposing,
 )
-from caladan.program import Comparison, Constant, Variable
-from caladan.rules.body import Body, Part, Scan, Version, names
+from caladan.join.selections import ends_of, read_by
+from caladan.program import Variable
+from caladan.rules.body import Body, Part, Scan, Version
 
 
-def planned(
+def body_route(
     body: Body, order: Sequence[int], traits: Traits, *, lasting: bool = False
 ) -> list[Access]:
     """The steps for an order of the atoms; `lasting` ones have no views of what still changes."""
@@ -63,45 +62,7 @@ def planned(
     return route.finished()
 
 
-def bound_by(steps: Sequence[Access]) -> frozenset[str]:
-    """What some steps bind."""
-    return frozenset[str]().union(*(step.binds for step in steps))
-
-
-def searched(body: Body, traits: Traits, grade: str) -> list[Access] | None:
-    """The steps of a body that is searched whole, behind its delta; None if it is not.
-
-    What is left must be several atoms, and no arithmetic may give one of their variables its value:
-    that is computed more quickly than searched for. Tests that compute something are made once more
-    at the end, for within the search those that fail are put off.
-    """
-    pending = PendingParts(body)
-    before = pending.ready(frozenset())
-    left = list(body.atoms)
-    first = next((scan for scan in left if scan.version is Version.DELTA), None)
-    if first is not None:
-        left.remove(first)
-        before.append(probe(first, bound_by(before), traits))
-        before += pending.ready(bound_by(before))
-    bound = bound_by(before)
-    atoms = frozenset(name for scan in left for name in scan.variables)
-    if len(left) < 2 or any(b.variable in atoms - bound for b in body.bindings):
-        return None
-    after = pending.ready(bound | atoms)
-    cuts = [
-        step
-        for step in after
-        if (isinstance(step, Check) and names(step.comparison) <= bound | atoms)
-        or (isinstance(step, Exclude) and step.bound and {*step.scan.variables} <= bound | atoms)
-    ]
-    again = (s for s in after if s not in cuts or (isinstance(s, Check) and can_fail(s)))
-    return [*before, Hunt(tuple(left), tuple(cuts), grade), *again]
-
-
-_Looking = TypeVar("_Looking", Probe, Meet, "Probe | Meet")
-
-
-class BodyRoute:
+class BodyRoute(CoreRoute):
     """The steps through a body, as one atom after another is taken."""
 
     def __init__(
@@ -111,25 +72,14 @@ class BodyRoute:
         known: frozenset[str] = frozenset(),
         *,
         lasting: bool = False,
+        mark: str = "#",
+        asked: tuple[Amount, ...] = (),
     ) -> None:
-        self._body = body
-        self._traits = traits
-        self._lasting = lasting
-        self._pending = PendingParts(body)
-        self._left = list(range(len(body.atoms)))
-        # By variable the atoms that have it, in order: bodies may have hundreds of atoms.
-        self._having: dict[str, list[int]] = {}
-        for atom, scan in enumerate(body.atoms):
-            for variable in scan.variables:
-                self._having.setdefault(variable, []).append(atom)
-        self._core = cyclic_atoms(body, traits, known)
-        self._shown = {
-            atom: AtomPrefixes(body, atom, traits, lasting=lasting) for atom in self._core
-        }
-        # By atom of the core, the variables under which it had its say.
-        self._heard = dict.fromkeys(self._core, frozenset[str]())
-        self.steps: list[Access] = self._pending.ready(known)
-        self.known = known | bound_by(self.steps)
+        super().__init__(body, traits, known, lasting=lasting)
+        self._mark = mark
+        self._rolled = 0
+        self.amounts = asked or amounts(body)
+        """What is asked of the solutions, with what was rolled up; None if they are listed."""
 
     def next_step(self, atom: int) -> Probe | Meet | Fork | None:
         """How an atom would be taken now; None if it is done already."""
@@ -137,13 +87,20 @@ class BodyRoute:
             return None
         variable = self._variable(atom)
         if variable is not None:
-            return self._within(self._meeting(variable))
+            # Its own variable, though rows may choose another corner: where they may not, as in
+            # small rounds, the order of the atoms is all there is.
+            return self._within(self._meeting(variable, self.known))
         if (tie := self._tie(atom)) is not None:
             return tie.fork
         if (asked := self._consulted(atom)) is not None:
             return asked
         found = self._whole(atom)
         return self._within(self._met(found, atom) or self._band(found, atom) or found)
+
+    @property
+    def left(self) -> Sequence[int]:
+        """The atoms that were not taken yet."""
+        return self._left
 
     @property
     def near(self) -> frozenset[str]:
@@ -177,33 +134,81 @@ class BodyRoute:
     def reduce(self, order: Sequence[int]) -> None:
         """Make a semijoin of what the next atom is part of, if nobody reads more of it.
 
-        `order` has the atoms that are still to be taken. What is new is scanned in any case.
+        If aggregates do, and can be taken of it by itself, it is a rollup.
+
+        `order` has the atoms that are still to be taken; those of the core that were taken, and
+        wait for a last lookup, are part of it as well. What is new is scanned in any case.
         """
-        if order[0] not in self._left or self._body.counting:
+        if order[0] not in self._left or (self._body.counting and self.amounts is None):
             return
         atoms, parts = self._part(order[0])
-        scans = [self._body.atoms[i] for i in order if i in atoms]
+        every = dict.fromkeys((*order, *self._left))
+        scans = [self._body.atoms[i] for i in every if i in atoms]
         inside = frozenset[str]().union(*(s.variables for s in scans), *map(read_by, parts))
-        plain = len(scans) == 1 and not parts and self._is_bound(order[0])
-        deltas = any(scan.version is Version.DELTA for scan in scans)
-        if plain or deltas or not self._body.needed.isdisjoint(inside - self.known):
+        if any(scan.version is Version.DELTA for scan in scans):
             return
         shared = tuple(sorted(inside & self.known))
+        if self._body.counting or not self._body.needed.isdisjoint(inside - self.known):
+            step = self._rollup(scans, parts, inside, shared)
+        else:
+            plain = len(scans) == 1 and not parts and self._is_bound(order[0])
+            step = (
+                None if plain else Semijoin(shared, tuple(self._inside(scans, parts, shared).steps))
+            )
+        if step is not None:
+            self._left = [i for i in self._left if i not in atoms]
+            self._pending.drop(parts)
+            self._go(step)
+
+    def _rollup(
+        self,
+        scans: Sequence[Scan],
+        parts: Sequence[Part],
+        inside: frozenset[str],
+        shared: tuple[str, ...],
+    ) -> Rollup | None:
+        """A part of the body that only aggregates read, if they can be taken of it by itself."""
+        own = inside - self.known
+        if self.amounts is None or not grouped(self._body).isdisjoint(own):
+            return None
+        mark = f"{self._mark}{self._rolled + 1}#"
+        found = parted(self.amounts, own, frozenset(shared), mark)
+        if found is None:
+            return None
+        mine, outer = found
+        self._rolled += 1
+        self.amounts = outer
+        route = self._inside(scans, parts, shared, mine, mark)
+        assert route.amounts is not None
+        return Rollup(mark, shared, tuple(route.steps), route.amounts, outer)
+
+    def _inside(
+        self,
+        scans: Sequence[Scan],
+        parts: Sequence[Part],
+        shared: tuple[str, ...],
+        asked: tuple[Amount, ...] = (),
+        mark: str = "#",
+    ) -> BodyRoute:
+        """The way through a part of the body, under what it shares with the rest."""
         body = replace(
             self._body,
             parts=(*scans, *parts),
-            columns=tuple(map(Variable, shared)),
+            columns=(*map(Variable, shared), *(each.expression for each in asked)),
             keys=(),
             cut=None,
+            counting=any(each.function in ("count", "sum") for each in asked),
+            functions=(*(None for _ in shared), *(each.function for each in asked))
+            if asked
+            else (),
         )
-        route = BodyRoute(body, self._traits, self.known)
+        route = BodyRoute(body, self._traits, self.known, mark=mark, asked=asked)
         for atom in range(len(scans)):
             if atom:
                 route.reduce(range(atom, len(scans)))
             route.take(atom)
-        self._left = [i for i in self._left if i not in atoms]
-        self._pending.drop(parts)
-        self._go(Semijoin(shared, tuple(route.finished())))
+        route.finished()
+        return route
 
     def _part(self, atom: int) -> tuple[set[int], list[Part]]:
         """The atoms, and all else that waits, that unknown variables tie to an atom."""
@@ -301,37 +306,6 @@ class BodyRoute:
             self._traits.can_bind(relation, column) for column, _ in found.new
         )
 
-    def _go(self, step: Access) -> None:
-        if isinstance(step, Probe | Meet):
-            step = self._within(step)
-        self.steps.append(step)
-        self.known |= step.binds
-        settled = self._pending.ready(self.known)
-        self.steps += settled
-        self.known |= bound_by(settled)
-
-    def _within(self, step: _Looking) -> _Looking:
-        """A step with what comparisons say of the variable that it binds first."""
-        if self._lasting:
-            return step
-        if isinstance(step, Meet):
-            ends = self._pending.ends(step.variable, self.known)
-            probes = (replace(each, within=ends) for each in step.probes)
-            return step if ends is None else replace(step, probes=tuple(probes))
-        found = {name: self._pending.ends(name, self.known) for _, name in step.new}
-        if step.scan.version is Version.DELTA or not self._is_next(step):
-            return step
-        # With nothing bound there is an order for any column; else the next one must be it.
-        first = max(
-            (place for place, (_, name) in enumerate(step.new) if found[name] is not None),
-            key=lambda place: ends_of(found[step.new[place][1]]),
-            default=None,
-        )
-        if first is None or (first and step.bound):
-            return step
-        new = (step.new[first], *step.new[:first], *step.new[first + 1 :])
-        return replace(step, new=new, within=found[new[0][1]])
-
     def _band(self, found: Probe, atom: int) -> Probe | None:
         """The column of a wide atom that comparisons keep between two values, bound by itself."""
         if self._lasting or len(found.new) < 2 or not found.bound:
@@ -344,130 +318,6 @@ class BodyRoute:
                 return None if under is None else proposing(under, name)
         return None
 
-    def _is_next(self, step: Probe) -> bool:
-        """Whether what a step binds first stands right behind what is bound, or is free to."""
-        return bool(step.new) and (len(step.new) == 1 or not step.bound) and bool(self.known)
-
-    # ── Variable by variable ─────────────────────────────────────────────────────────────────────
-
-    def _waiting(self) -> list[int]:
-        """The atoms of the core that are left and have something bound."""
-        return [i for i in self._left if i in self._core and self._is_bound(i)]
-
-    def _meet(self, atom: int) -> None:
-        """Bind the variables that an atom of the core shares with others of it."""
-        while True:
-            if (variable := self._variable(atom)) is not None:
-                sharing = self._sharing(variable)
-                self._test(sharing)
-                self._go(self._meeting(variable))
-            elif (tie := self._tie(atom)) is not None:
-                both = (self._sharing(name) for name in tie.variables)
-                sharing = sorted({each for atoms in both for each in atoms})
-                self._test(sharing)
-                if tie.holds:
-                    self._pending.done(tie.equation)
-                self._go(tie.fork)
-            else:
-                return
-            for each in sharing:
-                self._hear(each)
-
-    def _tie(self, atom: int) -> _Tie | None:
-        """A variable of an atom of the core, and one of others of it, that an equation ties."""
-        if self._lasting or atom not in self._core or atom not in self._left:
-            return None
-        if not self._is_bound(atom):
-            return None
-        for variable in self._body.atoms[atom].variables:
-            if variable in self.known:
-                continue
-            for other, equation in self._pending.tied(variable, self.known):
-                if (tie := self._forked(variable, other, equation)) is not None:
-                    return tie
-        return None
-
-    def _forked(self, one: str, other: str, equation: Comparison) -> _Tie | None:
-        """Both ways to bind two variables that an equation ties, if each has one."""
-        known, types = self.known, self._body.types
-        ways: list[tuple[Meet, tuple[Probe | Compute, ...]]] = []
-        holds = True  # if what was divided by had nothing left over, on either way
-        for first, then in ((one, other), (other, one)):
-            found = solved(equation, known | {first}, types)
-            proposing = self._sharing(first)
-            if found is None or not any(map(self._is_bound, proposing)):
-                return None
-            both = known | {first, then}
-            tests = [self._shown[atom].under(both) for atom in self._sharing(then)]
-            ways.append((self._meeting(first), (found[0], *(t for t in tests if t is not None))))
-            holds &= found[1]
-        return _Tie(Fork(tuple(ways)), (one, other), equation, holds)
-
-    def _variable(self, atom: int) -> str | None:
-        """The variable that an atom of the core, with something bound, meets others in next."""
-        if atom not in self._core or atom not in self._left or not self._is_bound(atom):
-            return None
-
-        def meeting(variable: str) -> int:
-            return sum(map(self._is_bound, self._sharing(variable)))
-
-        new = [v for v in self._body.atoms[atom].variables if v not in self.known]
-        shared = [v for v in new if len(self._sharing(v)) > 1]
-        return max(shared, key=meeting, default=None)  # the first, if several are alike
-
-    def _sharing(self, variable: str) -> list[int]:
-        """The atoms of the core that are left and could say which values a variable has."""
-        known = self.known | {variable}
-        atoms = (i for i in self._having[variable] if i in self._core and i in self._left)
-        return [i for i in atoms if self._shown[i].under(known) is not None]
-
-    def _is_bound(self, atom: int) -> bool:
-        """Whether an atom has something bound; what is new is scanned whatever it has."""
-        scan = self._body.atoms[atom]
-        return scan.version is not Version.DELTA and any(
-            isinstance(a, Constant) or a.name in self.known for a in scan.arguments
-        )
-
-    def _meeting(self, variable: str) -> Meet:
-        known = self.known | {variable}
-        found = (self._shown[atom].under(known) for atom in self._sharing(variable))
-        return Meet(tuple(proposing(each, variable) for each in found if each), variable)
-
-    def _hear(self, atom: int) -> None:
-        """An atom had its say about all that is known of it; it is done if that is all."""
-        variables = frozenset(self._body.atoms[atom].variables)
-        self._heard[atom] = variables & self.known
-        if self._shown[atom].read <= self.known:
-            self._left.remove(atom)
-
-    def _test(self, others: Sequence[int]) -> None:
-        """Let the atoms of the core that do not meet next throw out what they have nothing for."""
-        tests = {atom: self._shown[atom].under(self.known) for atom in self._core}
-        said = {_bound(test) for atom in others if (test := tests[atom]) is not None}
-        for atom in [i for i in self._left if i in self._core and i not in others]:
-            known = self.known & frozenset(self._body.atoms[atom].variables)
-            test = tests[atom]
-            if known <= self._heard[atom] or test is None:
-                continue
-            if _bound(test) not in said:
-                said.add(_bound(test))
-                self.steps.append(test)
-            self._hear(atom)
-
-
-@dataclass(frozen=True, slots=True)
-class _Tie:
-    """Two variables that an equation ties; whether it `holds` once both are bound."""
-
-    fork: Fork
-    variables: tuple[str, str]
-    equation: Comparison
-    holds: bool
-
 
 def _scans(met: Meet) -> list[Scan]:
     return [each.scan for each in met.probes]
-
-
-def _bound(found: Probe) -> tuple[object, ...]:
-    return (found.scan.relation, found.scan.version, found.bound, found.view)

@@ -19,8 +19,9 @@ import numpy as np
 from caladan.columns.index import Matches, RunMatches
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Mask
+from caladan.join.constraints.lookup import LookupStep
 from caladan.join.frontier import Bindings
-from caladan.join.steps import LookupStep, SemijoinStep, Step
+from caladan.join.steps import SemijoinStep, Step
 from caladan.program import thresholds
 
 MARK: Final = "#semijoin"
@@ -30,21 +31,21 @@ Through = Callable[[tuple[Step, ...], Bindings, Callable[[Bindings], None]], Non
 """Pushes solutions through some steps, of which the column MARK is kept."""
 
 
-def semijoined(step: SemijoinStep, frontier: Bindings, through: Through) -> Bindings:
+def semijoin(step: SemijoinStep, frontier: Bindings, through: Through) -> Bindings:
     """The solutions for which the steps lead to one."""
     names = list(step.shared)
     if len(names) == len(frontier.columns) and names:
-        return frontier.where(_Asked(frontier).found(step, through))
+        return frontier.where(_SemijoinRows(frontier).found(step, through))
     if not names:
         return frontier.where(
-            np.repeat(_Asked(Bindings(1, {})).found(step, through), frontier.rows)
+            np.repeat(_SemijoinRows(Bindings(1, {})).found(step, through), frontier.rows)
         )
     ids, fresh = Tuples(len(names)).ids([frontier.columns[n] for n in names], frontier.rows)
     distinct = Bindings(len(fresh), frontier.at(fresh.astype(np.uint32), names))
-    return frontier.where(_Asked(distinct).found(step, through)[ids])
+    return frontier.where(_SemijoinRows(distinct).found(step, through)[ids])
 
 
-class _Asked:
+class _SemijoinRows:
     """Rows that a solution is looked for, and which of them have one."""
 
     def __init__(self, frontier: Bindings) -> None:

@@ -44,19 +44,12 @@ class Statistics:
             self.confirmed[var] += confirmed
             self.widest = max(self.widest, confirmed)
 
-    def share(self, var: Var, names: Sequence[str], lengths: Sequence[int], made: int) -> None:
-        """Note who proposed, by the lengths of the lists that were the least.
-
-        A list is left where another one ends: each gets its part of what was looked at.
-        """
-        total, done, before = max(sum(lengths), 1), 0, 0
+    def proposals(self, var: Var, names: Sequence[str], made: Sequence[int]) -> None:
+        """Note who proposed how much."""
         with self._counting:
-            for name, length in zip(names, lengths, strict=True):
-                done += length
-                part = round(done * made / total)
-                if part > before:
-                    self.proposers[var, name] += part - before
-                before = part
+            for name, count in zip(names, made, strict=True):
+                if count:
+                    self.proposers[var, name] += count
 
     def named(self) -> dict[Var, tuple[tuple[str, int], ...]]:
         """By variable who proposed how much since this was last asked."""

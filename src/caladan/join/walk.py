@@ -2,7 +2,7 @@
 
 A lookup that finds much hands its solutions on in chunks; each goes through all later steps before
 the next is made, so memory is bounded by the size of a chunk times the number of steps. Columns
-that only the head reads may be set aside meanwhile (late_materialization.py).
+that only the head reads may wait meanwhile (late_materialization.py).
 
 Where a rule only looks things up and its head is packed, a batch goes on in parts, one for each
 thread, if it is large or if such batches were found to lead to many solutions: whatever order they
@@ -22,19 +22,14 @@ import numpy as np
 
 from caladan.columns import pool
 from caladan.columns.layout import Words
+from caladan.join.constraints.condition import AbsentStep, BindStep, TestStep
+from caladan.join.constraints.lookup import LookupStep
+from caladan.join.constraints.proposal import ForkStep, ProposeStep
 from caladan.join.frontier import Bindings
-from caladan.join.late_materialization import Asides, Crossing, Taker, Tests
-from caladan.join.semijoin import MARK, semijoined
-from caladan.join.steps import (
-    AbsentStep,
-    BindStep,
-    ForkStep,
-    LookupStep,
-    ProposeStep,
-    SemijoinStep,
-    Step,
-    TestStep,
-)
+from caladan.join.late_materialization import Crossing, LateColumns, Taker, Tests
+from caladan.join.rollup import RollupStep
+from caladan.join.semijoin import MARK, semijoin
+from caladan.join.steps import SemijoinStep, Step
 from caladan.program import thresholds
 
 
@@ -43,7 +38,7 @@ class Sink:
 
     `direct`, if there is one, may take the last lookup itself, with the solutions before it and
     the tests behind it; it returns how many solutions it led to, None if it did not. A sink that is
-    `shared`, now, may be called from several threads.
+    `shared`, now, may be called from several threads. One that can `forget` may be started again.
     """
 
     def __init__(
@@ -54,7 +49,9 @@ class Sink:
         | None = None,
         *,
         shared: Callable[[], bool] = lambda: False,
+        forget: Callable[[], None] | None = None,
     ) -> None:
+        self._forget = forget
         self._take = take
         self._finish = finish
         self._direct = direct
@@ -83,6 +80,12 @@ class Sink:
         with self._lock:
             self.count += rows
 
+    def restart(self) -> None:
+        """All solutions come once more: what was taken so far does not count."""
+        assert self._forget is not None
+        self._forget()
+        self.count = 0
+
     def finish(self) -> None:
         """There are no more solutions."""
         if self._finish is not None:
@@ -93,7 +96,7 @@ _ROW: Final = "#row"
 """A column of the numbers of rows; no variable is called so."""
 
 
-class KeptRows:
+class RowNumbers:
     """Takes solutions, and keeps which they were."""
 
     def __init__(self) -> None:
@@ -116,7 +119,7 @@ class Walk:
         sink: Sink,
         check: Callable[[], None],
         needed: frozenset[str],
-        asides: Asides,
+        late: LateColumns,
         fan_out: float,
         *,
         counting: bool,
@@ -124,7 +127,7 @@ class Walk:
         self._counting = counting
         self._sink = sink
         self._needed = needed
-        self._asides = asides
+        self._late = late
         self._fan_out = fan_out
         self._scanned = 0
         self._looking = check
@@ -145,7 +148,7 @@ class Walk:
             is_large = self._is_large(batch.rows)
             repeats = self._repeats(first, everything, batch, rest)
             if repeats:
-                batch = self._asides.distinct(batch, len(rest))
+                batch = self._late.distinct(batch, len(rest))
             batch, sink, needed = self._grouped(rest, batch, self._sink, self._needed)
             if is_large:
                 for step in rest:
@@ -188,7 +191,7 @@ class Walk:
             return frontier, sink, needed
         reads = frozenset[str]().union(*(step.reads for step in steps))
         live = [name for name in frontier.columns if name in reads]
-        groups = self._asides.grouped(frontier, len(steps), live)
+        groups = self._late.grouped(frontier, len(steps), live)
         if groups is None:
             return frontier, sink, needed
         return groups.frontier, Crossing(groups, sink), needed | {groups.mark}
@@ -199,7 +202,7 @@ class Walk:
             return None
 
         def passing(frontier: Bindings, some: Sequence[int]) -> Words:
-            kept = KeptRows()
+            kept = RowNumbers()
             numbers = np.arange(frontier.rows, dtype=np.uint32)
             marked = Bindings(frontier.rows, {**frontier.columns, _ROW: numbers})
             self.walk([steps[i] for i in some], marked, kept, frozenset((_ROW,)))
@@ -226,10 +229,15 @@ class Walk:
             self._looking()
 
     def _through(
-        self, steps: Sequence[Step], frontier: Bindings, take: Callable[[Bindings], None]
+        self,
+        steps: Sequence[Step],
+        frontier: Bindings,
+        take: Callable[[Bindings], None],
+        needed: frozenset[str] = frozenset((MARK,)),
     ) -> None:
-        """Push solutions through the steps of a semijoin."""
-        inside = Walk(Sink(take), self._check, frozenset((MARK,)), Asides(), 1.0, counting=False)
+        """Push solutions through the steps of a semijoin, where one is enough, or of a rollup."""
+        counting = self._counting and MARK not in needed
+        inside = Walk(Sink(take), self._check, needed, LateColumns(), 1.0, counting=counting)
         inside.walk(steps, frontier, inside._sink, inside._needed)
 
     def walk(
@@ -245,10 +253,10 @@ class Walk:
         If it `repeats`, solutions that tests let through are told apart before they are joined.
         """
         for i, step in enumerate(steps):
-            if not isinstance(step, SemijoinStep | AbsentStep | BindStep | TestStep):
+            if not isinstance(step, SemijoinStep | RollupStep | AbsentStep | BindStep | TestStep):
                 rest = steps[i + 1 :]
                 if i and repeats and step.binds:
-                    frontier = self._asides.distinct(frontier, -len(rest))
+                    frontier = self._late.distinct(frontier, -len(rest))
                 tests = self._tests(rest) if isinstance(step, LookupStep) else None
                 if (
                     isinstance(step, LookupStep)
@@ -263,15 +271,17 @@ class Walk:
                     if longer.rows:
                         repeats = self._repeats(step, frontier, longer, rest)
                         if repeats:
-                            longer = self._asides.distinct(longer, len(rest))
+                            longer = self._late.distinct(longer, len(rest))
                         groups = self._grouped(rest, longer, sink, needed)
                         self.walk(rest, *groups, repeats and groups[1] is sink)
                 return
             try:
                 if isinstance(step, SemijoinStep):
                     if i and repeats:
-                        frontier = self._asides.distinct(frontier, i - len(steps))
-                    frontier = semijoined(step, frontier, self._through)
+                        frontier = self._late.distinct(frontier, i - len(steps))
+                    frontier = semijoin(step, frontier, self._through)
+                elif isinstance(step, RollupStep):
+                    frontier = step.apply(frontier, self._through)
                 else:
                     frontier = step.apply(frontier)
             except ArithmeticError:
@@ -293,6 +303,8 @@ def _changes_nothing(step: Step) -> bool:
     """Binding may make new words."""
     if isinstance(step, SemijoinStep):
         return all(map(_changes_nothing, step.steps))
+    if isinstance(step, ForkStep):
+        return not any(isinstance(each, BindStep) for _, rest in step.ways for each in rest)
     return isinstance(step, LookupStep | ProposeStep | AbsentStep | TestStep)
 
 
@@ -307,7 +319,11 @@ def prepare(step: Step) -> None:
                 step.confirming(lookup).index()
         case AbsentStep():
             step.index()
-        case SemijoinStep():
+        case ForkStep():
+            for first, rest in step.ways:
+                for each in (first, *rest):
+                    prepare(each)
+        case SemijoinStep() | RollupStep():
             for each in step.steps:
                 prepare(each)
         case _:

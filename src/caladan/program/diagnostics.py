@@ -7,13 +7,18 @@ here" lines, a help line. `CODES` is the one table of codes; every code in it ha
 
 Exit codes of the command line hang on the exception: 1 wrong program or data, 2 wrong usage, 3 a
 limit was hit, 130 interrupted.
+
+Parsers and the passes over their trees recurse. `nested` gives them room, deeper than anybody
+writes by hand, and turns what is too deep even so into a diagnostic instead of a stack trace.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -353,3 +358,35 @@ def _quote(span: Span) -> Iterator[str]:
     number = str(line)
     yield f"  {number} | {text}"
     yield f"  {' ' * len(number)} | {' ' * (column - 1)}{'^' * max(width, 1)}"
+
+
+_FRAMES: Final = 8_000  # what the stack of a thread has room for
+
+
+@contextmanager
+def nested(what: str = "the program", place: Span | None = None) -> Generator[None]:
+    """Work on a text that may be nested deeply; C001 where it is too deep.
+
+    The limit is that of the whole process: who comes second leaves it alone, so that a thread
+    that is given up, and ends at some other time, changes nothing.
+    """
+    before = sys.getrecursionlimit()
+    if before < _FRAMES:
+        sys.setrecursionlimit(_FRAMES)
+    try:
+        yield
+    except RecursionError:
+        raise too_deep(what, place) from None
+    finally:
+        if before < _FRAMES:
+            sys.setrecursionlimit(before)
+
+
+def too_deep(what: str, place: Span | None) -> CaladanError:
+    """C001 for what nobody has room for."""
+    return error(
+        "C001",
+        f"{what} is nested too deeply",
+        place,
+        help="name a part of it: a view in SQL, a rule of its own elsewhere",
+    )

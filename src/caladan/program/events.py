@@ -30,6 +30,14 @@ class DataRead:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelCompiled:
+    """A kernel was compiled, which happens once on a machine; later processes load it."""
+
+    kernel: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class CliqueStarted:
     """A clique begins."""
 
@@ -196,6 +204,7 @@ class RunDone:
 Event: TypeAlias = (
     RunStarted
     | DataRead
+    | KernelCompiled
     | CliqueStarted
     | StrategyDeclined
     | CliqueTaken

@@ -39,8 +39,19 @@ def call(function: CallFunction, arguments: list[Value]) -> Value:
     return _FUNCTIONS[function](*arguments)
 
 
+def calls(function: CallFunction, columns: Sequence[Sequence[Value]]) -> list[Value]:
+    """The values of calls with columns of arguments.
+
+    >>> calls("upper", [["a", "b"]])
+    ['A', 'B']
+    """
+    return list(map(_FUNCTIONS[function], *columns))
+
+
 def _substring(text: str, start: int, length: int) -> str:
     """Counts from 1, 0 is taken for 1, and a negative start counts from the end."""
+    if start > 0 <= length:
+        return text[start - 1 : start - 1 + length]
     first = start - 1 if start > 0 else len(text) + start if start < 0 else 0
     return text[max(first, 0) : max(first + length, 0)]
 

@@ -76,3 +76,8 @@ def width_of(value: Value) -> Width:
     exponent = int(exponent) + len(written) - len(kept)
     scale = max(-exponent, 0)
     return (max(len(kept) + exponent, 0) + scale or 1, scale)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 fact`, `2,000 facts`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -27,6 +27,11 @@ class Objects:
         self._values: list[Hashable] = []
         self._mentioned: list[Hashable] = []
 
+    @property
+    def values(self) -> list[Hashable]:
+        """The values by number."""
+        return self._values
+
     def number(self, value: object) -> int:
         """The number of a value, which may be new; TypeError if it cannot be hashed."""
         known = _one_nan(cast("Hashable", value))

@@ -85,6 +85,8 @@ class Thresholds:
     narrowing: int = _int(16)  # facts found for a solution, from which on comparisons cut them
     narrow: int = _int(4)  # times fewer facts are left of a lookup that comparisons cut much
     semijoin: int = _int(4, least=1)  # facts that a semijoin tries for a row at first
+    rollup_start: int = _int(4, least=1)  # times the facts of another first atom
+    rollup_products: int = _int(16, least=1)  # that an amount may fall into
     grouping: int = _int(1 << 12)  # solutions of a batch that may be grouped
     repeats: int = _int(128)  # solutions of a batch that are told apart before they are joined
     repeats_pause: int = _int(15)  # batches left as they are where solutions differed, at most
@@ -122,7 +124,13 @@ class Thresholds:
     shape_join: int = _int(1 << 20)  # pairs more than a step's facts that it may be joined to
     shape_tests: int = _int(1 << 32, least=1)  # pairs of a source and a node that are tested
     shape_block: int = _int(1 << 22, least=1)  # of them at a time
+    shape_rounds: int = _int(4096)  # in which the tuples of a shape are gone through
+    shape_matrix: int = _int(
+        8
+    )  # words for a pair up to which a matrix of bits may be all but empty
+    shape_empty: int = _int(8, least=1)  # words of it gone through while rounds find a fact
     folded: int = _int(1 << 16)  # facts of a layout, below which rules on top list them
+    listed: int = _int(1 << 20)  # and below which joins with it do
     shape_kinds: int = _int(16)  # groups of sources that differ in the rules that apply to them
     closure_samples: int = _int(64, least=1, most=1 << 12)  # rows that are searched for an estimate
     closure_patience: int = _int(8)  # times its estimate that a way may take

@@ -1,4 +1,4 @@
-"""Nodes within nodes: the one walk that visits them, and the one that rebuilds them.
+"""Nodes within nodes: the one walk that visits them, the one that rebuilds them, and fresh names.
 
 A node is a frozen dataclass: an expression, a literal, a rule, a body. What is inside of one are
 the nodes among its fields, and in tuples, lists and mappings there, in the order of the fields.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass, replace
+from itertools import chain, count
 from operator import is_
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
@@ -63,6 +64,20 @@ def names(*nodes: object) -> frozenset[str]:
 def atoms(body: Iterable[Literal]) -> Iterator[Atom]:
     """The atoms of a body, also those within `if` literals and disjunctions."""
     return (node for node in walk(*body) if isinstance(node, Atom))
+
+
+def fresh(stem: str, taken: set[str], fold: Callable[[str], str] = str) -> str:
+    """A name that is not taken, and now is: the stem, or the stem with a number.
+
+    Names are told apart, and taken, as they are folded.
+
+    >>> fresh("tc", {"tc", "tc_2"})
+    'tc_3'
+    """
+    candidates = chain([stem], (f"{stem}_{i}" for i in count(2)))
+    name = next(each for each in candidates if fold(each) not in taken)
+    taken.add(fold(name))
+    return name
 
 
 def replace_in(node: T, change: Callable[[Any], Any]) -> T:

@@ -19,10 +19,11 @@ from functools import cached_property
 from typing import TypeAlias
 
 from caladan.analysis.core import CoreRule, RelationInfo, Term
-from caladan.analysis.expressions import joinable
 from caladan.analysis.schedule import Absent, Bind, Lookup, Test, schedule
+from caladan.analysis.type_check import joinable
 from caladan.program import (
     Aggregate,
+    AggregateFunction,
     Column,
     Comparison,
     Constant,
@@ -31,9 +32,12 @@ from caladan.program import (
     Variable,
     names,
 )
+from caladan.program.transform import replace_in
 
 # Aggregates that look at every solution: two solutions with the same value count twice.
 _COUNTING = ("sum", "count", "avg", "msum", "mcount")
+# Aggregates that can be taken of parts of a body first, and then of those.
+_DECOMPOSED = ("sum", "count", "avg", "min", "max")
 
 
 class Version(Enum):
@@ -137,7 +141,8 @@ class Body:
 
     `columns` are what the head's columns are fed with, `keys` the contributors' keys behind them;
     `types` has the type of every variable. If `counting`, every solution matters, not only the
-    distinct rows they give.
+    distinct rows they give. `functions` are the aggregates of the columns, None for those of the
+    group; there are none where solutions have to be seen one by one.
     """
 
     parts: tuple[Part, ...]
@@ -146,6 +151,7 @@ class Body:
     cut: Cut | None
     types: Mapping[str, Type]
     counting: bool
+    functions: tuple[AggregateFunction | None, ...] = ()
 
     @cached_property
     def atoms(self) -> tuple[Scan, ...]:
@@ -183,6 +189,7 @@ class Body:
 
         An integer column that meets a variable of doubles (or the other way round) cannot share
         words with it. It gets a variable of its own, and a binding that widens one into the other.
+        Where parts may be aggregated first, columns say what a variable is that only they read.
         """
         types = dict(self.types)
         widenings: dict[str, Binding] = {}
@@ -199,9 +206,9 @@ class Body:
                 widenings[made.name] = Binding(name, made, widens=True)
             return replace(part, arguments=tuple(arguments))
 
-        found = self.changed(own)
+        found = (_spelled_out(self) if self.functions else self).changed(own)
         if not widenings:
-            return self
+            return found if self.functions else self
         return replace(found, parts=(*found.parts, *widenings.values()), types=types)
 
     @property
@@ -276,7 +283,34 @@ def body_of(
         order = tuple(((*columns, *sorting).index(k.variable), k.descending) for k in rule.order)
         cut = Cut(order, rule.limit, len(columns))
     counting = any(isinstance(a, Aggregate) and a.function in _COUNTING for a in rule.arguments)
-    return Body(tuple(parts), (*columns, *sorting), tuple(keys), cut, rule.types, counting)
+    body = Body(tuple(parts), (*columns, *sorting), tuple(keys), cut, rule.types, counting)
+    functions = tuple(a.function if isinstance(a, Aggregate) else None for a in rule.arguments)
+    used = {*functions} - {None}
+    finished = all(scan.version is Version.FULL for scan in body.atoms)
+    if not used or not used <= {*_DECOMPOSED} or not finished or keys or cut is not None:
+        return body
+    return replace(body, functions=functions)
+
+
+def _spelled_out(body: Body) -> Body:
+    """A body whose columns say what a variable is that is computed for nobody else."""
+    for binding in body.bindings:
+        others = [part for part in body.parts if part is not binding]
+        if binding.solved or binding.widens or binding.variable in _read(others):
+            continue
+        value = {Variable(binding.variable): binding.expression}
+        columns = replace_in(body.columns, lambda node, value=value: _in_place(node, value))
+        return _spelled_out(replace(body, parts=tuple(others), columns=columns))
+    return body
+
+
+def _in_place(node: object, value: Mapping[Variable, Expression]) -> Expression | None:
+    return value.get(node) if isinstance(node, Variable) else None
+
+
+def _read(parts: Sequence[Part]) -> frozenset[str]:
+    bound = frozenset(part.variable for part in parts if isinstance(part, Binding))
+    return names(*parts) | bound
 
 
 def _value(argument: Expression) -> Expression:

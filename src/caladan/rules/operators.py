@@ -149,6 +149,17 @@ class Sort:
 Operator: TypeAlias = Unit | Scan | Join | AntiJoin | Select | Extend | Prune | Project | Sort
 
 
+def inputs(node: Operator) -> tuple[Operator, ...]:
+    """The operators whose rows an operator takes, from the left."""
+    match node:
+        case Unit() | Scan():
+            return ()
+        case Join() | AntiJoin():
+            return (node.left, node.right)
+        case _:
+            return (node.input,)
+
+
 # ── A body as a tree ─────────────────────────────────────────────────────────────────────────────
 
 

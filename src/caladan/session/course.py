@@ -2,32 +2,33 @@
 needed, evaluate, wrap. Relations that are asked for later are evaluated then.
 
 `Course` has the ways through it that the session's calls share: programs and scripts, compiled
-before or not, in full or as far as goals need.
+before or not, in full or as far as goals need; what explain shows a plan for, and `find` searches.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
-from caladan.analysis.parameters import parameters
+from caladan.analysis.resolve import parameters
 from caladan.engines import interface
-from caladan.engines.interface import Engine, Table, stoppable
+from caladan.engines.interface import Engine, Table, Watchable, stoppable
 from caladan.pipeline import Compiled, Request, compile_again, compile_program
 from caladan.program import Atom, Goal, Program, Value
 from caladan.program.clock import attended, running
-from caladan.program.depth import nested
-from caladan.program.diagnostics import CaladanError, Diagnostics, error
+from caladan.program.diagnostics import CaladanError, Diagnostics, error, nested
 from caladan.program.events import Listener, Several
-from caladan.program.options import Options
+from caladan.program.options import Options, RunOptions, checked
 from caladan.rules.failures import lost
 from caladan.session import inputs
-from caladan.session.definitions import Definitions, undeclared
+from caladan.session.inputs import Definitions, undeclared
 from caladan.session.result import CaladanWarning, Result, Stopped
 from caladan.session.stats import Stats
 from caladan.session.store import Store
@@ -36,9 +37,18 @@ from caladan.session.wrap import FinishedRun, wrap
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from caladan.data.source import Source
+    from caladan.explain import Setting
+    from caladan.join.search import Library
     from caladan.language.rasql import Script
+    from caladan.session.live import Live
     from caladan.session.scripts import Scripts
     from caladan.sql.script import ScriptOutcome
+
+
+RunAgain: TypeAlias = Callable[
+    [Mapping[str, object] | None, Options, Compiled | None], tuple[Result, Compiled | None]
+]
 
 
 class Course:
@@ -50,6 +60,7 @@ class Course:
         self._store = Store(engine)
         self._definitions = Definitions()
         self._scripts: Scripts | None = None
+        self._searched: tuple[Library, dict[str, Source | None]] | None = None
         self._is_open = True
 
     @contextmanager
@@ -225,6 +236,77 @@ class Course:
                 raise run.stopped
             return run
 
+    def _setting(
+        self,
+        stage: str,
+        engine: str | None,
+        master: str | None,
+        options: Options,
+        compiled: Compiled,
+        store: Store,
+    ) -> Setting:
+        """What the plan of a program is for: data is read only where a stage shows what it does."""
+        from caladan.engines.spark.choice import tasks_on
+        from caladan.explain import Setting
+
+        name = engine or self._engine.variant
+        tasks = self._engine.tasks if master is None else tasks_on(master)
+        if stage not in ("all", "plan", "spark"):
+            return Setting(name, tasks, options=options)
+        # What SQL makes of data is not there before it runs.
+        lacks = store.lacks(compiled) or any(
+            store.source(each) is not self._store.source(each) for each in store.needs(compiled)
+        )
+        wants_spark = stage != "plan" and self._engine.session is not None
+        tables: Mapping[str, Table] | None = None
+        if wants_spark or not lacks:
+            tables, _ = store.load(compiled, options, Listener(), may_lack_data=True)
+        given: Sequence[tuple[str, str]] | None = None
+        if wants_spark and tables is not None:
+            given = self._engine.plans(compiled.delta, tables, options, is_all_there=not lacks)
+        return Setting(name, tasks, None if lacks else tables, options, given)
+
+    def _library(self, body: str) -> Library:
+        """The relations a body mentions, for the search; data stays encoded between questions."""
+        from caladan.join.search import Library
+        from caladan.join.search.library import decoded
+
+        if self._searched is None:
+            self._searched = (Library({}), {})
+        library, placed = self._searched
+        for name in dict.fromkeys(re.findall(r"\w+(?=\s*\()", body)):
+            source = self._store.source(name)
+            if source is not None and placed.get(name) is source:
+                continue
+            table = self._derive(name, Options()) if source is None else self._store.table(name)
+            if table is not None:
+                facts = decoded(table.arrow(), table.columns, self._store.objects)
+                library.put(name, facts)
+                placed[name] = source
+                if source is None:
+                    table.close()
+        return library
+
+    def _watch(self, engine: Watchable, compiled: Compiled, options: Options) -> Live:
+        """The relations of a program, kept true by an engine from now on."""
+        from caladan.session.live import Live
+
+        for warning in compiled.warnings:
+            warnings.warn(str(warning), CaladanWarning, stacklevel=3)
+        stats = Stats()
+        events = Several(stats, *self._listeners)
+        tables, _ = self._store.load(compiled, options, events)
+        started = time.perf_counter()
+        with nested(), stoppable("evaluating the program"):
+            living = engine.watch(compiled.delta, tables, options, events)
+        stats.seconds = time.perf_counter() - started
+        check = partial(check_support, compiled)
+        return Live(compiled, living, self._store.objects, stats, check, self._forget)
+
+    def _forget(self, live: Live) -> None:
+        """Have nothing more to do with live relations that somebody closed."""
+        raise NotImplementedError
+
     def _check_open(self) -> None:
         if not self._is_open:
             raise error("C050", "the session is closed")
@@ -243,3 +325,22 @@ def check_support(compiled: Compiled, derived: Mapping[str, Table]) -> None:
 def _catalog(program: Program, store: Store) -> dict[str, Any]:
     """The columns of data that a program uses without declaring it."""
     return {name: store.columns(name) for name in undeclared(program, store)}
+
+
+class PreparedProgram:
+    """A program of a session that is compiled once. Made by `Session.prepare`."""
+
+    def __init__(self, run: RunAgain, known: Compiled | None) -> None:
+        self._run = run
+        self._known = known
+
+    def run(
+        self, params: Mapping[str, object] | None = None, **options: Unpack[RunOptions]
+    ) -> Result:
+        """Run it, as `Session.run` would.
+
+        It is compiled again if a parameter has a value of another type, and if columns of data or
+        rules of other programs that it uses have changed.
+        """
+        result, self._known = self._run(params, checked(options), self._known)
+        return result

@@ -27,6 +27,7 @@ from caladan.program.events import (
     CliqueStarted,
     DataRead,
     Event,
+    KernelCompiled,
     Listener,
     Resumed,
     RoundDone,
@@ -49,6 +50,7 @@ class Progress(Listener):
         self._cliques = 0
         self._finished = 0
         self._relations = ""
+        self._compiled = 0
         self._drawn = 0.0
 
     def say(self, line: str) -> None:
@@ -70,6 +72,9 @@ class Progress(Listener):
                 self._cliques, self._finished = event.cliques, 0
             case DataRead():
                 self._draw(f"read {event.facts:,} facts of {event.relation}")
+            case KernelCompiled():
+                self._compiled += 1
+                self._draw(f"compiling, once on this machine: kernel {self._compiled:,}")
             case CliqueStarted():
                 self._relations = ", ".join(event.relations)
                 self._draw(f"{self._part()} {self._relations}")

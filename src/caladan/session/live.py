@@ -23,7 +23,7 @@ import numpy as np
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Words
 from caladan.columns.relation import Batch
-from caladan.data.schema import ArrowTable
+from caladan.data.schema import ArrowTable, LocalTable
 from caladan.engines.embedded.tables import DerivedTable
 from caladan.engines.interface import Table
 from caladan.fixpoint.living import Living
@@ -268,7 +268,7 @@ class Live(Mapping[str, Relation]):
         return Relation(name, table, order, objects=self._objects)
 
 
-class LiveTable:
+class LiveTable(LocalTable):
     """A relation as it is when somebody looks."""
 
     def __init__(self, table: DerivedTable, lock: RLock) -> None:
@@ -283,12 +283,6 @@ class LiveTable:
     def arrow(self, limit: int | None = None) -> pa.Table:
         with self._lock:
             return self._table.arrow(limit)
-
-    def spark(self, session: Any) -> Any:
-        return session.createDataFrame(self.arrow())
-
-    def close(self) -> None:
-        """There is nothing to let go of."""
 
 
 def _net(batches: list[tuple[Batch, Batch]], arity: int) -> tuple[Batch, Batch]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from caladan.data.external import External
     from caladan.data.folder import Spread
-    from caladan.data.widths import Look
+    from caladan.data.formats import Look
     from caladan.engines.interface import Table
     from caladan.program.notation import Widths
 
@@ -116,7 +116,7 @@ class Relation:
     def _narrowed(self, table: pa.Table) -> pa.Table:
         if not self._widths:
             return table
-        from caladan.data.widths import narrowed
+        from caladan.data.formats import narrowed
 
         return narrowed(table, self._widths)
 

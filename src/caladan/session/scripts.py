@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from caladan.analysis.check import column_names
-from caladan.analysis.core import RelationInfo
 from caladan.engines.interface import Engine, Table, stoppable
 from caladan.language.rasql.script import Script, Statement, TableDeclaration
 from caladan.pipeline import Compiled, compile_program
@@ -19,7 +18,7 @@ from caladan.program import Column, Program, Value
 from caladan.program.clock import attended
 from caladan.program.objects import first_object
 from caladan.program.options import Options
-from caladan.session.definitions import Definitions
+from caladan.session.inputs import Definitions
 from caladan.session.result import REJECTED, Relation, Result
 from caladan.session.stats import Stats
 from caladan.session.store import Store
@@ -103,7 +102,7 @@ class Scripts:
             aside.extend(done.rejected)
             missing = {
                 name: _empty(info.columns)
-                for name, info in _relations(done.compiled).items()
+                for name, info in done.compiled.relations.items()
                 if name not in done.derived
             }
             return ProgramOutcome(done.compiled, {**missing, **done.derived}, done.stopped)
@@ -131,7 +130,7 @@ class Scripts:
         ) -> ProgramOutcome:
             stores.append(_overlaid(store, sources))
             compiled = _compiled(program, demands)
-            relations = _relations(compiled).items()
+            relations = compiled.relations.items()
             return ProgramOutcome(
                 compiled, {name: _empty(info.columns) for name, info in relations}
             )
@@ -262,10 +261,6 @@ def _compiled(program: Program, demands: Demands) -> Compiled:
     columns = {name: info.columns for name, info in whole.checked.relations.items()}
     asked = with_goals(program, demands, columns)
     return whole if asked == program else compile_program(asked, {}, {}, named=named)
-
-
-def _relations(compiled: Compiled) -> dict[str, RelationInfo]:
-    return {**compiled.checked.relations, **compiled.delta.relations}
 
 
 def _set_aside(rejected: Sequence[pa.Table]) -> Table:

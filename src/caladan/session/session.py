@@ -12,38 +12,37 @@ What users call is here; how a run goes is in course.py.
 from __future__ import annotations
 
 import os
-import re
-import time
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
-from caladan.analysis.parameters import has_parameters
+from caladan.analysis.resolve import has_parameters
 from caladan.engines import interface
-from caladan.engines.deferred import Deferred, check_connection, engine_for, settings_of
-from caladan.engines.interface import Engine, Table, Watchable, stoppable
-from caladan.pipeline import Compiled
+from caladan.engines.interface import (
+    Engine,
+    LazyEngine,
+    Watchable,
+    check_connection,
+    engine_for,
+    settings_of,
+    stoppable,
+)
 from caladan.program import Program
 from caladan.program.clock import attended
-from caladan.program.depth import nested
 from caladan.program.diagnostics import Diagnostic, did_you_mean, error
-from caladan.program.events import Listener, Several
+from caladan.program.events import Listener
 from caladan.program.options import Options, RunOptions, checked
 from caladan.session import inputs
-from caladan.session.course import Course, check_support
-from caladan.session.result import CaladanWarning, Relation, Result, Stopped
-from caladan.session.stats import Stats
-from caladan.session.store import Store
+from caladan.session.course import Course, PreparedProgram
+from caladan.session.result import Relation, Result, Stopped
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from caladan.data.source import Source
-    from caladan.explain import Setting
-    from caladan.join.search import Found, Library
+    from caladan.join.search import Found
     from caladan.language.rasql import Script
     from caladan.session.live import Live
 
@@ -81,12 +80,7 @@ def connect_later(
         return connect(engine, master=master, conf=conf, listeners=listeners)
     check_connection(engine, master)
     start = partial(engine_for, engine, master, settings_of(conf))
-    return Session(Deferred(engine, start), listeners)
-
-
-RunAgain: TypeAlias = Callable[
-    [Mapping[str, object] | None, Options, Compiled | None], tuple[Result, Compiled | None]
-]
+    return Session(LazyEngine(engine, start), listeners)
 
 
 class Session(Course):
@@ -94,8 +88,7 @@ class Session(Course):
 
     def __init__(self, engine: Engine, listeners: Sequence[Listener] = ()) -> None:
         super().__init__(engine, listeners)
-        self._searched: tuple[Library, dict[str, Source | None]] | None = None
-        self._watchers: dict[int, Live] = {}
+        self._watchers: list[Live] = []
 
     # ── What users call ──────────────────────────────────────────────────────────────────────────
 
@@ -114,13 +107,7 @@ class Session(Course):
         Arrow, a Spark DataFrame, or a path: csv, tsv, facts, json, parquet, orc; a pattern, a
         folder. On spark also a table elsewhere: `jdbc(…)`, `table(…)`, `stored(…)`.
         """
-        from caladan.data.source import source
-
-        self._check_open()
-        inputs.check_text("the name of a relation", name)
-        given = source(name, data, format=format, delimiter=delimiter, header=header)
-        given = inputs.opened(name, given, self._engine)
-        facts = self._for_watchers(name, given)
+        given, facts = self._given(name, data, format, delimiter, header)
         self._put(name, given)
         for live, table in facts:
             live.replace(name, table)
@@ -140,7 +127,7 @@ class Session(Course):
 
         Whatever watches the relation (`watch`) has followed when this returns.
         """
-        self._alter(name, data, (format, delimiter, header), is_insert=True)
+        self._alter(name, *self._given(name, data, format, delimiter, header), is_insert=True)
 
     def delete(
         self,
@@ -152,7 +139,7 @@ class Session(Course):
         header: bool | None = None,
     ) -> None:
         """Take facts away from a relation's data, as far as it has them; as for `insert`."""
-        self._alter(name, data, (format, delimiter, header), is_insert=False)
+        self._alter(name, *self._given(name, data, format, delimiter, header), is_insert=False)
 
     def watch(
         self,
@@ -166,8 +153,6 @@ class Session(Course):
 
         Given as for `run`. Only the embedded engine watches.
         """
-        from caladan.session.live import Live
-
         wanted = checked(options)
         values = inputs.values(params, self._store.objects)
         with self._course(wanted):
@@ -185,24 +170,12 @@ class Session(Course):
                     "C051", "a script of SQL cannot be watched",
                     help="write the rules in DeALS, or run the script again when data has changed",
                 )  # fmt: skip
-            compiled = self._compile(read, values, whole=True)
-            for warning in compiled.warnings:
-                warnings.warn(str(warning), CaladanWarning, stacklevel=2)
-            stats = Stats()
-            events = Several(stats, *self._listeners)
-            tables, _ = self._store.load(compiled, wanted, events)
-            started = time.perf_counter()
-            with nested(), stoppable("evaluating the program"):
-                living = engine.watch(compiled.delta, tables, wanted, events)
-            stats.seconds = time.perf_counter() - started
-        check = partial(check_support, compiled)
-
-        def forget(live: Live) -> None:
-            self._watchers.pop(id(live), None)
-
-        live = Live(compiled, living, self._store.objects, stats, check, forget)
-        self._watchers[id(live)] = live
+            live = self._watch(engine, self._compile(read, values, whole=True), wanted)
+        self._watchers.append(live)
         return live
+
+    def _forget(self, live: Live) -> None:
+        self._watchers = [each for each in self._watchers if each is not live]
 
     def define(
         self,
@@ -222,7 +195,7 @@ class Session(Course):
         self._check_open()
         inputs.check_text("the name of a function", name)
         if returns is None:
-            from caladan.join.search.in_rules import facts_of, test_of
+            from caladan.join.search.definitions import facts_of, test_of
 
             if (facts := facts_of(function)) is not None:
                 self.add(name, facts)
@@ -325,36 +298,6 @@ class Session(Course):
                 write_text(html, page())
         return text
 
-    def _setting(
-        self,
-        stage: str,
-        engine: str | None,
-        master: str | None,
-        options: Options,
-        compiled: Compiled,
-        store: Store,
-    ) -> Setting:
-        """What the plan of a program is for: data is read only where a stage shows what it does."""
-        from caladan.engines.spark.choice import tasks_on
-        from caladan.explain import Setting
-
-        name = engine or self._engine.variant
-        tasks = self._engine.tasks if master is None else tasks_on(master)
-        if stage not in ("all", "plan", "spark"):
-            return Setting(name, tasks, options=options)
-        # What SQL makes of data is not there before it runs.
-        lacks = store.lacks(compiled) or any(
-            store.source(each) is not self._store.source(each) for each in store.needs(compiled)
-        )
-        wants_spark = stage != "plan" and self._engine.session is not None
-        tables: Mapping[str, Table] | None = None
-        if wants_spark or not lacks:
-            tables, _ = store.load(compiled, options, Listener(), may_lack_data=True)
-        given: Sequence[tuple[str, str]] | None = None
-        if wants_spark and tables is not None:
-            given = self._engine.plans(compiled.delta, tables, options, is_all_there=not lacks)
-        return Setting(name, tasks, None if lacks else tables, options, given)
-
     def check(
         self,
         program: str | os.PathLike[str] | Program | Script,
@@ -417,7 +360,7 @@ class Session(Course):
         """End the session; its engine ends what it started itself, and nothing else."""
         if self._is_open:
             self._is_open = False
-            for live in list(self._watchers.values()):
+            for live in list(self._watchers):
                 live.close()
             self._store.close()
             self._engine.close()
@@ -433,24 +376,29 @@ class Session(Course):
 
     # ── How data changes ─────────────────────────────────────────────────────────────────────────
 
-    def _alter(
+    def _given(
         self,
         name: str,
         data: object,
-        form: tuple[str | None, str | None, bool | None],
-        *,
-        is_insert: bool,
-    ) -> None:
-        from caladan.data.changes import changed
+        format: str | None,
+        delimiter: str | None,
+        header: bool | None,
+    ) -> tuple[Source, list[tuple[Live, pa.Table]]]:
+        """What was given for a relation, and as each that watches it takes the facts."""
         from caladan.data.source import source
 
         self._check_open()
         inputs.check_text("the name of a relation", name)
-        format, delimiter, header = form
         given = source(name, data, format=format, delimiter=delimiter, header=header)
         given = inputs.opened(name, given, self._engine)
+        return given, self._for_watchers(name, given)
+
+    def _alter(
+        self, name: str, given: Source, facts: list[tuple[Live, pa.Table]], *, is_insert: bool
+    ) -> None:
+        from caladan.data.load import changed
+
         before = self._store.source(name)
-        facts = self._for_watchers(name, given)
         if before is None and not is_insert and not facts:
             raise error(
                 "C010", f"`{name}` has no data that something could be deleted from",
@@ -475,7 +423,7 @@ class Session(Course):
 
     def _for_watchers(self, name: str, given: Source) -> list[tuple[Live, pa.Table]]:
         """Facts as each that watches a relation takes them; bad rows are told before any change."""
-        supported = [(each, each.columns(name)) for each in self._watchers.values()]
+        supported = [(each, each.columns(name)) for each in self._watchers]
         supported = [(live, columns) for live, columns in supported if columns is not None]
         if not supported:
             return []
@@ -483,43 +431,3 @@ class Session(Course):
 
         own = replace(given, objects=self._store.objects)
         return [(live, load(name, own, columns)[0]) for live, columns in supported]
-
-    def _library(self, body: str) -> Library:
-        """The relations a body mentions, for the search; data stays encoded between questions."""
-        from caladan.join.search import Library
-        from caladan.join.search.library import decoded
-
-        if self._searched is None:
-            self._searched = (Library({}), {})
-        library, placed = self._searched
-        for name in dict.fromkeys(re.findall(r"\w+(?=\s*\()", body)):
-            source = self._store.source(name)
-            if source is not None and placed.get(name) is source:
-                continue
-            table = self._derive(name, Options()) if source is None else self._store.table(name)
-            if table is not None:
-                facts = decoded(table.arrow(), table.columns, self._store.objects)
-                library.put(name, facts)
-                placed[name] = source
-                if source is None:
-                    table.close()
-        return library
-
-
-class PreparedProgram:
-    """A program of a session that is compiled once. Made by `Session.prepare`."""
-
-    def __init__(self, run: RunAgain, known: Compiled | None) -> None:
-        self._run = run
-        self._known = known
-
-    def run(
-        self, params: Mapping[str, object] | None = None, **options: Unpack[RunOptions]
-    ) -> Result:
-        """Run it, as `Session.run` would.
-
-        It is compiled again if a parameter has a value of another type, and if columns of data or
-        rules of other programs that it uses have changed.
-        """
-        result, self._known = self._run(params, checked(options), self._known)
-        return result

@@ -18,6 +18,7 @@ from caladan.program.events import (
     CliqueTaken,
     DataRead,
     Event,
+    KernelCompiled,
     Listener,
     MachineRan,
     RelationHeld,
@@ -34,6 +35,7 @@ from caladan.program.events import (
     TaskLost,
     ValuesSplit,
 )
+from caladan.program.notation import counted
 
 
 @dataclass(slots=True)
@@ -135,7 +137,8 @@ class Stats(Listener):
 
     `facts` counts those derived, `skipped` the scans that guards saved. `peak_memory` is the most
     this process has held, in bytes; `bytes_shuffled` is None where the engine does not tell. `held`
-    has the bytes of each relation where they are held by this process or by tasks.
+    has the bytes of each relation where they are held by this process or by tasks. `kernels` were
+    compiled meanwhile, by the first run on a machine that needs them, in `compile_seconds`.
     """
 
     engine: str = ""
@@ -145,6 +148,8 @@ class Stats(Listener):
     data: list[DataStats] = field(default_factory=list[DataStats])
     cliques: list[CliqueStats] = field(default_factory=list[CliqueStats])
     held: list[HeldStats] = field(default_factory=list[HeldStats])
+    kernels: int = 0
+    compile_seconds: float = 0.0
     _declined: dict[tuple[str, ...], list[DeclinedStats]] = field(
         default_factory=dict[tuple[str, ...], list[DeclinedStats]], repr=False
     )  # of cliques that have not started
@@ -191,8 +196,7 @@ class Stats(Listener):
             if clique.tiny_rounds:
                 lines.append(f"  {clique.tiny_rounds:,} tiny rounds, one fact at a time")
             if clique.gathered_rounds:
-                several = "" if clique.gathered_rounds == 1 else "s"
-                lines.append(f"  {clique.gathered_rounds:,} round{several} in one task")
+                lines.append(f"  {counted(clique.gathered_rounds, 'round')} in one task")
             if clique.split:
                 lines.append(_split_line(clique))
             if clique.resumed:
@@ -212,6 +216,9 @@ class Stats(Listener):
                 self.bytes_shuffled = (self.bytes_shuffled or 0) + event.size
             case RunStarted():
                 self.engine = event.engine
+            case KernelCompiled():
+                self.kernels += 1
+                self.compile_seconds += event.seconds
             case DataRead():
                 self.data.append(DataStats(event.relation, event.facts, event.seconds))
             case CliqueStarted():
@@ -330,7 +337,7 @@ def _split_line(clique: CliqueStats) -> str:
     values = [_short(value, 24) for value in clique.split_values]
     if values and len(values) < clique.split:
         values.append("…")
-    line = f"  split {clique.split:,} frequent value{'' if clique.split == 1 else 's'}"
+    line = f"  split {counted(clique.split, 'frequent value')}"
     return f"{line}: {', '.join(values)}" if values else line
 
 

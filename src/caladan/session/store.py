@@ -3,31 +3,156 @@
 A table is loaded when a program first needs it, and kept for the next one. A `snapshot` is what a
 result holds on to: relations that it evaluates later see the data of its own run. Session and
 snapshots share a `Shelf` of tables; what none of them has a source for any more is let go of.
+
+What leaves is to look as what came in did, and only the data knows how that was. So what is known
+of the columns of data flows along the rules into those that are derived, until no rule adds to it:
+
+    origins   the columns of data themselves: whether Spark called them nullable, and their
+              datetimes timestamps, is asked of each
+    widths    how many digits a column of decimals may have. Inside, every decimal has 38 digits, 18
+              of them after the point; on the way out a column gets the width of the data, if its
+              values come from one place; the least that holds all of them, if they come from
+              several; the full width, if they are computed
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from functools import reduce
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from weakref import WeakSet
 
+from caladan.analysis.core import CoreRule
 from caladan.engines.interface import Engine, Table, stoppable
 from caladan.pipeline import Compiled
-from caladan.program import Column, Type
+from caladan.program import Aggregate, Column, Constant, Expression, Type, Variable
 from caladan.program.diagnostics import Diagnostics, Span, error
 from caladan.program.events import DataRead, Listener
+from caladan.program.notation import WIDEST, Width, Widths, wider, width_of
 from caladan.program.objects import Objects, first_object
 from caladan.program.options import Options
+from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from caladan.data.formats import Look
     from caladan.data.source import Source
-    from caladan.data.widths import Look
-    from caladan.program.notation import Widths
-    from caladan.rules.origins import Origin
+
+T = TypeVar("T")
+
+Origin: TypeAlias = tuple[str, int]
+"""A column of data: the name that the user has for the relation, and the place of the column."""
+
+MADE: Final[Origin] = ("", 0)
+"""The origin of values that a rule computes, or that the program has."""
+
+
+def origins(program: DeltaProgram) -> dict[str, tuple[frozenset[Origin], ...]]:
+    """The origins of all relations' columns."""
+    known: dict[tuple[str, int], frozenset[Origin]] = {}
+    for name, info in program.relations.items():
+        for i in range(info.arity):
+            given = {(info.origin, i)} if info.takes_data else set[Origin]()
+            known[name, i] = frozenset(given | ({MADE} if program.facts.get(name) else set()))
+
+    def of(argument: Expression, rule: CoreRule) -> frozenset[Origin]:
+        places = _places(argument, rule)
+        return frozenset().union(*map(known.__getitem__, places)) if places else frozenset({MADE})
+
+    _flow(program, known, of, frozenset.union)
+    return {
+        name: tuple(known[name, i] for i in range(info.arity))
+        for name, info in program.relations.items()
+    }
+
+
+def widths(program: DeltaProgram, given: Mapping[str, Widths]) -> dict[str, Widths]:
+    """The widths of all relations' columns; `given` has those of data.
+
+    A column that nothing flows into, and one that is not of decimals, is as wide as can be.
+    """
+    known: dict[tuple[str, int], Width] = {}
+    for name, info in program.relations.items():
+        for i, type in enumerate(info.types):
+            if type is Type.DECIMAL:
+                found = [width_of(fact[i]) for fact in program.facts.get(name, ())]
+                if info.takes_data:
+                    found.append(given[name][i] if name in given else WIDEST)
+                if found:
+                    known[name, i] = reduce(wider, found)
+
+    def of(argument: Expression, rule: CoreRule) -> Width | None:
+        if isinstance(argument, Constant):
+            return width_of(argument.value)
+        places = _places(argument, rule)
+        return _in_all(map(known.get, places)) if places else WIDEST
+
+    _flow(program, known, of, wider)
+    return {
+        name: tuple(
+            known.get((name, i), WIDEST) if type is Type.DECIMAL else WIDEST
+            for i, type in enumerate(info.types)
+        )
+        for name, info in program.relations.items()
+    }
+
+
+def _flow(
+    program: DeltaProgram,
+    known: dict[tuple[str, int], T],
+    of: Callable[[Expression, CoreRule], T | None],
+    both: Callable[[T, T], T],
+) -> None:
+    """Have what is known of columns flow into the heads of rules, until no rule adds to it.
+
+    `of` is what is known of an argument, None while that is nothing; `both` holds two of them.
+    """
+    rules = list({each.rule.place: each.rule for each in program.rules}.values())
+    is_growing = True
+    while is_growing:
+        is_growing = False
+        for rule in rules:
+            for i, argument in enumerate(rule.arguments):
+                found, before = of(_carried(argument), rule), known.get((rule.head, i))
+                if found is not None:
+                    after = found if before is None else both(before, found)
+                    known[rule.head, i] = after
+                    is_growing |= after != before
+
+
+def _carried(argument: Expression) -> Expression:
+    """What the values of an argument are, where its aggregate makes no new ones."""
+    if isinstance(argument, Aggregate) and argument.function in ("min", "max", "mmin", "mmax"):
+        return argument.terms[-1]
+    return argument
+
+
+def _places(argument: Expression, rule: CoreRule) -> list[tuple[str, int]]:
+    """The columns that a variable is bound by; none for what is computed."""
+    return [
+        (atom.relation, i)
+        for atom in rule.positive
+        for i, term in enumerate(atom.arguments)
+        if isinstance(argument, Variable) and term == argument
+    ]
+
+
+def _in_all(found: Iterable[Width | None]) -> Width | None:
+    """The width of values that are in several places at once: the narrowest will do."""
+    met = list(found)
+    if None in met:
+        return None
+    return reduce(_narrower, (width for width in met if width is not None))
+
+
+def _narrower(one: Width, other: Width) -> Width:
+    scale = min(one[1], other[1])
+    whole = min(one[0] - one[1], other[0] - other[1])
+    return (whole + scale or 1, scale)
+
 
 Columns: TypeAlias = tuple[Column, ...]
 
@@ -142,8 +267,7 @@ class Store:
         relations = compiled.delta.relations
         if not any(type is Type.DECIMAL for info in relations.values() for type in info.types):
             return {}
-        from caladan.data.widths import widths as given
-        from caladan.rules.origins import widths
+        from caladan.data.formats import widths as given
 
         return widths(
             compiled.delta,
@@ -158,8 +282,7 @@ class Store:
         """How the columns of each relation look to Spark, if any data came from there."""
         if not any(source.kind == "spark" for source in self._sources.values()):
             return {}
-        from caladan.data.widths import Look, looks
-        from caladan.rules.origins import origins
+        from caladan.data.formats import Look, looks
 
         given: dict[Origin, Look] = {}
         for info in compiled.delta.relations.values():

@@ -17,7 +17,7 @@ from caladan.session.store import Store
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from caladan.data.widths import Look
+    from caladan.data.formats import Look
     from caladan.program.notation import Widths
 
 
@@ -49,23 +49,26 @@ def wrap(
     `complete` evaluates a relation in full that was not needed in full.
     """
     goals = run.compiled.delta.goals
-    answers = [
-        Relation(
-            goal_text(goal),
-            engine.answer(goal, table),
-            _order(run, goal.relation),
+    evaluated = [run]
+
+    def relation(
+        shown: str, table: Table, name: str, found: FinishedRun, *, is_lent: bool = False
+    ) -> Relation:
+        return Relation(
+            shown,
+            table,
+            _order(run, name),
             engine.session,
-            widths=run.widths.get(goal.relation, ()),
-            looks=run.looks.get(goal.relation, ()),
+            widths=found.widths.get(name, ()),
+            looks=found.looks.get(name, ()),
             objects=store.objects,
             needs=(store,),
+            is_lent=is_lent,
         )
-        for goal in goals
-        if not goal.export
-        for table in [_table(run, goal.relation)]
-    ]
 
-    evaluated = [run]
+    def answer(goal: CoreGoal) -> Relation:
+        table = engine.answer(goal, _table(run, goal.relation))
+        return relation(goal_text(goal), table, goal.relation, run)
 
     def fetch(name: str) -> Relation | None:
         found, table = run, _whole(run, name)
@@ -78,22 +81,13 @@ def wrap(
                 table = _whole(found, name)
         if table is None:
             return None
-        return Relation(
-            name,
-            table,
-            _order(run, name),
-            engine.session,
-            widths=found.widths.get(name, ()),
-            looks=found.looks.get(name, ()),
-            objects=store.objects,
-            needs=(store,),
-            is_lent=any(table is each for each in found.base.values()),
-        )
+        is_lent = any(table is each for each in found.base.values())
+        return relation(name, table, name, found, is_lent=is_lent)
 
     return Result(
         _names(program, run),
         fetch,
-        answers=answers,
+        answers=[answer(goal) for goal in goals if not goal.export],
         exports=[goal.name for goal in goals if goal.export],
         stats=stats,
         warnings=run.compiled.warnings,
@@ -148,8 +142,7 @@ def _empty(run: FinishedRun, name: str) -> Table:
     """A relation that a stopped run did not come to."""
     from caladan.data.schema import empty
 
-    relations = {**run.compiled.checked.relations, **run.compiled.delta.relations}
-    return empty(relations[name].columns)
+    return empty(run.compiled.relations[name].columns)
 
 
 def _is_users(compiled: Compiled, name: str) -> bool:
@@ -158,7 +151,7 @@ def _is_users(compiled: Compiled, name: str) -> bool:
 
 
 def _order(run: FinishedRun, name: str) -> tuple[tuple[int, bool], ...]:
-    relations = {**run.compiled.checked.relations, **run.compiled.delta.relations}
+    relations = run.compiled.relations
     return relations[name].order if name in relations else ()
 
 

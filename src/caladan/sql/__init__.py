@@ -3,11 +3,10 @@
     engine       what a SQL engine is: frames, queries over frames, their text and their errors
     duck         DuckDB, over Arrow: for the engines of this process
     spark        Spark SQL: for the spark engine
-    functions    Spark's SQL said for DuckDB: `said`; aggregates, calls, meaning, patterns help,
-                 macros (casts, texts) and widths (digits)
+    functions    Spark's SQL said for DuckDB: `said`; aggregates, calls, meaning (with the macros of
+                 casts and texts), patterns and widths (with digits) help
     demand       what a query asks of a recursive view
     names        which table a name stands for; data with duplicates and NULL, as SQL sees it
-    premappable  whether an aggregate may be applied at every step
     script       statements one after the other: `run`, the table of contents; parameters
 
 Views that are recursive become rules and go through the compiler; everything else is text for a SQL

@@ -60,7 +60,7 @@ _TIMED: Final = ("hour", "minute", "seconds")
 LENGTHS: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 _MONTHS: Final = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
 
-Given: TypeAlias = Sequence[tuple[exp.Expr, exp.Expr]]
+Arguments: TypeAlias = Sequence[tuple[exp.Expr, exp.Expr]]
 """The arguments of a call: each as the user wrote it, and translated."""
 
 
@@ -84,29 +84,29 @@ class Calls(Meaning):
 
     # ── Functions with a rule of their own, by name ──────────────────────────────────────────────
 
-    def _percentile_cont_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _percentile_cont_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         if not isinstance(node.parent, exp.WithinGroup):
             self._refuse(node, f"`{called(node)}` without WITHIN GROUP")
         return exp.AnonymousAggFunc(this=called(node), expressions=[new for _, new in given])
 
     _percentile_disc_call = _percentile_cont_call
 
-    def _length_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _length_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         return self._macro("length", given[0][1])
 
-    def _abs_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _abs_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         width = self._width(given[0][0])
         if width is not None and width.is_decimal:
             return exp.func("abs", given[0][1])
         return self._macro("abs", given[0][1])
 
-    def _negative_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _negative_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         return exp.Paren(this=exp.Neg(this=exp.Paren(this=given[0][1])))
 
-    def _positive_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _positive_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         return given[0][1]
 
-    def _round_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _round_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         places = given[1][0] if len(given) > 1 else exp.Literal.number(0)
         digits = written_number(places)
         if digits is None:
@@ -120,7 +120,7 @@ class Calls(Meaning):
             return as_type(exp.func("round", given[0][1], number), decimal_type(result))
         return self._macro("round" if digits >= 0 else "round_tens", given[0][1], number)
 
-    def _floor_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _floor_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         name = ALIASES.get(called(node), called(node))
         if len(given) > 1:
             self._refuse(node, f"`{name}` with a number of places", "use round")
@@ -133,67 +133,67 @@ class Calls(Meaning):
 
     _ceil_call = _floor_call
 
-    def _pmod_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _pmod_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         found = self._macro("pmod", *(new for _, new in given))
         width = self._widths.type(node) if self._is_typed else None
         return (
             as_type(found, decimal_type(width)) if width is not None and width.is_decimal else found
         )
 
-    def _concat_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _concat_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         texts = [self._text(*each) for each in given]
         found = texts[0]
         for text in texts[1:]:
             found = exp.DPipe(this=found, expression=text)
         return exp.Paren(this=found)
 
-    def _concat_ws_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _concat_ws_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         return call("concat_ws", *(self._text(*each) for each in given))
 
-    def _elt_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _elt_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         cases = exp.Case(this=given[0][1])
         for i, each in enumerate(given[1:], 1):
             cases = cases.when(exp.Literal.number(i), self._text(*each))
         return cases.else_(exp.func("error", exp.Literal.string("elt: no such argument")))
 
-    def _lpad_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _lpad_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         blank = exp.Literal.string(" ")
         full = [*given, (blank, blank.copy())] if len(given) == 2 else given
         return self._macro(called(node), *self._coerced(called(node), full))
 
     _rpad_call = _lpad_call
 
-    def _substring_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _substring_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         numbers = [written_number(number) for number, _ in given[1:]]
         if all(number is not None and number >= 0 for number in numbers) and numbers[0]:
             return call("substring", self._text(*given[0]), *(new for _, new in given[1:]))
         return self._macro("substring", *self._coerced("substring", given))
 
-    def _sha2_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _sha2_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         if written_number(given[1][0]) not in (0, 256):
             self._refuse(node, "sha2 of other lengths than 256")
         return self._macro("sha256", self._text(*given[0]))
 
-    def _string_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _string_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         return self._text(*given[0])
 
-    def _rand_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _rand_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         if given:
             self._refuse(node, "rand with a seed", "leave the seed out")
         return self._macro("rand")
 
-    def _uuid_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _uuid_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         return as_type(exp.Anonymous(this="uuid"), "VARCHAR")
 
-    def _current_date_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _current_date_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         return self._macro("today")
 
-    def _current_timestamp_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _current_timestamp_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         return self._macro("moment")
 
     _now_call = _current_timestamp_call
 
-    def _regexp_like_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _regexp_like_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         return self._matched(node, self._text(*given[0]), given[1][0])
 
     def _matched(self, node: exp.Expr, text: exp.Expr, pattern: exp.Expr) -> exp.Expr:
@@ -203,7 +203,7 @@ class Calls(Meaning):
             return call("regexp_matches", text, written)
         return self._macro("matched", text, written)
 
-    def _regexp_replace_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _regexp_replace_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         text, pattern = self._searched(node, given)
         by = replacement(str(given[2][0].this)) if isinstance(given[2][0], exp.Literal) else None
         if by is None or len(given) > 3:
@@ -212,20 +212,20 @@ class Calls(Meaning):
             "regexp_replace", text, pattern, exp.Literal.string(by), exp.Literal.string("g")
         )
 
-    def _regexp_extract_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _regexp_extract_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         group = written_number(given[2][0]) if len(given) > 2 else 1
         if group is None:
             self._refuse(node, "a group that is not written out")
         return call("regexp_extract", *self._searched(node, given), exp.Literal.number(group))
 
-    def _regexp_count_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _regexp_count_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         found = call("regexp_extract_all", *self._searched(node, given))
         return as_type(call("len", found), "INTEGER")
 
-    def _regexp_substr_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _regexp_substr_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         return self._macro("regexp_substr", *self._searched(node, given))
 
-    def _searched(self, node: exp.Expr, given: Given) -> tuple[exp.Expr, exp.Expr]:
+    def _searched(self, node: exp.Expr, given: Arguments) -> tuple[exp.Expr, exp.Expr]:
         """A text, and the pattern that is looked for in it.
 
         Where a match ends matters here, so a line break that `$` may stand before is an error.
@@ -255,20 +255,20 @@ class Calls(Meaning):
         kind = "timestamp_ntz" if name in _TIMED else "date"
         return self._macro(name, self._macro(kind, new))
 
-    def _date_part_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _date_part_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         if not isinstance(given[0][0], exp.Literal):
             self._refuse(node, "a part that is not written out")
         return self._part(node, str(given[0][0].this), *given[1])
 
-    def _date_add_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _date_add_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         if len(given) == 3:
             return self._shifted(node, given)
         return self._macro("date_add", self._macro("date", given[0][1]), given[1][1])
 
-    def _timestampadd_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _timestampadd_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         return self._shifted(node, given)
 
-    def _shifted(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _shifted(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         unit = self._unit(node, given[0][0])
         amount = as_type(given[1][1], "INTEGER")
         if unit == "QUARTER":
@@ -277,12 +277,12 @@ class Calls(Meaning):
         moment = self._macro("timestamp_ntz", given[2][1])
         return exp.Paren(this=exp.Add(this=moment, expression=step))
 
-    def _datediff_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _datediff_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         if len(given) == 3:
             return self._timestampdiff_call(node, given)
         return self._macro("datediff", *self._coerced("datediff", given))
 
-    def _timestampdiff_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _timestampdiff_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         unit = self._unit(node, given[0][0])
         moments = [self._macro("timestamp_ntz", new) for _, new in given[1:]]
         if unit in _MONTHS:
@@ -296,17 +296,17 @@ class Calls(Meaning):
             self._refuse(node, f"`{called(node)}` in {unit.name.lower()}")
         return unit.name.upper()
 
-    def _to_date_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _to_date_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         if len(given) == 1:
             return self._macro("date", given[0][1])
         return as_type(self._parsed(node, given), "DATE")
 
-    def _to_timestamp_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _to_timestamp_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         if len(given) == 1:
             return self._macro("timestamp_ntz", given[0][1])
         return self._parsed(node, given)
 
-    def _unix_timestamp_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _unix_timestamp_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         if not given:
             return self._macro("unix_timestamp", self._macro("moment"))
         moment = (
@@ -316,17 +316,17 @@ class Calls(Meaning):
         )
         return self._macro("unix_timestamp", moment)
 
-    def _from_unixtime_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _from_unixtime_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         standard = exp.Literal.string("yyyy-MM-dd HH:mm:ss")
         pattern = given[1][0] if len(given) > 1 else standard
         moment = self._macro("from_seconds", given[0][1])
         return self._macro("formatted", moment, self._format(node, pattern)[0])
 
-    def _date_format_call(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _date_format_call(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         moment = self._macro("timestamp_ntz", given[0][1])
         return self._macro("formatted", moment, self._format(node, given[1][0])[0])
 
-    def _parsed(self, node: exp.Expr, given: Given) -> exp.Expr:
+    def _parsed(self, node: exp.Expr, given: Arguments) -> exp.Expr:
         written, seen = self._format(node, given[1][0])
         return self._macro("parsed", self._text(*given[0]), seen, written)
 

@@ -1,4 +1,4 @@
-"""Macros for casts, numbers, conditions and decimals; `macros.py` says what macros are."""
+"""Macros for casts, numbers, conditions and decimals; `meaning.py` says what macros are."""
 
 from __future__ import annotations
 
@@ -48,6 +48,11 @@ def _each(body: str, types: str) -> str:
 _NUMBERS: Final = "TINYINT SMALLINT INTEGER BIGINT FLOAT DOUBLE"
 
 _INTEGERS: Final = "TINYINT SMALLINT INTEGER BIGINT"
+
+_OF_DOUBLES: Final = (
+    "cbrt", "exp", "sin", "cos", "tan", "atan", "sinh", "cosh", "tanh", "degrees", "radians",
+)  # fmt: skip
+"""Functions that both have, of doubles."""
 
 _ROUNDED: Final = (
     "CASE WHEN isnan(a) OR abs(a) >= 1e15 THEN a ELSE "
@@ -146,8 +151,7 @@ CASTS: Final[dict[str, str]] = {
     ),
     "later": "(a DATE, i) AS CAST(a + i AS DATE), (a TIMESTAMP, i) AS a + i",
     "abs": _each("abs(a)", _NUMBERS),
-    "sign": "(a DOUBLE) AS CAST(sign(a) AS DOUBLE)",
-    "signum": "(a DOUBLE) AS CAST(sign(a) AS DOUBLE)",
+    **dict.fromkeys(("sign", "signum"), "(a DOUBLE) AS CAST(sign(a) AS DOUBLE)"),
     "negative": _each("-a", _NUMBERS),
     "positive": _each("a", _NUMBERS),
     "round": (
@@ -155,16 +159,13 @@ CASTS: Final[dict[str, str]] = {
         + f", (a FLOAT, n) AS CAST({_ROUNDED} AS FLOAT), (a DOUBLE, n) AS {_ROUNDED}"
     ),
     "round_tens": ", ".join(f"(a {t}, n) AS CAST(round(a, n) AS {t})" for t in _NUMBERS.split()),
-    "floor": _each("CAST(floor(a) AS BIGINT)", "FLOAT DOUBLE")
-    + ", "
-    + _each("CAST(a AS BIGINT)", _INTEGERS),
-    "ceil": _each("CAST(ceil(a) AS BIGINT)", "FLOAT DOUBLE")
-    + ", "
-    + _each("CAST(a AS BIGINT)", _INTEGERS),
+    **{
+        name: _each(f"CAST({name}(a) AS BIGINT)", "FLOAT DOUBLE")
+        + f", {_each('CAST(a AS BIGINT)', _INTEGERS)}"
+        for name in ("floor", "ceil")
+    },
     "sqrt": "(a DOUBLE) AS CASE WHEN a < 0 THEN CAST('NaN' AS DOUBLE) ELSE sqrt(a) END",
-    "cbrt": "(a DOUBLE) AS cbrt(a)",
     "power": "(a DOUBLE, b DOUBLE) AS pow(a, b)",
-    "exp": "(a DOUBLE) AS exp(a)",
     "ln": "(a DOUBLE) AS CASE WHEN a > 0 THEN ln(a) END",
     "log": (
         "(a DOUBLE) AS CASE WHEN a > 0 THEN ln(a) END, "
@@ -172,21 +173,13 @@ CASTS: Final[dict[str, str]] = {
     ),
     "log2": "(a DOUBLE) AS CASE WHEN a > 0 THEN log2(a) END",
     "log10": "(a DOUBLE) AS CASE WHEN a > 0 THEN log10(a) END",
-    "sin": "(a DOUBLE) AS sin(a)",
-    "cos": "(a DOUBLE) AS cos(a)",
-    "tan": "(a DOUBLE) AS tan(a)",
     "cot": "(a DOUBLE) AS 1 / tan(a)",
     "sec": "(a DOUBLE) AS 1 / cos(a)",
     "csc": "(a DOUBLE) AS 1 / sin(a)",
     "asin": "(a DOUBLE) AS CASE WHEN abs(a) > 1 THEN CAST('NaN' AS DOUBLE) ELSE asin(a) END",
     "acos": "(a DOUBLE) AS CASE WHEN abs(a) > 1 THEN CAST('NaN' AS DOUBLE) ELSE acos(a) END",
-    "atan": "(a DOUBLE) AS atan(a)",
     "atan2": "(a DOUBLE, b DOUBLE) AS atan2(a, b)",
-    "sinh": "(a DOUBLE) AS sinh(a)",
-    "cosh": "(a DOUBLE) AS cosh(a)",
-    "tanh": "(a DOUBLE) AS tanh(a)",
-    "degrees": "(a DOUBLE) AS degrees(a)",
-    "radians": "(a DOUBLE) AS radians(a)",
+    **{name: f"(a DOUBLE) AS {name}(a)" for name in _OF_DOUBLES},
     "pi": "() AS pi()",
     "e": "() AS exp(CAST(1 AS DOUBLE))",
     "hypot": "(a DOUBLE, b DOUBLE) AS sqrt(a * a + b * b)",
@@ -209,8 +202,7 @@ CASTS: Final[dict[str, str]] = {
     "isnull": "(a) AS a IS NULL",
     "isnotnull": "(a) AS a IS NOT NULL",
     "equal_null": "(a, b) AS a IS NOT DISTINCT FROM b",
-    "nvl": "(a, b) AS coalesce(a, b)",
-    "ifnull": "(a, b) AS coalesce(a, b)",
+    **dict.fromkeys(("nvl", "ifnull"), "(a, b) AS coalesce(a, b)"),
     "nvl2": "(a, b, c) AS CASE WHEN a IS NOT NULL THEN b ELSE c END",
     "nullif": "(a, b) AS nullif(a, b)",
     "zeroifnull": "(a) AS coalesce(a, 0)",

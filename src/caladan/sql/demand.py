@@ -18,8 +18,8 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
-from caladan.language.rasql.outline import column_names
-from caladan.language.rasql.views import View
+from caladan.language.rasql.script import View
+from caladan.language.rasql.translate import column_names
 from caladan.program import Column, Constant, Goal, Program, Type, Value
 from caladan.program.values import fit
 from caladan.sql.engine import key_of

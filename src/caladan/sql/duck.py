@@ -19,7 +19,8 @@ from caladan.engines.interface import Table, stoppable
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type
 from caladan.program.clock import TimeOver, attended, look
-from caladan.program.diagnostics import SourceText as TextCodec
+from caladan.program.diagnostics import SourceText
+from caladan.sql.digits import KINDS
 from caladan.sql.engine import (
     Frame,
     FrameColumn,
@@ -31,31 +32,16 @@ from caladan.sql.engine import (
     written,
 )
 from caladan.sql.functions import said
-from caladan.sql.macros import definition
+from caladan.sql.meaning import definition
 
 T = TypeVar("T")
 
 _TYPES: Final[dict[str, Type]] = {
-    "TINYINT": Type.BYTE,
-    "SMALLINT": Type.SHORT,
-    "INTEGER": Type.INTEGER,
-    "BIGINT": Type.LONG,
-    "HUGEINT": Type.LONG,
-    "UTINYINT": Type.INTEGER,
-    "USMALLINT": Type.INTEGER,
-    "UINTEGER": Type.LONG,
-    "UBIGINT": Type.LONG,
-    "FLOAT": Type.FLOAT,
-    "DOUBLE": Type.DOUBLE,
-    "VARCHAR": Type.STRING,
-    "BOOLEAN": Type.BOOLEAN,
-    "TIMESTAMP": Type.DATETIME,
-    "TIMESTAMP_S": Type.DATETIME,
-    "TIMESTAMP_MS": Type.DATETIME,
-    "TIMESTAMP_NS": Type.DATETIME,
+    **{KINDS[each.value]: each for each in Type if each.value in KINDS},
+    **dict.fromkeys(("UTINYINT", "USMALLINT"), Type.INTEGER),
+    **dict.fromkeys(("HUGEINT", "UINTEGER", "UBIGINT"), Type.LONG),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), Type.DATETIME),
     "TIMESTAMP WITH TIME ZONE": Type.DATETIME,
-    "DATE": Type.DATE,
-    "BLOB": Type.BINARY,
     '"NULL"': Type.STRING,
 }
 
@@ -63,7 +49,7 @@ _TYPES: Final[dict[str, Type]] = {
 class DuckDB:
     """Answers SQL in this process."""
 
-    def __init__(self, written: TextCodec) -> None:
+    def __init__(self, written: SourceText) -> None:
         self._written = written
         self._connection: Any = duckdb.connect(
             config={"enable_external_access": False, "python_enable_replacements": False}

@@ -23,12 +23,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal as OneOf, Protocol, TypeAl
 from sqlglot import exp
 
 from caladan.engines.interface import Table
-from caladan.language.rasql.script import span_of
+from caladan.language.rasql.script import span_of, tables_of
 from caladan.language.rasql.translate import AS_SET
-from caladan.language.rasql.views import tables_of
 from caladan.program import Column, Type
-from caladan.program.depth import too_deep
-from caladan.program.diagnostics import CaladanError, SourceText, Span, error
+from caladan.program.diagnostics import CaladanError, SourceText, Span, error, too_deep
+from caladan.program.transform import fresh
 
 if TYPE_CHECKING:
     from caladan.data.source import Source
@@ -127,14 +126,7 @@ def apart(names: list[str]) -> list[str]:
     ['x', 'X_2', 'y']
     """
     taken: set[str] = set()
-    found: list[str] = []
-    for name in names:
-        candidate, i = name, 2
-        while candidate.lower() in taken:
-            candidate, i = f"{name}_{i}", i + 1
-        taken.add(candidate.lower())
-        found.append(candidate)
-    return found
+    return [fresh(name, taken, str.lower) for name in names]
 
 
 Dialect: TypeAlias = OneOf["duckdb", "spark"]

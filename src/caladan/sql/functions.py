@@ -2,8 +2,8 @@
 
 `said(tree, frames, source)` gives the query, and the macros it needs. Every node of the tree is one
 that is known to agree, or it is translated, or it is refused with C062: nothing reaches DuckDB by
-accident. Functions become macros (`macros.py`); aggregates, which macros cannot be, become DuckDB's
-under other names; arithmetic on decimals and floats gets Spark's types (`widths.py`).
+accident. Functions become macros (`meaning.py`); aggregates, which macros cannot be, those of
+DuckDB under other names; arithmetic on decimals and floats gets Spark's types (`widths.py`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,16 @@ from caladan.sql.aggregates import AGGREGATES, DOUBLES, INSTEAD, PLACES, RANKS, 
 from caladan.sql.calls import ALIASES, LENGTHS
 from caladan.sql.digits import Width, words
 from caladan.sql.engine import Frame
-from caladan.sql.macros import MACROS, needs
-from caladan.sql.meaning import as_type, call, decimal_type, is_nonzero, is_number, times
+from caladan.sql.meaning import (
+    MACROS,
+    as_type,
+    call,
+    decimal_type,
+    is_nonzero,
+    is_number,
+    needs,
+    times,
+)
 from caladan.sql.widths import Widths, arguments_of, called
 
 # What agrees as it is.

@@ -26,7 +26,7 @@ from caladan.language.rasql.translate import relation_name
 from caladan.program import Column, Declaration
 from caladan.program.diagnostics import (
     CaladanError,
-    SourceText as TextCodec,
+    SourceText,
     Span,
     did_you_mean,
     error,
@@ -35,9 +35,6 @@ from caladan.program.objects import first_object
 from caladan.sql.engine import Frame, SqlEngine, key_of, no_objects
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from caladan.data.source import Source
     from caladan.language.rasql.script import Hint
 
 
@@ -70,7 +67,7 @@ class Names:
     """The tables of a script, and those around it."""
 
     def __init__(
-        self, session: SqlSession, engine: SqlEngine, written: TextCodec, *, may_lack_data: bool
+        self, session: SqlSession, engine: SqlEngine, written: SourceText, *, may_lack_data: bool
     ) -> None:
         self._session = session
         self._engine = engine

@@ -22,21 +22,30 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from sqlglot import exp
 
+from caladan.analysis.monotone import Finding, premappable
 from caladan.data.schema import DECIMAL
 from caladan.engines.interface import EngineStopped, Table
-from caladan.language.rasql.branches import fresh_names
-from caladan.language.rasql.outline import column_names
-from caladan.language.rasql.script import Script, Statement, TableDeclaration, span_of
-from caladan.language.rasql.translate import translate
-from caladan.language.rasql.views import Group, View, body, groups, tables_of, views
+from caladan.language.rasql.script import (
+    Group,
+    Script,
+    Statement,
+    TableDeclaration,
+    View,
+    body,
+    groups,
+    span_of,
+    tables_of,
+    views,
+)
+from caladan.language.rasql.translate import column_names, translate
 from caladan.pipeline import Compiled
 from caladan.program import Atom, Column, Declaration, Object, Program, Value
 from caladan.program.diagnostics import CaladanError, Diagnostic, Diagnostics, did_you_mean, error
+from caladan.program.transform import fresh
 from caladan.program.values import written
 from caladan.sql.demand import Bindings, asked
 from caladan.sql.engine import Frame, SqlEngine, named
 from caladan.sql.names import Names, SqlInputs, SqlSession
-from caladan.sql.premappable import Finding, premappable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -180,9 +189,9 @@ class _Runner:
         names: Names,
         demands: Demands,
     ) -> None:
-        fresh = fresh_names(self.taken)
-        inputs = SqlInputs(names, self.engine, fresh, statement.hint)
-        rules = translate(group.views, inputs, fresh)
+        unused = partial(fresh, taken=self.taken, fold=str.lower)
+        inputs = SqlInputs(names, self.engine, unused, statement.hint)
+        rules = translate(group.views, inputs, unused)
         for relation, query in inputs.queries.items():
             self.outcome.queries.append((relation, query.sql(pretty=True)))
         program = replace(rules, relations=tuple(_used(inputs, rules)))

@@ -23,7 +23,7 @@ from caladan.engines.spark.session.failures import first_line, quietly, said
 from caladan.engines.spark.session.session import beside, created, moved
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type
-from caladan.program.diagnostics import SourceText as TextCodec
+from caladan.program.diagnostics import SourceText
 from caladan.sql.engine import Frame, FrameColumn, apart, generate, key_of, no_type, refused
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _HINTS: Final[dict[Hint, str]] = {"broadcast": "broadcast", "shuffle": "shuffle_
 class SparkSQL:
     """Answers SQL on Spark."""
 
-    def __init__(self, session: SparkSession, written: TextCodec) -> None:
+    def __init__(self, session: SparkSession, written: SourceText) -> None:
         self.session = session
         self._written = written
         self._child = beside(session)
@@ -161,7 +161,7 @@ class SqlTable:
     columns: tuple[Column, ...]
     frame: DataFrame
     tree: exp.Query | None
-    written: TextCodec
+    written: SourceText
 
     def count(self) -> int:
         """How many rows."""

@@ -1,4 +1,4 @@
-"""Macros for text, dates and times; `macros.py` says what macros are."""
+"""Macros for text, dates and times; `meaning.py` says what macros are."""
 
 from __future__ import annotations
 
@@ -95,16 +95,12 @@ TEXTS: Final[dict[str, str]] = {
     ),
     "repeat": "(a VARCHAR, n) AS repeat(a, greatest(n, 0))",
     "space": "(n) AS repeat(' ', greatest(n, 0))",
-    "lpad": (
-        "(a VARCHAR, n, p VARCHAR) AS CASE WHEN n <= 0 THEN left(a, 0) "
+    **{
+        name: "(a VARCHAR, n, p VARCHAR) AS CASE WHEN n <= 0 THEN left(a, 0) "
         "WHEN length(a) >= n THEN left(a, n) "
-        "WHEN p = '' THEN a ELSE lpad(a, CAST(n AS INTEGER), p) END"
-    ),
-    "rpad": (
-        "(a VARCHAR, n, p VARCHAR) AS CASE WHEN n <= 0 THEN left(a, 0) "
-        "WHEN length(a) >= n THEN left(a, n) "
-        "WHEN p = '' THEN a ELSE rpad(a, CAST(n AS INTEGER), p) END"
-    ),
+        f"WHEN p = '' THEN a ELSE {name}(a, CAST(n AS INTEGER), p) END"
+        for name in ("lpad", "rpad")
+    },
     "instr": "(a VARCHAR, b VARCHAR) AS CAST(instr(a, b) AS INTEGER)",
     "locate": (
         "(b VARCHAR, a VARCHAR) AS CAST(instr(a, b) AS INTEGER), "
@@ -159,30 +155,25 @@ TEXTS: Final[dict[str, str]] = {
         "WHEN a IS NULL OR b IS NULL THEN NULL "
         "ELSE coalesce(list_position(string_split(b, ','), a), 0) END AS INTEGER)"
     ),
-    "like": (
-        r"(a VARCHAR, b VARCHAR) AS CASE WHEN regexp_full_match(b, '(?s)([^\\]|\\[\\_%])*') "
-        r"THEN a LIKE b ESCAPE '\' WHEN b IS NULL THEN NULL "
+    **{
+        name: r"(a VARCHAR, b VARCHAR) AS CASE WHEN regexp_full_match(b, '(?s)([^\\]|\\[\\_%])*') "
+        rf"THEN a {name.upper()} b ESCAPE '\' WHEN b IS NULL THEN NULL "
         "ELSE error('the pattern ''' || b || ''' is invalid') END"
-    ),
-    "ilike": (
-        r"(a VARCHAR, b VARCHAR) AS CASE WHEN regexp_full_match(b, '(?s)([^\\]|\\[\\_%])*') "
-        r"THEN a ILIKE b ESCAPE '\' WHEN b IS NULL THEN NULL "
-        "ELSE error('the pattern ''' || b || ''' is invalid') END"
-    ),
+        for name in ("like", "ilike")
+    },
     # Dates
-    "year": "(a DATE) AS CAST(year(a) AS INTEGER)",
-    "month": "(a DATE) AS CAST(month(a) AS INTEGER)",
-    "day": "(a DATE) AS CAST(day(a) AS INTEGER)",
+    **{
+        part: f"(a {type}) AS CAST({part}(a) AS INTEGER)"
+        for type, parts in (
+            ("DATE", "year month day isodow dayofyear quarter"),
+            ("TIMESTAMP", "hour minute second"),
+        )
+        for part in parts.split()
+    },
     "dayofweek": "(a DATE) AS CAST(dayofweek(a) + 1 AS INTEGER)",
     "weekday": "(a DATE) AS CAST(isodow(a) - 1 AS INTEGER)",
-    "isodow": "(a DATE) AS CAST(isodow(a) AS INTEGER)",
-    "dayofyear": "(a DATE) AS CAST(dayofyear(a) AS INTEGER)",
     "weekofyear": "(a DATE) AS CAST(week(a) AS INTEGER)",
     "yearofweek": "(a DATE) AS CAST(isoyear(a) AS INTEGER)",
-    "quarter": "(a DATE) AS CAST(quarter(a) AS INTEGER)",
-    "hour": "(a TIMESTAMP) AS CAST(hour(a) AS INTEGER)",
-    "minute": "(a TIMESTAMP) AS CAST(minute(a) AS INTEGER)",
-    "second": "(a TIMESTAMP) AS CAST(second(a) AS INTEGER)",
     "seconds": (
         "(a TIMESTAMP) AS CAST(CAST(microsecond(a) AS DECIMAL(8, 0)) "
         "* CAST('0.000001' AS DECIMAL(7, 6)) AS DECIMAL(8, 6))"

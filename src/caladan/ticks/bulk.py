@@ -80,7 +80,7 @@ class BulkClique:
         rules = self._fed(given)
         made: dict[str, Contents] = {name: {} for name in self._own}
         if rules:
-            values = _Numbered() if self._by_number else _Typed()
+            values = _NumberedValues() if self._by_number else _PlainValues()
             try:
                 tables = values.tables(given)
                 program = Program(
@@ -115,16 +115,16 @@ class Unfit(Exception):
     """Values that columns do not hold."""
 
 
-class _Numbered:
+class _NumberedValues:
     """Values by their numbers: equal ones have one."""
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
 
-    def tables(self, given: Mapping[str, Contents]) -> dict[str, Typed]:
+    def tables(self, given: Mapping[str, Contents]) -> dict[str, TypedTable]:
         import pyarrow as pa
 
-        found: dict[str, Typed] = {}
+        found: dict[str, TypedTable] = {}
         for name, contents in given.items():
             arrays = [pa.array(self._taken(values), pa.int64()) for values in _listed(contents)]
             columns = tuple(Column(f"c{i}", Type.LONG) for i in range(len(arrays)))
@@ -153,13 +153,13 @@ class _Numbered:
         return [known[column.to_numpy()].tolist() for column in table.columns]
 
 
-class _Typed:
+class _PlainValues:
     """Columns of whole numbers or of text."""
 
-    def tables(self, given: Mapping[str, Contents]) -> dict[str, Typed]:
+    def tables(self, given: Mapping[str, Contents]) -> dict[str, TypedTable]:
         import pyarrow as pa
 
-        found: dict[str, Typed] = {}
+        found: dict[str, TypedTable] = {}
         for name, contents in given.items():
             columns: list[Column] = []
             arrays: dict[str, pa.Array] = {}
@@ -183,10 +183,10 @@ class _Typed:
         return [column.to_pylist() for column in table.columns]
 
 
-Typed: TypeAlias = "tuple[tuple[Column, ...], pa.Table]"
+TypedTable: TypeAlias = "tuple[tuple[Column, ...], pa.Table]"
 
 
-def _run(program: Program, tables: Mapping[str, Typed]) -> dict[str, pa.Table]:
+def _run(program: Program, tables: Mapping[str, TypedTable]) -> dict[str, pa.Table]:
     from caladan.engines.embedded.engine import EmbeddedEngine
     from caladan.engines.embedded.tables import LoadedTable
     from caladan.pipeline import compile_program

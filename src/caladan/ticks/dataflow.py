@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from caladan.analysis.core import CoreRule
-from caladan.language.bloom.folds import Running, running
+from caladan.language.bloom.folds import FoldState, running
 from caladan.language.bloom.values import frozen, ordered
 from caladan.program import Aggregate, Folding, Variable
 from caladan.program.diagnostics import CaladanError
@@ -81,27 +81,24 @@ class SeededRule:
         """Bindings whose match has come (`now`) or gone, with facts of `these`."""
         if not these:
             return []
-        rows: dict[Any, Fact] = {}
-        counts: dict[Any, int] = {}
-        for fact in these:
-            if self._matches(fact):
-                key = self._pick(fact)
-                rows[key] = fact
-                counts[key] = counts.get(key, 0) + 1
-        back: dict[Any, int] = {}
-        for fact in others:
-            if self._matches(fact):
-                key = self._pick(fact)
-                back[key] = back.get(key, 0) + 1
+        rows, back = self._by_key(these), self._by_key(others)
         index = self.source.index(self._positions) if self._positions else None
         flipped: list[Fact] = []
-        for key, fact in rows.items():
+        for key, facts in rows.items():
             after = len(self.source) if index is None else len(index.get(key, ()))
-            change = counts[key] - back.get(key, 0)
+            change = len(facts) - len(back.get(key, ()))
             before = after - change if now else after + change
             if (before == 0 and after > 0) if now else (before > 0 and after == 0):
-                flipped.append(tuple(fact[i] for i in self._variables))
+                flipped.append(tuple(facts[-1][i] for i in self._variables))
         return flipped
+
+    def _by_key(self, facts: Facts) -> dict[Any, list[Fact]]:
+        """The facts that can match the atom, by the values that are looked up."""
+        rows: dict[Any, list[Fact]] = {}
+        for fact in facts:
+            if self._matches(fact):
+                rows.setdefault(self._pick(fact), []).append(fact)
+        return rows
 
     def _matches(self, fact: Fact) -> bool:
         """Whether a fact can match the atom at all: its constants, its repeated variables."""
@@ -238,6 +235,11 @@ class PlainNode(Node):
         self.keys = {}
 
 
+def _slots(rule: CoreRule) -> dict[str, int]:
+    """Where the variables of the one relation that a rule goes through stand."""
+    return {a.name: i for i, a in enumerate(rule.atoms[0].arguments) if isinstance(a, Variable)}
+
+
 class GroupNode(Node):
     """Aggregates of one relation, a running state for each group."""
 
@@ -247,9 +249,7 @@ class GroupNode(Node):
         self.rule = rule
         self.source = extents[rule.atoms[0].relation]
         self.deltas = [SeededRule(rule, 0, extents)]
-        slots = {
-            a.name: i for i, a in enumerate(rule.atoms[0].arguments) if isinstance(a, Variable)
-        }
+        slots = _slots(rule)
         by = [a for a in rule.arguments if not isinstance(a, Aggregate)]
         self._by = [evaluator(each, slots) for each in by]
         self._columns = tuple(slots[a.name] for a in by if isinstance(a, Variable))
@@ -262,7 +262,7 @@ class GroupNode(Node):
         self._default = not by and any(
             isinstance(a, Folding) and a.function == "reduce" for a, _ in self._folds
         )
-        self._groups: dict[Fact, tuple[list[int], list[Running]]] = {}
+        self._groups: dict[Fact, tuple[list[int], list[FoldState]]] = {}
         self._change = Change()
 
     def told(self, delta: SeededRule, change: Change) -> None:
@@ -352,7 +352,7 @@ class GroupNode(Node):
             state.add(tuple([term(fact) for term in terms]))
         return group
 
-    def _started(self) -> list[Running]:
+    def _started(self) -> list[FoldState]:
         return [
             running(a.function, a.code, a.initial)
             if isinstance(a, Folding)
@@ -379,9 +379,7 @@ class IndexNode(Node):
         self.extent = extent
         self.source = extents[rule.atoms[0].relation]
         self.deltas = [SeededRule(rule, 0, extents)]
-        slots = {
-            a.name: i for i, a in enumerate(rule.atoms[0].arguments) if isinstance(a, Variable)
-        }
+        slots = _slots(rule)
         number = rule.arguments[-1]
         assert isinstance(number, Folding)
         self._order = [evaluator(term, slots) for term in number.terms]

@@ -20,13 +20,13 @@ from caladan.ticks.dataflow import Change, GroupNode, IndexNode, Node, PlainNode
 from caladan.ticks.extent import Desired, Extent, Fact
 from caladan.ticks.invalidation import Scheme, prepare_invalidation_scheme
 from caladan.ticks.recursion import RecursiveNode
-from caladan.ticks.wiring import Wired
+from caladan.ticks.wiring import TickProgram
 
 Repair = OneOf["auto", "never"]
 
 
 @dataclass(slots=True)
-class Handed:
+class Edits:
     """Facts for one collection: to insert, to delete, to put in the place of others."""
 
     insert: list[Fact] = field(default_factory=list[Fact])
@@ -36,8 +36,14 @@ class Handed:
     def __bool__(self) -> bool:
         return bool(self.insert or self.delete or self.upsert)
 
+    def add(self, other: Edits) -> None:
+        """Take in what another holds, behind its own."""
+        self.insert += other.insert
+        self.delete += other.delete
+        self.upsert += other.upsert
 
-class Timed(NamedTuple):
+
+class NextRelations(NamedTuple):
     """The relations with what rules derive for the next tick of a collection."""
 
     next: Extent | None
@@ -54,15 +60,15 @@ class Timed(NamedTuple):
         """Whether facts are to be deleted, or replaced."""
         return any(each is not None and each.contents for each in (self.delete, self.upsert))
 
-    def all(self) -> Handed:
+    def all(self) -> Edits:
         """All of it."""
-        return Handed(*([] if each is None else list(each.contents.values()) for each in self))
+        return Edits(*([] if each is None else list(each.contents.values()) for each in self))
 
 
 class TickEngine:
     """Extents and nodes, tick after tick."""
 
-    def __init__(self, wired: Wired, *, safe: bool = False, repair: Repair = "auto") -> None:
+    def __init__(self, wired: TickProgram, *, safe: bool = False, repair: Repair = "auto") -> None:
         self.wired = wired
         self.safe = safe
         self.repair = repair
@@ -82,13 +88,13 @@ class TickEngine:
                 self._consumers[delta.atom.relation].append((node, delta))
         self._given = {n for n in self.extents if n not in derived}
         self._nodes_of = {name: node for node in self.nodes for name in node.names}
-        self._timed: dict[str, Timed] = {}
+        self._timed: dict[str, NextRelations] = {}
         for name, schema in wired.schemas.items():
             if not schema.kind.is_element:
                 after = [wired.due(name, time) for time in _DUE]
                 if any(after):
                     held = [None if each is None else self.extents[each] for each in after]
-                    self._timed[name] = Timed(*held)
+                    self._timed[name] = NextRelations(*held)
         self._clocks = [CLOCK] if self._consumers.get(CLOCK) else []
         self._emptied: set[str] = set()
         """Collections of one tick that were handed facts, which are gone in the next."""
@@ -129,7 +135,7 @@ class TickEngine:
 
     # ── A tick ───────────────────────────────────────────────────────────────────────────────────
 
-    def tick(self, handed: Mapping[str, Handed], clock: Fact) -> None:
+    def tick(self, handed: Mapping[str, Edits], clock: Fact) -> None:
         """One tick; raises, and leaves everything as it was, if a key is violated."""
         undo: list[tuple[Extent, Any, Fact | None]] = []
         before, emptied = self.changes, set(self._emptied)
@@ -163,7 +169,7 @@ class TickEngine:
         self._is_broken = True
 
     def _tick(
-        self, handed: Mapping[str, Handed], clock: Fact, undo: list[tuple[Extent, Any, Fact | None]]
+        self, handed: Mapping[str, Edits], clock: Fact, undo: list[tuple[Extent, Any, Fact | None]]
     ) -> None:
         base, negated = self._base(handed, clock, undo)
         changes: dict[str, Change] = {}
@@ -205,13 +211,13 @@ class TickEngine:
                 self.extents[name].store(desired)
 
     def _base(
-        self, handed: Mapping[str, Handed], clock: Fact, undo: list[tuple[Extent, Any, Fact | None]]
+        self, handed: Mapping[str, Edits], clock: Fact, undo: list[tuple[Extent, Any, Fact | None]]
     ) -> tuple[dict[str, Desired], list[str]]:
         """What becomes of base facts, and which collections lost some."""
         base: dict[str, Desired] = {}
         negated: list[str] = []
         emptied, self._emptied = self._emptied, set()
-        clocked = Handed([clock])
+        clocked = Edits([clock])
         for name in dict.fromkeys((*handed, *emptied, *self._timed, *self._clocks)):
             extent = self.extents.get(name)
             if extent is None:
@@ -239,7 +245,7 @@ class TickEngine:
                 negated.append(name)
         return base, negated
 
-    def _left(self, name: str, given: Handed | None) -> Handed | None:
+    def _left(self, name: str, given: Edits | None) -> Edits | None:
         """What the last tick left for a collection; None if nothing new follows from it."""
         timed = self._timed.get(name)
         if timed is None:
@@ -260,7 +266,7 @@ class TickEngine:
         if whole:  # what is taken away may be what is to be there
             return timed.all()
         new = None if timed.next is None else last.get(timed.next.name)
-        return None if new is None or not new.added else Handed(list(new.added))
+        return None if new is None or not new.added else Edits(list(new.added))
 
     def _changed(self, extent: Extent, name: str) -> Desired:
         """What changes in a collection of one tick that only rules of the last tick fill."""
@@ -276,7 +282,7 @@ class TickEngine:
             for fact in change.added:
                 key = extent.key(fact)
                 old = desired[key] if key in desired else extent.base.get(key)
-                desired[key] = fact if old is None or old == fact else extent.merged(old, fact)
+                desired[key] = extent.joined(old, fact)
         return desired
 
     def _tell(self, name: str, change: Change) -> None:
@@ -285,7 +291,7 @@ class TickEngine:
             for node, delta in self._consumers[name]:
                 node.told(delta, change)
 
-    def inherit(self, other: TickEngine) -> dict[str, Handed]:
+    def inherit(self, other: TickEngine) -> dict[str, Edits]:
         """Hold the tables of another engine; what it has left for the next tick."""
         for name, extent in other.extents.items():
             if extent.persists and name in self.extents:
@@ -308,7 +314,7 @@ class TickEngine:
 _DUE: tuple[Time, ...] = ("next", "delete", "upsert")
 
 
-def _stored(extent: Extent, given: Handed | None, due: Handed | None) -> Desired:
+def _stored(extent: Extent, given: Edits | None, due: Edits | None) -> Desired:
     """What becomes of the facts of a table: deletes, then upserts, then inserts."""
     base, key = extent.base, extent.key
     desired: Desired = {}
@@ -322,23 +328,21 @@ def _stored(extent: Extent, given: Handed | None, due: Handed | None) -> Desired
     for each in parts:
         for fact in each.upsert:
             k = key(fact)
-            if k in put and put[k] != fact:
-                fact = extent.merged(put[k], fact)
-            put[k] = desired[k] = fact
+            put[k] = desired[k] = extent.joined(put.get(k), fact)
     for each in parts:
         for fact in each.insert:
             k = key(fact)
             old = desired[k] if k in desired else base.get(k)
-            desired[k] = fact if old is None or old == fact else extent.merged(old, fact)
+            desired[k] = extent.joined(old, fact)
     return desired
 
 
-def _fresh(extent: Extent, given: Handed | None, due: Handed | None) -> Desired:
+def _fresh(extent: Extent, given: Edits | None, due: Edits | None) -> Desired:
     """What becomes of a collection that starts each tick empty."""
     desired: Desired = dict.fromkeys(extent.base)
     for each in (due, given):
         for fact in () if each is None else (*each.upsert, *each.insert):
             k = extent.key(fact)
             old = desired.get(k)
-            desired[k] = fact if old is None or old == fact else extent.merged(old, fact)
+            desired[k] = extent.joined(old, fact)
     return desired

@@ -5,28 +5,178 @@ rules       the rules, as text that can be written too
 delta       one rule for each atom that can change, as ticks run them
 ticks       elements by stratum, the default sets, and what each collection adds to them
 calm        what is monotone, and what needs coordination
+
+CALM is consistency as logical monotonicity: what only ever adds facts gives the same in the end, in
+whichever order messages arrive. A *point of order* takes back what it said when more comes: a
+negation, an aggregate, a delete or an upsert. Where it lies downstream of something that arrives
+from elsewhere, those involved have to agree that all has arrived: coordination is needed there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from caladan.analysis.core import Checked, CoreRule, RelationInfo
 from caladan.analysis.schedule import Absent, Bind, Lookup, schedule
 from caladan.explain.operators import operators
 from caladan.explain.pcg import pcg
-from caladan.language.bloom.schema import Schema
+from caladan.language.bloom.schema import CollectionKind, Schema
 from caladan.language.deals import printer
 from caladan.pipeline import PASSES, Compiled, Request
-from caladan.program import Atom, Column, Comparison, Expression, Program, Rule, Type, thresholds
+from caladan.program import (
+    Aggregate,
+    Atom,
+    Column,
+    Comparison,
+    Expression,
+    Program,
+    Rule,
+    Type,
+    thresholds,
+)
 from caladan.program.diagnostics import CaladanError, did_you_mean, error
-from caladan.ticks.calm import report
 from caladan.ticks.engine import TickEngine
 from caladan.ticks.invalidation import Consequences
 from caladan.ticks.recursion import RecursiveNode
-from caladan.ticks.wiring import Wired
+from caladan.ticks.wiring import TickProgram, not_monotone
+
+
+@dataclass(frozen=True, slots=True)
+class PointOfOrder:
+    """Where a rule may take back what it derived: what reads what, and why."""
+
+    relation: str
+    reads: str
+    why: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Calm:
+    """The report: monotone relations, points of order, and those that need coordination."""
+
+    monotone: tuple[str, ...]
+    points: tuple[PointOfOrder, ...]
+    coordinate: Mapping[PointOfOrder, tuple[str, ...]]
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether the program needs no coordination at all."""
+        return not self.coordinate
+
+
+_ARRIVING = (CollectionKind.CHANNEL, CollectionKind.INPUT, CollectionKind.STDIO)
+_TAKES_BACK = {"delete": "facts are deleted", "upsert": "facts are replaced"}
+
+
+def calm(wired: TickProgram) -> Calm:
+    """The report of a program."""
+    points = tuple(dict.fromkeys(_points(wired)))
+    upstream = _upstream(wired)
+    fed = {rule.head for rule in wired.rules}  # inputs of a module that another one feeds
+    arriving = [n for n, s in wired.schemas.items() if s.kind in _ARRIVING and n not in fed]
+    tainted = {point.relation for point in points}
+    owners = {_owner(point.relation, wired) for point in points}
+    monotone = tuple(
+        name
+        for name, schema in wired.schemas.items()
+        if not schema.kind.is_element
+        and schema.kind is not CollectionKind.CLOCK
+        and not (upstream.get(name, {name}) | {name}) & (tainted | owners)
+    )
+    coordinate: dict[PointOfOrder, tuple[str, ...]] = {}
+    for point in points:
+        above = upstream.get(point.reads, set[str]()) | {point.reads}
+        if sources := tuple(name for name in arriving if name in above):
+            coordinate[point] = sources
+    return Calm(monotone, points, coordinate)
+
+
+def _points(wired: TickProgram) -> Iterable[PointOfOrder]:
+    for rule in wired.rules:
+        group = wired.groups.get(rule.number, "")
+        for atom in rule.atoms:
+            if atom.negated:
+                yield PointOfOrder(rule.head, atom.relation, "negation", group)
+        folds = [a.function for a in rule.arguments if isinstance(a, Aggregate)]
+        for name in folds:
+            yield PointOfOrder(rule.head, rule.atoms[0].relation, f"the aggregate {name}", group)
+        for source, name in not_monotone(rule, wired.schemas):
+            why = f"`{name}`, which is not known to be monotone"
+            yield PointOfOrder(rule.head, source, why, group)
+        later = wired.schemas[rule.head].later
+        if later is not None and later[1] in _TAKES_BACK and rule.atoms:
+            yield PointOfOrder(rule.head, rule.atoms[0].relation, _TAKES_BACK[later[1]], group)
+
+
+def _owner(name: str, wired: TickProgram) -> str:
+    """The collection that a relation brings facts to, itself if to no other."""
+    later = wired.schemas[name].later
+    return name if later is None else later[0]
+
+
+def _upstream(wired: TickProgram) -> dict[str, set[str]]:
+    """What each relation depends on, through this tick and later ones."""
+    direct: dict[str, set[str]] = {}
+    for rule in wired.rules:
+        direct.setdefault(rule.head, set()).update(atom.relation for atom in rule.atoms)
+    for name in list(direct):  # what a later tick brings belongs to the collection
+        if (owner := _owner(name, wired)) != name:
+            direct.setdefault(owner, set()).add(name)
+    found: dict[str, set[str]] = {}
+    for name in direct:
+        seen: set[str] = set()
+        work = [name]
+        while work:
+            for each in direct.get(work.pop(), ()):
+                if each not in seen:
+                    seen.add(each)
+                    work.append(each)
+        found[name] = seen
+    return found
+
+
+def report(wired: TickProgram) -> str:
+    """The report as text."""
+    found = calm(wired)
+    lines = [f"monotone: {', '.join(found.monotone) or '(nothing)'}"]
+    lines.append("points of order:" if found.points else "points of order: none")
+    for point in found.points:
+        where = f" in {point.group}" if point.group else ""
+        head, read = _shown(point.relation, wired), _shown(point.reads, wired)
+        lines.append(f"  {head} <- {read}: {point.why}{where}")
+    if not found.coordinate:
+        lines.append("coordination: none is needed; whatever the order, the outcome is the same")
+        return "\n".join(lines)
+    lines.append("coordination is needed:")
+    for point, sources in found.coordinate.items():
+        lines.append(
+            f"  {_shown(point.relation, wired)} has to wait for all of {', '.join(sources)}: "
+            f"{point.why}"
+        )
+    return "\n".join(lines)
+
+
+def _shown(name: str, wired: TickProgram) -> str:
+    """A relation as users know it: what an operator keeps goes by the collections it is for."""
+    if not wired.schemas[name].kind.is_element or _owner(name, wired) != name:
+        return name
+    found: dict[str, None] = {}
+    work, seen = [name], {name}
+    while work:
+        each = work.pop()
+        for rule in wired.rules:
+            if any(atom.relation == each for atom in rule.atoms) and rule.head not in seen:
+                seen.add(rule.head)
+                schema = wired.schemas[rule.head]
+                if schema.kind.is_element and schema.later is None:
+                    work.append(rule.head)
+                else:
+                    found[rule.head] = None
+    return f"{name} (for {', '.join(found)})" if found else name
+
 
 _HEADINGS: Final = {
     "relations": "Collections",
@@ -39,7 +189,7 @@ _HEADINGS: Final = {
 }
 
 
-def explain(wired: Wired, engine: TickEngine, stage: str) -> str:
+def explain(wired: TickProgram, engine: TickEngine, stage: str) -> str:
     """A stage, or all of them, each below its heading."""
     if stage not in (*_HEADINGS, "all"):
         names = ("all", *_HEADINGS)
@@ -64,7 +214,7 @@ def explain(wired: Wired, engine: TickEngine, stage: str) -> str:
     )
 
 
-def _compiled(wired: Wired) -> Compiled:
+def _compiled(wired: TickProgram) -> Compiled:
     """What the compiler makes of one tick: the rules as they were wired, of values of any type."""
     derived = {rule.head for rule in wired.rules}
     infos = {
@@ -135,7 +285,7 @@ def _expression(node: Expression) -> str:
         return repr(getattr(node, "value", node))
 
 
-def delta(wired: Wired) -> str:
+def delta(wired: TickProgram) -> str:
     """One line for each delta rule: what is new, and what it is joined with, in order."""
     lines = ["each compiled to functions over batches of bindings, which hold Python's values", ""]
     for rule in wired.rules:

@@ -119,6 +119,10 @@ class Extent:
                 "C032", f"column {column} of `{self.name}` is {lattice.word}: {problem}"
             ) from None
 
+    def joined(self, old: Fact | None, new: Fact) -> Fact:
+        """What stands for a key that had one fact, or none, when another comes."""
+        return new if old is None or old == new else self.merged(old, new)
+
     def merged(self, old: Fact, new: Fact) -> Fact:
         """Two facts with one key: lattices merge, anything else is a key violation."""
         values: list[Any] = []
@@ -187,7 +191,7 @@ class Extent:
                     fact = candidate if candidate in derived else None
             elif k in claims:
                 for claim in claims[k]:
-                    fact = claim if fact is None or fact == claim else self.merged(fact, claim)
+                    fact = self.joined(fact, claim)
             desired[k] = fact
         return desired
 

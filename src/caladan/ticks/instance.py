@@ -25,11 +25,10 @@ from caladan.language.bloom.schema import CollectionKind, Schema
 from caladan.language.bloom.text import module
 from caladan.language.bloom.values import revealed
 from caladan.program.diagnostics import error
-from caladan.ticks.engine import Handed, Repair, TickEngine
+from caladan.ticks.engine import Edits, Repair, TickEngine
 from caladan.ticks.extent import Fact
-from caladan.ticks.network import Network, Timer, local_network
-from caladan.ticks.report import Contents, TickStats
-from caladan.ticks.wiring import Wired, wire
+from caladan.ticks.network import Contents, Network, TickStats, Timer, local_network
+from caladan.ticks.wiring import TickProgram, wire
 
 Callback = Callable[[set[tuple[Any, ...]]], None]
 
@@ -61,7 +60,7 @@ class Bloom(Module):
         self._wired = wire(self._recorder)
         self._engine = TickEngine(self._wired, safe=safe, repair=repair)
         self._clock = clock
-        self._inbox: dict[str, Handed] = {}
+        self._inbox: dict[str, Edits] = {}
         self._filters: dict[str, Filter] = {}
         self._held: dict[str, list[Fact]] = {}
         self._callbacks: dict[str, list[Callback]] = {}
@@ -87,37 +86,35 @@ class Bloom(Module):
             if when == "async":
                 self._send(name, fact)
             else:
-                self._inbox.setdefault(name, Handed()).insert.append(fact)
+                self._put(name, Edits([fact]))
 
     def inherit(self, other: Bloom) -> None:
         """Go on where another instance is: its tables, its ticks, and what waits for the next."""
         with other._mutex, other._news:
             self._inbox = self._engine.inherit(other._engine)
             for name, handed in other._inbox.items():
-                mine = self._inbox.setdefault(name, Handed())
-                mine.insert += handed.insert
-                mine.delete += handed.delete
-                mine.upsert += handed.upsert
+                self._inbox.setdefault(name, Edits()).add(handed)
             self._ticks, self._stats = other._ticks, other._stats
 
     # ── Facts in ─────────────────────────────────────────────────────────────────────────────────
 
     def insert(self, name: str, rows: Iterable[Any]) -> None:
         """Hand facts in; they are there in the next tick. For a lattice, values to merge."""
-        self._hand(name, rows, "insert")
+        self._put(name, Edits(insert=self._facts(name, rows, "insert")))
 
     def delete(self, name: str, rows: Iterable[Any]) -> None:
         """Delete facts of a table as the next tick starts."""
-        self._hand(name, rows, "delete")
+        self._put(name, Edits(delete=self._facts(name, rows, "delete")))
 
     def upsert(self, name: str, rows: Iterable[Any]) -> None:
         """Put facts of a table in the place of those with the same key, as the next tick starts."""
-        self._hand(name, rows, "upsert")
+        self._put(name, Edits(upsert=self._facts(name, rows, "upsert")))
 
-    def _hand(self, name: str, rows: Iterable[Any], what: str) -> None:
-        facts = self._facts(name, rows, what)
+    def _put(self, name: str, edits: Edits) -> None:
+        """Hand something in, for the next tick; nothing at all, if a tick is all that is wanted."""
         with self._news:
-            getattr(self._inbox.setdefault(name, Handed()), what).extend(facts)
+            if (waiting := self._inbox.setdefault(name, edits)) is not edits:
+                waiting.add(edits)
             self._news.notify_all()
 
     def _facts(self, name: str, rows: Iterable[Any], what: str) -> list[Fact]:
@@ -151,7 +148,7 @@ class Bloom(Module):
             handed, self._inbox = self._inbox, {}
         for timer in self._timers:
             if (fact := timer.due(now)) is not None:
-                handed.setdefault(timer.name, Handed()).insert.append(fact)
+                handed.setdefault(timer.name, Edits()).insert.append(fact)
         for name, keep in self._filters.items():
             self._filter(name, keep, handed)
         started = time.perf_counter()
@@ -184,13 +181,10 @@ class Bloom(Module):
 
     def deliver(self, name: str, fact: Fact) -> None:
         """A fact that was sent has arrived; it is there in the next tick."""
-        if name not in self._engine.extents:
-            return  # a channel that this program does not have
-        with self._news:
-            self._inbox.setdefault(name, Handed()).insert.append(fact)
-            self._news.notify_all()
+        if name in self._engine.extents:  # else a channel that this program does not have
+            self._put(name, Edits([fact]))
 
-    def _filter(self, name: str, keep: Filter, handed: dict[str, Handed]) -> None:
+    def _filter(self, name: str, keep: Filter, handed: dict[str, Edits]) -> None:
         arrived = self._held.pop(name, [])
         if name in handed:
             arrived += handed.pop(name).insert
@@ -198,7 +192,7 @@ class Bloom(Module):
             return
         now, later = keep(list(arrived))
         if now:
-            handed[name] = Handed(list(now))
+            handed[name] = Edits(list(now))
         if later:
             self._held[name] = list(later)
 
@@ -294,8 +288,7 @@ class Bloom(Module):
                 return result
             seen = self._ticks
         with self._news:
-            self._inbox.setdefault("", Handed())  # an empty message: a tick is wanted
-            self._news.notify_all()
+            self._put("", Edits())
             self._wait(lambda: self._ticks > seen, timeout, "a tick")
         return result
 
@@ -384,7 +377,7 @@ class Bloom(Module):
         return {name: levels[name] for name in self.collections}
 
     @property
-    def wired(self) -> Wired:
+    def wired(self) -> TickProgram:
         """Collections, rules and strata, as they were fixed."""
         return self._wired
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 from caladan.analysis.core import CoreRule
 from caladan.language.bloom.schema import CollectionKind
-from caladan.ticks.wiring import Wired
+from caladan.ticks.wiring import TickProgram
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class Scheme:
         return frozenset(found)
 
 
-def prepare_invalidation_scheme(wired: Wired) -> Scheme:
+def prepare_invalidation_scheme(wired: TickProgram) -> Scheme:
     """The sets of a program: the defaults, and what each collection adds to them."""
     graph = elements(wired)
     default = Consequences()
@@ -112,7 +112,7 @@ def _primed(start: Consequences, name: str) -> Consequences:
     return primed
 
 
-def _emptied(wired: Wired, graph: Mapping[str, Element]) -> Iterable[str]:
+def _emptied(wired: TickProgram, graph: Mapping[str, Element]) -> Iterable[str]:
     derived = {rule.head for rule in wired.rules}
     for name in graph:
         schema = wired.schemas.get(name)
@@ -151,7 +151,7 @@ def rescan_invalidate_tc(graph: Mapping[str, Element], found: Consequences) -> C
     return found
 
 
-def elements(wired: Wired) -> dict[str, Element]:
+def elements(wired: TickProgram) -> dict[str, Element]:
     """The graph of elements: relations, and the rules between them."""
     levels = wired.strata()
     read = {atom.relation for rule in wired.rules for atom in rule.atoms}
@@ -178,7 +178,7 @@ def elements(wired: Wired) -> dict[str, Element]:
     return graph
 
 
-def _between(place: int, rule: CoreRule, wired: Wired) -> Element | None:
+def _between(place: int, rule: CoreRule, wired: TickProgram) -> Element | None:
     """The element of a rule, unless its head keeps what the rule does."""
     if len(rule.atoms) > 1:
         return Element(f"join({place})", "join", 0, True, is_join=True)

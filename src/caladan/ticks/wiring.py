@@ -8,6 +8,7 @@
     cliques   in the order in which a tick goes through them
 
 Values are Python's, so no types are inferred; everything else is checked here, before any data.
+`not_monotone` says what a rule does with values of lattices, which only grow.
 """
 
 from __future__ import annotations
@@ -16,29 +17,80 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from caladan.analysis.core import Clique, CoreAtom, CoreRule
-from caladan.analysis.dependency import edges
 from caladan.analysis.normalize import normalize
 from caladan.analysis.resolve import resolve, unsound
 from caladan.analysis.safety import safety
-from caladan.analysis.strata import strata
-from caladan.language.bloom.recorder import GroupedRule, Recorder
-from caladan.language.bloom.schema import CollectionKind, Schema
+from caladan.analysis.strata import edges, strata
+from caladan.language.bloom.expressions import FUNCTIONS
+from caladan.language.bloom.schema import CollectionKind, GroupedRule, Recorder, Schema
+from caladan.language.bloom.values import Lattice
 from caladan.program import (
     Aggregate,
     Column,
     Declaration,
+    Expression,
+    Function,
     Program,
     Rule,
     Time,
     Type,
     Variable,
+    variables,
 )
 from caladan.program.diagnostics import Diagnostics
-from caladan.ticks.monotone import is_known, not_monotone
+
+_OPPOSITE = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_COMPARED = {"=": "==", "~=": "!="}
+_HARMLESS = frozenset({"dict", "tuple", "each", "rows", "bool", "value"})
+"""Functions that rules are made of, which pass values on as they are."""
+
+
+def not_monotone(rule: CoreRule, schemas: Mapping[str, Schema]) -> Iterable[tuple[str, str]]:
+    """Functions and comparisons on values of lattices that may take back what they said.
+
+    Each with the relation that the value is of.
+    """
+    held: dict[str, tuple[str, type[Lattice]]] = {}
+    for atom in rule.positive:
+        lattices = schemas[atom.relation].lattices
+        for position, argument in enumerate(atom.arguments):
+            if position in lattices and isinstance(argument, Variable):
+                held[argument.name] = (atom.relation, lattices[position])
+    for comparison in rule.comparisons:
+        name = _COMPARED.get(comparison.operator, comparison.operator)
+        for side, seen in ((comparison.left, name), (comparison.right, _OPPOSITE[name])):
+            if isinstance(side, Variable) and side.name in held:
+                source, lattice = held[side.name]
+                if seen not in lattice.monotone:
+                    yield source, seen
+            yield from _calls(side, held)
+    for argument in rule.arguments:
+        yield from _calls(argument, held)
+
+
+def _calls(
+    node: Expression, held: Mapping[str, tuple[str, type[Lattice]]]
+) -> Iterable[tuple[str, str]]:
+    if not isinstance(node, Function):
+        return
+    for position, argument in enumerate(node.arguments):
+        yield from _calls(argument, held)
+        for variable in variables(argument):
+            if variable.name not in held or node.function in _HARMLESS:
+                continue
+            source, lattice = held[variable.name]
+            name = node.function if position == 0 else _OPPOSITE.get(node.function, node.function)
+            if isinstance(argument, Variable) and name not in lattice.monotone:
+                yield source, node.function
+
+
+def is_known(name: str) -> bool:
+    """Whether it is a comparison or a function of lattices; of others, users know what they do."""
+    return name in _OPPOSITE or name in FUNCTIONS
 
 
 @dataclass(frozen=True, slots=True)
-class Wired:
+class TickProgram:
     """A program that is fixed: collections, elements, rules, and their order."""
 
     program: Program
@@ -72,7 +124,7 @@ def timed(name: str, time: Time) -> str:
     return name if time == "now" else f"{name}@{time}"
 
 
-def wire(recorder: Recorder) -> Wired:
+def wire(recorder: Recorder) -> TickProgram:
     """A program from what a module recorded, or a CaladanError with all that is wrong with it."""
     schemas = dict(recorder.schemas)
     written = tuple(each.rule for each in recorder.rules)
@@ -92,7 +144,7 @@ def wire(recorder: Recorder) -> Wired:
                 rule.span,
                 help="a class numbers sorted rows: t.sort(…).each_with_index(); max<X> is a value",
             )
-    apart = _Apart(schemas)
+    apart = _Elements(schemas)
     aggregated = apart.aggregated(normal.rules)
     cycles = Diagnostics()
     cliques = strata(aggregated, _heads(aggregated), cycles)
@@ -102,7 +154,7 @@ def wire(recorder: Recorder) -> Wired:
     found.raise_errors()
     rules = apart.read_once(aggregated, cliques)
     cliques = strata(rules, _heads(rules), found)
-    return Wired(program, schemas, rules, cliques, _groups(recorder.rules))
+    return TickProgram(program, schemas, rules, cliques, _groups(recorder.rules))
 
 
 def _heads(rules: Sequence[CoreRule]) -> list[str]:
@@ -151,7 +203,7 @@ def _own_head(rule: Rule) -> Rule:
     return replace(rule, head=head, time="now")
 
 
-class _Apart:
+class _Elements:
     """Rules with elements for what has to be kept apart."""
 
     def __init__(self, schemas: dict[str, Schema]) -> None:
@@ -208,8 +260,8 @@ class _Apart:
         name = self._fresh("group", CollectionKind.GROUP, len(rule.arguments), len(group))
         made.append(replace(rule, head=name, arguments=(*group, *folds)))
         columns = tuple(Variable(f"c{i + 1}") for i in range(len(rule.arguments)))
-        stand_in = dict(zip(map(id, (*group, *folds)), columns, strict=True))
-        outer = tuple(stand_in[id(argument)] for argument in rule.arguments)
+        first, last = iter(columns[: len(group)]), iter(columns[len(group) :])
+        outer = tuple(next(last if isinstance(a, Aggregate) else first) for a in rule.arguments)
         atom = CoreAtom(name, columns, span=rule.span)
         made.append(replace(rule, arguments=outer, atoms=(atom,), comparisons=()))
         return made

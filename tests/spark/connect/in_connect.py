@@ -17,6 +17,7 @@ from tests.programs.answers import answered
 from tests.programs.corpus import Folder, folders
 
 import caladan as cal
+from caladan.engines.spark.cube import spread
 from caladan.engines.spark.session import connect, workers
 from caladan.engines.spark.tasks import connect as tasks
 from caladan.engines.spark.tasks.work import Retention
@@ -98,6 +99,18 @@ def test_what_the_server_holds_goes_to_the_task(
         del out
         gc.collect()
         assert made.where("A = 0").count() == 40
+
+
+def test_frames_solve_cyclic_bodies_in_cells(
+    db: cal.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spread, "WORTH_IT", 0)
+    rules = """database({edge3(A: integer, B: integer)}).
+    ring3(A, B, C) <- edge3(A, B), edge3(B, C), edge3(C, A). query ring3(A, B, C)."""
+    db.add("edge3", [*((0, i) for i in range(1, 9)), *((i, 0) for i in range(1, 9)), (1, 2)])
+    out = db.run(rules, strategy="frame")
+    assert sorted(out.answer.rows()) == [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
+    assert "MapInArrow" in db.explain(rules, stage="spark", strategy="frame")
 
 
 def test_an_error_of_a_rule_is_told_as_elsewhere(db: cal.Session) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, strategies as st
 
 from caladan.columns.domains import InternedDomain, OffsetDomain, TextDomain
-from caladan.columns.packing import Packing
+from caladan.columns.layout import Packing
 from caladan.columns.ranks import Kind
 from caladan.engines.spark.mesh.messages import (
     TaskStatus,

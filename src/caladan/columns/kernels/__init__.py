@@ -23,7 +23,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final, TypeAlias, TypeVar, cast
@@ -32,6 +34,7 @@ import numpy as np
 
 from caladan.columns import native
 from caladan.program import thresholds
+from caladan.program.events import KernelCompiled, Listener
 
 F = TypeVar("F", bound=Callable[..., Any])
 Signature: TypeAlias = str | list[str] | tuple[str | np.dtype[Any], ...]
@@ -40,6 +43,7 @@ BOUNDED: Final = os.environ.get("CALADAN_BOUNDS", "") not in ("", "0")
 INTERPRETED: Final = os.environ.get("CALADAN_INTERPRET", "") not in ("", "0")
 _ALLOCATING: Final = frozenset({"empty", "zeros", "full"})
 _compiling = RLock()  # a kernel calls others
+_listeners: list[Listener] = []
 
 
 def kernel(signature: Signature) -> Callable[[F], F]:
@@ -60,6 +64,16 @@ def instruction(types: str, generate: Callable[[Any, Any], Any]) -> Any:
 def is_loaded() -> bool:
     """Whether the first kernel is loaded: another one is then there in no time."""
     return Kernel.loaded or "numba" in sys.modules
+
+
+@contextmanager
+def compilations(listener: Listener) -> Generator[None]:
+    """Tell a listener of each kernel that has to be compiled meanwhile, by whichever thread."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
 
 
 class Instruction:
@@ -144,10 +158,13 @@ class Kernel:
             if self._dispatcher is None:
                 for names, name, callee in self._callees():
                     names[name] = callee.dispatcher()
+                started = time.perf_counter()
                 self._dispatcher = self._made()
                 self._stands(self._dispatcher)
                 if self.is_kernel and not BOUNDED and native.can_store(self.name):
                     native.store(self.name, self._dispatcher.overloads)
+                for each in tuple(_listeners) if self.is_kernel else ():
+                    each.tell(KernelCompiled(self.name, time.perf_counter() - started))
             return self._dispatcher
 
     def _stands(self, compiled: Any) -> None:

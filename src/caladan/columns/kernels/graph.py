@@ -200,6 +200,42 @@ def reach(bounds: Array, targets: Array, starts: Array, reached: Array) -> int:
     return tail
 
 
+@kernel("void(i8[::1], u4[::1], u4[::1], i8, i8, u4[::1], i8[::1])")
+def spread(
+    bounds: Array,
+    targets: Array,
+    starts: Array,
+    first: int,
+    last: int,
+    origin: Array,
+    stop: Array,
+) -> None:
+    """From each start first … last - 1 in turn, number what it reaches and has no number yet.
+
+    Ends early if `stop` was raised.
+    """
+    queue = np.empty(bounds.size, np.uint32)
+    for i in range(first, last):
+        if origin[starts[i]] != _NONE:
+            continue
+        if i & 0xFFFF == 0 and stop[0] != 0:
+            return
+        origin[starts[i]] = i
+        queue[0] = starts[i]
+        head, tail = 0, 1
+        while head < tail:
+            v = queue[head]
+            head += 1
+            if head & 0xFFFFF == 0 and stop[0] != 0:
+                return
+            for p in range(bounds[v], bounds[v + 1]):
+                t = targets[p]
+                if origin[t] == _NONE:
+                    origin[t] = i
+                    queue[tail] = t
+                    tail += 1
+
+
 @kernel("i8(i8[::1], u4[::1], u4[::1])")
 def longest(bounds: Array, targets: Array, order: Array) -> int:
     """The edges of the longest path of an acyclic graph; `order` has the nodes, sinks first."""

@@ -15,43 +15,12 @@ from typing import Any, Final
 from numpy import int64 as i8, uint32 as u4, uint64 as u8
 
 from caladan.columns.kernels import helper, kernel
+from caladan.columns.kernels.sorted import seek
 
 Array = Any
 Scalar = Any  # numba tells signed and unsigned apart, Python does not
 
 MOST_LISTS: Final = 4  # `meet` is compiled for up to so many
-
-
-@helper
-def lower_word(run: Array, low: Scalar, high: Scalar, mask: Scalar, word: Scalar) -> Scalar:
-    """The first position in low:high whose word is not smaller."""
-    n = high - low
-    while n > 0:
-        half = n >> 1
-        if (run[u8(low + half)] & mask) < word:
-            low += half + 1
-            n -= half + 1
-        else:
-            n = half
-    return low
-
-
-@helper
-def seek(run: Array, low: Scalar, high: Scalar, mask: Scalar, word: Scalar, left: Scalar) -> Scalar:
-    """As `lower_word`, by the way that is cheaper when `left` more words will be sought.
-
-    Few words in a long list are far apart; else the answer is near, and found in 2 log2(distance).
-    """
-    if high - low > left << 4:
-        return lower_word(run, low, high, mask, word)
-    step = 1
-    while low < high and (run[u8(low)] & mask) < word:
-        ahead = low + step
-        if ahead >= high or (run[u8(ahead)] & mask) >= word:
-            return lower_word(run, low + 1, min(ahead, high), mask, word)
-        low = ahead + 1
-        step += step
-    return low
 
 
 @helper
@@ -161,6 +130,7 @@ def meet_two(
             rows[i] = u4(row)
         written += found
         made += p - start
+        state[5 if swap else 4] += p - start
         if p < end and q < stop:
             resume = p
         else:
@@ -191,8 +161,9 @@ def meet(
     """Words that all lists of a row have, for rows from `state` on, until the output is full.
 
     `state` is row, position in the proposer's list (-1: its start), words written, proposals made;
-    the first two say where to resume. Words of a row come out rising, so every other list is
-    searched from where the last search ended; the next to least comes first.
+    the first two say where to resume. Behind them the proposals of each list are added up. Words of
+    a row come out rising, so every other list is searched from where the last search ended; the
+    next to least comes first.
     """
     k = len(runs)
     row = state[0]
@@ -218,6 +189,7 @@ def meet(
         )  # fmt: skip
         is_done = p >= end or q >= stop
         made += p - start
+        state[4 + best] += p - start
         for c in range(k):
             if c != best and c != near and found > 0:
                 at = starts[c, row]

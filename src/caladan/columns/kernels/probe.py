@@ -17,7 +17,7 @@ from typing import Any
 from numpy import int64 as i8, uint32 as u4, uint64 as u8
 
 from caladan.columns.kernels import helper, kernel
-from caladan.columns.kernels.search import lower_bound
+from caladan.columns.kernels.sorted import WHOLE, lower_bound
 
 Array = Any
 Scalar = Any  # numba tells signed and unsigned apart, Python does not
@@ -116,10 +116,10 @@ def ranges(
                     start = bounds[word]
                     end = bounds[word + u8(1)]
                     if lead != 0 and start < end:
-                        start = lower_bound(run, start, end, key << by)
+                        start = lower_bound(run, start, end, WHOLE, key << by)
                         end = end_of(run, start, end, by, key)
             else:
-                start = lower_bound(run, 0, run.size, key << by)
+                start = lower_bound(run, 0, run.size, WHOLE, key << by)
                 end = end_of(run, start, run.size, by, key)
         starts[i] = start
         counts[i] = end - start
@@ -162,7 +162,7 @@ def mark_present(
             if lead == 0:
                 found[i] = low < high
                 continue
-        at = lower_bound(run, low, high, key << by)
+        at = lower_bound(run, low, high, WHOLE, key << by)
         found[i] = at < high and (run[at] >> by) == key
 
 

@@ -1,17 +1,67 @@
-"""Sorted distinct keys: dropping repetitions, merging, and taking one from the other.
+"""Sorted keys: searching them, dropping repetitions, merging, and taking one from the other.
 
-All but `dedup` take arrays that are sorted and free of repetitions, and keep them so. Outputs are
-given by the caller, large enough for the worst case; the count of what was written is returned.
+All searches give the first position of values[low:high] whose bits under `mask` are not below a
+word. The mask of a whole key is `WHOLE`, which costs nothing where it is written out.
+
+All other kernels but `dedup` take arrays that are sorted and free of repetitions, and keep them so.
+Outputs are given by the caller, large enough for the worst case; the count of what was written is
+returned.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from numpy import uint64 as u8
 
-from caladan.columns.kernels import kernel
-from caladan.columns.kernels.search import gallop
+from caladan.columns.kernels import helper, kernel
+
+WHOLE: Final = u8(0xFFFFFFFFFFFFFFFF)
+
+
+@helper
+def lower_bound(values: Array, low: Scalar, high: Scalar, mask: Scalar, word: Scalar) -> Scalar:
+    """By halves: log2(high - low) steps.
+
+    Branches beat arithmetic here, for stretches are short and the processor runs ahead; unsigned
+    indices spare numba's test for negative ones.
+    """
+    length = high - low
+    while length > 0:
+        half = length >> 1
+        if (values[u8(low + half)] & mask) < word:
+            low += half + 1
+            length -= half + 1
+        else:
+            length = half
+    return low
+
+
+@helper
+def gallop(values: Array, low: Scalar, high: Scalar, mask: Scalar, word: Scalar) -> Scalar:
+    """By growing steps, about 2 log2(distance) of them: cheap when the answer is near `low`."""
+    step = 1
+    while low < high and (values[u8(low)] & mask) < word:
+        ahead = low + step
+        if ahead >= high or (values[u8(ahead)] & mask) >= word:
+            return lower_bound(values, low + 1, min(ahead, high), mask, word)
+        low = ahead + 1
+        step += step
+    return low
+
+
+@helper
+def seek(
+    values: Array, low: Scalar, high: Scalar, mask: Scalar, word: Scalar, left: Scalar
+) -> Scalar:
+    """By the way that is cheaper when `left` more words will be sought.
+
+    Few words in a long list are far apart: galloping would take twice the steps.
+    """
+    if high - low > left << 4:
+        return lower_bound(values, low, high, mask, word)
+    return gallop(values, low, high, mask, word)
+
 
 Array = Any
 Scalar = Any  # numba tells signed and unsigned apart, Python does not
@@ -90,7 +140,7 @@ def subtract_galloping(batch: Array, run: Array, out: Array) -> Scalar:
     position = 0
     for i in range(batch.size):
         key = batch[i]
-        position = gallop(run, position, run.size, key)
+        position = gallop(run, position, run.size, WHOLE, key)
         out[written] = key
         written += not (position < run.size and run[position] == key)
     return written

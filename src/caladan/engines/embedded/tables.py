@@ -19,12 +19,12 @@ from caladan.columns.domains import Domain, closed_domain, coded_domain, is_orde
 from caladan.columns.layout import Layout, Words, concatenated, first_rows
 from caladan.columns.ranks import CODED, arrow_ranks, kind_of
 from caladan.columns.relation import StoredRelation
-from caladan.data.schema import ARROW, arrow_schema, compute as pc
+from caladan.data.schema import ARROW, LocalTable, arrow_schema, compute as pc
 from caladan.fixpoint.cut import sorted_rows
 from caladan.program import Column, Constant
 
 
-class LoadedTable:
+class LoadedTable(LocalTable):
     """Data that was brought in; `reading` is how long that took, until somebody has told."""
 
     def __init__(
@@ -42,12 +42,6 @@ class LoadedTable:
 
     def first(self, rows: int) -> pa.Table | None:
         return self.distinct.first(rows)
-
-    def spark(self, session: Any) -> Any:
-        return session.createDataFrame(self.arrow())
-
-    def close(self) -> None:
-        """There is nothing to let go of."""
 
     @cached_property
     def distinct(self) -> DerivedTable:
@@ -69,7 +63,7 @@ class LoadedTable:
         return DerivedTable(self.columns, relation, tuple(domains))
 
 
-class DerivedTable:
+class DerivedTable(LocalTable):
     """Facts as words; with a goal, those that match its constants and repeated variables."""
 
     def __init__(
@@ -124,12 +118,6 @@ class DerivedTable:
             for domain, column, each in zip(self.domains, words, self.columns, strict=True)
         ]
         return pa.Table.from_arrays(arrays, schema=arrow_schema(self.columns))
-
-    def spark(self, session: Any) -> Any:
-        return session.createDataFrame(self.arrow())
-
-    def close(self) -> None:
-        """There is nothing to let go of."""
 
     def _blocks(self) -> Iterator[tuple[Words, ...]]:
         if self._goal is None or not self._goal.is_bound:

@@ -10,15 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from caladan.analysis.core import CoreGoal
 from caladan.data.load import load
-from caladan.data.schema import arrow_schema
+from caladan.data.schema import LocalTable, arrow_schema
 from caladan.data.source import Source
 from caladan.engines.interface import EngineStopped, InProcess, Table
-from caladan.engines.reference.body import Facts
-from caladan.engines.reference.evaluate import Row, canonical, row_key, same, widened
+from caladan.engines.reference.body import Facts, Row, canonical, row_key, same, widened
 from caladan.engines.reference.fixpoint import NaiveFixpoint, NaiveLimits, evaluate_clique
 from caladan.program import Column, Constant, Value
 from caladan.program.clock import attended
@@ -119,7 +118,7 @@ def _matches(goal: CoreGoal, row: Row) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ReferenceTable:
+class ReferenceTable(LocalTable):
     """Rows with typed columns."""
 
     columns: tuple[Column, ...]
@@ -141,13 +140,6 @@ class ReferenceTable:
             pa.array([row[i] for row in rows], type=field.type) for i, field in enumerate(schema)
         ]
         return pa.Table.from_arrays(arrays, schema=schema)
-
-    def spark(self, session: Any) -> Any:
-        """The facts as a DataFrame of a Spark session."""
-        return session.createDataFrame(self.arrow())
-
-    def close(self) -> None:
-        """There is nothing to let go of."""
 
 
 def from_arrow(table: pa.Table, columns: tuple[Column, ...]) -> ReferenceTable:

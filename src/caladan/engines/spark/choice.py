@@ -209,7 +209,7 @@ def why_not_cubed(
             return f"rule {rule.rule.number} sorts or limits all that it derives"
         if rule.contributors or any(_averages(argument) for argument in rule.rule.arguments):
             return f"what rule {rule.rule.number} aggregates in one cell says nothing of all cells"
-    if not any(_is_cyclic(rule) for rule in clique.exit_rules):
+    if not any(has_cyclic_body(rule) for rule in clique.exit_rules):
         return "no rule has a cyclic body"
     return None
 
@@ -225,7 +225,8 @@ def _averages(argument: Expression) -> bool:
     return isinstance(argument, Aggregate) and argument.function == "avg"
 
 
-def _is_cyclic(rule: DeltaRule) -> bool:
+def has_cyclic_body(rule: DeltaRule) -> bool:
+    """Whether binary joins of a rule's body may go through more than it has solutions."""
     atoms = [scan.variables for scan in rule.body.atoms]
     if len(atoms) < 3:
         return False

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caladan.columns.folded import NONE, BitRows, Fold, RangeRows
+from caladan.columns.folded_relation import stretches
 from caladan.columns.kernels.bits import set_bits
 from caladan.columns.kernels.blocks import (
     WORDS,
@@ -70,23 +71,30 @@ class ComparedTest:
 
 
 class PairedTest:
-    """Pairs of a source and a node that must be, or must not be."""
+    """Pairs of a kind of source and a node that must be, or must not be."""
 
-    def __init__(self, pairs: Pairs, sources: int, *, negated: bool) -> None:
-        self._lists = Graph.of(*pairs, sources)
+    def __init__(self, pairs: Pairs, kind_of: Words, kinds: int, *, negated: bool) -> None:
+        self._lists = Graph.of(*pairs, kinds)
+        self._kind_of = kind_of
         self._negated = negated
 
     def keep(self, sources: Words, nodes: Words, rows: Words, masks: Bits) -> None:
-        lists = [
-            self._lists.targets[self._lists.bounds[s] : self._lists.bounds[s + 1]] for s in sources
-        ]
-        places = np.repeat(np.arange(len(sources), dtype=np.uint32), [len(each) for each in lists])
-        found = np.concatenate([np.empty(0, np.uint32), *lists])
+        kinds, kind = np.unique(self._kind_of[sources], return_inverse=True)
+        begin, end = self._lists.bounds[kinds], self._lists.bounds[kinds + np.uint32(1)]
+        found = self._lists.targets[stretches(begin, end)]
+        of = np.repeat(np.arange(len(kinds)), end - begin)
         order = np.argsort(nodes, kind="stable")
         at = np.minimum(np.searchsorted(nodes[order], found), max(len(nodes) - 1, 0))
         known = nodes[order][at] == found if len(nodes) else np.zeros(len(found), np.bool_)
+        at, of = order[at[known]], of[known]
         held = np.zeros((len(nodes), WORDS), np.uint64)
-        set_bits(held, order[at[known]].astype(np.uint32), places[known])
+        if len(kinds) == len(sources):
+            set_bits(held, at.astype(np.uint32), np.argsort(kind)[of].astype(np.uint32))
+        else:  # all sources of a kind at once
+            members = as_bits(kind == np.arange(len(kinds))[:, None])
+            ends = np.searchsorted(of, np.arange(len(kinds) + 1))
+            for bits, first, last in zip(members, ends[:-1], ends[1:], strict=True):
+                held[at[first:last]] |= bits
         masks[rows] &= ~held if self._negated else held
 
 

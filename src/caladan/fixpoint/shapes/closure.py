@@ -35,7 +35,7 @@ from caladan.columns.kernels.closure import (
     closure_ranges,
     reach_ranges,
 )
-from caladan.columns.kernels.graph import components, condense, farthest, longest, reach
+from caladan.columns.kernels.graph import components, condense, farthest, reach
 from caladan.columns.layout import Counts, Keys, Mask, Words
 from caladan.fixpoint.shapes.pairs import (
     Declined,
@@ -45,6 +45,7 @@ from caladan.fixpoint.shapes.pairs import (
     contains,
     distinct,
     extent,
+    longest_path,
 )
 from caladan.program import thresholds
 
@@ -146,31 +147,28 @@ def reached(starts: Words, step: Pairs, nodes: int) -> Mask:
     return marks
 
 
-def require_rounds(exits: Pairs, step: Pairs, nodes: int, limits: ShapeLimits) -> None:
-    """Decline if going by rounds would take more of them than there may be.
+def require_rounds(
+    exits: Pairs, step: Pairs, nodes: int, limits: ShapeLimits, *, exact: bool
+) -> None:
+    """Decline if going by rounds might take more of them than there may be.
 
     Exit facts are the first round, every step is one more, and the last one finds nothing. The
-    longest path is a bound, and easily found; where it is too long every source is looked at.
+    longest path is a bound, and easily found; where it is too long, and a step is `exact`ly a
+    round, every source is looked at.
     """
     if limits.max_rounds is None:
         return
+    if not exact:
+        limits.require_path(longest_path(step, nodes))
     most = limits.max_rounds - 2
-    graph = Graph.of(*step, nodes)
-    component = np.empty(nodes, np.uint32)
-    if components(graph.bounds, graph.targets, component) == nodes and not (
-        np.any(step[0] == step[1])
-    ):
-        order = np.empty(nodes, np.uint32)
-        order[component] = np.arange(nodes, dtype=np.uint32)
-        if longest(graph.bounds, graph.targets, order) <= most:
-            return
-    starts = Graph.of(*exits, extent(exits[0]))
-    far = farthest(
-        graph.bounds, graph.targets, starts.bounds, starts.targets, max(most, -1), limits.stop
-    )
-    limits.check()
-    if len(exits[0]) and far > most:
-        raise Declined(f"rounds would be more than {limits.max_rounds}, which is the limit")
+    if exact and longest_path(step, nodes) > most:
+        graph, starts = Graph.of(*step, nodes), Graph.of(*exits, extent(exits[0]))
+        far = farthest(
+            graph.bounds, graph.targets, starts.bounds, starts.targets, max(most, -1), limits.stop
+        )
+        limits.check()
+        if len(exits[0]) and far > most:
+            raise Declined(f"rounds would be more than {limits.max_rounds}, which is the limit")
 
 
 def ranked(exits: Pairs, step: Pairs, limits: ShapeLimits, *, may_share: bool = True) -> list[Way]:

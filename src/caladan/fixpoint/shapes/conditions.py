@@ -28,8 +28,7 @@ from caladan.fixpoint.shapes.blocks import (
     PairedTest,
     PlaceTest,
 )
-from caladan.fixpoint.shapes.forms import Literal
-from caladan.fixpoint.shapes.literals import TURNED
+from caladan.fixpoint.shapes.literals import TURNED, Literal
 from caladan.fixpoint.shapes.pairs import Declined, NodePlace, Pairs
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
@@ -202,34 +201,30 @@ def _paired(
         columns = inputs.solve(facts, thresholds.now.shape_join)
     except Declined:
         return None
-    pairs = (
-        _of_facts(first, columns[: len(first)], sources),
-        _of_facts(second, columns[len(first) :], ends),
-    )
-    (rows, members), (again, others) = pairs
-    # Facts by fact: every source that agrees with it, and every node.
-    bounds = np.searchsorted(again, np.arange(len(columns[0]) + 1))
-    begin, end = bounds[rows], bounds[rows + 1]
-    if int((end - begin).sum()) > 4 * thresholds.now.shape_join:
+    # Sources that agree in what the atom reads are one kind: there may be many of each.
+    known: Mapping[str, Words] = sources.columns(sources.numbers)
+    kinds = Tuples(len(first))
+    kind, _ = kinds.ids([known[n] for n in first], len(sources.numbers))
+    of = kinds.find([np.ascontiguousarray(c) for c in columns[: len(first)]], len(columns[0]))
+    rows, others = _of_facts(second, columns[len(first) :], ends, of != ABSENT)
+    if len(rows) > 4 * thresholds.now.shape_join:
         return None
-    at = stretches(begin, end)
-    found: Pairs = (
-        np.repeat(members, end - begin),
-        others[at] + np.uint32(ends.place.begin),
-    )
-    return PairedTest(found, sources.place.size, negated=atom.negated)
+    kind_of = np.full(sources.place.size, len(kinds), np.uint32)
+    kind_of[sources.numbers] = kind
+    found: Pairs = (of[rows], others + np.uint32(ends.place.begin))
+    return PairedTest(found, kind_of, len(kinds) + 1, negated=atom.negated)
 
 
 def _of_facts(
-    names: Sequence[str], columns: Sequence[Words], side: TestedSide
+    names: Sequence[str], columns: Sequence[Words], side: TestedSide, some: Mask
 ) -> tuple[Counts, Words]:
-    """For each fact the tuples of a side that agree with it: numbers of facts, and of tuples."""
+    """The tuples of a side that agree with some facts: numbers of facts, and of tuples."""
     known: Mapping[str, Words] = side.columns(side.numbers)
     tuples = Tuples(len(names))
     ids, _ = tuples.ids([known[n] for n in names], len(side.numbers))
     order = np.argsort(ids, kind="stable")
     bounds = np.searchsorted(ids[order], np.arange(len(tuples) + 1))
     keys = tuples.find([np.ascontiguousarray(c) for c in columns], len(columns[0]))
-    rows = np.flatnonzero(keys != ABSENT)
+    rows = np.flatnonzero((keys != ABSENT) & some)
     begin, end = bounds[keys[rows]], bounds[keys[rows] + np.uint32(1)]
     return np.repeat(rows, end - begin), side.numbers[order[stretches(begin, end)]]

@@ -22,10 +22,17 @@ from caladan.columns.layout import Layout, Words
 from caladan.columns.ranks import Kind, float_ranks, kind_of, rank_floats
 from caladan.fixpoint.shapes.blocks import ALL, BLOCK, PlaceTest, as_bits
 from caladan.fixpoint.shapes.forms import Distances
-from caladan.fixpoint.shapes.pairs import Declined, Graph, NodePlace, ShapeLimits, numbered
+from caladan.fixpoint.shapes.pairs import (
+    Declined,
+    Graph,
+    NodePlace,
+    ShapeLimits,
+    longest_path,
+    numbered,
+    union,
+)
 from caladan.fixpoint.shapes.sources import StepSources
-from caladan.fixpoint.shapes.weighted import EXACT
-from caladan.join.arithmetic import blamed
+from caladan.join.arithmetic import EXACT, blamed
 from caladan.join.frontier import Bindings
 from caladan.program import thresholds
 
@@ -47,7 +54,7 @@ def prepared(
     stepping, steps = shape.sides.stepping, [each.step for each in shape.steps]
     given = inputs.exit(shape.relation)
     firsts = tuple(given[c] for c in shape.sides.carried)
-    sources = StepSources(steps, shape.sides, (shape.relation,), [firsts], inputs)
+    sources = StepSources(steps, {shape.relation: shape.sides}, [firsts], inputs, len(given[0]))
     kind = kind_of(inputs.info(shape.relation).columns[shape.column].type)
     numbers = inputs.numbers(shape.relation, shape.column, given[shape.column])
     sign = 1 if shape.smallest else -1
@@ -55,7 +62,9 @@ def prepared(
     parts = [tuple(given[c] for c in stepping)]
     weights: list[Sums] = []
     for each in shape.steps:
-        found = inputs.solve(each.rule, 4 * len(values) + thresholds.now.shape_join)
+        # Where nothing is carried, rounds would take far longer than listing the steps.
+        most = 4 * len(values) + thresholds.now.shape_join if shape.sides.carried else None
+        found = inputs.solve(each.rule, most)
         parts += [found[: len(stepping)], found[len(stepping) : 2 * len(stepping)]]
         read = dict(zip(each.read, found[2 * len(stepping) :], strict=True))
         evaluator = inputs.evaluator(each.rule, each.read)
@@ -68,7 +77,10 @@ def prepared(
     most = max(float(np.abs(each).max(initial=0)) for each in (*weights, values))
     if not place.size * most < (EXACT if kind is Kind.INTEGER else np.inf):
         raise Declined("its sums may be larger than doubles can tell apart")
-    graph = _StepGraph(shape, ids[1::2], ids[2::2], weights, place.size)
+    graph = _WeightedGraph(shape, ids[1::2], ids[2::2], weights, place.size)
+    if limits.max_rounds is not None:
+        edges = zip(ids[1::2], ids[2::2], strict=True)
+        limits.require_path(longest_path(union([*edges]), place.size))
     used = np.zeros(place.size, np.bool_)
     for each in ids:
         used[each] = True
@@ -82,7 +94,7 @@ def prepared(
     return _facts(shape, rows, sources.place, place, sign, inputs)
 
 
-class _StepGraph:
+class _WeightedGraph:
     """Steps between nodes, in the order of these if they do not lead in circles."""
 
     def __init__(

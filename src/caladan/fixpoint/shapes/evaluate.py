@@ -4,6 +4,7 @@
     closure.py       p(X, Z) <- p(X, Y), step(Y, Z): bit rows, ranges or searches, over the acyclic
                      graph of the steps' components
     distances.py     d(X, Z, mmin<D>) <- d(X, Y, E), step(Y, Z, W), D = E + W: source by source
+    labels.py        l(Y, mmin<Z>) <- l(X, Z), step(X, Y): label by label, the best first
     generations.py   p(X, Y) <- l(A, X), p(A, B), r(B, Y): a bit matrix over classes
     pairs.py         pairs of words and small graphs; words of several relations side by side
 
@@ -11,14 +12,14 @@
 It gives layouts (columns/folded.py) that hold the same facts as the rounds would have found, or
 None, and then the rounds go ahead:
 
-- the pairs don't fit it (`Carried` with steps that do not commute);
+- the pairs don't fit it (`Closure` with steps that do not commute);
 - fewer pairs than the threshold `shape`: rounds are done before the shape's kernels are loaded;
 - words are spread too thin to index arrays by them;
 - no way fits the memory budget.
 
 A limit on facts stops a run once they are counted. With a limit on rounds a shape counts how many
-there would be (`closure.require_rounds`), and declines if they are too many: rounds then stop where
-they have to.
+there would be, or might be at most (`closure.require_rounds`), and declines if they are too many:
+rounds then stop where they have to.
 
 `Shaping` (choice.py) hands a clique to its shape, with what shapes ask of a run.
 """
@@ -46,17 +47,19 @@ from caladan.fixpoint.shapes.closure import (
     require_rounds,
 )
 from caladan.fixpoint.shapes.distances import distances, prepared
+from caladan.fixpoint.shapes.explore import explored
 from caladan.fixpoint.shapes.forms import (
-    Carried,
+    Closure,
     Distances,
     Generations,
-    Literal,
-    Reached,
+    Labels,
+    Reachability,
     Shape,
     Sides,
-    Step,
 )
 from caladan.fixpoint.shapes.generations import generations, paced
+from caladan.fixpoint.shapes.labels import label_graph, labels
+from caladan.fixpoint.shapes.literals import Literal
 from caladan.fixpoint.shapes.pairs import (
     NO_PAIRS,
     Declined,
@@ -69,7 +72,7 @@ from caladan.fixpoint.shapes.pairs import (
 )
 from caladan.fixpoint.shapes.recognise import recognise
 from caladan.fixpoint.shapes.sources import StepSources
-from caladan.fixpoint.shapes.steps import Stepped, stepped
+from caladan.fixpoint.shapes.steps import StepGraph, stepped
 from caladan.join.expressions import Evaluator
 from caladan.program import Value, Variable, thresholds
 from caladan.rules.program import DeltaClique, DeltaProgram
@@ -160,23 +163,23 @@ def evaluated(
     """The relations of a shape; None if rounds are better, and then `declined` is told why."""
     try:
         match shape:
-            case Reached():
+            case Reachability():
                 return _reached(shape, inputs, limits)
-            case Carried():
+            case Closure():
                 return _carried(shape, inputs, limits)
             case Generations():
-                _require_countable(limits, None)
-                return {shape.relation: generations(shape, inputs, limits)}
+                return generations(shape, inputs, limits)
             case Distances():
-                _require_countable(limits, None)
                 return {shape.relation: distances(shape, inputs, limits)}
+            case Labels():
+                return {shape.relation: labels(shape, inputs, limits)}
     except Declined as reason:
         if declined is not None:
             declined(str(reason))
         return None
 
 
-def _reached(shape: Reached, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
+def _reached(shape: Reachability, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
     graph, firsts, edges = _spreading(shape, inputs, limits)
     marks = reached(firsts, edges, graph.size)
     found: dict[str, Layout] = {}
@@ -188,19 +191,21 @@ def _reached(shape: Reached, inputs: ShapeInputs, limits: ShapeLimits) -> dict[s
 
 
 def _spreading(
-    shape: Reached, inputs: ShapeInputs, limits: ShapeLimits
-) -> tuple[Stepped, Words, Pairs]:
+    shape: Reachability, inputs: ShapeInputs, limits: ShapeLimits
+) -> tuple[StepGraph, Words, Pairs]:
     """The graph that relations spread in, where they start, and its edges."""
     starts = {name: inputs.exit(name) for name in shape.relations}
-    graph = stepped(shape.relations, (0,), shape.steps, starts, inputs, limits)
+    stepping = dict.fromkeys(shape.relations, (0,))
+    graph = stepped(stepping, shape.steps, starts, inputs, limits)
     firsts = np.concatenate([graph.starts[name] for name in shape.relations])
     edges = union(graph.edges)
-    _require_countable(limits, shape.steps)
-    require_rounds((np.zeros(len(firsts), np.uint32), firsts), edges, graph.size, limits)
+    exact = all(step.is_round for step in shape.steps)
+    exits = np.zeros(len(firsts), np.uint32), firsts
+    require_rounds(exits, edges, graph.size, limits, exact=exact)
     return graph, firsts, edges
 
 
-def _carried(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
+def _carried(shape: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
     closure = _closure(shape, inputs, limits)
     _require_within(shape, closure, limits)
     matrix = _fitting(
@@ -224,8 +229,8 @@ def _carried(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> dict[s
                 kept = (closure.beside[1] >= begin) & (closure.beside[1] < end)
                 first, second = (each[kept] for each in closure.beside)
                 mine = mine.with_extra(first, second - np.uint32(begin))
-        first = FoldedSide(closure.sides.carried, closure.sources.words)
-        second = FoldedSide(closure.sides.stepping, place.words)
+        first = FoldedSide(closure.sides[name].carried, closure.sources.words)
+        second = FoldedSide(closure.sides[name].stepping, place.words)
         graph = None
         if closure.trails is None and closure.beside is None:
             graph = ClosureGraph(closure.exits, closure.steps, *place.range)
@@ -233,19 +238,14 @@ def _carried(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> dict[s
     return found
 
 
-def _require_within(shape: Carried, closure: _Closure, limits: ShapeLimits) -> None:
-    """Decline if rounds are limited, and would be more."""
-    if limits.max_rounds is not None:
-        other = shape.doubles or shape.back or shape.exits or closure.trails is not None
-        _require_countable(limits, None if other else shape.steps)
-        require_rounds(closure.exits, closure.steps, closure.size, limits)
-
-
-def _require_countable(limits: ShapeLimits, steps: Sequence[Step] | None) -> None:
-    """Decline if rounds are limited, and an edge is not a round."""
-    plain = steps is not None and all(s.is_plain and len(s.links) == 1 for s in steps)
-    if limits.max_rounds is not None and not plain:
-        raise Declined("it cannot tell how many rounds there would be, and they are limited")
+def _require_within(shape: Closure, closure: _Closure, limits: ShapeLimits) -> None:
+    """Decline if rounds are limited, and might be more."""
+    steps, trails = closure.steps, closure.trails
+    if trails is not None and limits.max_rounds is not None:
+        steps = union([trail.edges for trail in trails])
+    other = shape.doubles or shape.back or shape.exits or trails is not None
+    exact = not other and all(step.is_round for step in shape.steps)
+    require_rounds(closure.exits, steps, closure.size, limits, exact=exact)
 
 
 def ways(shape: Shape, inputs: ShapeInputs, limits: ShapeLimits) -> list[str]:
@@ -254,27 +254,31 @@ def ways(shape: Shape, inputs: ShapeInputs, limits: ShapeLimits) -> list[str]:
     Declines as `evaluated` does, short of evaluating it.
     """
     match shape:
-        case Reached():
+        case Reachability():
             _spreading(shape, inputs, limits)
-        case Carried():
+        case Closure():
             return _ways(shape, inputs, limits)
         case Generations():
-            _require_countable(limits, None)
             paced(shape, inputs, limits)
         case Distances():
-            _require_countable(limits, None)
             prepared(shape, inputs, limits)
+        case Labels():
+            label_graph(shape, inputs, limits)
     return list(shape.layouts)
 
 
-def _ways(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> list[str]:
+def _ways(shape: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> list[str]:
     closure = _closure(shape, inputs, limits)
     _require_within(shape, closure, limits)
-    turned = ", transposed" if min(closure.sides.stepping) == 0 else ""
-    if closure.trails is not None:  # a block says which of them is smaller
-        return [form + turned for form in (LAYOUTS["ranges"], LAYOUTS["bits"])]
-    found = ranked(closure.exits, closure.steps, limits, may_share=closure.may_share)
-    return list(dict.fromkeys(LAYOUTS[way] + turned for way in found))
+    if closure.trails is None:
+        found = [
+            LAYOUTS[way]
+            for way in ranked(closure.exits, closure.steps, limits, may_share=closure.may_share)
+        ]
+    else:  # a block says which of them is smaller
+        found = [LAYOUTS["ranges"], LAYOUTS["bits"]]
+    turned = {", transposed" * (min(each.stepping) == 0) for each in closure.sides.values()}
+    return list(dict.fromkeys(form + each for form in found for each in sorted(turned)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +292,7 @@ class _Closure:
 
     exits: Pairs
     steps: Pairs
-    sides: Sides
+    sides: Mapping[str, Sides]
     sources: NodePlace
     places: Mapping[str, NodePlace]
     size: int
@@ -297,16 +301,19 @@ class _Closure:
     trails: list[Trail] | None = None
 
 
-def _closure(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> _Closure:
+def _closure(shape: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> _Closure:
     """What a carried shape comes down to; declines if it comes down to nothing of the kind."""
     exits = {name: inputs.exit(name) for name in shape.relations}
     if shape.doubles or shape.back or shape.swaps:
         return _from_both_ends(shape, exits, inputs, limits)
-    kept, stepping = shape.sides.carried, shape.sides.stepping
-    graph = stepped(shape.relations, stepping, shape.steps, exits, inputs, limits, shape.entries)
-    given = [tuple(exits[name][c] for c in kept) for name in shape.relations]
+    stepping = {name: each.stepping for name, each in shape.sides.items()}
+    if any(step.explores for step in shape.steps):
+        graph = explored(stepping, shape.steps, exits, inputs, limits)
+    else:
+        graph = stepped(stepping, shape.steps, exits, inputs, limits, shape.entries)
+    given = [tuple(exits[name][c] for c in each.carried) for name, each in shape.sides.items()]
     given += [columns for columns, _ in graph.origins]
-    sources = StepSources(shape.steps, shape.sides, shape.relations, given, inputs)
+    sources = StepSources(shape.steps, shape.sides, given, inputs)
     firsts = sources.firsts
     starts = np.concatenate(
         [*(graph.starts[name] for name in shape.relations), *(nodes for _, nodes in graph.origins)]
@@ -327,18 +334,18 @@ def _closure(shape: Carried, inputs: ShapeInputs, limits: ShapeLimits) -> _Closu
         return known((firsts[chosen], starts[chosen]), steps, size=graph.size, beside=beside)
     steps = union([*(graph.edges[i] for i in groups[0][0]), *graph.entered]) if groups else NO_PAIRS
     (name, *others) = shape.relations
-    place = graph.places[name]
+    place, (kept, moved) = graph.places[name], shape.sides[name].both
     may_share = (
         not others
         and graph.size == place.size
         and sources.place.words is place.words is None
-        and len(kept) == len(stepping) == 1
-        and inputs.share_words(name, kept[0], stepping[0])
+        and len(kept) == len(moved) == 1
+        and inputs.share_words(name, kept[0], moved[0])
     )
     pairs, sides = (firsts, starts), shape.sides
-    if may_share and kept > stepping and contains(pairs, steps) and contains(steps, pairs):
+    if may_share and kept > moved and contains(pairs, steps) and contains(steps, pairs):
         # E*·E is the same from both ends.
-        pairs, steps, sides = turned(pairs), turned(steps), sides.turned
+        pairs, steps, sides = turned(pairs), turned(steps), {name: sides[name].turned}
     return replace(known(pairs, steps, size=graph.size, may_share=may_share), sides=sides)
 
 
@@ -358,7 +365,7 @@ def _groups(masks: list[Mask | None], firsts: Words) -> list[tuple[list[int], Wo
     return [([i for i in every if int(k) >> i & 1], sources[codes == k]) for k in kinds]
 
 
-def _trails(shape: Carried, graph: Stepped, sources: StepSources) -> list[Trail]:
+def _trails(shape: Closure, graph: StepGraph, sources: StepSources) -> list[Trail]:
     """The steps, with the sources that may take them and what is tested at their ends."""
     used = np.zeros(graph.size, np.bool_)
     for ends in (*graph.starts.values(), *(end for pairs in graph.edges for end in pairs)):
@@ -381,16 +388,17 @@ def _trails(shape: Carried, graph: Stepped, sources: StepSources) -> list[Trail]
 
 
 def _from_both_ends(
-    shape: Carried, exits: dict[str, tuple[Words, ...]], inputs: ShapeInputs, limits: ShapeLimits
+    shape: Closure, exits: dict[str, tuple[Words, ...]], inputs: ShapeInputs, limits: ShapeLimits
 ) -> _Closure:
     """One relation p, stepping either side: L*·B·R*; or doubling, where it may step by B."""
     (name,) = shape.relations
-    ahead = stepped((name,), shape.sides.stepping, shape.steps, exits, inputs, limits)
-    back = stepped((name,), shape.sides.carried, shape.back, exits, inputs, limits)
+    kept, stepping = shape.sides[name].both
+    ahead = stepped({name: stepping}, shape.steps, exits, inputs, limits)
+    back = stepped({name: kept}, shape.back, exits, inputs, limits)
     right, left = ahead.places[name], back.places[name]
     known = partial(_Closure, sides=shape.sides, sources=left)
     if shape.doubles or shape.swaps:
-        alike = inputs.share_words(name, *shape.sides.carried, *shape.sides.stepping)
+        alike = inputs.share_words(name, *kept, *stepping)
         plain = left.words is right.words is None and ahead.size == right.size
         if not (alike and plain and back.size == left.size):
             raise Declined("its values are spread too thin to index arrays by them")

@@ -16,16 +16,17 @@ from typing import TypeAlias
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.fixpoint.blueprint import OVERLAY
 from caladan.fixpoint.shapes.forms import (
-    Carried,
+    Closure,
     Distances,
     Generations,
+    Labels,
     Link,
-    Reached,
+    Reachability,
     Shape,
     Sides,
-    atom_rules,
 )
-from caladan.fixpoint.shapes.overlay import Parted, around, parted, spelled_out
+from caladan.fixpoint.shapes.literals import atom_rules
+from caladan.fixpoint.shapes.overlay import Halves, around, parted, spelled_out
 from caladan.fixpoint.shapes.pairs import Declined
 from caladan.fixpoint.shapes.recognise import entered
 from caladan.program import Variable, thresholds
@@ -61,11 +62,8 @@ class Top:
 def folds(shape: Shape) -> dict[str, Sides]:
     """The layouts that a shape may leave."""
     match shape:
-        case Carried():
-            return dict.fromkeys(shape.relations, shape.sides)
-        case Generations():
-            first, second = shape.columns
-            return {shape.relation: Sides((first, *shape.stays), (second,))}
+        case Closure() | Generations():
+            return dict(shape.sides)
         case _:
             return {}
 
@@ -75,20 +73,21 @@ def links(
 ) -> Iterator[LinkRule]:
     """What a shape has solved first, when it is taken."""
     rules = list(shape.rules)
-    if isinstance(shape, Distances | Carried):
-        steps = shape.steps if isinstance(shape, Carried) else [w.step for w in shape.steps]
-        members = shape.relations if isinstance(shape, Carried) else (shape.relation,)
+    if isinstance(shape, Distances | Closure):
+        steps = shape.steps if isinstance(shape, Closure) else [w.step for w in shape.steps]
+        sides = shape.sides if isinstance(shape, Closure) else {shape.relation: shape.sides}
         for step in steps:
             if not step.is_open:
-                rules += (step.conditions(r, shape.sides, relations[r]) for r in members)
+                rules += (step.conditions(r, s, relations[r]) for r, s in sides.items())
             rules += step.tests
     if isinstance(shape, Generations):
         for pace in shape.paces:
             rules += atom_rules(pace.rule, (*pace.leaving, *pace.arriving))
     for rule in rules:
         yield LinkRule(rule, when)
-    if isinstance(shape, Carried | Reached):
-        for step in shape.steps:
+    if isinstance(shape, Closure | Reachability | Labels):
+        steps = [w.step for w in shape.steps] if isinstance(shape, Labels) else shape.steps
+        for step in steps:
             for link in step.links:
                 yield from _through(link, relations, known)
 
@@ -107,7 +106,7 @@ def _through(link: Link, relations: Mapping[str, RelationInfo], known: Folds) ->
                 yield from _sides(body, _when([atom.relation]))
 
 
-def _sides(body: Parted, when: str) -> Iterator[LinkRule]:
+def _sides(body: Halves, when: str) -> Iterator[LinkRule]:
     yield LinkRule(body.left, when)
     yield LinkRule(body.right, when)
 
@@ -138,7 +137,7 @@ def top(
     reasons: dict[str, None] = {}
     whole = entered(shape, clique, relations, lambda atom: atom.relation in known)
     if whole is not None:
-        strategies[whole.name], sides = _when(large), whole.sides
+        strategies[whole.name], (sides,) = _when(large), whole.sides.values()
         for link in (link for step in whole.entries for link in step.links):
             if link.rule is not None:
                 solving.append(LinkRule(link.rule, _when(large)))
@@ -164,7 +163,7 @@ def _distinct(solving: Sequence[LinkRule]) -> Iterator[LinkRule]:
     return (each for i, each in enumerate(solving) if each not in solving[:i])
 
 
-def _headed(rule: DeltaRule, body: Parted, arity: int) -> Sides | None:
+def _headed(rule: DeltaRule, body: Halves, arity: int) -> Sides | None:
     """The columns of the head that come from each side of a body; None if one side has all."""
     left, right = (names(*each.arguments) for each in (body.left, body.right))
     read = [names(each) for each in rule.body.columns[:arity]]

@@ -5,28 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo, Term
+from caladan.fixpoint.shapes.literals import Literal, atom_rules, body_rule, literal_names
 from caladan.program import Comparison, Expression, Variable
-
-Literal: TypeAlias = CoreAtom | Comparison
-
-
-def atom_rules(rule: CoreRule, literals: Iterable[Literal]) -> list[CoreRule]:
-    """Rules for all facts of the atoms among some literals of a rule."""
-    return [
-        replace(
-            rule,
-            arguments=tuple(map(Variable, dict.fromkeys(atom.variables))),
-            atoms=(replace(atom, negated=False),),
-            comparisons=(),
-        )
-        for atom in literals
-        if isinstance(atom, CoreAtom)
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +35,11 @@ class Step:
     links lead from the variables `read` of the one to the variables `made` of the other. `carried`
     is what the atom has in the carried columns. The rule applies where `condition` holds, literals
     of these alone; `leaving` and `arriving` are literals of these and of one end of the step, and
-    `along` of these and the variables `middle`, which are then a place between two links. Without
-    links it hands facts on to another relation as they are, where the literals `among` hold.
-    Variables `looked` up are found by the condition, and tested as if they were carried.
+    `along` of these and the variables `middle`, which are then a place between two links. All
+    other literals are the `rest`, which links are made of. Without links it hands facts on to
+    another relation as they are, where the rest holds; or it `explores`: what it makes depends on
+    more of what it leaves than links could tell before that is known, as `N + 1` does, or a column
+    that stays. Variables `looked` up are found by the condition, and tested as if carried.
     """
 
     rule: CoreRule
@@ -69,13 +56,24 @@ class Step:
     arriving: tuple[Literal, ...] = ()
     along: tuple[Literal, ...] = ()
     middle: tuple[str, ...] = ()
-    among: tuple[Literal, ...] = ()
+    rest: tuple[Literal, ...] = ()
     looked: tuple[str, ...] = ()
+    explores: bool = False
+
+    @property
+    def is_round(self) -> bool:
+        """Whether a round of the rule is one edge."""
+        return (self.explores and not self.along) or (self.is_plain and len(self.links) == 1)
 
     @property
     def is_tested(self) -> bool:
         """Whether some literal connects what is carried with a step."""
         return bool(self.leaving or self.arriving or self.along)
+
+    @property
+    def moves(self) -> bool:
+        """Whether it leads anywhere else."""
+        return self.pattern != self.head
 
     @property
     def is_open(self) -> bool:
@@ -97,7 +95,22 @@ class Step:
     @property
     def rules(self) -> tuple[CoreRule, ...]:
         """What is solved before the shape starts."""
-        return tuple(link.rule for link in self.links if link.rule is not None)
+        rules = [self.atoms[0]] if self.explores else [link.rule for link in self.links]
+        return tuple(rule for rule in rules if rule is not None)
+
+    @property
+    def atoms(self) -> tuple[CoreRule | None, tuple[Literal, ...]]:
+        """A rule for all of the rest that its own atoms bind, and literals that they do not bind.
+
+        Its head has variables of the pattern first. There is none if there are no atoms.
+        """
+        atoms = [a for a in self.rest if isinstance(a, CoreAtom) and not a.negated]
+        inside = {name for atom in atoms for name in atom.variables}
+        mine = tuple(each for each in self.rest if literal_names(each) <= inside)
+        late = tuple(each for each in self.rest if not literal_names(each) <= inside)
+        wanted = literal_names(*late) | {*self.read, *self.made, *self.middle}
+        head = [*(n for n in self.read if n in inside), *sorted(inside & wanted - {*self.read})]
+        return body_rule(self.rule, mine, head or sorted(inside)) if atoms else None, late
 
     def conditions(self, relation: str, columns: Sides, info: RelationInfo) -> CoreRule:
         """The carried tuples of a relation that the rule applies to, and what it looks up."""
@@ -131,13 +144,18 @@ class Sides:
     stepping: tuple[int, ...]
 
     @property
+    def both(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The two, one after the other."""
+        return self.carried, self.stepping
+
+    @property
     def turned(self) -> Sides:
         """The other way round."""
         return Sides(self.stepping, self.carried)
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class Reachability:
     """Unary relations that spread along pairs."""
 
     relations: tuple[str, ...]
@@ -153,9 +171,10 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class Closure:
     """Relations whose recursive rules carry the columns of one side and step those of the other.
 
+    Each has `sides` of its own: the same columns, or those that rules put the same values in.
     Rules of `back` do it the other way round, a rule that `doubles` joins the relation with itself,
     and one that `swaps` exchanges its columns; all only where there is one relation. With `exits`,
     a doubling rule was made one that steps by exit facts: rounds would be fewer than steps. Those
@@ -163,7 +182,7 @@ class Carried:
     """
 
     relations: tuple[str, ...]
-    sides: Sides
+    sides: Mapping[str, Sides]
     steps: tuple[Step, ...]
     back: tuple[Step, ...] = ()
     doubles: bool = False
@@ -180,52 +199,71 @@ class Carried:
         return tuple(rule for step in (*self.steps, *self.back) for rule in step.rules)
 
 
+Terms: TypeAlias = tuple[tuple[Expression, ...], tuple[Expression, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """A rule that steps two columns, by pairs of words; None for a side that it hands on as it is.
+    """A rule that steps both sides of a relation, each by itself; None for one that stays.
 
-    `body` and `head` are the variables of the two in its atom and in its head, `stays` what it has
-    in the columns that stay. If it keeps the two `apart`, they are never alike; literals `leaving`
-    read both of the body, those `arriving` the head's.
+    `body` and `head` are the terms of the two in its atom and in its head. If it `crosses`, the
+    first side of the head comes from the second of the atom. A rule with another recursive atom,
+    of relation `second`, joins: the second side of its first atom steps to the first side of that.
+    If it keeps the two `apart`, they are never alike; literals `leaving` read both sides of the
+    body, those `arriving` the head's.
     """
 
     rule: CoreRule
-    body: tuple[str, ...]
-    head: tuple[str, ...]
-    stays: tuple[Term, ...]
-    left: CoreRule | None
-    right: CoreRule | None
+    source: str
+    body: Terms
+    head: Terms
+    left: Step | None
+    right: Step | None
     apart: bool
     leaving: tuple[Literal, ...]
     arriving: tuple[Literal, ...]
+    crosses: bool = False
+    second: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Generations:
-    """A relation whose recursive rules step two columns independently; others stay.
+    """Relations with two sides, which recursive rules step independently, exchange or join."""
 
-    If it `swaps`, a rule exchanges the two.
-    """
-
-    relation: str
-    columns: tuple[int, int]
-    stays: tuple[int, ...]
+    sides: Mapping[str, Sides]
     paces: tuple[Pace, ...]
-    swaps: bool
 
     name = "generations"
     layouts = ("bit rows",)
 
     @property
+    def relations(self) -> tuple[str, ...]:
+        """The relations, in the order of their rows."""
+        return tuple(self.sides)
+
+    @property
     def is_even(self) -> bool:
-        """Whether every rule steps both columns."""
-        return all(p.left is not None and p.right is not None for p in self.paces)
+        """Whether rules step both sides by atoms, or exchange them; one column at most stays."""
+        steps = [step for p in self.paces if not p.crosses for step in (p.left, p.right)]
+        moves = all(s is not None and s.moves and s.atoms[0] is not None for s in steps)
+        return bool(steps) and moves and all(len(s.carried) < 3 for s in self.sides.values())
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether some rules step the one side only, and some the other."""
+        moves = {tuple(s is not None and s.moves for s in (p.left, p.right)) for p in self.paces}
+        return moves >= {(True, False), (False, True)}
+
+    @property
+    def is_square(self) -> bool:
+        """Whether what stands on one side comes to stand on the other."""
+        return any(pace.crosses or pace.second for pace in self.paces)
 
     @property
     def rules(self) -> tuple[CoreRule, ...]:
         """What is solved before the shape starts."""
         sides = (side for pace in self.paces for side in (pace.left, pace.right))
-        return tuple(side for side in sides if side is not None)
+        return tuple(rule for side in sides if side is not None for rule in side.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,4 +303,31 @@ class Distances:
         return tuple(step.rule for step in self.steps)
 
 
-Shape: TypeAlias = Reached | Carried | Generations | Distances
+@dataclass(frozen=True, slots=True)
+class LabelStep:
+    """A rule that hands a label on along a step, if it is no worse than `most`."""
+
+    step: Step
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """A relation that keeps, for each group, the least or largest label that steps bring to it."""
+
+    relation: str
+    stepping: tuple[int, ...]
+    column: int
+    smallest: bool
+    steps: tuple[LabelStep, ...]
+
+    name = "labels"
+    layouts = ("packed keys", "rows")
+
+    @property
+    def rules(self) -> tuple[CoreRule, ...]:
+        """What is solved before the shape starts."""
+        return tuple(rule for each in self.steps for rule in each.step.rules)
+
+
+Shape: TypeAlias = Reachability | Closure | Generations | Distances | Labels

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from caladan.analysis.core import CoreAtom, CoreRule
 from caladan.columns.ranks import kind_of
-from caladan.fixpoint.shapes.forms import Literal
 from caladan.join.classes import kind_of_expression
 from caladan.program import Comparison, Expression, Function, Variable, variables
 from caladan.program.transform import replace_in, walk
+
+Literal: TypeAlias = CoreAtom | Comparison
 
 TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "~=": "~="}
 
@@ -100,6 +101,11 @@ def connected(
     return inside, names
 
 
+def is_positive(literal: Literal) -> bool:
+    """Whether a literal is an atom that must have facts."""
+    return isinstance(literal, CoreAtom) and not literal.negated
+
+
 def is_plain(rule: CoreRule) -> bool:
     """Whether the head consists of different variables."""
     names = [a.name for a in rule.arguments if isinstance(a, Variable)]
@@ -112,4 +118,33 @@ def are_apart(literal: Literal, one: str, other: str) -> bool:
         isinstance(literal, Comparison)
         and literal.operator == "~="
         and {literal.left, literal.right} == {Variable(one), Variable(other)}
+    )
+
+
+def atom_rules(rule: CoreRule, literals: Iterable[Literal]) -> list[CoreRule]:
+    """Rules for all facts of the atoms among some literals of a rule."""
+    return [
+        replace(
+            rule,
+            arguments=tuple(map(Variable, dict.fromkeys(atom.variables))),
+            atoms=(replace(atom, negated=False),),
+            comparisons=(),
+        )
+        for atom in literals
+        if isinstance(atom, CoreAtom)
+    ]
+
+
+def body_rule(rule: CoreRule, literals: Iterable[Literal], head: Iterable[str]) -> CoreRule | None:
+    """A rule for some literals alone; every head variable must stand in one of its atoms."""
+    literals, head = list(literals), list(head)
+    atoms = tuple(a for a in literals if isinstance(a, CoreAtom))
+    bound = {name for a in atoms if not a.negated for name in a.variables}
+    if not bound.issuperset(head):
+        return None
+    return replace(
+        rule,
+        arguments=tuple(Variable(name) for name in head),
+        atoms=atoms,
+        comparisons=tuple(c for c in literals if isinstance(c, Comparison)),
     )

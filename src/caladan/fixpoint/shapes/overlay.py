@@ -7,7 +7,7 @@
 
 A body with a folded atom `tc(X, Y)` falls into what is connected with X, what is connected with Y,
 and tests of both (`parted`). Each side is solved for its tuples, and these take the places of the
-numbers that the matrix had (`Solved`). That is all there is to it where a head keeps them apart;
+numbers that the matrix had (`Solutions`). That is all there is to it where a head keeps them apart;
 otherwise rows of bits for 512 tuples at a time are filled from the matrix (`blocked`).
 
 A head that reads one side only is listed; aggregates are up to weighing.py.
@@ -30,8 +30,8 @@ from caladan.columns.kernels.blocks import WORDS, add_rows
 from caladan.columns.layout import Keys, Words
 from caladan.fixpoint.shapes.blocks import Bits, BlockTest, ComparedTest, drained
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
-from caladan.fixpoint.shapes.forms import Literal, Sides
-from caladan.fixpoint.shapes.literals import defined, literal_names
+from caladan.fixpoint.shapes.forms import Sides
+from caladan.fixpoint.shapes.literals import Literal, defined, is_positive, literal_names
 from caladan.fixpoint.shapes.pairs import (
     NO_PAIRS,
     Declined,
@@ -44,7 +44,7 @@ from caladan.fixpoint.shapes.pairs import (
 from caladan.fixpoint.shapes.recognise import is_of_one_kind
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
-from caladan.program import Comparison, Expression, Type, Variable
+from caladan.program import Comparison, Expression, Type, Variable, thresholds
 from caladan.program.diagnostics import CaladanError
 from caladan.rules.body import names
 from caladan.rules.program import DeltaRule
@@ -59,7 +59,7 @@ _HALF = np.uint64(32)
 
 
 @dataclass(frozen=True, slots=True)
-class Parted:
+class Halves:
     """A body around a folded atom: the rules for the tuples of its sides, and tests of both.
 
     The heads of the rules begin with the columns of the atom's side.
@@ -79,7 +79,7 @@ def parted(
     info: RelationInfo,
     wanted: frozenset[str] | None,
     whole: Sequence[CoreAtom],
-) -> Parted | None:
+) -> Halves | None:
     """The parts of a body around an atom with columns on either side.
 
     Its tuples have all variables, or those that are `wanted`. Atoms
@@ -133,7 +133,7 @@ def parted(
                 limit=None,
             )
         )
-    return Parted(rule, atom.relation, rules[0], rules[1], tuple(tests))
+    return Halves(rule, atom.relation, rules[0], rules[1], tuple(tests))
 
 
 def spelled_out(rule: DeltaRule) -> DeltaRule:
@@ -151,7 +151,7 @@ def around(
     rule: DeltaRule,
     relations: Mapping[str, RelationInfo],
     sides: Callable[[CoreAtom], Sides | None],
-) -> tuple[CoreAtom, Parted]:
+) -> tuple[CoreAtom, Halves]:
     """The folded atom that a body falls apart around, and its parts; declines if there is none."""
     core = rule.rule
     large = [a for a in core.positive if sides(a) is not None]
@@ -198,7 +198,7 @@ def _bound(
         for literal in rest:
             mine = literal_names(literal)
             sides = [i for i in (0, 1) if mine & own[i]]
-            if not _is_positive(literal) or len(sides) != 1 or any(literal is a for a in whole):
+            if not is_positive(literal) or len(sides) != 1 or any(literal is a for a in whole):
                 continue
             assert isinstance(literal, CoreAtom)
             (side,) = sides
@@ -217,17 +217,10 @@ def _bound(
         return False
 
     while (
-        moved(_is_positive)
-        or moved(_is_equality)
-        or moved(_is_positive, alone=True)
-        or parts_ways()
+        moved(is_positive) or moved(_is_equality) or moved(is_positive, alone=True) or parts_ways()
     ):
         pass
     return rest
-
-
-def _is_positive(literal: Literal) -> bool:
-    return isinstance(literal, CoreAtom) and not literal.negated
 
 
 def _is_equality(literal: Literal) -> bool:
@@ -242,7 +235,7 @@ def _atoms(literals: Sequence[Literal]) -> tuple[CoreAtom, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class SolvedSide:
+class SideTuples:
     """The tuples of a side of a body: words of its variables."""
 
     columns: dict[str, Words]
@@ -264,11 +257,11 @@ class SolvedSide:
         return TestedSide(place, np.arange(self.rows, dtype=np.uint32), tuple(map(Variable, known)))
 
 
-class Solved:
+class Solutions:
     """The solutions of a body: a matrix over the tuples of its left and right side."""
 
     def __init__(
-        self, matrix: Matrix, left: SolvedSide, right: SolvedSide, evaluator: Evaluator
+        self, matrix: Matrix, left: SideTuples, right: SideTuples, evaluator: Evaluator
     ) -> None:
         self.matrix = matrix
         self.left = left
@@ -286,15 +279,17 @@ class Solved:
 
 
 def solved(
-    body: Parted,
+    body: Halves,
     folded: FoldedRelation,
     other: Callable[[CoreAtom], FoldedRelation | None],
     inputs: ShapeInputs,
     limits: ShapeLimits,
-) -> Solved:
+) -> Solutions:
     """The solutions of a body; `other` has the layout of an atom that is not listed either."""
-    left, first = solved_side(body.left, folded.first, inputs)
-    right, second = solved_side(body.right, folded.second, inputs)
+    # Where a side is a join of its own with far more tuples, listing the layout costs less.
+    most = 4 * folded.count() + thresholds.now.shape_join
+    left, first = solved_side(body.left, folded.first, inputs, most)
+    right, second = solved_side(body.right, folded.second, inputs, most)
     sides = left, right
     known = [name for side in sides for name in side.columns if name in body.rule.types]
     matrix = refolded(folded.matrix, first, second)
@@ -302,16 +297,18 @@ def solved(
         tests = _tests(body, left, right, other, inputs)
         whole = BlockPart(matrix, _every(left.rows), _every(right.rows))
         matrix = blocked([whole], left.rows, right.rows, limits, tests=tests)
-    return Solved(matrix, left, right, inputs.evaluator(body.rule, known))
+    return Solutions(matrix, left, right, inputs.evaluator(body.rule, known))
 
 
-def solved_side(rule: CoreRule, side: FoldedSide, inputs: ShapeInputs) -> tuple[SolvedSide, Words]:
-    """The tuples of a side of a body, and the numbers that they have in the layout."""
-    found = inputs.solve(rule)
+def solved_side(
+    rule: CoreRule, side: FoldedSide, inputs: ShapeInputs, most: int | None = None
+) -> tuple[SideTuples, Words]:
+    """The tuples of a side of a body, and their numbers in the layout; declines past `most`."""
+    found = inputs.solve(rule, most)
     terms = [a.name for a in rule.arguments if isinstance(a, Variable)]
     rows = len(found[0])
     numbers = side.keys(side.columns, dict(zip(side.columns, found, strict=False)), rows)
-    return SolvedSide(dict(zip(terms, found, strict=True)), rows), numbers
+    return SideTuples(dict(zip(terms, found, strict=True)), rows), numbers
 
 
 def _every(count: int) -> Words:
@@ -369,9 +366,9 @@ class MatrixTest:
 
 
 def _tests(
-    body: Parted,
-    left: SolvedSide,
-    right: SolvedSide,
+    body: Halves,
+    left: SideTuples,
+    right: SideTuples,
     other: Callable[[CoreAtom], FoldedRelation | None],
     inputs: ShapeInputs,
 ) -> list[BlockTest]:
@@ -394,7 +391,7 @@ def _tests(
     return [*found, *(each.test for each in tests)]
 
 
-def _same(literal: Literal, left: SolvedSide, right: SolvedSide) -> ComparedTest:
+def _same(literal: Literal, left: SideTuples, right: SideTuples) -> ComparedTest:
     """Whether both sides have the same word for what the atom has twice."""
     (one,), (other,) = (literal_names(literal) & side.columns.keys() for side in (left, right))
     return ComparedTest(
@@ -403,7 +400,7 @@ def _same(literal: Literal, left: SolvedSide, right: SolvedSide) -> ComparedTest
 
 
 def _of_matrix(
-    atom: CoreAtom, folded: FoldedRelation, left: SolvedSide, right: SolvedSide
+    atom: CoreAtom, folded: FoldedRelation, left: SideTuples, right: SideTuples
 ) -> MatrixTest | None:
     """A test by the matrix of another relation, whose sides are sides of the body."""
     if len(folded.matrix.extra):
@@ -534,7 +531,7 @@ def _listed(graph: Graph, block: Words) -> Pairs:
 class _HeadPart:
     """A rule's solutions, and the words that they have in the columns of the head."""
 
-    body: Solved
+    body: Solutions
     is_left: tuple[bool | None, ...]  # None for a constant, which has one word
     words: tuple[Words, ...]
 
@@ -544,7 +541,7 @@ class _HeadPart:
             self.is_left[i] is not True for i in second
         )
 
-    def columns(self, some: Sequence[int], side: SolvedSide) -> tuple[Words, ...]:
+    def columns(self, some: Sequence[int], side: SideTuples) -> tuple[Words, ...]:
         """Columns that come from a side."""
         return tuple(
             np.full(side.rows, self.words[i][0], np.uint32)
@@ -571,7 +568,7 @@ class Overlay:
         self._layout = layout
         self._parts: list[_HeadPart] = []
 
-    def solve(self, rule: DeltaRule, limits: ShapeLimits) -> Solved:
+    def solve(self, rule: DeltaRule, limits: ShapeLimits) -> Solutions:
         """The solutions of a rule's body; declines if it has no layout for them."""
         inputs = self._inputs
         relations = {a.relation: inputs.info(a.relation) for a in rule.rule.atoms}

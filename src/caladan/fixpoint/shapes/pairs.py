@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from caladan.columns.interner import Tuples
-from caladan.columns.kernels.graph import adjacency
+from caladan.columns.kernels.graph import adjacency, components, longest
 from caladan.columns.layout import Counts, Keys, Words
 from caladan.program import thresholds
 
@@ -47,10 +47,18 @@ class ShapeLimits:
 
     def require(self, *pairs: Pairs) -> None:
         """Decline unless there are enough pairs, with words close enough to index arrays by."""
-        count = sum(len(first) for first, _ in pairs)
-        self.require_some(count)
-        if extent(*(c for p in pairs for c in p)) > 16 * count + thresholds.now.shape_spread:
+        self.require_some(sum(len(first) for first, _ in pairs))
+        self.require_close(*(column for pair in pairs for column in pair))
+
+    def require_close(self, *columns: Words) -> None:
+        """Decline unless words are close enough to index arrays by them."""
+        if extent(*columns) > 16 * sum(map(len, columns)) + thresholds.now.shape_spread:
             raise Declined("its values are spread too thin to index arrays by them")
+
+    def require_path(self, longest: float) -> None:
+        """Decline if rounds are limited, and paths are so long that they might be more."""
+        if self.max_rounds is not None and longest > self.max_rounds - 2:
+            raise Declined("it cannot tell how many rounds there would be, and they are limited")
 
     def require_some(self, count: int) -> None:
         """Decline unless there are enough pairs."""
@@ -106,6 +114,18 @@ def union(parts: Sequence[Pairs]) -> Pairs:
         np.concatenate([first for first, _ in parts]),
         np.concatenate([second for _, second in parts]),
     )
+
+
+def longest_path(step: Pairs, nodes: int) -> float:
+    """How many steps the longest path has; no end where they lead in circles."""
+    graph = Graph.of(*step, nodes)
+    component = np.empty(nodes, np.uint32)
+    count = components(graph.bounds, graph.targets, component)
+    if count < nodes or bool(np.any(step[0] == step[1])):
+        return np.inf
+    order = np.empty(nodes, np.uint32)
+    order[component] = np.arange(nodes, dtype=np.uint32)
+    return longest(graph.bounds, graph.targets, order)
 
 
 def turned(pairs: Pairs) -> Pairs:

@@ -2,15 +2,19 @@
 
 `recognise` looks at the recursive rules of a clique of plain relations.
 
-    Reached      p(Y) <- q(X), step(X, Y)
-    Carried      p(X, Z) <- q(X, Y), step(Y, Z)           carries X
-                 p(X, Z) <- step(X, Y), q(Y, Z)           carries Z
-                 p(X, Z) <- p(X, Y), p(Y, Z)              doubles
-    Generations  p(X, Y) <- l(A, X), p(A, B), r(B, Y)     steps both
-    Distances    p(X, Z, mmin<D>) <- p(X, Y, E), step(Y, Z, W), D = E + W
+    Reachability  p(Y) <- q(X), step(X, Y)
+    Closure       p(X, Z) <- q(X, Y), step(Y, Z)           carries X
+                  p(X, Z) <- step(X, Y), q(Y, Z)           carries Z
+                  p(X, Z) <- p(X, Y), p(Y, Z)              doubles
+                  p(X, Z, N + 1) <- q(X, Y, N), step(Y, Z) explores
+    Generations   p(X, Y) <- l(A, X), q(A, B), r(B, Y)     steps both
+                  p(X, Y) <- q(Y, X), X < Y                crosses
+                  p(X, Z) <- p(X, Y), q(Y, Z), X < Z       joins
+    Distances     p(X, Z, mmin<D>) <- p(X, Y, E), step(Y, Z, W), D = E + W
+    Labels        p(Y, mmin<Z>) <- p(X, Z), step(X, Y)
 
 p and q are relations of the clique, the same one or others: odd and even, or the states of a
-regular path query. X, Y and Z of `Carried` stand for any number of columns, of any types, some of
+regular path query. X, Y and Z of `Closure` stand for any number of columns, of any types, some of
 them constants. `step`, `l` and `r` stand for whatever else the body holds: one atom or several,
 negations and comparisons, as long as it falls apart along the variables as shown. Each becomes a
 rule of its own (`CoreRule`), which the generic evaluator solves before the shape starts: a step
@@ -22,15 +26,15 @@ such as `X ~= Z`, are tested as it is taken. Exit rules may be of any kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
 
-from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo, Term
+from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns.ranks import kind_of
 from caladan.fixpoint.shapes.forms import (
-    Carried,
-    Reached,
+    Closure,
+    Reachability,
     Shape,
     Sides,
 )
@@ -46,17 +50,15 @@ from caladan.fixpoint.shapes.paces import generations_of, swaps
 from caladan.fixpoint.shapes.stepping import entry, step_of
 from caladan.fixpoint.shapes.weighted import weighted
 from caladan.program import (
-    Constant,
     Variable,
 )
-from caladan.rules.linear import doubles
 from caladan.rules.program import DeltaClique
+from caladan.rules.variants import doubles
 
 
 def recognise(clique: DeltaClique, relations: Mapping[str, RelationInfo]) -> Shape | None:
     """The shape of a clique, if it has one."""
     infos = [relations[name] for name in clique.relations]
-    arity = infos[0].arity
     rules = _distinct(simplified(d.rule) for d in clique.delta_rules)
     if not clique.is_recursive or any(rule.order or rule.limit is not None for rule in rules):
         return None
@@ -64,16 +66,19 @@ def recognise(clique: DeltaClique, relations: Mapping[str, RelationInfo]) -> Sha
         return None
     if len(infos) == 1 and infos[0].has_aggregates:
         return weighted(infos[0], rules)
-    if any(i.has_aggregates or i.arity != arity for i in infos):
+    if any(i.has_aggregates for i in infos):
         return None
-    if arity == 1:
+    if all(i.arity == 1 for i in infos):
         return _reached(clique.relations, rules)
-    if len(infos) > 1:
-        return _carried(clique.relations, rules, arity)
-    paced = generations_of(infos[0].name, rules)
-    if paced is not None and paced.is_even and len(paced.stays) < 2:  # one is a label
+    paced = generations_of(infos, rules)
+    if paced is not None and paced.is_even:
         return paced
-    return _carried(clique.relations, rules, arity) or paced
+    found = _carried(infos, rules)
+    if found is None or (
+        paced is not None and paced.is_uneven and any(step.explores for step in found.steps)
+    ):
+        return paced  # what both sides carry tells few sources apart
+    return found
 
 
 def is_of_one_kind(
@@ -90,14 +95,15 @@ def is_of_one_kind(
     )
 
 
-def _reached(relations: tuple[str, ...], rules: list[CoreRule]) -> Reached | None:
-    steps = [step_of(rule, relations, Sides((), (0,))) for rule in rules]
-    found = tuple(step for step in steps if step is not None)
-    return Reached(relations, found) if len(found) == len(rules) else None
+def _reached(relations: tuple[str, ...], rules: list[CoreRule]) -> Reachability | None:
+    steps = [step_of(rule, dict.fromkeys(relations, Sides((), (0,)))) for rule in rules]
+    found = tuple(step for step in steps if step is not None and not step.explores)
+    return Reachability(relations, found) if len(found) == len(rules) else None
 
 
-def _carried(relations: tuple[str, ...], rules: list[CoreRule], arity: int) -> Carried | None:
-    alone = len(relations) == 1 and arity == 2
+def _carried(infos: list[RelationInfo], rules: list[CoreRule]) -> Closure | None:
+    relations = tuple(info.name for info in infos)
+    alone = len(infos) == 1 and infos[0].arity == 2
     doubling = [r for r in rules if alone and doubles(r, relations[0])]
     swapping = [r for r in rules if alone and swaps(r, relations[0])]
     linear = [r for r in rules if all(r is not other for other in (*doubling, *swapping))]
@@ -106,10 +112,12 @@ def _carried(relations: tuple[str, ...], rules: list[CoreRule], arity: int) -> C
         return found
     if any(_is_joined(rule, relations) for rule in linear):
         return _chained(relations[0], rules) if len(relations) == 1 else None
-    for sides in _possible_sides(relations, linear, arity):
-        steps = [step_of(rule, relations, sides) for rule in linear]
+    otherwise: Closure | None = None
+    for sides in _possible_sides(infos, linear):
+        steps = [step_of(rule, sides) for rule in linear]
+        turned = {name: each.turned for name, each in sides.items()}
         back = [
-            step_of(rule, relations, sides.turned) if step is None else None
+            step_of(rule, turned) if step is None else None
             for rule, step in zip(linear, steps, strict=True)
         ]
         if any(s is None and b is None for s, b in zip(steps, back, strict=True)):
@@ -119,14 +127,20 @@ def _carried(relations: tuple[str, ...], rules: list[CoreRule], arity: int) -> C
             continue
         ahead = tuple(step for step in steps if step is not None)
         if (behind or doubling or swapping) and not all(
-            step.is_open and not step.is_tested for step in (*ahead, *behind)
+            step.is_open and not step.is_tested and not step.explores for step in (*ahead, *behind)
         ):
             continue
-        return Carried(relations, sides, ahead, behind, bool(doubling), bool(swapping))
-    return None
+        if len({len(each.stepping) for each in sides.values()}) > 1 or any(
+            step.explores for step in ahead
+        ):
+            ahead = tuple(replace(step, links=(), explores=True) for step in ahead)
+            otherwise = otherwise or Closure(relations, sides, ahead)
+        else:
+            return Closure(relations, sides, ahead, behind, bool(doubling), bool(swapping))
+    return otherwise
 
 
-def _unfolded(rule: CoreRule, relation: str) -> Carried | None:
+def _unfolded(rule: CoreRule, relation: str) -> Closure | None:
     """A doubling rule with conditions, as one that steps by exit facts.
 
     p(X, Z) <- p(X, Y), p(Y, Z) gives X whatever a path of exit facts leads to. So it still is with
@@ -155,8 +169,9 @@ def _unfolded(rule: CoreRule, relation: str) -> Carried | None:
                 continue
             if len(at_near) + len(at_middle) < len(rest):
                 continue
-            if (step := step_of(rule, (relation,), sides, atom)) is not None:
-                return Carried((relation,), sides, (step,), exits=True)
+            step = step_of(rule, {relation: sides}, atom)
+            if step is not None and not step.explores:
+                return Closure((relation,), {relation: sides}, (step,), exits=True)
     return None
 
 
@@ -165,7 +180,7 @@ def _is_joined(rule: CoreRule, relations: tuple[str, ...]) -> bool:
     return sum(a.relation in relations for a in rule.positive) > 1
 
 
-def _chained(relation: str, rules: list[CoreRule]) -> Carried | None:
+def _chained(relation: str, rules: list[CoreRule]) -> Closure | None:
     """Rules that join a relation with itself as steps by its exit facts, with others that step."""
     chains = [
         _chain(rule, relation, alone=len(rules) == 1) if _is_joined(rule, (relation,)) else None
@@ -173,13 +188,13 @@ def _chained(relation: str, rules: list[CoreRule]) -> Carried | None:
     ]
     for sides in next((chain for chain in chains if chain is not None), {}):
         steps = [
-            step_of(rule, (relation,), sides, None if chain is None else chain[sides])
+            step_of(rule, {relation: sides}, None if chain is None else chain[sides])
             for rule, chain in zip(rules, chains, strict=True)
             if chain is None or sides in chain
         ]
-        found = tuple(step for step in steps if step is not None)
+        found = tuple(step for step in steps if step is not None and not step.explores)
         if len(found) == len(rules):
-            return Carried((relation,), sides, found, exits=True)
+            return Closure((relation,), {relation: sides}, found, exits=True)
     return None
 
 
@@ -234,38 +249,72 @@ def _is_path(
 
 
 def _possible_sides(
-    relations: tuple[str, ...], rules: list[CoreRule], arity: int
-) -> Iterable[Sides]:
-    """The ways to part the columns, those first that all rules agree upon."""
-    carried = [_carried_columns(rule, relations) for rule in rules]
-    if not carried:
-        return [Sides((0,), (1,))] if arity == 2 else []
-    shared = frozenset(range(arity)).intersection(*carried)
-    options = [shared, *carried, *(frozenset(range(arity)) - each for each in carried)]
+    infos: list[RelationInfo], rules: list[CoreRule]
+) -> Iterator[Mapping[str, Sides]]:
+    """The ways to part the columns of relations, those first that all rules agree upon."""
+    (first, *others) = infos
+    if not rules:
+        yield from [{first.name: Sides((0,), (1,))}] if first.arity == 2 else []
+        return
+    shared = _pivots(infos, rules)
+    options = [shared]
+    if not others:
+        each = [_pivots(infos, [rule]) for rule in rules]
+        every = [{first.name: column} for column in range(first.arity)]
+        options += [*each, *([c for c in every if c not in some] for some in each)]
     # A column that a step reads cannot be carried, even if it stays the same: it steps along.
-    options += [shared - {*some} for n in (1, 2) for some in combinations(sorted(shared), n)]
-    return [
-        Sides(tuple(sorted(each)), tuple(c for c in range(arity) if c not in each))
-        for each in dict.fromkeys(options)
-        if 0 < len(each) < arity
+    options += [
+        [c for c in shared if c not in some] for n in (1, 2) for some in combinations(shared, n)
     ]
+    for chosen in (each for i, each in enumerate(options) if each not in options[:i]):
+        sides: dict[str, Sides] = {}
+        for info in infos:
+            carried = tuple(each[info.name] for each in chosen)
+            stepping = tuple(c for c in range(info.arity) if c not in carried)
+            sides[info.name] = Sides(carried, stepping)
+        if all(each.carried and each.stepping for each in sides.values()):
+            yield sides
 
 
-def _carried_columns(rule: CoreRule, relations: tuple[str, ...]) -> frozenset[int]:
-    """The columns that a rule with one recursive atom hands on as they are."""
-    mine = [a for a in rule.atoms if a.relation in relations]
-    if len(mine) != 1:
-        return frozenset()
-    before, after = mine[0].arguments, rule.arguments
+def _pivots(infos: list[RelationInfo], rules: list[CoreRule]) -> list[dict[str, int]]:
+    """Columns of relations that all rules with one recursive atom hand on as they are."""
+    found: list[dict[str, int]] = []
+    names = [info.name for info in infos]
+    for column in range(infos[0].arity):
+        taken = {name: {each[name] for each in found} for name in names}
+        pivot = _spread({names[0]: column}, names, rules, taken)
+        if pivot is not None:
+            found.append(pivot)
+    return found
 
-    def same(term: Term) -> Iterable[tuple[int, Term]]:
-        return ((i, other) for i, other in enumerate(before) if other == term)
 
-    return frozenset(
-        i
-        for i, (one, other) in enumerate(zip(before, after, strict=True))
-        if one == other and (isinstance(one, Constant) or all(after[j] == t for j, t in same(one)))
-    )
+def _spread(
+    pivot: dict[str, int],
+    names: list[str],
+    rules: list[CoreRule],
+    taken: Mapping[str, set[int]],
+) -> dict[str, int] | None:
+    """A column of every relation, from that of one; None if a rule does not hand it on."""
+    grown = True
+    while grown:
+        grown = False
+        for rule in rules:
+            mine = [a for a in rule.atoms if a.relation in names]
+            if len(mine) != 1:
+                return None
+            ends = (mine[0].relation, mine[0].arguments), (rule.head, rule.arguments)
+            for (one, given), (other, terms) in (ends, ends[::-1]):
+                if one not in pivot:
+                    continue
+                term = given[pivot[one]]
+                places = [i for i, t in enumerate(terms) if t == term and i not in taken[other]]
+                places.sort(key=lambda i, one=one: i != pivot[one])
+                if other not in pivot and places:
+                    pivot[other] = places[0]
+                    grown = True
+                if pivot.get(other) not in places:
+                    return None
+    return pivot if pivot.keys() == {*names} else None
 
 
 def _distinct(rules: Iterable[CoreRule]) -> list[CoreRule]:
@@ -282,7 +331,7 @@ def entered(
     clique: DeltaClique,
     relations: Mapping[str, RelationInfo],
     is_large: Callable[[CoreAtom], bool],
-) -> Carried | None:
+) -> Closure | None:
     """A closure that takes the exit rules itself, where these read closures; None if there is none.
 
     A clique that is not recursive has such a shape if its rules join closures.
@@ -290,16 +339,17 @@ def entered(
     (name, *others) = clique.relations
     read = [sum(map(is_large, rule.rule.positive)) for rule in clique.exit_rules]
     if shape is None and not clique.is_recursive and max(read, default=0) > 1:
-        shape = Carried((name,), Sides((0,), (1,)), ())
+        shape = Closure((name,), {name: Sides((0,), (1,))}, ())
     info = relations[name]
-    if not isinstance(shape, Carried) or others or not any(read) or info.has_aggregates:
+    if not isinstance(shape, Closure) or others or not any(read) or info.has_aggregates:
         return None
     if shape.doubles or shape.back or shape.swaps or shape.exits:
         return None
-    if any(step.is_tested or not step.is_open for step in shape.steps):
+    if any(step.is_tested or not step.is_open or step.explores for step in shape.steps):
         return None
-    if info.arity != len(shape.sides.carried) + len(shape.sides.stepping):
+    sides = shape.sides[name]
+    if info.arity != len(sides.carried) + len(sides.stepping):
         return None
-    found = [entry(rule.rule, shape.sides) for rule in clique.exit_rules]
+    found = [entry(rule.rule, sides) for rule in clique.exit_rules]
     entries = tuple(each for each in found if each is not None)
     return replace(shape, entries=entries) if len(entries) == len(found) else None

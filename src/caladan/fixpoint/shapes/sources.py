@@ -6,7 +6,7 @@ with an end of the step become tests of a block of sources (conditions.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +15,8 @@ from caladan.columns.folded import NONE
 from caladan.columns.layout import Mask, Words
 from caladan.fixpoint.shapes.blocks import LayeredTest, PlaceTest
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
-from caladan.fixpoint.shapes.forms import Literal, Sides, Step
+from caladan.fixpoint.shapes.forms import Sides, Step
+from caladan.fixpoint.shapes.literals import Literal
 from caladan.fixpoint.shapes.pairs import Declined, NodePlace, numbered
 from caladan.program import Expression, Variable, thresholds
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class StepSources:
-    """Tuples of the carried columns, numbered: `given` ones, whose numbers are `firsts`.
+    """Tuples of the carried columns, numbered: `given` ones, `rows`, whose numbers are `firsts`.
 
     `masks` has for each step the sources that it is open to, None if it is to all.
     """
@@ -32,23 +33,25 @@ class StepSources:
     def __init__(
         self,
         steps: Sequence[Step],
-        sides: Sides,
-        relations: Sequence[str],
+        sides: Mapping[str, Sides],
         given: Sequence[tuple[Words, ...]],
         inputs: ShapeInputs,
+        rows: int = 0,
     ) -> None:
         self._steps = steps
         self._inputs = inputs
         self._solved = [
             None
             if step.is_open
-            else [inputs.solve(step.conditions(r, sides, inputs.info(r))) for r in relations]
+            else [inputs.solve(step.conditions(r, s, inputs.info(r))) for r, s in sides.items()]
             for step in steps
         ]
-        width = len(sides.carried)
+        width = len(given[0])
         parts = [*given, *(part[:width] for each in self._solved for part in each or ())]
         columns = [tuple(np.ascontiguousarray(c) for c in part) for part in parts]
-        self.place, ids = numbered(columns, [len(part[0]) for part in parts])
+        # Where nothing is carried, all that is given belongs to one source.
+        counts = [len(part[0]) if part else rows for part in parts]
+        self.place, ids = numbered(columns, counts)
         self.firsts = np.concatenate(ids[: len(given)])
         later = iter(ids[len(given) :])
         self._open_to = [

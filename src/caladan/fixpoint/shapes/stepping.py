@@ -11,30 +11,42 @@ carried columns with one end of a step, such as `X ~= Z`, are tested as it is ta
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from caladan.analysis.core import CoreAtom, CoreRule
-from caladan.fixpoint.shapes.forms import Link, Literal, Sides, Step
-from caladan.fixpoint.shapes.literals import connected, is_plain, literal_names, named, without
-from caladan.program import Comparison, Variable, variables
+from caladan.fixpoint.shapes.forms import Link, Sides, Step
+from caladan.fixpoint.shapes.literals import (
+    Literal,
+    body_rule,
+    connected,
+    is_plain,
+    is_positive,
+    literal_names,
+    named,
+    without,
+)
+from caladan.program import Constant, Expression, Variable, variables
 
 
 def step_of(
-    rule: CoreRule, relations: tuple[str, ...], sides: Sides, chosen: CoreAtom | None = None
+    rule: CoreRule, sides: Mapping[str, Sides], chosen: CoreAtom | None = None
 ) -> Step | None:
     """A rule that carries the one side and steps the other; None if it does something else.
 
-    Its recursive atom is the only one, or the one that was chosen: others have exit facts.
+    Its recursive atom is the only one that has sides, or the one that was chosen: others have exit
+    facts.
     """
-    mine = [a for a in rule.atoms if a.relation in relations]
+    mine = [a for a in rule.atoms if a.relation in sides]
     if (chosen is None and len(mine) != 1) or mine[0].negated:
         return None
     atom = chosen or mine[0]
-    carried = tuple(atom.arguments[i] for i in sides.carried)
-    if carried != tuple(rule.arguments[i] for i in sides.carried):
+    source, target = sides[atom.relation], sides[rule.head]
+    carried = tuple(atom.arguments[i] for i in source.carried)
+    if carried != tuple(rule.arguments[i] for i in target.carried):
         return None
-    pattern = tuple(atom.arguments[i] for i in sides.stepping)
-    head = tuple(rule.arguments[i] for i in sides.stepping)
+    pattern = tuple(atom.arguments[i] for i in source.stepping)
+    head = tuple(rule.arguments[i] for i in target.stepping)
     kept, before = named(carried), named(pattern)
     after = tuple(dict.fromkeys(v.name for v in variables(*head)))
     if {*kept} & {*before, *after} or (pattern == head and atom.relation == rule.head):
@@ -45,29 +57,36 @@ def step_of(
     if parts is None:
         return None
     rest, along = parts.rest, parts.along
+    # What only an atom with carried variables binds may be anything that it has for any of them.
+    bound = {*before}.union(*(literal_names(a) for a in rest if is_positive(a)))
+    for each in parts.arriving:
+        if (
+            isinstance(each, CoreAtom)
+            and is_positive(each)
+            and {*each.variables} & {*after} - bound
+        ):
+            held = [*map(Variable, (*kept, *parts.looked))]
+            terms = (Variable("_") if term in held else term for term in each.arguments)
+            rest = [*rest, replace(each, arguments=tuple(terms))]
     read = tuple(name for name in before if name in literal_names(*rest, *along) or name in after)
     between = literal_names(*along) - parts.unread - {*kept, *parts.looked}
     middle = tuple(dict.fromkeys((*read, *after, *sorted(between))))
     links = _split(rule, rest, read, middle, after) if along else _links(rule, rest, read, after)
-    among: list[Literal] = []
-    if (
-        links is None
-        and pattern == head
-        and len(named(head)) == len(head)
-        and literal_names(*rest) <= {*after}
-    ):
-        links, among = (), rest
-    if links is None:
+    known = {*read}.union(*(literal_names(a) for a in rest if is_positive(a)))
+    explores = links is None
+    if pattern == head and len(named(head)) == len(head) and literal_names(*rest) <= {*after}:
+        explores = False  # it hands facts on
+    elif links is None and not known.issuperset((*after, *middle, *literal_names(*rest))):
         return None
     return Step(
-        rule, atom.relation, rule.head, pattern, head, read, after, links,
+        rule, atom.relation, rule.head, pattern, head, read, after, links or (),
         carried, parts.condition, parts.leaving, parts.arriving, tuple(along), middle,
-        tuple(among), parts.looked,
+        tuple(rest), parts.looked, explores,
     )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Divided:
+class LiteralParts:
     """The literals beside a recursive atom, by what they connect (see `Step`)."""
 
     rest: list[Literal]
@@ -85,7 +104,7 @@ def divided(
     before: tuple[str, ...],
     after: tuple[str, ...],
     made: tuple[str, ...],
-) -> Divided | None:
+) -> LiteralParts | None:
     """Literals by whether they read what is carried, or the ends of a step; None if all are mixed.
 
     The head has the variables `after`, those of them that are `made` in columns of their own.
@@ -102,7 +121,7 @@ def divided(
         return None
     rest = without(rest, (*condition, *along))
     ends = tuple(leaving), tuple(arriving)
-    return Divided(rest, looked, tuple(condition), *ends, along, unread)
+    return LiteralParts(rest, looked, tuple(condition), *ends, along, unread)
 
 
 def _looked_up(
@@ -129,6 +148,30 @@ def _unread(literals: list[Literal], known: set[str]) -> frozenset[str]:
         for name in literal_names(each) - known
         if name not in literal_names(*without(literals, [each]))
     )
+
+
+def whole_step(
+    rule: CoreRule,
+    atom: CoreAtom,
+    pattern: tuple[Expression, ...],
+    head: tuple[Expression, ...],
+    literals: list[Literal],
+) -> Step | None:
+    """A step by some literals, from terms of an atom to others: by one link, or explored."""
+    before, after = named(pattern), tuple(dict.fromkeys(v.name for v in variables(*head)))
+    read = tuple(name for name in before if name in (*literal_names(*literals), *after))
+    link = _link(rule, literals, read, after)
+    terms = tuple(term for term in pattern if isinstance(term, Variable | Constant))
+    step = Step(
+        rule, atom.relation, rule.head, terms, head, read, after, rest=tuple(literals),
+        links=() if link is None else (link,),
+    )  # fmt: skip
+    if link is not None and link.rule is not None and step.is_plain and len(read) == len(head) == 1:
+        return step if isinstance(head[0], Variable) else None
+    known = {*read}.union(*(literal_names(a) for a in literals if is_positive(a)))
+    if not known.issuperset((*after, *literal_names(*literals))):
+        return None
+    return replace(step, links=(), explores=True)
 
 
 def entry(rule: CoreRule, sides: Sides) -> Step | None:
@@ -188,20 +231,6 @@ def _split(
     return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
 
 
-def solved(rule: CoreRule, literals: list[Literal], head: tuple[str, ...]) -> CoreRule | None:
-    """A rule for some literals alone; every head variable must stand in one of its atoms."""
-    atoms = tuple(a for a in literals if isinstance(a, CoreAtom))
-    bound = {name for a in atoms if not a.negated for name in a.variables}
-    if not bound.issuperset(head):
-        return None
-    return replace(
-        rule,
-        arguments=tuple(Variable(name) for name in head),
-        atoms=atoms,
-        comparisons=tuple(c for c in literals if isinstance(c, Comparison)),
-    )
-
-
 def _links(
     rule: CoreRule, literals: list[Literal], source: tuple[str, ...], target: tuple[str, ...]
 ) -> tuple[Link, ...] | None:
@@ -230,7 +259,7 @@ def _link(
 ) -> Link | None:
     if not source and not target:
         return None if literals else Link(None, 0)
-    pairs = solved(rule, literals, (*source, *target))
+    pairs = body_rule(rule, literals, (*source, *target))
     if pairs is None:
         return None
     wanted = {*source, *target}

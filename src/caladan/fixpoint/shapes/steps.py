@@ -40,7 +40,7 @@ Key: TypeAlias = str | tuple[int, int]  # a relation, or a step and which of its
 
 
 @dataclass(frozen=True, slots=True)
-class Stepped:
+class StepGraph:
     """The places of relations among `size` nodes, edges step by step, nodes of the exit facts.
 
     `entered` are the edges of entries, which lead from nodes for what is carried: `origins`.
@@ -64,18 +64,17 @@ class _Part:
 
 
 def stepped(
-    relations: tuple[str, ...],
-    stepping: tuple[int, ...],
+    stepping: Mapping[str, tuple[int, ...]],
     steps: Sequence[Step],
     exits: Mapping[str, Columns],
     inputs: ShapeInputs,
     limits: ShapeLimits,
     entries: Sequence[Step] = (),
-) -> Stepped:
+) -> StepGraph:
     """The graph of some steps over the stepping columns of relations, and of entries to them."""
     starts = {
-        name: _Part(name, tuple(exits[name][c] for c in stepping), len(exits[name][0]))
-        for name in relations
+        name: _Part(name, tuple(exits[name][c] for c in columns), len(exits[name][0]))
+        for name, columns in stepping.items()
     }
     most = sum(part.rows for part in starts.values())
     counted = limits.max_rounds is not None  # then a step is a round
@@ -122,7 +121,7 @@ def stepped(
         place = places[first.place]
         used = np.unique(numbers[first])
         origins.append((place.columns(used), used + np.uint32(place.begin)))
-    return Stepped(
+    return StepGraph(
         places,
         begin,
         edges,
@@ -153,17 +152,17 @@ def _number(
 def _handed_on(step: Step, source: NodePlace, target: NodePlace, inputs: ShapeInputs) -> Pairs:
     """From each tuple of a place to the same one of another."""
     every = np.arange(source.size, dtype=np.uint32)
-    if step.among:
+    if step.rest:
         named = zip(step.pattern, source.columns(every), strict=True)
         columns = {t.name: words[None, :] for t, words in named if isinstance(t, Variable)}
-        every = every[inputs.holds(step.rule, step.among, columns, (1, len(every)))[0]]
+        every = every[inputs.holds(step.rule, step.rest, columns, (1, len(every)))[0]]
     return every + np.uint32(source.begin), every + np.uint32(target.begin)
 
 
 def _solved(
     number: int,
     step: Step,
-    stepping: tuple[int, ...],
+    stepping: Mapping[str, tuple[int, ...]],
     inputs: ShapeInputs,
     most: int,
     counted: bool,
@@ -193,7 +192,7 @@ def _solved(
         if i == len(step.links) - 1:
             to = step.target
             by_name = dict(zip(step.made, right, strict=True))
-            right, exist = _headed(step, stepping, by_name, rows, inputs)
+            right, exist = headed(step, stepping[step.target], by_name, rows, inputs)
             if not exist:
                 left, right, rows = _none(left), _none(right), 0
         found.append((_Part(at, left, rows), _Part(to, right, rows)))
@@ -248,7 +247,7 @@ def _linked(link: Link, inputs: ShapeInputs, most: int) -> tuple[Columns, int]:
     return columns, len(columns[0])
 
 
-def _headed(
+def headed(
     step: Step,
     stepping: tuple[int, ...],
     by_name: Mapping[str, Words],
@@ -292,7 +291,7 @@ def _none(columns: Columns) -> Columns:
 def _projected(
     number: int,
     step: Step,
-    stepping: tuple[int, ...],
+    stepping: Mapping[str, tuple[int, ...]],
     places: Mapping[Key, NodePlace],
     parts: Sequence[_Part],
     numbers: Mapping[_Part, Words],
@@ -304,13 +303,13 @@ def _projected(
     columns = places[step.source].columns(nodes)
     keep: Mask = np.ones(len(nodes), np.bool_)
     first: dict[str, Words] = {}
-    for column, term, words in zip(stepping, step.pattern, columns, strict=True):
-        keep &= _fitting(step, column, term, words, first, inputs)
+    for column, term, words in zip(stepping[step.source], step.pattern, columns, strict=True):
+        keep &= fitting(step, column, term, words, first, inputs)
     kept = tuple(first[name][keep] for name in step.read)
     return nodes[keep], _Part((number, 0), kept, int(np.count_nonzero(keep)))
 
 
-def _fitting(
+def fitting(
     step: Step, column: int, term: Term, words: Words, first: dict[str, Words], inputs: ShapeInputs
 ) -> Mask:
     """Which words fit a term of the pattern: a value, or what a variable had before."""

@@ -26,17 +26,16 @@ from caladan.columns.layout import Counts, Words
 from caladan.columns.ranks import Kind, rank_floats
 from caladan.fixpoint.groups import AggregateHead, Contribution
 from caladan.fixpoint.shapes.conditions import summands
-from caladan.fixpoint.shapes.overlay import BlockPart, Solved, SolvedSide, blocked
+from caladan.fixpoint.shapes.overlay import BlockPart, SideTuples, Solutions, blocked
 from caladan.fixpoint.shapes.pairs import Declined, ShapeLimits, numbered
-from caladan.fixpoint.shapes.weighted import EXACT
-from caladan.join.arithmetic import ValueColumn
+from caladan.join.arithmetic import EXACT, ValueColumn
 from caladan.program import Expression, Variable, thresholds
 from caladan.rules.program import Contributors, DeltaRule
 
 _FAR: Final = 1 << 62
 
 
-def weigh(body: Solved, head: AggregateHead, rule: DeltaRule, limits: ShapeLimits) -> int:
+def weigh(body: Solutions, head: AggregateHead, rule: DeltaRule, limits: ShapeLimits) -> int:
     """Give a rule's amounts to its groups; how many solutions there are.
 
     Declines where they have to be listed.
@@ -70,7 +69,7 @@ def weigh(body: Solved, head: AggregateHead, rule: DeltaRule, limits: ShapeLimit
 class _Weights:
     """Solutions by the tuples of the side that groups read."""
 
-    def __init__(self, body: Solved, limits: ShapeLimits, *, is_first: bool) -> None:
+    def __init__(self, body: Solutions, limits: ShapeLimits, *, is_first: bool) -> None:
         self._body = body
         self._limits = limits
         self._is_first = is_first
@@ -135,7 +134,7 @@ class _Weights:
             found += sign * (self._sums(values) if given is None else given * self.counts)
         return found
 
-    def _integers(self, term: Expression, side: SolvedSide) -> Counts:
+    def _integers(self, term: Expression, side: SideTuples) -> Counts:
         values = self._body.evaluator.values(term, side.bindings, None)
         if values.kind is not Kind.INTEGER:
             raise Declined("sums of it depend on the order of their amounts")
@@ -192,7 +191,7 @@ class _Weights:
         return found
 
 
-def _count_pairs(body: Solved, head: AggregateHead, rule: DeltaRule, limits: ShapeLimits) -> int:
+def _count_pairs(body: Solutions, head: AggregateHead, rule: DeltaRule, limits: ShapeLimits) -> int:
     """Count solutions by groups that read both sides: those of the one by those of the other."""
     info, columns = head.info, rule.body.columns
     if any(f not in (None, "count") for f in info.aggregates) or rule.contributors:

@@ -3,6 +3,8 @@
     d(X, Z, mmin<D>) <- d(X, Y, E), step(Y, Z, W), D = E + W          a sum
     d(X, Z, mmax<D>) <- …, D = if(E < W then E else W)                the narrowest step of a path
     d(X, Z, mmin<D>) <- d(X, Y, E), d(Y, Z, F), D = E + F             steps by exit facts
+    d(Z, mmax<D>) <- d(Y, E), step(Y, Z, W), D = E + W                nothing is carried
+    l(Y, mmin<E>) <- l(X, E), step(X, Y)                              a label, as it is
 
 Literals on what is carried, or on that and one end of a step, are those of any step (stepping.py).
 `E < 50` and `D <= 50` say how far sums may go: what is better than a value that may go on may go
@@ -12,14 +14,30 @@ on too.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns.ranks import Kind, kind_of
-from caladan.fixpoint.shapes.forms import Distances, Literal, Sides, Step, WeightedStep
-from caladan.fixpoint.shapes.literals import TURNED, are_apart, literal_names, named, without
-from caladan.fixpoint.shapes.stepping import divided, solved
+from caladan.fixpoint.shapes.forms import (
+    Distances,
+    Labels,
+    LabelStep,
+    Sides,
+    Step,
+    WeightedStep,
+)
+from caladan.fixpoint.shapes.literals import (
+    TURNED,
+    Literal,
+    are_apart,
+    body_rule,
+    literal_names,
+    named,
+    without,
+)
+from caladan.fixpoint.shapes.stepping import divided, step_of
+from caladan.join.arithmetic import EXACT
 from caladan.join.classes import kind_of_expression
 from caladan.program import (
     Aggregate,
@@ -33,15 +51,15 @@ from caladan.program import (
     variables,
 )
 
-EXACT: Final = 1 << 53  # smaller integers are doubles
 
-
-def weighted(info: RelationInfo, rules: list[CoreRule]) -> Distances | None:
+def weighted(info: RelationInfo, rules: list[CoreRule]) -> Distances | Labels | None:
     """The shape of a relation with one aggregate, whose rules add up along steps."""
     best = [i for i, function in enumerate(info.aggregates) if function is not None]
     if len(best) != 1 or info.aggregates[best[0]] not in ("mmin", "mmax"):
         return None
     (column,) = best
+    if (labels := _labels(info, rules, column)) is not None:
+        return labels
     type = info.columns[column].type
     if kind_of(type) is not Kind.INTEGER and type is not Type.DOUBLE:
         return None
@@ -52,9 +70,55 @@ def weighted(info: RelationInfo, rules: list[CoreRule]) -> Distances | None:
         sides = Sides(tuple(sorted(kept)), tuple(c for c in info.group if c not in kept))
         found = [_step(rule, info, sides, column) for rule in rules]
         steps = tuple(step for step in found if step is not None)
-        if sides.carried and sides.stepping and len(steps) == len(rules):
+        if not sides.carried and not _is_longest(info.aggregates[column], steps):
+            continue
+        if sides.stepping and len(steps) == len(rules):
             return Distances(info.name, sides, column, info.aggregates[column] == "mmin", steps)
     return None
+
+
+def _is_longest(function: str | None, steps: tuple[WeightedStep, ...]) -> bool:
+    """Whether the largest sums are looked for, and nothing is a condition on what is carried.
+
+    In rounds they are found path by path, and improved as often as there are lengths of these: that
+    is why even a single source is worth an order of the nodes. The least ones settle soon.
+    """
+    sums = any(not each.is_widest for each in steps)
+    return function == "mmax" and sums and all(each.step.is_open for each in steps)
+
+
+def _labels(info: RelationInfo, rules: list[CoreRule], column: int) -> Labels | None:
+    """The shape of rules that hand a label on as it is, and carry nothing else."""
+    steps = [_label_step(rule, info, column) for rule in rules]
+    found = tuple(step for step in steps if step is not None)
+    kind = kind_of(info.columns[column].type)
+    if not info.group or len(found) < len(steps) or kind is Kind.OBJECT:
+        return None
+    if kind not in (Kind.INTEGER, Kind.FLOAT) and any(math.isfinite(s.most) for s in found):
+        return None
+    return Labels(info.name, info.group, column, info.aggregates[column] == "mmin", found)
+
+
+def _label_step(rule: CoreRule, info: RelationInfo, column: int) -> LabelStep | None:
+    """A rule that reads a label for nothing but to hand it on, or to see whether it may."""
+    (atom, *_) = (a for a in rule.atoms if a.relation == info.name)
+    value, argument = atom.arguments[column], rule.arguments[column]
+    if not isinstance(value, Variable) or not isinstance(argument, Aggregate):
+        return None
+    if argument.terms != (value,):
+        return None
+    smallest = info.aggregates[column] == "mmin"
+    limited = [
+        c for c in rule.comparisons if _bound(c, value, value, smallest=smallest) is not None
+    ]
+    rest = replace(rule, comparisons=tuple(without(rule.comparisons, limited)))
+    others = [a for i, a in enumerate(atom.arguments) if i != column]
+    if value.name in literal_names(*without(rest.atoms, [atom]), *rest.comparisons):
+        return None
+    if value in others or value in variables(*(rule.arguments[i] for i in info.group)):
+        return None
+    step = step_of(rest, {info.name: Sides((), info.group)})
+    return None if step is None else LabelStep(step, _least(limited, value, smallest=smallest))
 
 
 def _carried(rule: CoreRule, relation: str) -> frozenset[int]:
@@ -87,7 +151,7 @@ def _step(rule: CoreRule, info: RelationInfo, sides: Sides, column: int) -> Weig
     if weight is None or parts is None or parts.along or value.name in literal_names(*literals):
         return None
     read = tuple(dict.fromkeys(v.name for v in variables(weight.added)))
-    pairs = solved(rule, parts.rest, (*before, *after, *read))
+    pairs = body_rule(rule, parts.rest, (*before, *after, *read))
     is_whole = info.columns[column].type is not Type.DOUBLE
     kind = kind_of_expression(weight.added, rule.types)
     if pairs is None or kind not in (Kind.INTEGER, *(() if is_whole else (Kind.FLOAT,))):
@@ -195,7 +259,7 @@ def _bound(
     return limit if operator.endswith("=") else math.nextafter(limit, -math.inf)
 
 
-def _least(bounds: list[Literal], of: Expression, *, smallest: bool) -> float:
+def _least(bounds: Sequence[Literal], of: Expression, *, smallest: bool) -> float:
     found = [_bound(each, of, of, smallest=smallest) for each in bounds]
     return min((each for each in found if each is not None), default=math.inf)
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from caladan.columns.groups import GroupRelation
 from caladan.columns.kernels import is_loaded
 from caladan.columns.layout import Counts
-from caladan.columns.rows import GroupRelation
 from caladan.fixpoint.heads import RelationHead
 from caladan.fixpoint.limits import Limits, run_stoppable
 from caladan.join.plan import RulePlan

@@ -11,13 +11,17 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from caladan.columns.domains import CodedDomain, Domain, OffsetDomain, SortedDomain
+from caladan.columns.index import PackedIndex
 from caladan.columns.kernels import worklist as machine
-from caladan.columns.packed import PackedIndex, PackedRelation
+from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.small_rounds.values import Numbers, PackedGroups, Term, Unsuitable
+from caladan.join.constraints.condition import AbsentStep, BindStep, TestStep
+from caladan.join.constraints.lookup import LookupStep
+from caladan.join.constraints.proposal import ProposeStep
 from caladan.join.expressions import Evaluator
 from caladan.join.plan import RulePlan
-from caladan.join.steps import AbsentStep, BindStep, LookupStep, ProposeStep, Step, TestStep
+from caladan.join.steps import Step
 from caladan.program import Comparison, Constant, Expression, Variable
 from caladan.rules.body import Version
 

@@ -16,13 +16,12 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from caladan.columns.domains import Domain, OffsetDomain, SortedDomain
+from caladan.columns.groups import GroupRelation
 from caladan.columns.invariants import CHECKED, check_groups
 from caladan.columns.kernels import worklist as machine
-from caladan.columns.layout import Keys, concatenated
-from caladan.columns.packing import Packing
+from caladan.columns.layout import Keys, Packing, concatenated
 from caladan.columns.ranks import Kind
 from caladan.columns.relation import widths_of
-from caladan.columns.rows import GroupRelation
 from caladan.columns.runs import Arrangement, Run
 from caladan.fixpoint.aggregates import LARGEST, SMALLEST
 from caladan.fixpoint.groups import AggregateHead

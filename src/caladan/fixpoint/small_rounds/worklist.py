@@ -13,11 +13,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from caladan.columns.deletions import LAST, stamps
 from caladan.columns.domains import FAR
+from caladan.columns.index import PackedIndex
 from caladan.columns.kernels import worklist as machine
 from caladan.columns.layout import Counts, Keys, Words
-from caladan.columns.packed import PackedIndex, PackedRelation
+from caladan.columns.membership import LAST, stamps
+from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.columns.runs import Run
 from caladan.fixpoint.groups import AggregateHead

@@ -2,14 +2,14 @@
 
 find(relations, "x y", "r(x, y), ~s(y)", x=one_of({1, 2}))
 
-../constraint.py  the protocol: estimate, propose, confirm, influence
-constraints.py  the kinds of constraints over values
-find.py         bodies as text, with kinds.py and build.py; library.py, specs.py: values, objects
-in_rules.py     what users bring to `find`, for rules
+find.py         bodies as text, and answers; library.py has relations of values
+question.py     from literals to bodies of rules
+specs.py        sets, ranges and predicates, as users write them
+definitions.py  the same for rules, under a name
 testing.py      check_constraint, for constraints of your own
 """
 
-from caladan.join.constraint import Candidates, Constraint, Counts, Frontier, Var
+from caladan.join.constraints.protocol import Candidates, Constraint, Counts, Frontier, Var
 from caladan.join.hypergraph import cyclic_core, is_cyclic
 from caladan.join.search.find import Found, find
 from caladan.join.search.library import Library

@@ -1,15 +1,10 @@
-"""Relations of values, encoded for the search once and kept: what `find` looks things up in.
+"""Relations of values, encoded once and kept: what `find` looks things up in.
 
-A value is known by its rank (columns/ranks.py), or by its number in the dictionary that all
-relations of the library share for that kind (`Dictionary`); this is what constraints see. Relations
-hold it as a word, as those of programs do (columns/domains.py): the library has one domain for each
-kind. Rows of Python values that Arrow has no column for, such as tuples, or texts beside numbers,
-are kept as they are.
-
-Dictionaries: values of any kind that can be hashed, by number, in order of appearance.
-
-Texts, decimals, bytes and other Python values are known to the search by these numbers, as those of
-columns of objects are to programs (see program/objects.py).
+A value is known by its rank (columns/ranks.py), texts, decimals and bytes by their number in the
+dictionary of their kind, objects by that of the library (program/objects.py): this is what
+constraints see. Relations hold words, as those of programs do (columns/domains.py); the library has
+one domain for each kind, which takes in whatever comes. Rows of Python values that Arrow has no
+column for, such as tuples, or texts beside numbers, are kept as they are.
 """
 
 from __future__ import annotations
@@ -23,40 +18,13 @@ from typing import Any, Final, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
-from caladan.columns.domains import InternedDomain, OffsetDomain
-from caladan.columns.layout import Words as EngineWords
+from caladan.columns.domains import InternedDomain, OffsetDomain, TextDomain
 from caladan.columns.ranks import CODED, Kind, arrow_ranks, kind_of_value, rank_floats, rank_of
 from caladan.columns.relation import StoredRelation
-from caladan.join.constraint import Mask, Words
+from caladan.join.constraints.protocol import Words
 from caladan.program import Column, Type, Value, thresholds
 from caladan.program.diagnostics import error
 from caladan.program.objects import Objects
-
-
-class Dictionary(Objects):
-    """Values by number."""
-
-    def numbers(self, values: Iterable[object]) -> Words:
-        """The number of each value."""
-        return np.array([self.number(value) for value in values], np.int64)
-
-    def arrow_numbers(self, column: pa.Array) -> Words:
-        """The number of each value of an Arrow column."""
-        encoded = column.dictionary_encode()
-        places = self.numbers(encoded.dictionary.to_pylist())
-        return places[encoded.indices.to_numpy()] if len(places) else places
-
-    def values(self, numbers: Words) -> np.ndarray:
-        """The values of numbers, as an array of objects."""
-        known = np.empty(len(self._values), object)
-        known[:] = self._values
-        return known[numbers]
-
-    def between(self, low: object, high: object) -> list[int]:
-        """The numbers of the values from low to high."""
-        below = cast("Any", low)
-        return [n for n, v in enumerate(self._values) if below <= v and cast("Any", v) <= high]
-
 
 DICTIONARIES: Final = (*CODED, Kind.OBJECT)
 """The kinds whose words are numbers of a dictionary."""
@@ -66,23 +34,11 @@ Data: TypeAlias = object  # Arrow table, anything with arrow() or __arrow_c_stre
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The values of a variable: how they become ranks, these words, and back."""
+    """The values of a variable: how they become ranks, and back; `coding` has words of ranks."""
 
     kind: Kind
-    dictionary: Dictionary
-    coding: OffsetDomain | InternedDomain
-
-    def words(self, ranks: Words) -> EngineWords:
-        """The words of ranks; those that are new get one."""
-        return self.coding.words(ranks)
-
-    def known(self, ranks: Words) -> tuple[EngineWords, Mask]:
-        """The words of ranks: all have one."""
-        return self.words(ranks), np.ones(len(ranks), np.bool_)
-
-    def ranks(self, words: EngineWords) -> Words:
-        """The ranks of words."""
-        return self.coding.ranks(words)
+    coding: OffsetDomain | InternedDomain | TextDomain
+    objects: Objects
 
     def encode(self, value: object) -> int | None:
         """The rank of a Python value; None if no value of this kind equals it."""
@@ -90,7 +46,7 @@ class Domain:
         kind = kind_of_value(plain)
         if self.kind is Kind.OBJECT:
             try:
-                return self.dictionary.number(plain)
+                return self.objects.number(plain)
             except TypeError:
                 raise error("C018", f"{value!r} cannot be hashed, as values must be") from None
         for match in (_as_number, _as_day, _as_decimal):
@@ -101,8 +57,8 @@ class Domain:
         if kind is not self.kind:
             shown = "no value that a relation can have" if kind is Kind.OBJECT else None
             raise error("C018", f"{value!r} is {shown or f'no {self.kind.value}'}")
-        if kind in DICTIONARIES:
-            return self.dictionary.number(plain)
+        if isinstance(self.coding, TextDomain):
+            return int(self.coding.take([plain])[0])
         rank = rank_of(cast("Value", plain))
         return rank if -(2**63) <= rank < 2**63 else None
 
@@ -125,7 +81,14 @@ class Domain:
             case Kind.DATE:
                 return words.astype("datetime64[D]")
             case _:
-                return self.dictionary.values(words)
+                every = self.known_values()
+                known = np.empty(len(every), object)
+                known[:] = every
+                return known[words]
+
+    def known_values(self) -> list[Any]:
+        """The values of a kind that has a dictionary, by number."""
+        return self.coding.texts if isinstance(self.coding, TextDomain) else self.objects.values
 
     def values(self, words: Words) -> list[Any]:
         """The values of ranks as Python has them."""
@@ -189,7 +152,7 @@ class Library:
     """Relations by name, each encoded when first used, in the kinds it is used in."""
 
     def __init__(self, relations: Mapping[str, Data]) -> None:
-        self._dictionaries = {kind: Dictionary() for kind in DICTIONARIES}
+        self.objects = Objects()
         self._facts: dict[str, EncodedFacts] = {}
         self._domains: dict[Kind, Domain] = {}
         self._encoded: dict[tuple[str, tuple[Kind, ...]], StoredRelation] = {}
@@ -204,7 +167,7 @@ class Library:
     def without(self, name: str) -> Library:
         """The same but for one relation; whoever searches this one still has it."""
         other = Library({})
-        other._dictionaries, other._domains = self._dictionaries, self._domains
+        other.objects, other._domains = self.objects, self._domains
         other._facts = {key: facts for key, facts in self._facts.items() if key != name}
         other._encoded = {key: r for key, r in self._encoded.items() if key[0] != name}
         return other
@@ -221,13 +184,14 @@ class Library:
         """The domain of a kind; the `first` ranks that it gets tell how they are best numbered."""
         if kind not in self._domains:
             some = np.empty(0, np.int64) if first is None else first
-            near = (
-                int(some.min(initial=0)) >= 0
-                and int(some.max(initial=0)) < 256 * thresholds.now.dense
-            )
-            is_near = near and kind not in (Kind.FLOAT, Kind.DATETIME)
-            coding = OffsetDomain(kind, 0, 1, grows=True) if is_near else InternedDomain(kind)
-            self._domains[kind] = Domain(kind, self._dictionaries.get(kind) or Dictionary(), coding)
+            most = 256 * thresholds.now.dense
+            near = int(some.min(initial=0)) >= 0 and int(some.max(initial=0)) < most
+            coding: OffsetDomain | InternedDomain | TextDomain = InternedDomain(kind)
+            if kind in CODED:
+                coding = TextDomain((), kind)
+            elif near and kind not in (Kind.FLOAT, Kind.DATETIME):
+                coding = OffsetDomain(kind, 0, 1, grows=True)
+            self._domains[kind] = Domain(kind, coding, self.objects)
         return self._domains[kind]
 
     def kinds(self, name: str) -> tuple[Kind, ...]:
@@ -256,7 +220,7 @@ class Library:
             raise error("C036", f"`{name}` has missing values in column `{column}`")
         if isinstance(data, list):
             try:
-                return self._dictionaries[kind].numbers(data)
+                return np.array([self.objects.number(value) for value in data], np.int64)
             except TypeError as problem:
                 said = f"`{name}` has values in column `{column}` that cannot be hashed: {problem}"
                 raise error("C012", said) from None
@@ -266,8 +230,15 @@ class Library:
         if pa.types.is_dictionary(whole.type):
             whole = whole.dictionary_decode()
         if kind in DICTIONARIES:
-            known = self._dictionaries[kind]
-            return known.arrow_numbers(whole.cast(CODED[kind]) if kind in CODED else whole)
+            known = cast("pa.Array", whole.cast(CODED[kind]) if kind in CODED else whole)
+            coded = cast("Any", known.dictionary_encode())
+            values, coding = coded.dictionary.to_pylist(), self.domain(kind).coding
+            places = (
+                coding.take(values)
+                if isinstance(coding, TextDomain)
+                else np.array([self.objects.number(value) for value in values], np.int64)
+            )
+            return places[coded.indices.to_numpy()].astype(np.int64)
         if pa.types.is_uint64(whole.type) and len(whole) and whole.to_numpy().max() >= 2**63:
             raise error("C032", f"`{name}` has values in column `{column}` that need 65 bits")
         return arrow_ranks(whole, kind)
@@ -275,7 +246,7 @@ class Library:
 
 def stored_ranks(domains: Sequence[Domain], columns: Sequence[Words], rows: int) -> StoredRelation:
     """A relation of facts that are given by their ranks."""
-    words = [domain.words(ranks) for domain, ranks in zip(domains, columns, strict=True)]
+    words = [domain.coding.words(ranks) for domain, ranks in zip(domains, columns, strict=True)]
     relation = StoredRelation([domain.coding for domain in domains])
     if rows:
         relation.add(words, rows if words else 1)

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
 from caladan.columns.ranks import Kind
-from caladan.join.constraint import Constraint, Mask, Var, Words
-from caladan.join.search.constraints import Between, OneOf, Predicate
+from caladan.join.constraints.protocol import Constraint, Mask, Var, Words
+from caladan.join.constraints.sets import Between, OneOf, Predicate
 from caladan.join.search.library import DICTIONARIES, Domain
 from caladan.program.diagnostics import error
 
@@ -56,7 +56,9 @@ class BetweenSpec:
         domain = domains[name]
         if domain.kind in DICTIONARIES:
             try:
-                return OneOf(name, domain.dictionary.between(self.low, self.high))
+                low, high = cast("Any", self.low), cast("Any", self.high)
+                known = enumerate(domain.known_values())
+                return OneOf(name, [n for n, value in known if low <= value <= high])
             except TypeError:
                 said = (
                     f"`{name}` has {domain.kind.value} values that do not compare with these ends"

@@ -12,7 +12,14 @@ from itertools import permutations
 
 import numpy as np
 
-from caladan.join.constraint import Candidates, Constraint, Frontier, Partial, Var, allowed
+from caladan.join.constraints.protocol import (
+    Candidates,
+    Constraint,
+    Frontier,
+    Partial,
+    Var,
+    allowed,
+)
 
 
 def check_constraint(
@@ -25,8 +32,8 @@ def check_constraint(
     `words` are the values to try; those that the constraint proposes should be among them, or the
     comparison with `holds` is of no use. `holds` says whether a full binding is allowed.
 
-    >>> from caladan.join.search.constraints import Plus
-    >>> check_constraint(Plus("x", "y", "z"), range(-2, 3), lambda b: b["x"] + b["y"] == b["z"])
+    >>> from caladan.join.constraints.sets import Between
+    >>> check_constraint(Between("x", "a", 2), range(-2, 4), lambda b: b["a"] <= b["x"] <= 2)
     """
     universe = np.array(sorted(set(words)), np.int64)
     for order in permutations(sorted(constraint.variables)):

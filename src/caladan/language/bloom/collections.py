@@ -11,16 +11,23 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self, cast
 
-from caladan.language.bloom.expressions import Expr, Operation, Presence, Read, ValueOperators, lift
+from caladan.language.bloom.expressions import (
+    Expr,
+    Operation,
+    Presence,
+    Read,
+    ValueOperators,
+    as_row,
+    lift,
+)
 from caladan.language.bloom.lattices import LMap, LSet
 from caladan.language.bloom.queries import Query, empty, facts_of
-from caladan.language.bloom.recorder import Recorder
-from caladan.language.bloom.rows import as_row
-from caladan.language.bloom.schema import CollectionKind, Schema
+from caladan.language.bloom.schema import CollectionKind, Recorder, Schema
 from caladan.language.bloom.streams import FactSource, Stream
 from caladan.language.bloom.values import frozen
 from caladan.program import Comparison, Constant, Expression, Function, Head, Time
 from caladan.program.diagnostics import did_you_mean, error
+from caladan.program.notation import counted
 
 
 class Collection(FactSource):
@@ -253,7 +260,7 @@ class Collection(FactSource):
         if len(values) != width:
             raise error(
                 "C011",
-                f"`{made.name}` has {width} column{'' if width == 1 else 's'}, "
+                f"`{made.name}` has {counted(width, 'column')}, "
                 f"but rows of {len(values)} are merged into it",
                 recorder.here(),
                 help=f"its columns are ({', '.join(made.columns)})"
@@ -308,7 +315,7 @@ class LatticeCollection(Collection, ValueOperators):
 def _constant(item: object) -> object:
     lifted = lift(item)
     is_made = isinstance(item, Expr | Collection) or isinstance(lifted, Operation)
-    return lifted if is_made else Given(item)
+    return lifted if is_made else RawValue(item)
 
 
 def _spread(value: Expr, recorder: Recorder) -> Query:
@@ -323,7 +330,7 @@ def _rows_of(value: object) -> list[Any]:
     return list(map(as_row, value if isinstance(value, LSet | LMap) else [value]))
 
 
-class Given(Expr):
+class RawValue(Expr):
     """A value as it was handed over: a lattice makes of it what it is."""
 
     def __init__(self, value: object) -> None:

@@ -6,13 +6,16 @@
     self.counter > 12          a lattice read as a value
 
 An expression becomes a node of the Program when a stream takes it in: the stream knows which
-variable a column is.
+variable a column is. At the end, what functions of users are given for a row, and may give.
 """
 
 from __future__ import annotations
 
+import inspect
 import operator
-from collections.abc import Callable, Mapping
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Protocol, cast
 
 from caladan.language.bloom.lattices import LATTICES
@@ -35,6 +38,18 @@ class ColumnScope(Protocol):
     def read(self, name: str, position: int) -> Expression: ...
 
 
+def _operator(
+    name: str, code: Callable[..., Any], *, is_swapped: bool = False
+) -> Callable[[ValueOperators, object], Expr]:
+    """A method for one of Python's operators, with the value on its left, or on its right."""
+
+    def method(self: ValueOperators, other: object) -> Expr:
+        sides = (self.as_value(), lift(other))
+        return Operation(name, code, sides[::-1] if is_swapped else sides)
+
+    return method
+
+
 class ValueOperators:
     """What Python's operators make of something that has a value: an expression, or a lattice."""
 
@@ -42,56 +57,25 @@ class ValueOperators:
         """The value as an expression."""
         raise NotImplementedError
 
-    def __add__(self, other: object) -> Expr:
-        return Operation("+", operator.add, (self.as_value(), lift(other)))
-
-    def __radd__(self, other: object) -> Expr:
-        return Operation("+", operator.add, (lift(other), self.as_value()))
-
-    def __sub__(self, other: object) -> Expr:
-        return Operation("-", operator.sub, (self.as_value(), lift(other)))
-
-    def __rsub__(self, other: object) -> Expr:
-        return Operation("-", operator.sub, (lift(other), self.as_value()))
-
-    def __mul__(self, other: object) -> Expr:
-        return Operation("*", operator.mul, (self.as_value(), lift(other)))
-
-    def __rmul__(self, other: object) -> Expr:
-        return Operation("*", operator.mul, (lift(other), self.as_value()))
-
-    def __truediv__(self, other: object) -> Expr:
-        return Operation("/", operator.truediv, (self.as_value(), lift(other)))
-
-    def __rtruediv__(self, other: object) -> Expr:
-        return Operation("/", operator.truediv, (lift(other), self.as_value()))
-
-    def __floordiv__(self, other: object) -> Expr:
-        return Operation("//", operator.floordiv, (self.as_value(), lift(other)))
-
-    def __mod__(self, other: object) -> Expr:
-        return Operation("%", operator.mod, (self.as_value(), lift(other)))
-
     def __neg__(self) -> Expr:
         return Operation("-", operator.neg, (self.as_value(),))
 
-    def __lt__(self, other: object) -> Expr:
-        return Operation("<", operator.lt, (self.as_value(), lift(other)))
-
-    def __le__(self, other: object) -> Expr:
-        return Operation("<=", operator.le, (self.as_value(), lift(other)))
-
-    def __gt__(self, other: object) -> Expr:
-        return Operation(">", operator.gt, (self.as_value(), lift(other)))
-
-    def __ge__(self, other: object) -> Expr:
-        return Operation(">=", operator.ge, (self.as_value(), lift(other)))
-
-    def __and__(self, other: object) -> Expr:
-        return Operation("&", operator.and_, (self.as_value(), lift(other)))
-
-    def __or__(self, other: object) -> Expr:
-        return Operation("|", operator.or_, (self.as_value(), lift(other)))
+    __add__ = _operator("+", operator.add)
+    __radd__ = _operator("+", operator.add, is_swapped=True)
+    __sub__ = _operator("-", operator.sub)
+    __rsub__ = _operator("-", operator.sub, is_swapped=True)
+    __mul__ = _operator("*", operator.mul)
+    __rmul__ = _operator("*", operator.mul, is_swapped=True)
+    __truediv__ = _operator("/", operator.truediv)
+    __rtruediv__ = _operator("/", operator.truediv, is_swapped=True)
+    __floordiv__ = _operator("//", operator.floordiv)
+    __mod__ = _operator("%", operator.mod)
+    __lt__ = _operator("<", operator.lt)
+    __le__ = _operator("<=", operator.le)
+    __gt__ = _operator(">", operator.gt)
+    __ge__ = _operator(">=", operator.ge)
+    __and__ = _operator("&", operator.and_)
+    __or__ = _operator("|", operator.or_)
 
 
 class Expr(ValueOperators):
@@ -283,3 +267,63 @@ def wall_clock() -> Expr:
 def const(value: object) -> Expr:
     """A constant, where a text alone would name a column."""
     return Value(value)
+
+
+def is_function(value: object) -> bool:
+    """Whether a user's function stands where an expression could."""
+    return callable(value) and not isinstance(value, Expr) and not hasattr(value, "query")
+
+
+def row_type(columns: Iterable[str]) -> Callable[..., Any]:
+    """What a function is given for a row: a tuple whose columns have names."""
+    return namedtuple("Row", columns, rename=True)  # pyright: ignore[reportUntypedNamedTuple]
+
+
+def as_row(made: Any) -> Any:
+    """What a function gave for a row, as a fact; None for none at all."""
+    if made is None:
+        return None
+    return frozen(tuple(made)) if isinstance(made, tuple | list) else (frozen(made),)
+
+
+def several(made: Any) -> Any:
+    """What a function gave for several rows."""
+    return [] if made is None else [as_row(each) for each in made]
+
+
+def items(value: Any) -> Any:
+    """What a value holds, one by one."""
+    return [] if value is None else list(value)
+
+
+def takes_one(code: Callable[..., Any]) -> bool:
+    """Whether a function wants one row, whatever is joined."""
+    try:
+        given = inspect.signature(code).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    kinds = [each.kind for each in given if each.default is each.empty]
+    return len(kinds) == 1 and kinds[0] in (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    )
+
+
+ColumnExpr = str | Expr
+"""A column by its name, or an expression."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregation:
+    """An aggregate of a group: its name, the columns it is of, and a fold of the user's own."""
+
+    name: str
+    columns: tuple[ColumnExpr, ...]
+    label: str
+    code: Callable[..., object] | None = None
+    initial: object = None
+
+
+def label(given: object) -> str | None:
+    """What a column is called that is given by its name, or as a column of a collection."""
+    return given if isinstance(given, str) else given.name if isinstance(given, ColumnOf) else None

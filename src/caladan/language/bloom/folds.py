@@ -1,6 +1,6 @@
 """Aggregates of groups, as rules name them and as they are kept from tick to tick.
 
-A `Running` aggregate takes values in and, where it can, out again; where it cannot (the largest
+A `FoldState` aggregate takes values in and, where it can, out again; where it cannot (the largest
 value of a group leaves it), the group is gone through anew. `min`, `max` and `choose` look at
 values, the others at facts: two facts with the same value count twice.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from caladan.language.bloom.queries import Aggregation, ColumnExpr, label
+from caladan.language.bloom.expressions import Aggregation, ColumnExpr, label
 from caladan.language.bloom.values import frozen, ordered
 
 
@@ -70,7 +70,7 @@ def _of(name: str, *columns: ColumnExpr) -> Aggregation:
     return Aggregation(name, columns, "_".join(each for each in names if each) or name)
 
 
-class Running:
+class FoldState:
     """The state of an aggregate of one group; `value` is only asked for while it has facts."""
 
     __slots__ = ()
@@ -89,7 +89,7 @@ class Running:
         raise NotImplementedError
 
 
-class _Sum(Running):
+class _Sum(FoldState):
     __slots__ = ("total",)
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class _Sum(Running):
         return self.total
 
 
-class _Count(Running):
+class _Count(FoldState):
     __slots__ = ("facts",)
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class _Mean(_Sum):
         return self.total / self.facts
 
 
-class _Best(Running):
+class _Best(FoldState):
     """The value that is better than all others by `is_better`."""
 
     __slots__ = ("best", "is_better")
@@ -169,7 +169,7 @@ class _Best(Running):
         return self.best
 
 
-class _Tally(Running):
+class _Tally(FoldState):
     """Values, each with how many facts have it."""
 
     __slots__ = ("counts", "read")
@@ -197,7 +197,7 @@ class _Tally(Running):
         return self.read(self.counts)
 
 
-class UserFold(Running):
+class UserFold(FoldState):
     """A fold of the user's own."""
 
     __slots__ = ("code", "so_far")
@@ -217,7 +217,7 @@ class UserFold(Running):
         return self.so_far
 
 
-_MADE: Final[dict[str, Callable[[], Running]]] = {
+_MADE: Final[dict[str, Callable[[], FoldState]]] = {
     "min": lambda: _Best(lambda new, old: new < old),
     "max": lambda: _Best(lambda new, old: new > old),
     "sum": _Sum,
@@ -235,6 +235,6 @@ FOLDS: Final = frozenset(_MADE)
 """The names of the aggregates that come along."""
 
 
-def running(name: str, code: Callable[..., Any] | None, initial: Any) -> Running:
+def running(name: str, code: Callable[..., Any] | None, initial: Any) -> FoldState:
     """The state of an aggregate over nothing."""
     return _MADE[name]() if code is None else UserFold(code, initial)

@@ -20,8 +20,7 @@ from typing import Any, TypeVar
 
 from caladan.language.bloom.collections import Collection, LatticeCollection
 from caladan.language.bloom.lattices import LBag, LBool, LMap, LMax, LMin, LPSet, LSet
-from caladan.language.bloom.recorder import Recorder
-from caladan.language.bloom.schema import CLOCK, CollectionKind, Columns, Schema, schema
+from caladan.language.bloom.schema import CLOCK, CollectionKind, Columns, Recorder, Schema, schema
 from caladan.language.bloom.streams import FactSource
 from caladan.language.bloom.values import Lattice
 from caladan.program.diagnostics import did_you_mean, error

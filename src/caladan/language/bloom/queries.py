@@ -3,7 +3,7 @@
 A `Query` is immutable; every operator gives the next one. Its `parts` are the collections that it
 joins, under whatever a rule may call them, so that `self.emp.name` means the right column wherever
 it stands. What has to be kept (`kept`) gets an element of its own, an internal relation with its
-rule. joins.py and grouping.py have the operators that are made of these.
+rule. joins.py has the operators that are made of these.
 """
 
 from __future__ import annotations
@@ -15,8 +15,20 @@ from functools import reduce as folded
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from caladan.language.bloom.expressions import COMPARED, ColumnOf, Expr, Operation, Presence, lift
-from caladan.language.bloom.rows import as_row, is_function, items, row_type, several, takes_one
+from caladan.language.bloom.expressions import (
+    COMPARED,
+    ColumnExpr,
+    Operation,
+    Presence,
+    as_row,
+    is_function,
+    items,
+    label,
+    lift,
+    row_type,
+    several,
+    takes_one,
+)
 from caladan.language.bloom.schema import CLOCK, CollectionKind, Schema
 from caladan.program import (
     Atom,
@@ -34,12 +46,9 @@ from caladan.program.diagnostics import did_you_mean, error
 from caladan.program.transform import replace_in
 
 if TYPE_CHECKING:
-    from caladan.language.bloom.recorder import Recorder
+    from caladan.language.bloom.schema import Recorder
 
 Columns = tuple[tuple[str, Expression], ...]
-ColumnExpr = str | Expr
-"""A column by its name, or an expression."""
-
 NOTHING: Final = Constant(cast("Value", None))
 """What stands where an outer join has no partner, and what a function gives for no row."""
 
@@ -54,17 +63,6 @@ class JoinPart:
 
     sources: tuple[object, ...]
     columns: Columns
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Aggregation:
-    """An aggregate of a group: its name, the columns it is of, and a fold of the user's own."""
-
-    name: str
-    columns: tuple[ColumnExpr, ...]
-    label: str
-    code: Callable[..., object] | None = None
-    initial: object = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -405,11 +403,6 @@ def facts_of(schema: Schema, recorder: Recorder, *sources: object) -> Query:
 def empty(recorder: Recorder) -> Query:
     """One row without columns: where values that depend on no collection start."""
     return Query(recorder, (), (), ())
-
-
-def label(given: object) -> str | None:
-    """What a column is called that is given by its name, or as a column of a collection."""
-    return given if isinstance(given, str) else given.name if isinstance(given, ColumnOf) else None
 
 
 def _columns(known: Iterable[str]) -> str:

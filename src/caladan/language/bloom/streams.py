@@ -11,11 +11,17 @@ from dataclasses import replace
 from functools import reduce as folded
 from typing import Any, cast, overload
 
-from caladan.language.bloom.expressions import ColumnOf, Expr, Presence
-from caladan.language.bloom.grouping import best, grouped, numbered
-from caladan.language.bloom.joins import matched, outer_joined, without
-from caladan.language.bloom.queries import Aggregation, ColumnExpr, Query
-from caladan.language.bloom.rows import is_function, row_type
+from caladan.language.bloom.expressions import (
+    Aggregation,
+    ColumnExpr,
+    ColumnOf,
+    Expr,
+    Presence,
+    is_function,
+    row_type,
+)
+from caladan.language.bloom.joins import best, grouped, matched, numbered, outer_joined, without
+from caladan.language.bloom.queries import Query
 from caladan.language.bloom.schema import CollectionKind
 from caladan.language.bloom.values import frozen
 from caladan.program.diagnostics import did_you_mean, error

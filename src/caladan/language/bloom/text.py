@@ -32,8 +32,7 @@ from caladan.language.bloom.module import (
     table,
     temp,
 )
-from caladan.language.bloom.recorder import GroupedRule
-from caladan.language.bloom.schema import CollectionKind
+from caladan.language.bloom.schema import CollectionKind, GroupedRule
 from caladan.program import Program, atoms
 from caladan.program.diagnostics import CaladanError, Diagnostics, SourceText, Span, error
 

@@ -3,13 +3,16 @@
 Lattice    what values extend that only grow, whatever order they are merged in
 frozen     a value that can stand in a fact; `revealed` is the way back
 ordered    one order for values of any types
+check_…    the laws of lattices, tried on values: an AssertionError with an example
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Self
+from itertools import product
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 
 class Lattice:
@@ -103,3 +106,52 @@ def ordered(value: Any) -> tuple[str, Any]:
     kind = type(value)
     has_order = kind.__lt__ is not object.__lt__  # pyright: ignore[reportAttributeAccessIssue]
     return (kind.__name__, value if has_order else repr(value))
+
+
+L = TypeVar("L", bound="Lattice")
+
+
+def check_lattice(lattice: type[Lattice], values: Iterable[object]) -> None:
+    """AssertionError with an example where `merge` is not one of a lattice.
+
+    Every pair and triple of the values is tried, and what merging them gives; bottom is added.
+
+    >>> from caladan.bloom import LMax
+    >>> check_lattice(LMax, [1, 5, 3])
+    """
+    bottom = lattice.bottom()
+    some = list(dict.fromkeys([bottom, *(lattice.of(value) for value in values)]))
+    for one in some:
+        _law(one.merge(one) == one, "merging a value with itself changes it", one)
+        _law(hash(one) == hash(lattice.of(one)), "equal values have different hashes", one)
+        _law(one.merge(bottom) == one and bottom.merge(one) == one, "bottom changes a value", one)
+    for one, other in product(some, some):
+        _law(one.merge(other) == other.merge(one), "the order of merging matters", one, other)
+        both = one.merge(other)
+        _law(both.at_least(one) and both.at_least(other), "merging loses something", one, other)
+    for one, other, third in product(some, some, some):
+        _law(
+            one.merge(other).merge(third) == one.merge(other.merge(third)),
+            "what is merged first matters", one, other, third,
+        )  # fmt: skip
+
+
+def check_monotone(function: Callable[[L], Lattice], values: Iterable[L]) -> None:
+    """AssertionError with an example where a function gives less for more."""
+    for one, other in product(some := list(values), some):
+        more = one.merge(other)
+        _law(function(more).at_least(function(one)), "the function gives less for more", one, more)
+
+
+def check_morphism(function: Callable[[L], Lattice], values: Iterable[L]) -> None:
+    """AssertionError with an example where merging before a function is not merging after it."""
+    for one, other in product(some := list(values), some):
+        _law(
+            function(one.merge(other)) == function(one).merge(function(other)),
+            "merging before the function is not merging after it", one, other,
+        )  # fmt: skip
+
+
+def _law(holds: bool, law: str, *values: object) -> None:
+    if not holds:
+        raise AssertionError(f"{law}: {', '.join(map(repr, values))}")

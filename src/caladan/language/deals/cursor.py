@@ -9,13 +9,15 @@ and calls `recover`, so that every statement of a text gets its say.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TypeVar
 
 from caladan.language.deals.tokens import BAD, END, NAMES, RESERVED_RELATIONS, Token, tokenize
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, SourceText, Span
 from caladan.program.functions import Definition
+
+T = TypeVar("T")
 
 MAX_DEPTH: Final = 64
 """How deep parentheses, signs and `if` may nest; recursion in later passes relies on it."""
@@ -139,6 +141,13 @@ class Cursor:
             return False
         self.index += 1
         return True
+
+    def several(self, read: Callable[[Cursor], T], separator: str = ",") -> list[T]:
+        """What is read once, and again after each separator."""
+        found = [read(self)]
+        while self.accept(separator):
+            found.append(read(self))
+        return found
 
     def expect(self, kind: str, expected: str) -> Token:
         """Read a token of this kind, or fail; `expected` says what was, and where."""

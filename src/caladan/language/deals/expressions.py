@@ -14,8 +14,9 @@ Comparisons are no expressions, so the `>` that closes an aggregate is never tak
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 from caladan.language.deals.cursor import Cursor
 from caladan.language.deals.tokens import FLOAT, INTEGER, NAMES, PARAMETER, Token, unquote
@@ -37,6 +38,8 @@ from caladan.program import (
     Variable,
 )
 from caladan.program.diagnostics import Span
+
+T = TypeVar("T")
 
 PRECEDENCE: Final[dict[str, int]] = {"+": 1, "-": 1, "*": 2, "/": 2, "div": 2, "mod": 2}
 
@@ -87,15 +90,32 @@ def comparison(cursor: Cursor, left: Expression, start: int) -> Comparison:
 
 def condition(cursor: Cursor) -> tuple[Comparison, ...]:
     """Comparisons joined by `,`, up to `then`."""
-    comparisons: list[Comparison] = []
-    while True:
-        start = cursor.current.start
-        left = expression(cursor)
-        if cursor.kind not in COMPARISONS:
-            cursor.fail("a comparison operator in the condition of `if`")
-        comparisons.append(comparison(cursor, left, start))
-        if not cursor.accept(","):
-            return tuple(comparisons)
+    return tuple(cursor.several(_test))
+
+
+def _test(cursor: Cursor) -> Comparison:
+    start = cursor.current.start
+    left = expression(cursor)
+    if cursor.kind not in COMPARISONS:
+        cursor.fail("a comparison operator in the condition of `if`")
+    return comparison(cursor, left, start)
+
+
+def choice(
+    cursor: Cursor, read: Callable[[Cursor], T], before: str, what: str
+) -> tuple[Token, tuple[Comparison, ...], T, T]:
+    """`if(condition then … else …)`: its first token, its condition, and what is read twice."""
+    cursor.enter()
+    token = cursor.advance()
+    opening = cursor.expect("(", "`(` after `if`")
+    test = condition(cursor)
+    cursor.expect("then", "`,` or `then` after a condition")
+    then = read(cursor)
+    cursor.expect("else", f"{before} or `else` after {what}")
+    otherwise = read(cursor)
+    cursor.close(opening, ")", f"{before} or `)` after {what}")
+    cursor.depth -= 1
+    return token, test, then, otherwise
 
 
 def arguments(cursor: Cursor) -> tuple[Expression, ...]:
@@ -103,9 +123,7 @@ def arguments(cursor: Cursor) -> tuple[Expression, ...]:
     opening = cursor.advance()
     if cursor.accept(")"):
         return ()
-    found = [expression(cursor)]
-    while cursor.accept(","):
-        found.append(expression(cursor))
+    found = cursor.several(expression)
     cursor.close(opening, ")", "`,` or `)` after an argument")
     return tuple(found)
 
@@ -247,16 +265,7 @@ def _parenthesis(cursor: Cursor) -> Expression:
 
 
 def _conditional(cursor: Cursor) -> Conditional:
-    cursor.enter()
-    token = cursor.advance()
-    opening = cursor.expect("(", "`(` after `if`")
-    test = condition(cursor)
-    cursor.expect("then", "`,` or `then` after a condition")
-    then = expression(cursor)
-    cursor.expect("else", "an operator or `else` after a value")
-    otherwise = expression(cursor)
-    cursor.close(opening, ")", "an operator or `)` after a value")
-    cursor.depth -= 1
+    token, test, then, otherwise = choice(cursor, expression, "an operator", "a value")
     return Conditional(test, then, otherwise, cursor.since(token.start))
 
 
@@ -296,15 +305,12 @@ def _terms(cursor: Cursor, closing: str) -> tuple[Expression, ...]:
     start = cursor.current.start
     if cursor.kind == "(":
         opening = cursor.advance()
-        terms = [expression(cursor)]
-        while cursor.accept(","):
-            terms.append(expression(cursor))
+        terms = cursor.several(expression)
         cursor.close(opening, ")", "`,` or `)` after a term")
         if len(terms) > 1:
             return tuple(terms)
         terms = [arithmetic(cursor, terms[0], start)]
-    else:
-        terms = [expression(cursor)]
-    while cursor.accept(","):
-        terms.append(expression(cursor))
-    return tuple(terms)
+        if cursor.accept(","):
+            terms += cursor.several(expression)
+        return tuple(terms)
+    return tuple(cursor.several(expression))

@@ -30,8 +30,8 @@ from caladan.language.deals.expressions import (
     arguments,
     arithmetic,
     called,
+    choice,
     comparison,
-    condition,
     expression,
     is_function,
 )
@@ -262,16 +262,7 @@ def _negated(cursor: Cursor) -> Atom | Comparison:
 
 
 def _if(cursor: Cursor) -> _Item:
-    cursor.enter()
-    token = cursor.advance()
-    opening = cursor.expect("(", "`(` after `if`")
-    test = condition(cursor)
-    cursor.expect("then", "`,` or `then` after a condition")
-    then = _branch(cursor)
-    cursor.expect("else", "`,` or `else` after a branch of `if`")
-    otherwise = _branch(cursor)
-    cursor.close(opening, ")", "`,` or `)` after a branch of `if`")
-    cursor.depth -= 1
+    token, test, then, otherwise = choice(cursor, _branch, "`,`", "a branch of `if`")
     item = _If(test, then, otherwise, cursor.since(token.start))
     if cursor.kind in PRECEDENCE or cursor.kind in COMPARISONS:
         value = arithmetic(cursor, as_expression(cursor, item), token.start)
@@ -294,29 +285,24 @@ def _has_branches(cursor: Cursor) -> bool:
 def _disjunction(cursor: Cursor) -> Disjunction:
     cursor.enter()
     opening = cursor.advance()
-    branches = [_literals(cursor)]
-    while cursor.accept(";"):
-        branches.append(_literals(cursor))
+    branches = cursor.several(_literals, ";")
     cursor.close(opening, ")", "`,`, `;` or `)` after a branch of a disjunction")
     cursor.depth -= 1
     return Disjunction(tuple(branches), cursor.since(opening.start))
 
 
 def _literals(cursor: Cursor) -> tuple[Literal, ...]:
-    found: list[Literal] = []
-    while True:
-        if at_goal(cursor):
-            misplaced_goal(cursor, "it belongs to the whole rule, not to one of several branches")
-        found.append(as_literal(cursor, _item(cursor)))
-        if not cursor.accept(","):
-            return tuple(found)
+    return tuple(cursor.several(_literal))
+
+
+def _literal(cursor: Cursor) -> Literal:
+    if at_goal(cursor):
+        misplaced_goal(cursor, "it belongs to the whole rule, not to one of several branches")
+    return as_literal(cursor, _item(cursor))
 
 
 def _branch(cursor: Cursor) -> tuple[_Item, ...]:
-    items = [_item(cursor)]
-    while cursor.accept(","):
-        items.append(_item(cursor))
-    return tuple(items)
+    return tuple(cursor.several(_item))
 
 
 def _only(cursor: Cursor, items: tuple[_Item, ...], span: Span) -> Expression:
@@ -388,9 +374,7 @@ def _report_second(cursor: Cursor, name: str, span: Span, first: Span) -> None:
 
 def _sort(cursor: Cursor) -> tuple[SortKey, ...]:
     opening = cursor.advance()
-    keys = [_sort_key(cursor)]
-    while cursor.accept(","):
-        keys.append(_sort_key(cursor))
+    keys = cursor.several(_sort_key)
     cursor.close(opening, ")", "`,` or `)` after a sort key")
     return tuple(keys)
 

@@ -252,9 +252,7 @@ def _rows(cursor: Cursor, asked: Atom) -> tuple[tuple[Expression, ...], ...]:
     opening = cursor.expect("{", "`{` and the facts that are expected")
     if cursor.accept("}"):
         return ()
-    rows = [_row(cursor, asked)]
-    while cursor.accept(","):
-        rows.append(_row(cursor, asked))
+    rows = cursor.several(lambda at: _row(at, asked))
     cursor.close(opening, "}", "`,` or `}` after a fact that is expected")
     return tuple(rows)
 
@@ -285,9 +283,7 @@ def _database(cursor: Cursor) -> list[Declaration]:
     cursor.advance()
     outer = cursor.expect("(", "`(` after `database`")
     inner = cursor.expect("{", "`{` after `database(`")
-    relations = [_relation(cursor)]
-    while cursor.accept(","):
-        relations.append(_relation(cursor))
+    relations = cursor.several(_relation)
     cursor.close(inner, "}", "`,` or `}` after a relation")
     cursor.close(outer, ")", "`)` after `}`")
     _end(cursor, "`.` after `database({…})`")
@@ -299,9 +295,7 @@ def _relation(cursor: Cursor) -> Declaration:
     opening = cursor.expect("(", "`(` after the name of a relation")
     columns: list[Column] = []
     if not cursor.accept(")"):
-        columns.append(_column(cursor))
-        while cursor.accept(","):
-            columns.append(_column(cursor))
+        columns += cursor.several(_column)
         cursor.close(opening, ")", "`,` or `)` after a column")
     return Declaration(cursor.text(name), tuple(columns), cursor.since(name.start))
 

@@ -4,14 +4,15 @@ One relation, rule or goal to a line; declarations, then rules, goals, and expec
 included is printed in its place: the text needs no other file. Parentheses stand only
 where the reading would change without them, and around a sign that follows an operator. What DeALS
 cannot write (an infinite number, a name with blanks) is refused with C050. A date becomes the
-quoted text that dates compare with.
+quoted text that dates compare with. `TermWriter` writes expressions for others too.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from caladan.language.deals.expressions import PRECEDENCE
@@ -36,6 +37,7 @@ from caladan.program import (
     Disjunction,
     Expectation,
     Expression,
+    Function,
     Goal,
     Head,
     Literal,
@@ -51,9 +53,6 @@ from caladan.program import (
 from caladan.program.diagnostics import error
 from caladan.program.values import written
 
-_ATOMIC: Final = 3
-"""Above the precedence of every operator."""
-
 
 def unparse(program: Program) -> str:
     """A program as DeALS text, with a line end after its last line."""
@@ -68,12 +67,12 @@ def unparse(program: Program) -> str:
 
 def relation(node: Declaration) -> str:
     """`arc(A: integer, B: integer)`."""
-    return f"{_relation_name(node.name)}({_commas(map(_column, node.columns))})"
+    return f"{_relation_name(node.name)}({commas(map(_column, node.columns))})"
 
 
 def rule(node: Rule) -> str:
     """A rule or fact, with its `.`."""
-    parts = _commas((*map(literal, node.body), *_goals(node)))
+    parts = commas((*map(literal, node.body), *_goals(node)))
     head = _head(node.head) if node.time == "now" else f"@{node.time} {_head(node.head)}"
     return f"{head} <- {parts}." if parts else f"{head}."
 
@@ -90,8 +89,8 @@ def expectation(node: Expectation) -> str:
         return f"expect {asked}."
     if not node.rows:
         return f"expect no {asked}."
-    rows = (f"({_commas(map(expression, row))})" for row in node.rows)
-    return f"expect {asked} = {{{_commas(rows)}}}."
+    rows = (f"({commas(map(expression, row))})" for row in node.rows)
+    return f"expect {asked} = {{{commas(rows)}}}."
 
 
 def literal(node: Literal) -> str:
@@ -100,52 +99,82 @@ def literal(node: Literal) -> str:
         case Atom():
             return f"{'~' if node.negated else ''}{_call(node.relation, node.arguments)}"
         case Comparison():
-            return f"{expression(node.left)} {node.operator} {expression(node.right)}"
+            return _WRITER.comparison(node)
         case Choice():
             then, otherwise = (
-                _commas(map(literal, node.then)),
-                _commas(map(literal, node.otherwise)),
+                commas(map(literal, node.then)),
+                commas(map(literal, node.otherwise)),
             )
-            return f"if({_condition(node.condition)} then {then} else {otherwise})"
+            return f"if({_WRITER.comparisons(node.condition)} then {then} else {otherwise})"
         case Disjunction():
-            return f"({' ; '.join(_commas(map(literal, branch)) for branch in node.branches)})"
+            return f"({' ; '.join(commas(map(literal, branch)) for branch in node.branches)})"
 
 
-def expression(node: Expression, weakest: int = 0) -> str:
-    """An expression, in parentheses if its top operator binds less than `weakest`."""
-    match node:
-        case Variable():
-            return _variable(node)
-        case Constant():
-            return _value(node.value)
-        case Parameter():
-            name = _checked(node.name, is_name(node.name), "parameter")
-            return f"{{{name}}}" if node.style == "{}" else f"${name}"
-        case Arithmetic():
-            return _arithmetic(node, weakest)
-        case Negative():
-            simple = isinstance(node.operand, Variable | Parameter | Conditional | Aggregate)
-            operand = expression(node.operand)
-            return f"-{operand}" if simple else f"-({operand})"
-        case Conditional():
-            then, otherwise = expression(node.then), expression(node.otherwise)
-            return f"if({_condition(node.condition)} then {then} else {otherwise})"
-        case Call():
-            return f"{node.function}({_commas(map(expression, node.arguments))})"
-        case Aggregate():
-            terms = _commas(map(expression, node.terms))
-            tuple_of = len(node.terms) > 1 and node.function not in ("min", "max", "mmin", "mmax")
-            return f"{node.function}<({terms})>" if tuple_of else f"{node.function}<{terms}>"
+@dataclass(frozen=True, slots=True)
+class TermWriter:
+    """How expressions are written; how names and values look is up to whoever writes them.
+
+    `opaque` stands before functions that are Python's own.
+    """
+
+    variable: Callable[[Variable], str]
+    value: Callable[[Value], str]
+    parameter: Callable[[str], str] = str
+    opaque: str = ""
+
+    def expression(self, node: Expression, weakest: int = 0) -> str:
+        """An expression, in parentheses if its top operator binds less than `weakest`."""
+        match node:
+            case Variable():
+                return self.variable(node)
+            case Constant():
+                return self.value(node.value)
+            case Parameter():
+                name = self.parameter(node.name)
+                return f"{{{name}}}" if node.style == "{}" else f"${name}"
+            case Arithmetic():
+                return self._arithmetic(node, weakest)
+            case Negative():
+                simple = isinstance(node.operand, Variable | Parameter | Conditional | Aggregate)
+                operand = self.expression(node.operand)
+                return f"-{operand}" if simple else f"-({operand})"
+            case Conditional():
+                then, otherwise = self.expression(node.then), self.expression(node.otherwise)
+                return f"if({self.comparisons(node.condition)} then {then} else {otherwise})"
+            case Call():
+                mark = self.opaque if isinstance(node, Function) else ""
+                return f"{mark}{node.function}({self.expressions(node.arguments)})"
+            case Aggregate():
+                terms = self.expressions(node.terms) or "_"
+                is_best = node.function in ("min", "max", "mmin", "mmax")
+                terms = f"({terms})" if len(node.terms) > 1 and not is_best else terms
+                return f"{node.function}<{terms}>"
+
+    def expressions(self, nodes: Iterable[Expression]) -> str:
+        """Several expressions with commas between them."""
+        return commas(map(self.expression, nodes))
+
+    def comparison(self, node: Comparison) -> str:
+        """`left operator right`."""
+        return f"{self.expression(node.left)} {node.operator} {self.expression(node.right)}"
+
+    def comparisons(self, nodes: Iterable[Comparison]) -> str:
+        """Several comparisons with commas between them."""
+        return commas(map(self.comparison, nodes))
+
+    def _arithmetic(self, node: Arithmetic, weakest: int) -> str:
+        precedence = PRECEDENCE[node.operator]
+        left = self.expression(node.left, precedence)
+        right = self.expression(node.right, precedence + 1)
+        if right.startswith("-"):
+            right = f"({right})"
+        text = f"{left} {node.operator} {right}"
+        return f"({text})" if precedence < weakest else text
 
 
-def _arithmetic(node: Arithmetic, weakest: int) -> str:
-    precedence = PRECEDENCE[node.operator]
-    left = expression(node.left, precedence)
-    right = expression(node.right, precedence + 1)
-    if right.startswith("-"):
-        right = f"({right})"
-    text = f"{left} {node.operator} {right}"
-    return f"({text})" if precedence < weakest else text
+def expression(node: Expression) -> str:
+    """An expression as DeALS has it."""
+    return _WRITER.expression(node)
 
 
 def _database(relations: tuple[Declaration, ...]) -> list[str]:
@@ -165,16 +194,12 @@ def _head(node: Head) -> str:
 
 
 def _call(name: str, arguments: tuple[Expression, ...]) -> str:
-    return f"{_relation_name(name)}({_commas(map(expression, arguments))})"
-
-
-def _condition(comparisons: tuple[Comparison, ...]) -> str:
-    return _commas(map(literal, comparisons))
+    return f"{_relation_name(name)}({commas(map(expression, arguments))})"
 
 
 def _goals(node: Rule) -> Iterator[str]:
     if node.order:
-        yield f"sort({_commas(map(_sort_key, node.order))})"
+        yield f"sort({commas(map(_sort_key, node.order))})"
     if node.limit is not None:
         yield f"limit({expression(node.limit)})"
 
@@ -221,5 +246,13 @@ def _checked(text: str, valid: bool, what: str) -> str:
     return text
 
 
-def _commas(parts: Iterable[str]) -> str:
+def _parameter(name: str) -> str:
+    return _checked(name, is_name(name), "parameter")
+
+
+def commas(parts: Iterable[str]) -> str:
+    """Parts with commas between them."""
     return ", ".join(parts)
+
+
+_WRITER: Final = TermWriter(_variable, _value, _parameter)

@@ -27,6 +27,7 @@ from caladan.language.rasql.scope import (
 )
 from caladan.language.rasql.script import span_of
 from caladan.program import Atom, Comparison, Constant, Expression, Literal, Type, Variable
+from caladan.program.transform import fresh
 
 Role: TypeAlias = OneOf["decides", "carried"]
 
@@ -124,11 +125,10 @@ class SelectBody:
         """The one table that a node is about, if SQL can read it before the recursion."""
         if node.find(exp.Query, exp.AggFunc, exp.Window):
             return None
-        items = {id(p.item): p.item for p in self.scope.places(node)}
-        item = next(iter(items.values()), None)
-        if len(items) != 1 or item is None or item.known.is_recursive:
+        items = {place.item for place in self.scope.places(node)}
+        if len(items) != 1 or (item := items.pop()).known.is_recursive:
             return None
-        return item if any(item is own for own in self.scope.items) else None
+        return item if item in self.scope.items else None
 
     # ── Values ───────────────────────────────────────────────────────────────────────────────────
 
@@ -261,12 +261,7 @@ class SelectBody:
         return place
 
     def _fresh(self, name: str) -> str:
-        stem = variable_name(name)
-        candidate, i = stem, 2
-        while candidate in self._taken:
-            candidate, i = f"{stem}_{i}", i + 1
-        self._taken.add(candidate)
-        return candidate
+        return fresh(variable_name(name), self._taken)
 
 
 def variable_name(name: str) -> str:

@@ -9,7 +9,6 @@ row is derived. A list of values becomes a relation too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, count
 from typing import Final, TypeAlias
 
 from sqlglot import exp
@@ -328,21 +327,9 @@ class Translation:
     ) -> Rule:
         head = Head(name, tuple(body.variable(place, "decides") for place in places))
         # A column from outside that only comparisons mention gets its values from its own table.
-        free = {id(p.item): p.item for p in places if not body.is_bound_inside(p)}
-        atoms = [body.atom(item) for item in (*free.values(), *items)]
+        free = dict.fromkeys(p.item for p in places if not body.is_bound_inside(p))
+        atoms = [body.atom(item) for item in (*free, *items)]
         return Rule(head, (*atoms, *body.literals))
-
-
-def fresh_names(taken: set[str]) -> Callable[[str], str]:
-    """Gives names that nobody has: the stem, or the stem with a number."""
-
-    def fresh(stem: str) -> str:
-        candidates = chain([stem], (f"{stem}_{i}" for i in count(2)))
-        name = next(name for name in candidates if name.lower() not in taken)
-        taken.add(name.lower())
-        return name
-
-    return fresh
 
 
 def _both(one: exp.Expr | None, other: exp.Expr | None) -> exp.Expr | None:

@@ -131,11 +131,11 @@ class _Expansion:
             return None  # it has been a part of one that was looked at
         sides = [side.unnest() for side in node.flatten()]
         found: dict[object, list[exp.Expr]] = {}
-        for side in sides:
+        for number, side in enumerate(sides):
             if isinstance(side, exp.EQ) and self.is_listed(side.this, side.expression):
                 found.setdefault(side.this, []).append(side)
             else:
-                found[id(side)] = [side]
+                found[number] = [side]
         if len(found) == len(sides):
             return None
         options = [

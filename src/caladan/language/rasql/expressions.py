@@ -54,8 +54,8 @@ COMPARISONS: Final[dict[type[exp.Expr], ComparisonOperator]] = {
     exp.GTE: ">=",
 }
 
-_WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-_FRACTIONS: Final = ("FLOAT", "DOUBLE")
+WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+FRACTIONS: Final = ("FLOAT", "DOUBLE")
 
 _AGGREGATES_HELP: Final = (
     "aggregate in the view's head, v(…, sum() AS total), or in a query after the recursion"
@@ -174,9 +174,9 @@ class ValueTranslator:
                 return Constant(_decimal(operand.value, span), span)
             if kind in ("TEXT", "VARCHAR"):
                 return operand
-        if kind in _FRACTIONS:
+        if kind in FRACTIONS:
             return _folded(Arithmetic("*", operand, Constant(1.0, span), span))
-        if kind in _WHOLE and _is_whole(operand):
+        if kind in WHOLE and _is_whole(operand):
             return operand
         unsupported(
             f"CAST to {node.to.sql().lower()} of a column of the recursion",

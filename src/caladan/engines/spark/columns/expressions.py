@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from caladan.analysis.core import CoreRule
-from caladan.analysis.expressions import constant_type
+from caladan.analysis.type_check import constant_type
 from caladan.data.schema import ARROW
 from caladan.engines.spark.columns.physical import evaluated
 from caladan.engines.spark.columns.types import inside, literal, zero_made_positive

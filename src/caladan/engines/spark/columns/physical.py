@@ -32,6 +32,14 @@ def names(columns: Sequence[Column]) -> list[str]:
     return [f"c{i}" for i in range(len(shown(columns)))]
 
 
+def slots(types: Sequence[Type]) -> list[str]:
+    """For columns of some types, where they are in a frame that has rows of several relations.
+
+    Such a frame has as many slots of each type as the relation with the most.
+    """
+    return [f"{type.value}{types[:i].count(type)}" for i, type in enumerate(types)]
+
+
 def physical_schema(columns: Sequence[Column]) -> pa.Schema:
     """The Arrow schema of a relation inside."""
     pairs = zip(names(columns), shown(columns), strict=True)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -38,7 +38,7 @@ from caladan.program.values import written
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn, DataFrame
 
-    from caladan.data.widths import Look
+    from caladan.data.formats import Look
     from caladan.program.notation import Widths
 
 OUTSIDE: Final[dict[Type, DataType]] = {
@@ -60,6 +60,14 @@ OUTSIDE: Final[dict[Type, DataType]] = {
 def inside(type: Type) -> DataType:
     """The Spark type in which values of a type are evaluated."""
     return OUTSIDE[evaluated(type)]
+
+
+def slotted(columns: Mapping[str, str], everything: Mapping[str, Type]) -> list[SparkColumn]:
+    """All slots of a frame of several relations, for rows of one with some columns in slots."""
+    return [
+        (sf.col(columns[slot]) if slot in columns else sf.lit(None)).cast(inside(type)).alias(slot)
+        for slot, type in everything.items()
+    ]
 
 
 def schema(columns: Sequence[Column]) -> StructType:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from caladan.engines.spark.columns.physical import slots
 from caladan.program import Column, Comparison, Constant, Type, Variable
 from caladan.rules.body import Part, Scan
 
@@ -37,13 +38,7 @@ class CubeBody:
 
     def slots(self, atom: Sequence[str]) -> dict[str, str]:
         """The slot of each variable of an atom."""
-        used: dict[Type, int] = {}
-        found: dict[str, str] = {}
-        for name in atom:
-            type = self.types[name]
-            found[name] = f"{type.value}{used.get(type, 0)}"
-            used[type] = used.get(type, 0) + 1
-        return found
+        return dict(zip(atom, slots([self.types[name] for name in atom]), strict=True))
 
     def all_slots(self) -> dict[str, Type]:
         """Every slot with its type."""

@@ -11,26 +11,33 @@ one cell: the one to which the facts of the anchors went.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from caladan.data.schema import compute
-from caladan.engines.spark.choice import CELLS_FROM, PAIRS, may_meet_often
-from caladan.engines.spark.columns.types import inside, schema
+from caladan.engines.spark.choice import CELLS_FROM, FULL, PAIRS, has_cyclic_body, may_meet_often
+from caladan.engines.spark.columns.types import schema, slotted
 from caladan.engines.spark.cube.plan import CubeBody, solver
-from caladan.engines.spark.session.connect import is_connect
-from caladan.engines.spark.session.workers import is_known_lacking, with_python
+from caladan.engines.spark.session.connect import is_connect, parallelism
+from caladan.engines.spark.session.workers import is_known_lacking, obstacle, with_own_python
+from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.tasks.cells import product, shares
 from caladan.program import Type
+from caladan.rules.program import DeltaRule
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 WORTH_IT: Final = CELLS_FROM
+Samples: TypeAlias = "list[Any]"  # Arrow tables of slots, one for each atom
+_ONE_CELL: Final = 2 * FULL  # facts that one cell has solved in the time of a job
 
 _SAMPLED: Final = 50_000  # facts of an atom that are looked at for frequent values
 _HEAVY: Final = 4  # a heavy value has so many times less than a slice, or more
@@ -41,28 +48,43 @@ def cubed(
     body: CubeBody,
     given: Sequence[tuple[DataFrame, int | None]],
     columns: Mapping[str, str],
+    *,
+    is_round: bool = False,
 ) -> DataFrame | None:
     """A frame of the solutions; None where joins do it sooner, or sizes are not known.
 
     Each atom has a frame with a column for each variable, named as `columns` says, and a number of
-    facts.
+    facts. Whether many meet a sample says; that takes a job, as long as one cell takes for few
+    facts, unless a round has to do so again and again.
     """
     atoms = [AtomFrame(frame, size) for frame, size in given if size is not None]
     frame = given[0][0]
-    if len(atoms) < len(given) or is_connect(frame):
-        return None
-    if is_known_lacking(frame.sparkSession.sparkContext):
+    if len(atoms) < len(given) or is_known_lacking(frame.sparkSession):
         return None  # its executors may not have what solves cells
-    sizes = [atom.size for atom in atoms]
-    is_much = sum(sizes) >= WORTH_IT
-    if is_much or (may_meet_often(sizes) and _meeting(body, atoms, columns) >= PAIRS):
-        return solved(body, atoms, columns, cells_for(frame))
-    return None
+    sizes, samples = [atom.size for atom in atoms], None
+    if sum(sizes) < WORTH_IT:
+        if not may_meet_often(sizes):
+            return None
+        if not is_round and sum(sizes) <= _ONE_CELL:
+            return solved(body, atoms, columns, 1)
+        samples = _samples(body, atoms, columns)
+        if _meeting(body, atoms, samples) < PAIRS:
+            return None
+    return solved(body, atoms, columns, cells_for(frame), samples)
+
+
+def ask(rules: Iterable[DeltaRule], workspace: Workspace) -> None:
+    """Find out whether executors have what solves cells, if one of the rules may want it."""
+    session: Any = workspace.session
+    if any(map(has_cyclic_body, rules)):
+        spark = session if is_connect(session) else session.sparkContext
+        with suppress(PySparkException, Py4JError):  # what cannot be asked is not relied on
+            obstacle(spark, workspace.ship, workspace.check)
 
 
 def cells_for(frame: DataFrame) -> int:
     """How many cells there may be: as many as are solved at the same time."""
-    return max(frame.sparkSession.sparkContext.defaultParallelism, 1)
+    return parallelism(frame.sparkSession)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +96,18 @@ class AtomFrame:
 
 
 def solved(
-    body: CubeBody, atoms: Sequence[AtomFrame], columns: Mapping[str, str], cells: int
+    body: CubeBody,
+    atoms: Sequence[AtomFrame],
+    columns: Mapping[str, str],
+    cells: int,
+    samples: Samples | None = None,
 ) -> DataFrame:
     """A frame of the solutions."""
     sized = [(names, atom.size) for names, atom in zip(body.atoms, atoms, strict=True)]
     chosen = shares(sized, cells)
-    # One cell has no slices to be uneven.
-    heavy = _heavy(body, atoms, columns, chosen) if cells > 1 else {}
+    heavy: dict[str, tuple[int, list[Any]]] = {}
+    if cells > 1:  # one has no slices to be uneven
+        heavy = _heavy(body, atoms, samples or _samples(body, atoms, columns), chosen)
     frames = [
         _sent(body, number, atom.frame, columns, chosen, heavy) for number, atom in enumerate(atoms)
     ]
@@ -91,7 +118,7 @@ def solved(
     else:
         together = together.repartition(count, sf.col("cell"))
     made = partial(together.mapInArrow, solver(body), schema(body.columns))
-    found: Any = with_python(atoms[0].frame.sparkSession.sparkContext, made)
+    found: Any = with_own_python(made)
     return found.toDF(*(columns[name] for name in body.variables))
 
 
@@ -135,14 +162,8 @@ def _slotted(
     body: CubeBody, number: int, frame: DataFrame, columns: Mapping[str, str], cell: Column
 ) -> DataFrame:
     slots = {slot: columns[name] for name, slot in body.slots(body.atoms[number]).items()}
-    return frame.select(
-        cell.alias("cell"),
-        sf.lit(number).alias("atom"),
-        *(
-            (sf.col(slots[slot]) if slot in slots else sf.lit(None)).cast(inside(type)).alias(slot)
-            for slot, type in body.all_slots().items()
-        ),
-    )
+    own = slotted(slots, body.all_slots())
+    return frame.select(cell.alias("cell"), sf.lit(number).alias("atom"), *own)
 
 
 def _array(values: Sequence[int]) -> Column:
@@ -159,11 +180,10 @@ def _slice(values: Sequence[Column], types: Sequence[Type], share: int) -> Colum
 def _heavy(
     body: CubeBody,
     atoms: Sequence[AtomFrame],
-    columns: Mapping[str, str],
+    samples: Samples,
     shares: Mapping[str, int],
 ) -> dict[str, tuple[int, list[Any]]]:
     """For variables that have heavy values: the anchor, and these values."""
-    samples = _samples(body, atoms, columns)
     met: dict[str, list[tuple[float, int, list[Any]]]] = {}
     for number, (names, atom) in enumerate(zip(body.atoms, atoms, strict=True)):
         sample, slots = samples[number], body.slots(names)
@@ -182,14 +202,14 @@ def _heavy(
     }
 
 
-def _meeting(body: CubeBody, atoms: Sequence[AtomFrame], columns: Mapping[str, str]) -> float:
+def _meeting(body: CubeBody, atoms: Sequence[AtomFrame], samples: Samples) -> float:
     """How many facts of the first atom and of one it shares variables with meet, estimated."""
     first, *others = body.atoms
     other = next((i for i, names in enumerate(others, 1) if {*names} & {*first}), None)
     if other is None:
         return 0
     shared = [name for name in first if name in body.atoms[other]]
-    samples, times, counted = _samples(body, atoms, columns), 1.0, list[Any]()
+    times, counted = 1.0, list[Any]()
     for number in (0, other):
         sample, slots = samples[number], body.slots(body.atoms[number])
         keys = sample.select([slots[name] for name in shared]).rename_columns(shared)
@@ -200,7 +220,7 @@ def _meeting(body: CubeBody, atoms: Sequence[AtomFrame], columns: Mapping[str, s
     return times * (compute.sum(pairs).as_py() or 0)
 
 
-def _samples(body: CubeBody, atoms: Sequence[AtomFrame], columns: Mapping[str, str]) -> list[Any]:
+def _samples(body: CubeBody, atoms: Sequence[AtomFrame], columns: Mapping[str, str]) -> Samples:
     """Some facts of each atom, in slots, as Arrow tables."""
     samples = [
         _slotted(

@@ -18,6 +18,7 @@ from caladan.engines.spark.choice import SMALL, partitioning, partitions
 from caladan.engines.spark.columns.aggregates import TOTALS, Bag, blamed, combined
 from caladan.engines.spark.columns.physical import physical_schema
 from caladan.engines.spark.columns.types import schema
+from caladan.engines.spark.cube.spread import ask
 from caladan.engines.spark.frame.facts import PlainFacts
 from caladan.engines.spark.frame.groups import BestFacts
 from caladan.engines.spark.frame.operators import Read, compiled
@@ -36,8 +37,8 @@ from caladan.program.events import (
 from caladan.program.options import Options
 from caladan.rules.body import Version
 from caladan.rules.failures import LimitReached, growing, limit
-from caladan.rules.growth import Growth
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
+from caladan.rules.support import Growth
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -77,6 +78,7 @@ class FrameFixpoint:
 
     def run(self) -> None:
         """Evaluate every clique."""
+        ask(self._program.rules, self._workspace)
         derived = {name for clique in self._program.cliques for name in clique.relations}
         for name, info in self._program.relations.items():
             if name not in derived:

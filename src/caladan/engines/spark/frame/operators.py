@@ -188,10 +188,12 @@ class _Rule:
         body = CubeBody(tuple(scan.variables for scan in scans), types, conditions)
 
         columns = {name: self._name(name) for name in bound}
+        is_round = any(scan.version is not Version.FULL for scan in scans)
 
         def step(read: Read) -> FrameRows:
             rows = [node.step(read) for node in nodes]
-            frame = cubed(body, [(each.frame, each.bound) for each in rows], columns)
+            given = [(each.frame, each.bound) for each in rows]
+            frame = cubed(body, given, columns, is_round=is_round)
             return plain.step(read) if frame is None else FrameRows(frame, None, lone=False)
 
         return _Node(step, bound, {})

@@ -16,6 +16,7 @@ from caladan.analysis.core import RelationInfo
 from caladan.engines.spark.choice import Outlook, is_one_task
 from caladan.engines.spark.columns.physical import names, shown
 from caladan.engines.spark.columns.types import OUTSIDE, schema
+from caladan.engines.spark.cube.spread import ask
 from caladan.engines.spark.frame.operators import Read, compiled
 from caladan.engines.spark.session.connect import is_connect
 from caladan.engines.spark.session.session import created
@@ -54,6 +55,7 @@ def plans(
                 text = _HANDED[choice.strategy].format(tasks=workspace.parallelism)
                 found.append((title, text))
         if any(choice.strategy == "frame" for choice in options):
+            ask((rule for _, rule in _rules(each.clique)), workspace)
             for title, rule in _rules(each.clique):
                 frame = compiled(rule, program.relations)(read)
                 found.append((f"{title}, strategy frame", _explained(frame)))

@@ -158,7 +158,7 @@ class Balance:
         part = self._part
         self._credit = max(self._credit - 1, 0)
         domains = [domain for _, domain in part.given.domains()]
-        offered: dict[int, tuple[Words, Work]] = {}
+        offered: dict[Domain, tuple[Words, Work]] = {}
         total = 0
         if not failed:
             offered, total = self._offered()
@@ -167,9 +167,9 @@ class Balance:
         for number, domain in enumerate(domains):
             slots.made((codec(domain), AsIs(np.int64)), Everywhere(), found[number].append)
         told = [
-            (slots[number], Batch(len(offered[id(domain)][0]), offered[id(domain)]))
+            (slots[number], Batch(len(offered[domain][0]), offered[domain]))
             for number, domain in enumerate(domains)
-            if id(domain) in offered
+            if domain in offered
         ]
         verdict = Verdict.FAILED if failed else Verdict.GO_ON
         mine = TaskStatus(total, part.new, part.facts, part.events.found, verdict)
@@ -182,10 +182,10 @@ class Balance:
         for data in came:
             for slot, batch in batches_of(data, slots) if data is not None else ():
                 slot.receive(batch)
-        by_domain = {id(domain): found[number] for number, domain in enumerate(domains)}
+        by_domain = {domain: found[number] for number, domain in enumerate(domains)}
         return self._decided(standings, by_domain)
 
-    def _decided(self, standings: Sequence[TaskStatus], found: dict[int, list[Batch]]) -> bool:
+    def _decided(self, standings: Sequence[TaskStatus], found: dict[Domain, list[Batch]]) -> bool:
         part = self._part
         work = [each.activity for each in standings]
         excess = self._excess + max(work) - sum(work) // part.tasks
@@ -193,7 +193,7 @@ class Balance:
             return False
         self._excess = 0
         least = max(part.splitting.share * sum(work) / part.tasks, 1)
-        heavy: dict[int, Words] = {}
+        heavy: dict[Domain, Words] = {}
         for domain, batches in found.items():
             words = [batch.fields[0][batch.fields[1] >= least] for batch in batches]
             if sum(map(len, words)):
@@ -204,16 +204,16 @@ class Balance:
         self.placed()
         return True
 
-    def _offered(self) -> tuple[dict[int, tuple[Words, Work]], int]:
+    def _offered(self) -> tuple[dict[Domain, tuple[Words, Work]], int]:
         """By domain the values that may be heavy, with their work; the work of all values."""
         part = self._part
-        by_domain: dict[int, list[tuple[Words, Work]]] = {}
+        by_domain: dict[Domain, list[tuple[Words, Work]]] = {}
         for meeting in self._meetings:
-            by_domain.setdefault(id(meeting.domain), []).append(expected(meeting))
+            by_domain.setdefault(meeting.domain, []).append(expected(meeting))
             self._beat()
         total = sum(int(work.sum()) for parts in by_domain.values() for _, work in parts)
         least = max(part.splitting.share * total / part.tasks, 1)  # of this task alone
-        offered: dict[int, tuple[Words, Work]] = {}
+        offered: dict[Domain, tuple[Words, Work]] = {}
         for domain, parts in by_domain.items():
             values, places = np.unique(np.concatenate([v for v, _ in parts]), return_inverse=True)
             work: Work = np.zeros(len(values), np.int64)

@@ -32,7 +32,7 @@ from caladan.fixpoint.exchange import Tally, Work
 from caladan.program import thresholds
 from caladan.program.diagnostics import CaladanError
 from caladan.rules.failures import LimitReached
-from caladan.rules.growth import Sign
+from caladan.rules.support import Sign
 
 if TYPE_CHECKING:
     from caladan.engines.spark.mesh.recovery import Recovery

@@ -19,11 +19,11 @@ import numpy as np
 
 from caladan.analysis.core import RelationInfo
 from caladan.columns.domains import Domain, TextDomain
+from caladan.columns.groups import GroupRelation
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Words, concatenated
 from caladan.columns.ranks import Kind, rank_floats
 from caladan.columns.relation import StoredRelation
-from caladan.columns.rows import GroupRelation
 from caladan.engines.spark.mesh import snapshot
 from caladan.engines.spark.mesh.members import CopyOf, Member, MemberPlace
 from caladan.engines.spark.mesh.placement import Copy

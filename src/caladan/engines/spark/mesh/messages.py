@@ -30,7 +30,7 @@ from caladan.program.events import (
     RuleSearched,
     StrategyDeclined,
 )
-from caladan.rules.growth import Sign
+from caladan.rules.support import Sign
 
 _HEAD: Final = struct.Struct("<9q")
 _SECTION: Final = struct.Struct("<qq")

@@ -12,11 +12,11 @@ from typing import Protocol
 
 import numpy as np
 
+from caladan.columns.groups import GroupRelation
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Mask
 from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
-from caladan.columns.rows import GroupRelation
 from caladan.engines.spark.mesh import snapshot
 from caladan.engines.spark.mesh.shuffle import Batch, Codec, Field, Route, Slot, Slots
 from caladan.fixpoint.groups import AggregateHead

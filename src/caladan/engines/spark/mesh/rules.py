@@ -103,12 +103,12 @@ class MeshInputs:
 
     def domains(self) -> Iterator[tuple[tuple[str, int], Domain]]:
         """The domains that columns have, each once, with one of these columns."""
-        seen: set[int] = set()
+        seen: set[Domain] = set()
         for name, info in sorted(self.program.relations.items(), key=lambda item: item[0]):
             for column in range(info.arity):
                 domain = self.classes.column(name, column)
-                if id(domain) not in seen:
-                    seen.add(id(domain))
+                if domain not in seen:
+                    seen.add(domain)
                     yield (name, column), domain
 
     def fingerprint(self, *settings: object) -> str:

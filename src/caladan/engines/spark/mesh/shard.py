@@ -54,8 +54,8 @@ from caladan.program.events import (
     Event,
     RelationHeld,
 )
-from caladan.rules.growth import Growth, Sign
 from caladan.rules.program import DeltaProgram
+from caladan.rules.support import Growth, Sign
 
 Going: TypeAlias = list[list[tuple[Slot, Batch]]]
 """What goes to each task."""
@@ -245,7 +245,7 @@ class Shard:
         """Some of the values that are split, to be shown."""
         found: list[str] = []
         for (name, column), domain in self.given.domains():
-            words = self.placed.heavy.by_domain.get(id(domain))
+            words = self.placed.heavy.by_domain.get(domain)
             if words is not None and len(found) < most:
                 type = ARROW[self.given.program.relations[name].columns[column].type]
                 found += map(str, domain.arrow(words[: most - len(found)], type).to_pylist())
@@ -350,7 +350,7 @@ class Shard:
 
 def _put_back(given: MeshInputs, me: int, tasks: int, data: bytearray, at: int) -> ShardRules:
     """What a task had when it saved."""
-    heavy: dict[int, Words] = {}
+    heavy: dict[Domain, Words] = {}
     is_gathered = np.array([False])
     at = snapshot.restored(_head_shelves(given, heavy, is_gathered), data, at)
     values = HeavyValues(heavy, given.classes.column)
@@ -360,17 +360,17 @@ def _put_back(given: MeshInputs, me: int, tasks: int, data: bytearray, at: int) 
 
 
 def _head_shelves(
-    given: MeshInputs, heavy: dict[int, Words], is_gathered: Mask
+    given: MeshInputs, heavy: dict[Domain, Words], is_gathered: Mask
 ) -> list[SnapshotSection]:
     """Whether all is gathered, and which values are split, domain by domain."""
 
     def shelf(domain: Domain) -> SnapshotSection:
         def some() -> Iterator[Batch]:
-            if id(domain) in heavy:
-                yield Batch(len(heavy[id(domain)]), (heavy[id(domain)],))
+            if domain in heavy:
+                yield Batch(len(heavy[domain]), (heavy[domain],))
 
         def take(batch: Batch) -> None:
-            heavy[id(domain)] = np.array(batch.fields[0])
+            heavy[domain] = np.array(batch.fields[0])
 
         return SnapshotSection((codec(domain),), some, take)
 

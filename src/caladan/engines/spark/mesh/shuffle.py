@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from caladan.columns.domains import Domain, TextDomain
 from caladan.columns.kernels import packs
-from caladan.columns.layout import Keys, Mask, Words
-from caladan.columns.packing import Packing
+from caladan.columns.layout import Keys, Mask, Packing, Words
 from caladan.engines.spark.mesh.placement import Columns, Heavy
 
 Field: TypeAlias = NDArray[Any]

@@ -104,12 +104,12 @@ class HeavyValues:
     """
 
     def __init__(
-        self, by_domain: Mapping[int, Words], domain: Callable[[str, int], Domain]
+        self, by_domain: Mapping[Domain, Words], domain: Callable[[str, int], Domain]
     ) -> None:
         self.by_domain = by_domain
         self._domain = domain
 
-    def plus(self, more: Mapping[int, Words]) -> HeavyValues:
+    def plus(self, more: Mapping[Domain, Words]) -> HeavyValues:
         """These and some more."""
         found = dict(self.by_domain)
         for domain, words in more.items():
@@ -123,7 +123,7 @@ class HeavyValues:
 
     def of(self, name: str, column: int) -> Words | None:
         """Those of a column, None if there are none."""
-        return self.by_domain.get(id(self._domain(name, column)))
+        return self.by_domain.get(self._domain(name, column))
 
     def has(self, name: str, column: int) -> bool:
         """Whether a column may have some."""
@@ -149,11 +149,11 @@ class HeavyValues:
 
 def heavy_values(inputs: SkewInputs, splitting: SkewLimits, tasks: int) -> HeavyValues:
     """The values that are heavy for some rule."""
-    found: dict[int, Words] = {}
+    found: dict[Domain, Words] = {}
     for place, work in _work(inputs) if tasks > 1 and splitting.share else ():
         words = work.heavy(splitting, tasks)
         if len(words):
-            domain = id(inputs.domain(*place))
+            domain = inputs.domain(*place)
             found[domain] = np.union1d(found.get(domain, _NOTHING), words)
     return HeavyValues(found, inputs.domain)
 

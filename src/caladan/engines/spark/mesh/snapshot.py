@@ -19,9 +19,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from caladan.columns.groups import GroupRelation
 from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
-from caladan.columns.rows import GroupRelation
 from caladan.engines.spark.mesh.messages import ArrayReader, buffers_of
 from caladan.engines.spark.mesh.shuffle import AsIs, Batch, Codec
 from caladan.program import thresholds

@@ -9,6 +9,7 @@ for the task (`tasks/connect.py`). Loads no PySpark by itself, for workers come 
 from __future__ import annotations
 
 import copy
+import re
 import uuid
 import weakref
 from contextlib import suppress
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 URL: Final = "sc://"
+_SIZE: Final = re.compile(r"Statistics\(sizeInBytes=([\d.E+]+) (B|[KMGTPE]iB)")
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _GROUP: Final = "spark.jobGroup.id"
 
 _PARALLELISM: Final[weakref.WeakKeyDictionary[Any, int]] = weakref.WeakKeyDictionary()
@@ -154,6 +157,13 @@ def checkpointed(frame: DataFrame, level: StorageLevel) -> DataFrame:
         return frame.localCheckpoint(eager=False, storageLevel=level)
     finally:
         of_thread.session = before
+
+
+def estimated(frame: DataFrame) -> int | None:
+    """How many bytes Spark takes a frame to have, as it says in its plan; None if it won't tell."""
+    said = str(cast("Any", frame)._explain_string(mode="cost"))
+    found = _SIZE.search(said)
+    return None if found is None else int(float(found[1]) * 1024 ** _UNITS.index(found[2]))
 
 
 def moved(frame: DataFrame, session: SparkSession) -> DataFrame:

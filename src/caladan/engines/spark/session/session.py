@@ -24,7 +24,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from caladan.engines.spark.session import connect
+from caladan.engines.spark.session import archive, connect
 from caladan.engines.spark.session.failures import cannot_start
 from caladan.engines.spark.session.java import java_home
 from caladan.program.clock import TimeOver, look
@@ -82,12 +82,13 @@ def start(master: str | None = None, conf: Mapping[str, str] | None = None) -> S
     if settings["spark.master"].startswith("local"):  # where the executors have what we have
         settings.setdefault("spark.python.daemon.module", "caladan.engines.spark.session.daemon")
     quiet = "spark.log.level" not in settings
+    options = settings.get("spark.driver.extraJavaOptions", "")
+    options = f"{options} {archive.option(options)}".strip()
     if quiet:
         log = Path(__file__).with_name("log4j2.properties").as_uri()
-        options = settings.get("spark.driver.extraJavaOptions", "")
-        settings["spark.driver.extraJavaOptions"] = (
-            f"{options} -Dlog4j2.configurationFile={log}".strip()
-        )
+        options = f"{options} -Dlog4j2.configurationFile={log}".strip()
+    if options:
+        settings["spark.driver.extraJavaOptions"] = options
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     with tempfile.TemporaryFile() as said:

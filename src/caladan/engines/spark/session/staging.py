@@ -223,7 +223,7 @@ def opened(uri: str) -> tuple[Any, str]:
 @contextmanager
 def created(uri: str) -> Generator[Any]:
     """A stream to a new file; on this machine one that no link can lead elsewhere."""
-    from caladan.data.draft import new_file
+    from caladan.data.output import new_file
 
     system, path = opened(uri)
     if system.type_name == "local":

@@ -79,9 +79,11 @@ def obstacle(spark: Any, ship: bool | None, check: Callable[[], None]) -> str | 
     return said(spark.__dict__[_KNOWN])
 
 
-def is_known_lacking(context: Any) -> bool:
-    """Whether the executors of a context were found to lack something."""
-    return said(context.__dict__.get(_KNOWN, {})) is not None
+def is_known_lacking(session: Any) -> bool:
+    """Whether executors were found to lack something; those of a Connect server, unless asked."""
+    if is_connect(session):
+        return _KNOWN not in session.__dict__ or said(session.__dict__[_KNOWN]) is not None
+    return said(session.sparkContext.__dict__.get(_KNOWN, {})) is not None
 
 
 def said(found: dict[str, tuple[str, ...]]) -> str | None:

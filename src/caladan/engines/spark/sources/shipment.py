@@ -10,6 +10,7 @@ tasks read it. A table is shipped once, however many runs read it.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
@@ -21,11 +22,14 @@ from caladan.engines.spark.session.staging import drop, gathered, opened, remove
 from caladan.program import Column
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from caladan.engines.spark.session.workspace import Workspace
     from caladan.engines.spark.sources.table import SparkTable
 
 _FEW_BYTES: Final = 1 << 16
 _MANY_BYTES: Final = 16 << 20
+_STREAM_BYTES: Final = 4 << 20
 _WORD: Final = 8  # bytes of a value
 
 
@@ -121,9 +125,7 @@ class StagedShipment:
             system, path = opened(uri)
             with system.open_input_file(path) as file:
                 tables.append(cast("Any", ParquetFile(file).read()).cast(fields))
-        whole: Any = pa.concat_tables(tables)
-        wanted = arrow_schema(self.columns)
-        return whole.rename_columns(wanted.names).cast(wanted)
+        return declared(pa.concat_tables(tables), self.columns)
 
     def lend(self) -> None:
         """Whoever reads the files is known."""
@@ -153,6 +155,17 @@ class BroadcastShipment:
     def close(self) -> None:
         if not self.is_lent:
             self.broadcast.destroy()
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedShipment(_Unstored):
+    """Facts in the columns of the engine's frames that came to a task as rows of one."""
+
+    facts: pa.Table
+    columns: tuple[Column, ...]
+
+    def read(self) -> pa.Table:
+        return declared(self.facts, self.columns)
 
 
 def ship(table: SparkTable, workspace: Workspace) -> Shipment:
@@ -204,9 +217,36 @@ def _shipped(facts: pa.Table, columns: tuple[Column, ...], workspace: Workspace)
     return BroadcastShipment(workspace.session.sparkContext.broadcast(stream_of(facts)))
 
 
+def declared(facts: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
+    """Facts in the columns of the engine's frames, as those that were declared."""
+    wanted = arrow_schema(columns)
+    return cast("Any", facts).rename_columns(wanted.names).cast(wanted)
+
+
 def stream_of(facts: pa.Table) -> bytes:
     """A table as an Arrow stream."""
     sink: Any = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, facts.schema) as writer:
         writer.write_table(facts)
     return sink.getvalue().to_pybytes()
+
+
+def in_streams(session: Any, facts: pa.Table) -> DataFrame:
+    """A frame of Arrow streams of facts, where there is no folder that tasks see: Spark Connect.
+
+    A server takes far longer to make rows of what it is sent than tasks to read a stream.
+    """
+    rows = max(_STREAM_BYTES * facts.num_rows // max(cast("Any", facts).nbytes, 1), 1)
+    parts = [stream_of(facts.slice(i, rows)) for i in range(0, facts.num_rows, rows)]
+    return session.createDataFrame(pa.table({"stream": pa.array(parts, pa.binary())}))
+
+
+def unpacker() -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that makes rows of a column of streams; a server without us can run it."""
+
+    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for stream in batch.column("stream"):
+                yield from pa.ipc.open_stream(stream.as_buffer())
+
+    return rows

@@ -26,7 +26,7 @@ from caladan.data.problems import BadRow, rejected_table, report
 from caladan.data.schema import match_columns
 from caladan.data.source import Source
 from caladan.engines.spark.choice import ENOUGH_FOR_ONE
-from caladan.engines.spark.session.connect import is_connect
+from caladan.engines.spark.session.connect import estimated, is_connect
 from caladan.engines.spark.session.failures import is_bad_row, said
 from caladan.engines.spark.session.session import moved
 from caladan.engines.spark.session.workspace import Workspace
@@ -45,6 +45,7 @@ _PACKED: Final = 8  # times more rows may take than Spark believes
 _VALUE: Final = 16  # bytes of a value, which may be text
 _COPIES: Final = 16  # times what is taken that a driver's heap must have
 _OFF: Final = 64  # times more that a guess of Spark's must be to be taken for none
+_FEW_BYTES: Final = 8 << 20  # of a frame of Spark Connect that is brought here
 _TOO_LARGE: Final = "spark.driver.maxResultSize"
 _EXAMPLES: Final = (
     1000  # wrong rows of a frame that are brought here to say what is wrong with them
@@ -87,17 +88,16 @@ def _from_frame(
     # As it is, where nothing is left out: Spark has planned it if it was read before.
     is_whole = len(places) == len(names) == len({*names}) == len({*places})
     chosen = given if is_whole else _chosen(given, places)
-    if not is_connect(given):
-        from_spark(relation, [(c.name, t) for c, t in zip(columns, types, strict=True)])
-        try:
-            chosen, arrow = _taken(chosen, workspace)
-        except (PySparkException, Py4JError) as problem:
-            raise _unreadable(relation, source, problem) from None
-        if arrow is not None:
-            found, bad = _read(relation, arrow.select([*places]) if is_whole else arrow, columns)
-            if bad and not permissive:
-                raise report(bad)
-            return from_process(found, columns, workspace), rejected_table(bad) if bad else None
+    from_spark(relation, [(c.name, t) for c, t in zip(columns, types, strict=True)])
+    try:
+        chosen, arrow = _taken(chosen, workspace)
+    except (PySparkException, Py4JError) as problem:
+        raise _unreadable(relation, source, problem) from None
+    if arrow is not None:
+        found, bad = _read(relation, arrow.select([*places]) if is_whole else arrow, columns)
+        if bad and not permissive:
+            raise report(bad)
+        return from_process(found, columns, workspace), rejected_table(bad) if bad else None
     chosen = _chosen(chosen, places) if is_whole else chosen
     frame = moved(chosen, workspace.session)
     fields = [
@@ -133,6 +133,10 @@ def _taken(frame: DataFrame, workspace: Workspace) -> tuple[DataFrame, Any]:
     is small, rows are counted first, and computed for that but once: a driver that is sent more
     than it has room for may never answer.
     """
+    if is_connect(frame):  # it may be far away: only what is sent back in no time comes here
+        size = estimated(frame)
+        few = size is not None and size <= _FEW_BYTES
+        return frame, cast("Any", frame).toArrow() if few else None
     most, size = _most(workspace), _guess(frame)
     if size is None or most < size <= most * _OFF:
         return frame, None

@@ -27,6 +27,7 @@ from caladan.data.schema import arrow_schema, compute, first_rows
 from caladan.engines.spark.choice import SMALL
 from caladan.engines.spark.columns.physical import arrow_table
 from caladan.engines.spark.columns.types import literal, outside, schema, shaped
+from caladan.engines.spark.session.connect import is_connect
 from caladan.engines.spark.session.failures import diagnosed
 from caladan.engines.spark.session.session import created, moved
 from caladan.engines.spark.session.staging import Staging, drop, remove, written
@@ -37,10 +38,11 @@ from caladan.engines.spark.session.workspace import (
     release,
     sized,
 )
+from caladan.engines.spark.sources.shipment import in_streams, unpacker
 from caladan.program import Column, Type
 
 if TYPE_CHECKING:
-    from caladan.data.widths import Look
+    from caladan.data.formats import Look
     from caladan.engines.spark.sources.shipment import Shipment
     from caladan.program.notation import Widths
 
@@ -71,8 +73,8 @@ class SparkTable:
     `frame` may be a function that makes it; `held` has the facts in the Arrow types of the
     columns. `files` are those that the frame reads, `reads` what tasks read that list it, `of`
     the table whose storage this one has a share of. Of facts that are `at_most` so many, which of
-    them are the same shows when somebody wants a frame. All of it goes when the table is closed or
-    collected, or once nobody can read what was lent of it.
+    them are the same shows when somebody wants a frame; `loose` has them as they are. All
+    of it goes when the table is closed or collected, or once nobody can read what was lent of it.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class SparkTable:
         staging: Staging | None = None,
         of: SparkTable | None = None,
         at_most: int | None = None,
+        loose: DataFrame | None = None,
     ) -> None:
         self._columns = columns
         self._frame = frame
@@ -97,6 +100,7 @@ class SparkTable:
         self._staging = staging
         self._of = of
         self._at_most = at_most
+        self.loose = loose
         self._is_lent = False
         if files is not None:
             weakref.finalize(self, drop, files).atexit = False
@@ -186,7 +190,10 @@ class SparkTable:
         self, session: SparkSession, widths: Widths = (), looks: Sequence[Look] = ()
     ) -> DataFrame:
         """The same, with columns as wide as they came in, and of the same looks."""
-        if (data := self.data) is not None and _is_plain(data, self._columns):
+        data = self.data
+        if data is not None and is_connect(session) and data.num_rows > SMALL:
+            data = None  # rows in its plan would take the server longer than a stream of them
+        if data is not None and _is_plain(data, self._columns):
             given = zip(self._columns, outside(self._columns, looks=looks), strict=True)
             fields = [StructField(c.name, field.dataType, field.nullable) for c, field in given]
             return created(session, data, StructType(fields))
@@ -252,6 +259,9 @@ def held(
     def make() -> DataFrame:
         facts = arrow_table(rows.facts, columns)
         folder = staging.folder if staging.is_on_every_disk else None
+        if facts.num_rows > SMALL and is_connect(session):
+            streams: Any = in_streams(session, facts)
+            return streams.mapInArrow(unpacker(), schema(columns))
         if folder is None or facts.nbytes < _MANY_BYTES:
             return created(session, facts, schema(columns))
         files.append(written(facts.to_batches(), facts.schema, folder))

@@ -87,8 +87,11 @@ def table(
 
     `verify` is shown the frame once it has been computed; nobody sees one that is left in files.
     """
-    is_near = not is_connect(workspace.session) and workspace.staging.folder is not None
-    if verify is None and is_near and columns:
+    if verify is None and columns and is_connect(workspace.session):
+        run = workspace.materialise(facts)
+        once = _once(run.frame, run.count, columns, workspace)
+        return SparkTable(columns, once, [run], at_most=run.count, loose=run.frame)
+    if verify is None and columns and workspace.staging.folder is not None:
         return _left(facts, columns, workspace)
     most = workspace.parallelism
     count = most if rows is None else partitions(rows, most)
@@ -114,14 +117,20 @@ def _left(facts: DataFrame, columns: tuple[Column, ...], workspace: Workspace) -
 
     def make() -> DataFrame:
         frame = session.read.schema(schema(columns)).parquet(*files)
-        return frame.repartition(
-            partitions(rows, workspace.parallelism), *names(columns)
-        ).distinct()
+        return _once(frame, rows, columns, workspace)
 
     if not rows:
         remove(files)
         return empty(columns, workspace)
     return SparkTable(columns, make, files=files, staging=staging, at_most=rows)
+
+
+def _once(
+    frame: DataFrame, rows: int, columns: tuple[Column, ...], workspace: Workspace
+) -> DataFrame:
+    """So many rows, each once."""
+    parts = partitions(rows, workspace.parallelism)
+    return frame.repartition(parts, *names(columns)).distinct()
 
 
 def from_process(found: pa.Table, columns: tuple[Column, ...], workspace: Workspace) -> SparkTable:

@@ -1,9 +1,10 @@
 """A task with Spark Connect: there are no RDDs there, but `mapInArrow` runs functions of ours.
 
-One task evaluates everything, as *single* does elsewhere. Few facts travel with the function; what
-the server holds becomes rows of Arrow streams, and all of them go into one partition. The task
-answers with such rows, too: how it went, and few facts, are fetched at once; many stay with the
-server until somebody reads them; and what is derived sooner than written is derived again.
+One task evaluates everything, as *single* does elsewhere. Few facts travel with the function, more
+of this process as rows that are Arrow streams each; what the server holds goes to the task as it
+is, all relations in one partition. The task answers with rows of streams: how it went, and few
+facts, are fetched at once; many stay with the server until somebody reads them; and what is derived
+sooner than written is derived again.
 
 There is no line to such a task: events come with its answer, and it keeps its limits by itself.
 """
@@ -11,32 +12,45 @@ There is no line to such a task: events come with its answer, and it keeps its l
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as sf
 
-from caladan.data.schema import arrow_schema
+from caladan.data.schema import arrow_schema, compute
 from caladan.engines.interface import EngineStopped
-from caladan.engines.spark.columns.physical import physical_schema
-from caladan.engines.spark.columns.types import schema
+from caladan.engines.spark.choice import SMALL, partitions
+from caladan.engines.spark.columns.physical import (
+    arrow_table,
+    names as column_names,
+    physical_schema,
+    shown,
+    slots,
+)
+from caladan.engines.spark.columns.types import schema, slotted
 from caladan.engines.spark.session.connect import checkpointed
-from caladan.engines.spark.session.workspace import HELD, union
+from caladan.engines.spark.session.workspace import HELD, Workspace, union
 from caladan.engines.spark.sources.shipment import (
     EmptyShipment,
     InlineShipment,
+    ReceivedShipment,
     Shipment,
+    declared,
+    in_streams,
     stream_of,
+    unpacker,
 )
-from caladan.engines.spark.sources.table import SparkTable, held
+from caladan.engines.spark.sources.table import LocalRows, SparkTable, held
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks.job import lost
 from caladan.engines.spark.tasks.relay import OF_THE_DRIVER, heard, unpacked
 from caladan.engines.spark.tasks.strategies import Single
 from caladan.engines.spark.tasks.work import Retention, Work
-from caladan.program import Column
+from caladan.program import Column, Type
 from caladan.program.diagnostics import CaladanError
 from caladan.program.events import Event, Listener, sendable, to_plain
 from caladan.program.options import Options
@@ -52,6 +66,8 @@ _ROWS: Final = "number int, stream binary"
 _NONE: Final = -1  # the number of a row that has nothing to say
 _TOLD: Final = -1  # that of the row that says how it went; below are relations with few facts
 _FEW_BYTES: Final = 1 << 20  # of a relation that travels with the function
+_STREAMS: Final[WeakKeyDictionary[SparkTable, DataFrame]] = WeakKeyDictionary()
+"""Of tables whose facts are in this process, what was sent to the server of them."""
 
 
 def single(
@@ -82,18 +98,23 @@ def single(
         raise CaladanError(*diagnostics)
     found: dict[str, SparkTable] = {}
     for number, (name, count, is_kept) in enumerate(told["outputs"]):
-        columns = program.relations[name].columns
-        few = streams.get(_TOLD - 1 - number, [])
+        columns, place = program.relations[name].columns, _TOLD - 1 - number
         if not columns:
             nothing = pa.table({"": pa.nulls(count)}).select([])
             found[name] = held((), nothing, context.workspace)
-        elif few or not count:
-            found[name] = held(columns, received(few, columns), context.workspace)
+        elif place in streams or not count:
+            few = declared(_read(streams.get(place, []), columns), columns)
+            found[name] = held(columns, few, context.workspace)
+            if few.num_rows > SMALL:  # the server has it, too
+                there = _reading(answer, place, columns, 1)
+                found[name] = SparkTable(columns, there, held=LocalRows(few))
+        elif is_kept:
+            parts = partitions(count, context.workspace.parallelism)
+            found[name] = SparkTable(columns, _reading(answer, number, columns, parts), count=count)
         else:
             again = replace(work, program=needed_by(program, name), options=Options())
-            reader = unpacker(number) if is_kept else lister(again, names, name)
-            frame = _reading(answer if is_kept else source, reader, columns)
-            found[name] = SparkTable(columns, frame, count=count)
+            listed = source.mapInArrow(lister(again, names, name), schema(columns))
+            found[name] = SparkTable(columns, listed, count=count)
     if told["status"] == "stopped":
         raise EngineStopped(unpacked(told["diagnostics"], program)[0], found)
     return found
@@ -101,52 +122,66 @@ def single(
 
 def _sent(
     program: DeltaProgram, store: Mapping[str, SparkTable], context: Context
-) -> tuple[Work, tuple[str, ...], DataFrame]:
+) -> tuple[Work, tuple[str, ...], Any]:
     """The work, the rows that its task is given, and which relations those are of, by number."""
-    session = context.workspace.session
     inputs: dict[str, Shipment] = {}
-    names: list[str] = []
-    none = f"{_NONE} AS number", "CAST(NULL AS BINARY) AS stream"
-    frames: list[DataFrame] = [session.range(0, 1, 1, 1).selectExpr(*none)]
+    sent: dict[str, tuple[DataFrame, dict[str, str]]] = {}
+    everything: dict[str, Type] = {}
     for name, table in store.items():
         context.workspace.check()
+        types = shown(table.columns)
         if not table.columns:
             inputs[name] = EmptyShipment(table.count())
-        elif table.held is not None and cast("Any", table.held.given).nbytes <= _FEW_BYTES:
+        elif table.held is None:
+            own = slots(types)
+            everything.update(zip(own, types, strict=True))
+            frame = table.frame if table.loose is None else table.loose
+            sent[name] = frame, dict(zip(own, column_names(table.columns), strict=True))
+        elif cast("Any", table.held.given).nbytes <= _FEW_BYTES:
             facts = cast("Any", table.held.given).cast(arrow_schema(table.columns))
             inputs[name] = InlineShipment(stream_of(facts))
         else:
-            frames.append(cast("Any", table.frame).mapInArrow(packer(len(names)), _ROWS))
-            names.append(name)
+            sent[name] = _streams(table, context.workspace), {}
+    session, none = context.workspace.session, sf.lit(None).cast("binary").alias("stream")
+    frames = [(session.range(0, 1, 1, 1), _NONE, none, {})]
+    for number, (frame, columns) in enumerate(sent.values()):
+        frames.append((frame, number, none if columns else sf.col("stream"), columns))
+    rows = [
+        frame.select(sf.lit(number).alias("number"), stream, *slotted(columns, everything))
+        for frame, number, stream, columns in frames
+    ]
     work = Work(program, inputs, context.limits(), Retention(None))
-    return work, tuple(names), union(frames).coalesce(1)
+    return work, tuple(sent), union(rows).coalesce(1)
+
+
+def _streams(table: SparkTable, workspace: Workspace) -> DataFrame:
+    """Facts of this process, sent to the server once."""
+    if table not in _STREAMS:
+        facts = arrow_table(cast("LocalRows", table.held).given, table.columns)
+        _STREAMS[table] = in_streams(workspace.session, facts)
+    return _STREAMS[table]
 
 
 def _reading(
-    frame: DataFrame, reader: Mapped, columns: tuple[Column, ...]
+    answer: Any, number: int, columns: tuple[Column, ...], parts: int
 ) -> Callable[[], DataFrame]:
-    return lambda: cast("Any", frame).mapInArrow(reader, schema(columns))
+    def make() -> DataFrame:
+        rows = answer.where(sf.col("number") == number).select("stream")
+        rows = rows if parts == 1 else rows.repartition(parts)
+        return rows.mapInArrow(unpacker(), schema(columns))
+
+    return make
+
+
+def _read(streams: Iterable[Any], columns: tuple[Column, ...]) -> pa.Table:
+    """The facts in some streams, in the columns of the engine's frames."""
+    fields = physical_schema(columns)
+    tables: list[pa.Table] = [pa.Table.from_batches([], schema=fields)]
+    tables += [cast("Any", pa.ipc.open_stream(each).read_all()).cast(fields) for each in streams]
+    return pa.concat_tables(tables)
 
 
 # ── What the server runs ─────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class ReceivedShipment:
-    """Facts of a relation that came to a task as rows."""
-
-    streams: Sequence[bytes]
-    columns: tuple[Column, ...]
-    files: tuple[str, ...] = ()
-
-    def read(self) -> pa.Table:
-        return received(self.streams, self.columns)
-
-    def lend(self) -> None:
-        """They are the task's own."""
-
-    def close(self) -> None:
-        """They are the task's own."""
 
 
 class Collected(Listener):
@@ -160,16 +195,6 @@ class Collected(Listener):
             self.events.append(event)
 
 
-def received(streams: Sequence[bytes], columns: tuple[Column, ...]) -> pa.Table:
-    """The facts in some streams of an engine's frame, in the Arrow types of the columns."""
-    fields = physical_schema(columns)
-    tables: list[pa.Table] = [pa.Table.from_batches([], schema=fields)]
-    tables += [cast("Any", pa.ipc.open_stream(each).read_all()).cast(fields) for each in streams]
-    wanted = arrow_schema(columns)
-    whole: Any = pa.concat_tables(tables)
-    return whole.rename_columns(wanted.names).cast(wanted)
-
-
 def packed_row(number: int, stream: bytes) -> pa.RecordBatch:
     """A row of Arrow streams."""
     return pa.RecordBatch.from_arrays(
@@ -177,34 +202,15 @@ def packed_row(number: int, stream: bytes) -> pa.RecordBatch:
     )
 
 
-def packer(number: int) -> Mapped:
-    """The function that makes rows of streams of a frame's rows."""
-
-    def rows(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield packed_row(number, stream_of(pa.Table.from_batches([batch])))
-
-    return rows
-
-
-def unpacker(number: int) -> Mapped:
-    """The function that makes a frame's rows of those rows of streams that have a number."""
-
-    def facts(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for row in (row for batch in batches for row in batch.to_pylist()):
-            if row["number"] == number:
-                yield from pa.ipc.open_stream(row["stream"])
-
-    return facts
-
-
 def evaluator(work: Work, names: tuple[str, ...]) -> Mapped:
     """The function that evaluates a program, whose data comes in rows of streams."""
 
     def rows(batches: Batches) -> Iterator[pa.RecordBatch]:
+        from caladan.engines.spark.session.daemon import settle
         from caladan.engines.spark.tasks.output import batches as blocks, is_slow, is_small
         from caladan.engines.spark.tasks.task import evaluation
 
+        settle()
         events = Collected()
         found = evaluation(supplied(work, names, batches), 0, events)
         is_final, outputs = found.status == "done", list[tuple[str, int, bool]]()
@@ -239,14 +245,19 @@ def lister(work: Work, names: tuple[str, ...], relation: str) -> Mapped:
 
 
 def supplied(work: Work, names: tuple[str, ...], batches: Batches) -> Work:
-    """The work with the data that came in rows of streams."""
-    streams: dict[str, list[bytes]] = {name: [] for name in names}
-    for row in (row for batch in batches for row in batch.to_pylist()):
-        if row["number"] != _NONE:
-            streams[names[row["number"]]].append(row["stream"])
-    relations = work.program.relations
-    rows = {
-        n: ReceivedShipment(s, relations[n].columns) for n, s in streams.items() if n in relations
-    }
-    inputs = {n: s for n, s in {**work.inputs, **rows}.items() if n in relations}
-    return replace(work, inputs=inputs)
+    """The work with the data that came in rows."""
+    rows: Any = pa.Table.from_batches(list(batches))
+    relations, inputs = work.program.relations, dict(work.inputs)
+    for number, name in enumerate(names):
+        if name not in relations:
+            continue
+        columns = relations[name].columns
+        mine = rows.filter(compute.equal(rows.column("number"), number))
+        streams = [each.as_buffer() for each in mine.column("stream") if each.is_valid]
+        if streams or not mine.num_rows:
+            facts = _read(streams, columns)
+        else:
+            fields = physical_schema(columns)
+            facts = mine.select(slots(shown(columns))).rename_columns(fields.names).cast(fields)
+        inputs[name] = ReceivedShipment(facts, columns)
+    return replace(work, inputs={n: s for n, s in inputs.items() if n in relations})

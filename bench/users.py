@@ -1,0 +1,301 @@
+"""Programs as users write them, against what they would write otherwise: CPU seconds.
+
+    python -m bench.users [NAME,NAME,…]
+
+Each case has its data, a program, and a peer: a query for DuckDB, or a function over NumPy arrays
+and Python's dictionaries. Embedded runs twice in a process of its own, and the second run counts,
+with reading its tables from memory; so does the peer's one run, with two threads for DuckDB. What
+takes longer than a minute on the wall is given up. The numbers of answers must agree.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Column = NDArray[np.int64]
+Tables = dict[str, dict[str, Column]]
+LONGEST: Final = 60
+
+
+@dataclass(frozen=True)
+class Case:
+    """Data, a program, and how many answers somebody else finds."""
+
+    tables: Callable[[], Tables]
+    program: str
+    peer: str | Callable[[Tables], int]
+
+
+def table(names: str, *columns: Column) -> dict[str, Column]:
+    """Distinct rows."""
+    rows = np.unique(np.stack(columns, axis=1), axis=0)
+    return {name: rows[:, i].copy() for i, name in enumerate(names.split())}
+
+
+def graph(nodes: int, edges: int, *, ordered: bool = False, seed: int = 1) -> Tables:
+    """Random edges with weights; in an acyclic graph they lead to one of the next 100 nodes."""
+    random = np.random.default_rng(seed)
+    begin = random.integers(0, nodes, edges)
+    end = begin + random.integers(1, 101, edges) if ordered else random.integers(0, nodes, edges)
+    found = table("a b", begin, end)
+    return {"e": {**found, "w": random.integers(1, 1000, len(found["a"]))}}
+
+
+def joined(keys: int) -> Tables:
+    """Two tables of 100,000 facts that meet in a column of so many values."""
+    random = np.random.default_rng(2)
+    size = 100_000
+    first = table("a b", random.integers(0, 5000, size), random.integers(0, keys, size))
+    weights = random.integers(0, 1000, size)
+    return {
+        "e": first,
+        "f": table("b c w", random.integers(0, keys, size), np.arange(size), weights),
+    }
+
+
+def events() -> Tables:
+    """100,000 events of 500 users."""
+    random = np.random.default_rng(3)
+    found = table("u t", random.integers(0, 500, 100_000), random.integers(0, 200_000, 100_000))
+    return {"ev": {**found, "k": random.integers(0, 20, len(found["u"]))}}
+
+
+def flow() -> Tables:
+    """Functions of 200 points with branches, each of which defines one variable and uses one."""
+    random = np.random.default_rng(4)
+    size = 30_000
+    point = np.arange(size)
+    jump = random.integers(0, size, size // 5)
+    to = np.minimum(jump // 200 * 200 + random.integers(0, 200, size // 5), size - 1)
+    straight = point[:-1][point[:-1] // 200 == point[1:] // 200]
+    of = point // 200 * 30
+    return {
+        "next": table("a b", np.append(straight, jump), np.append(straight + 1, to)),
+        "def": {"p": point, "v": of + random.integers(0, 30, size)},
+        "use": {"p": point, "v": of + random.integers(0, 30, size)},
+    }
+
+
+def classes() -> Tables:
+    """A hierarchy of 5,000 classes, 50,000 methods and 100,000 calls of 40 signatures."""
+    random = np.random.default_rng(5)
+    size = 100_000
+    kinds, methods = size // 20, size // 2
+    every = np.arange(methods)
+    signatures = random.integers(0, 40, methods)
+    calls = [random.integers(0, most, size) for most in (methods, kinds, 40)]
+    made = random.integers(0, methods, methods), random.integers(0, kinds, methods)
+    return {
+        "extends": {"c": np.arange(1, kinds), "p": np.arange(1, kinds) // 3},
+        "declares": table("c s m", random.integers(0, kinds, methods), signatures, every),
+        "site": table("i m v s", np.arange(size), *calls),
+        "inst": table("m c", *made),
+        "main": {"m": np.arange(2000)},
+    }
+
+
+def longest(tables: Tables) -> int:
+    """Longest paths, node by node, in the order of their numbers."""
+    best: dict[int, int] = {}
+    for a, b, w in zip(*(tables["e"][c].tolist() for c in "abw"), strict=True):
+        best[b] = max(best.get(b, 0), best.setdefault(a, 0) + w)
+    return len(best)
+
+
+def dispatched(tables: Tables) -> int:
+    """Calls by rapid type analysis, with worklists of dictionaries."""
+    columns = {
+        n: list(zip(*(c.tolist() for c in t.values()), strict=True)) for n, t in tables.items()
+    }
+    parent = dict(columns["extends"])
+    declared: dict[tuple[int, int], list[int]] = {}
+    for c, s, m in columns["declares"]:
+        declared.setdefault((c, s), []).append(m)
+    sites: dict[int, list[tuple[int, int, int]]] = {}
+    for i, m, v, s in columns["site"]:
+        sites.setdefault(m, []).append((i, v, s))
+    makes: dict[int, list[int]] = {}
+    for m, c in columns["inst"]:
+        makes.setdefault(m, []).append(c)
+
+    def above(c: int) -> list[int]:
+        found = [c]
+        while found[-1] in parent:
+            found.append(parent[found[-1]])
+        return found
+
+    live, made, edges = {m for (m,) in columns["main"]}, set[int](), set[tuple[int, int]]()
+    waiting: dict[int, list[tuple[int, int]]] = {}  # calls by the class of their receiver
+    below: dict[int, list[int]] = {}  # classes that are made, by what they extend
+    todo = list(live)
+
+    def link(i: int, s: int, c: int) -> None:
+        at = next((k for k in above(c) if (k, s) in declared), None)
+        for m in declared.get((c if at is None else at, s), ()):
+            edges.add((i, m))
+            if m not in live:
+                live.add(m)
+                todo.append(m)
+
+    while todo:
+        method = todo.pop()
+        for i, v, s in sites.get(method, ()):
+            waiting.setdefault(v, []).append((i, s))
+            for c in below.get(v, ()):
+                link(i, s, c)
+        for c in makes.get(method, ()):
+            if c not in made:
+                made.add(c)
+                for v in above(c):
+                    below.setdefault(v, []).append(c)
+                    for i, s in waiting.get(v, ()):
+                        link(i, s, c)
+    return len(edges)
+
+
+CASES: Final = {
+    "count over a join": Case(
+        lambda: joined(2000),
+        "c(A, count<(B, C)>) <- e(A, B), f(B, C, _). query c(A, N).",
+        "select a, count(*) from e join f using (b) group by a",
+    ),
+    "the same, 100 keys": Case(
+        lambda: joined(100),
+        "c(A, count<(B, C)>) <- e(A, B), f(B, C, _). query c(A, N).",
+        "select a, count(*) from e join f using (b) group by a",
+    ),
+    "sum, mean, most": Case(
+        lambda: joined(100),
+        "s(A, sum<W>, avg<W>, max<W>) <- e(A, B), f(B, _, W). query s(A, S, M, X).",
+        "select a, sum(w), avg(w), max(w) from e join f using (b) group by a",
+    ),
+    "paths of three, counted": Case(
+        lambda: graph(10_000, 100_000),
+        "c(count<_>) <- e(X, Y, _), e(Y, Z, _), e(Z, W, _). query c(N).",
+        "select count(*) from e x join e y on x.b = y.a join e z on y.b = z.a",
+    ),
+    "the next event": Case(
+        events,
+        "n(U, T, min<S>) <- ev(U, T, _), ev(U, S, _), S > T. query n(U, T, S).",
+        "select * from (select u, t, lead(t) over (partition by u order by t) s from ev) "
+        "where s is not null",
+    ),
+    "events within an hour": Case(
+        events,
+        "n(U, T, count<_>, sum<K>) <- ev(U, T, _), ev(U, S, K), S > T, S - T <= 3600. "
+        "query n(U, T, N, K).",
+        "select a.u, a.t, count(*), sum(b.k) from ev a join ev b "
+        "on a.u = b.u and b.t > a.t and b.t - a.t <= 3600 group by 1, 2",
+    ),
+    "longest paths": Case(
+        lambda: graph(100_000, 400_000, ordered=True),
+        "s(A, mmax<0>) <- e(A, _, _). s(B, mmax<D + W>) <- s(A, D), e(A, B, W). query s(A, D).",
+        longest,
+    ),
+    "uses and definitions": Case(
+        flow,
+        "out(P, V, P) <- def(P, V). out(Q, V, D) <- next(P, Q), out(P, V, D), ~def(Q, V). "
+        "ud(Q, V, D) <- next(P, Q), out(P, V, D), use(Q, V). query ud(P, V, D).",
+        "with recursive o(p, v, d) as (select p, v, p from def union select n.b, o.v, o.d from o "
+        "join next n on n.a = o.p where not exists "
+        "(select 1 from def d where d.p = n.b and d.v = o.v)) select distinct n.b, o.v, o.d "
+        "from o join next n on n.a = o.p join use u on u.p = n.b and u.v = o.v",
+    ),
+    "calls by dispatch": Case(
+        classes,
+        "sub(C, C) <- extends(C, _). sub(C, C) <- extends(_, C). sub(C, A) <- sub(C, B), "
+        "extends(B, A). has(C, S) <- declares(C, S, _). lookup(C, S, M) <- declares(C, S, M). "
+        "lookup(C, S, M) <- extends(C, P), lookup(P, S, M), ~has(C, S). live(M) <- main(M). "
+        "made(C) <- live(M), inst(M, C). live(T) <- edge(_, T). "
+        "edge(I, T) <- live(M), site(I, M, V, S), sub(C, V), made(C), lookup(C, S, T). "
+        "query edge(I, T).",
+        dispatched,
+    ),
+}
+
+
+def mine(case: Case) -> tuple[float, int]:
+    """Seconds and answers of the second of two runs."""
+    import caladan
+
+    seconds, count = 0.0, 0
+    tables = {name: pa.table(columns) for name, columns in case.tables().items()}
+    for _ in range(2):
+        db = caladan.connect("embedded")
+        started = time.process_time()
+        for name, each in tables.items():
+            db.add(name, each)
+        try:
+            count = db.run(case.program, timeout=LONGEST).answer.count()
+        except caladan.Stopped:
+            count = -1
+        seconds = time.process_time() - started
+        if count < 0:
+            break
+    return seconds, count
+
+
+def peers(case: Case) -> tuple[float, int]:
+    """Seconds and answers of the peer."""
+    tables = case.tables()
+    if not isinstance(case.peer, str):
+        started = time.process_time()
+        return (count := case.peer(tables), time.process_time() - started)[1], count
+    from threading import Timer
+
+    import duckdb
+
+    connection = duckdb.connect(config={"threads": 2, "memory_limit": "8GB"})
+    for name, columns in tables.items():
+        connection.register(name, pa.table(columns))
+    timer = Timer(LONGEST, connection.interrupt)
+    timer.start()
+    started = time.process_time()
+    try:
+        count = connection.sql(case.peer).to_arrow_table().num_rows
+    except duckdb.InterruptException:
+        count = -1
+    timer.cancel()
+    return time.process_time() - started, count
+
+
+def main() -> None:
+    """Print a line for each case; with `--one WHO NAME`, run it here."""
+    if sys.argv[1:2] == ["--one"]:
+        seconds, count = (mine if sys.argv[2] == "mine" else peers)(CASES[sys.argv[3]])
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+        print(json.dumps((seconds, count, most)))
+        return
+    names = sys.argv[1].split(",") if len(sys.argv) > 1 else list(CASES)
+    print("| case | facts | answers | CPU s (peak) | peer | CPU s (peak) | peer / embedded |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for name in names:
+        facts = sum(len(next(iter(each.values()))) for each in CASES[name].tables().values())
+        results: list[Any] = []
+        for who in ("mine", "peer"):
+            command = [sys.executable, "-m", "bench.users", "--one", who, name]
+            results.append(json.loads(subprocess.check_output(command, text=True).splitlines()[-1]))
+        (own, count, most), (other, found, room) = results
+        assert count < 0 or found < 0 or count == found, (name, count, found)
+        kind = "DuckDB" if isinstance(CASES[name].peer, str) else "Python"
+        times = [f"{'> ' if n < 0 else ''}{s:.3f}" for s, n in ((own, count), (other, found))]
+        print(
+            f"| {name} | {facts:,} | {max(count, found):,} | {times[0]} ({most} MB) | {kind} | "
+            f"{times[1]} ({room} MB) | {'> ' if found < 0 else ''}{other / own:.1f} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""The best label that steps bring: l(Y, mmin<Z>) <- l(X, Z), step(X, Y).
+
+Components, the first of all that reach a node, whatever a best value is handed on from. Labels are
+taken from the best to the worst, each to all that it reaches and that has none: every step is gone
+along once, where rounds go along it again whenever a better label comes by. A label is a value of
+an exit fact, of any type that has an order; nothing is computed of it.
+
+Where rules say how bad a label may be to be handed on (`Z < 50`), worse ones find fewer steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from caladan.columns.domains import TextDomain
+from caladan.columns.folded import NONE
+from caladan.columns.kernels.graph import spread
+from caladan.columns.layout import Layout, Words
+from caladan.columns.ranks import Kind, Numbers, kind_of, rank_floats
+from caladan.fixpoint.shapes.forms import Labels
+from caladan.fixpoint.shapes.pairs import Graph, ShapeLimits, longest_path, union
+from caladan.fixpoint.shapes.steps import StepGraph, stepped
+from caladan.program import thresholds
+
+if TYPE_CHECKING:
+    from caladan.fixpoint.shapes.evaluate import ShapeInputs
+
+
+def labels(shape: Labels, inputs: ShapeInputs, limits: ShapeLimits) -> Layout:
+    """The relation of a shape; its facts are listed."""
+    exits, graph = label_graph(shape, inputs, limits)
+    values = exits[shape.column]
+    numbers = _numbers(shape, values, inputs)
+    order = np.argsort(numbers if shape.smallest else -numbers, kind="stable")
+    starts = graph.starts[shape.relation][order]
+    origin = np.full(graph.size, NONE, np.uint32)  # the exit fact whose label a node has, in order
+    begin = 0
+    ends = [_allowed(each.most, numbers[order], smallest=shape.smallest) for each in shape.steps]
+    for end in sorted({*ends, len(order)}):
+        edges = union([e for e, last in zip(graph.edges, ends, strict=True) if last >= end])
+        lists = Graph.of(*edges, graph.size)
+        spread(lists.bounds, lists.targets, starts, begin, end, origin, limits.stop)
+        limits.check()
+        begin = end
+    return inputs.stored(shape.relation, _facts(shape, graph, origin, values[order]))
+
+
+def label_graph(
+    shape: Labels, inputs: ShapeInputs, limits: ShapeLimits
+) -> tuple[tuple[Words, ...], StepGraph]:
+    """The exit facts of a shape, and the graph that their labels go along."""
+    exits = inputs.exit(shape.relation)
+    steps = [each.step for each in shape.steps]
+    given = {shape.relation: exits}
+    graph = stepped({shape.relation: shape.stepping}, steps, given, inputs, limits)
+    if limits.max_rounds is not None:
+        limits.require_path(longest_path(union(graph.edges), graph.size))
+    return exits, graph
+
+
+def _numbers(shape: Labels, values: Words, inputs: ShapeInputs) -> Numbers:
+    """Numbers in the order of some labels."""
+    domain = inputs.domain(shape.relation, shape.column)
+    if isinstance(domain, TextDomain):
+        each, of = np.unique(values, return_inverse=True)
+        return domain.order(each)[of]
+    ranks = inputs.numbers(shape.relation, shape.column, values)
+    is_float = kind_of(inputs.info(shape.relation).columns[shape.column].type) is Kind.FLOAT
+    return rank_floats(ranks) if is_float else ranks
+
+
+def _allowed(most: float, ordered: Numbers, *, smallest: bool) -> int:
+    """How many labels, from the best on, are no worse than `most`."""
+    return int(np.searchsorted(ordered if smallest else -ordered, most, side="right"))
+
+
+def _facts(
+    shape: Labels, graph: StepGraph, origin: Words, values: Words
+) -> Iterator[tuple[Words, ...]]:
+    """The facts of the relation, in batches."""
+    place = graph.places[shape.relation]
+    mine = origin[slice(*place.range)]
+    nodes = np.flatnonzero(mine != NONE).astype(np.uint32)
+    room = 4 * thresholds.now.block
+    for first in range(0, len(nodes), room):
+        some = nodes[first : first + room]
+        columns = dict(zip(shape.stepping, place.columns(some), strict=True))
+        columns[shape.column] = values[mine[some]]
+        yield tuple(columns[c] for c in range(len(columns)))
