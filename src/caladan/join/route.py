@@ -203,8 +203,9 @@ class BodyRoute(CoreRoute):
             else (),
         )
         route = BodyRoute(body, self._traits, self.known, mark=mark, asked=asked)
+        begin = len(route.steps)
         for atom in range(len(scans)):
-            if atom:
+            if len(route.steps) > begin:  # else what is left is this very part
                 route.reduce(range(atom, len(scans)))
             route.take(atom)
         route.finished()

@@ -238,7 +238,10 @@ class Shaping:
                 words[column] = word
             elif argument.name in columns:
                 words[column] = columns[argument.name]
-        index = self._state.relation(atom.relation).index(tuple(words), Version.FULL)
+        relation = self._state.relation(atom.relation)
+        if not words:
+            return np.full(rows, relation.count() > 0)
+        index = relation.index(tuple(words), Version.FULL)
         return index.present(*index.key(words, rows))
 
     def solve(self, rule: CoreRule, most: int | None = None) -> tuple[Words, ...]:

@@ -105,12 +105,14 @@ class Step:
         Its head has variables of the pattern first. There is none if there are no atoms.
         """
         atoms = [a for a in self.rest if isinstance(a, CoreAtom) and not a.negated]
+        if not atoms:
+            return None, self.rest
         inside = {name for atom in atoms for name in atom.variables}
         mine = tuple(each for each in self.rest if literal_names(each) <= inside)
         late = tuple(each for each in self.rest if not literal_names(each) <= inside)
         wanted = literal_names(*late) | {*self.read, *self.made, *self.middle}
         head = [*(n for n in self.read if n in inside), *sorted(inside & wanted - {*self.read})]
-        return body_rule(self.rule, mine, head or sorted(inside)) if atoms else None, late
+        return body_rule(self.rule, mine, head or sorted(inside)), late
 
     def conditions(self, relation: str, columns: Sides, info: RelationInfo) -> CoreRule:
         """The carried tuples of a relation that the rule applies to, and what it looks up."""
