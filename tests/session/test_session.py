@@ -116,6 +116,17 @@ def test_declarations_stay() -> None:
     assert db.run("database({p(A: long)}). query p(X).").answer.types == ("long",)
 
 
+def test_data_with_other_columns_replaces_a_declaration() -> None:
+    db = cal.connect("reference")
+    db.add("p", [(1, 2, "a")])
+    db.run("database({p(A: integer, B: integer, C: string)}). q(A) <- p(A, _, _).")
+    db.add("p", [(1.5, "b")])
+    assert db.run("q(B) <- p(_, B). query q(B).").answer.rows() == [("b",)]
+    assert db.query("p(A, B)").rows() == [(1.5, "b")]
+    with pytest.raises(cal.CaladanError, match=r"C011.*`p` has 2 columns"):
+        db.query("p(A)")
+
+
 def test_rules_may_add_to_data(db: Session) -> None:
     db.run("database({arc(A: integer, B: integer)}). arc(B, A) <- arc(A, B).")
     assert db.query("arc(2, X)").rows() == [(2, 1), (2, 3)]

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from caladan.data.source import Source as Data
     from caladan.engines.interface import Engine
     from caladan.language.rasql import Script
+    from caladan.session.store import Store
 
 STDIN: Final = "-"
 
@@ -299,7 +300,7 @@ class Definitions:
         """Drop the rules of a name; its declaration stays."""
         self._rules.pop(name, None)
 
-    def link(self, program: Program, with_data: Container[str] = ()) -> Program:
+    def link(self, program: Program, store: Store) -> Program:
         """The program with the earlier definitions it needs.
 
         A relation for which it has rules of its own keeps its earlier declaration if it has data.
@@ -315,8 +316,10 @@ class Definitions:
             if name in seen:
                 continue
             seen.add(name)
-            if name not in declared and (name not in derived or name in with_data):
-                relations += [r for r in [self._relations.get(name)] if r is not None]
+            earlier = self._relations.get(name)
+            if earlier is not None and name not in declared:
+                kept = not _is_replaced(earlier, program, store)
+                relations += [earlier] if kept and (name not in derived or name in store) else []
             if name not in derived and name not in declared:
                 rules += self._rules.get(name, ())
                 waiting += [n for rule in self._rules.get(name, ()) for n in _read(rule)]
@@ -342,6 +345,15 @@ def undeclared(program: Program, known: Container[str]) -> Iterator[str]:
     for name in dict.fromkeys((*mentioned(program), *defined(program))):
         if name in known and name not in declared:
             yield name
+
+
+def _is_replaced(earlier: Declaration, program: Program, store: Store) -> bool:
+    """Whether a program reads other columns than a declaration has, and data came that has them."""
+    name, size = earlier.name, len(earlier.columns)
+    read = [atom for rule in program.rules for atom in atoms(rule.body)]
+    read += [goal.atom for goal in program.goals]
+    differs = any(len(a.arguments) != size for a in read if a.relation == name)
+    return differs and name in store and len(store.columns(name)) != size
 
 
 def _read(rule: Rule) -> list[str]:

@@ -140,6 +140,13 @@ def test_frames_go_in_and_come_out(db: cal.Session, spark: Any) -> None:
     assert db.sql("SELECT count(*) AS n FROM p").rows() == [(3,)]
 
 
+def test_answers_of_a_script_are_read_when_all_of_it_has_run(db: cal.Session) -> None:
+    db.add("one_side", [(1, 2)])
+    db.add("other_side", [(3, 4), (5, 6)])
+    out = db.run("SELECT count(*) AS n FROM one_side; SELECT count(*) AS n FROM other_side;")
+    assert [answer.rows() for answer in out.answers] == [[(1,)], [(2,)]]
+
+
 def test_bad_rows_of_a_frame(db: cal.Session, spark: Any) -> None:
     db.add("p", spark.createDataFrame([(1, "a"), (2, None)], "n int, t string"))
     with pytest.raises(CaladanError, match=r"C036.*column t of p"):
