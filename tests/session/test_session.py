@@ -260,10 +260,11 @@ def test_a_limit_leaves_what_was_derived(db: Session) -> None:
 def test_warnings_are_shown_and_kept(db: Session) -> None:
     text = "n(X) <- arc(X, _). n(Y) <- n(X), Y = X + 1. query n(X)."
     with (
-        pytest.warns(cal.CaladanWarning, match="W101"),
+        pytest.warns(cal.CaladanWarning, match="W101") as warned,
         pytest.raises(cal.Stopped, match="C042") as caught,
     ):
         db.run(text, max_facts=9)
+    assert [Path(each.filename).name for each in warned] == ["test_session.py"]
     assert [warning.code for warning in caught.value.result.warnings] == ["W101"]
 
 

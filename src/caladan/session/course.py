@@ -7,15 +7,17 @@ before or not, in full or as far as goals need; what explain shows a plan for, a
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
 
 from caladan.analysis.resolve import parameters
 from caladan.engines import interface
@@ -23,7 +25,7 @@ from caladan.engines.interface import Engine, Table, Watchable, stoppable
 from caladan.pipeline import Compiled, Request, compile_again, compile_program
 from caladan.program import Atom, Goal, Program, Value
 from caladan.program.clock import attended, running
-from caladan.program.diagnostics import CaladanError, Diagnostics, error, nested
+from caladan.program.diagnostics import CaladanError, Diagnostic, Diagnostics, error, nested
 from caladan.program.events import Listener, Several
 from caladan.program.options import Options, RunOptions, checked
 from caladan.rules.failures import lost
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from caladan.session.scripts import Scripts
     from caladan.sql.script import ScriptOutcome
 
+_PACKAGE: Final = str(Path(__file__).parents[1])
 
 RunAgain: TypeAlias = Callable[
     [Mapping[str, object] | None, Options, Compiled | None], tuple[Result, Compiled | None]
@@ -103,8 +106,7 @@ class Course:
     def _run_compiled(self, program: Program, compiled: Compiled, options: Options) -> Result:
         params = compiled.request.params
         self._definitions.remember(parameters(program, params, Diagnostics()))
-        for warning in compiled.warnings:
-            warnings.warn(str(warning), CaladanWarning, stacklevel=3)
+        _warn(compiled.warnings)
         stats = Stats()
         self._store.sweep()  # a result that was dropped since may have been the last to need some
         store = self._store.snapshot()
@@ -137,8 +139,7 @@ class Course:
             ran = self._rasql().run(script, params, self._store.snapshot(), evaluate, options)
         stats.seconds = time.perf_counter() - started
         stats.engine = self._engine.name
-        for warning in ran.outcome.warnings:
-            warnings.warn(str(warning), CaladanWarning, stacklevel=3)
+        _warn(ran.outcome.warnings)
         found = result(ran, self._engine, stats)
         if ran.stopped is not None:
             raise Stopped(ran.stopped.diagnostics, found) from None
@@ -291,8 +292,7 @@ class Course:
         """The relations of a program, kept true by an engine from now on."""
         from caladan.session.live import Live
 
-        for warning in compiled.warnings:
-            warnings.warn(str(warning), CaladanWarning, stacklevel=3)
+        _warn(compiled.warnings)
         stats = Stats()
         events = Several(stats, *self._listeners)
         tables, _ = self._store.load(compiled, options, events)
@@ -320,6 +320,15 @@ def check_support(compiled: Compiled, derived: Mapping[str, Table]) -> None:
             for table in derived.values():
                 table.close()
             raise CaladanError(lost(each.rule, dict(zip(each.keys, row, strict=False))))
+
+
+def _warn(found: Iterable[Diagnostic]) -> None:
+    """Tell of warnings, at the line of the user's that the package was called from."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    for warning in found:
+        warnings.warn(str(warning), CaladanWarning, stacklevel=level)
 
 
 def _catalog(program: Program, store: Store) -> dict[str, Any]:
