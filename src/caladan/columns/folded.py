@@ -18,19 +18,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Final, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from caladan.columns.interner import pairs
 from caladan.columns.kernels import (
     bits as bit_kernels,
     blocks as block_kernels,
     ranges as range_kernels,
 )
 from caladan.columns.kernels.graph import adjacency
-from caladan.columns.layout import Counts, Keys, Mask, Words, first_rows
+from caladan.columns.layout import Counts, Keys, Mask, Words, head_of
+from caladan.columns.membership import NO_KEYS, among
 from caladan.program import thresholds
 
 NONE: Final = np.uint32(0xFFFFFFFF)  # the class of a word that has none
@@ -86,7 +88,6 @@ class Fold:
 
 _LOW: Final = np.uint64(0xFFFFFFFF)
 _HALF: Final = np.uint64(32)
-_NO_KEYS: Final[Keys] = np.empty(0, np.uint64)
 _WORST: Final = np.iinfo(np.int64).max
 
 
@@ -140,6 +141,12 @@ class _FoldedMatrix(ABC):
     def with_folds(self, rows: Fold, columns: Fold) -> Matrix:
         """The same matrix for other words; facts beside it are left out."""
 
+    def with_extra(self, first: Words, second: Words) -> Self:
+        """The same with facts beside the matrix, none of which is in it."""
+        extra = pairs(first, second)
+        extra.sort()
+        return replace(self, extra=extra, total=self.total + len(extra))
+
     @abstractmethod
     def _probe(self, first: Words, second: Words, out: Mask) -> None: ...
 
@@ -148,8 +155,8 @@ class _FoldedMatrix(ABC):
 
     def _beside(self) -> int:
         """The bytes of folds and extra facts; a fold that serves both columns is there once."""
-        folds = {id(fold): fold.nbytes for fold in (self.rows, self.columns)}
-        return sum(folds.values()) + self.extra.nbytes
+        again = 0 if self.columns is self.rows else self.columns.nbytes
+        return self.rows.nbytes + again + self.extra.nbytes
 
     def _listed(self, words: Words, rows: int) -> Iterator[tuple[Words, ...]]:
         cursor = np.zeros(3, np.int64)
@@ -167,16 +174,14 @@ class _FoldedMatrix(ABC):
         yield from _unpacked(self.extra, size)
 
     def head(self, rows: int) -> tuple[Words, ...]:
-        return first_rows(self.blocks(max(1, min(rows, thresholds.now.block))), 2, rows)
+        return head_of(self.blocks, self.arity, rows)
 
     def contains(self, columns: tuple[Words, ...]) -> Mask:
         first, second = (np.ascontiguousarray(c, np.uint32) for c in columns)
         out = np.empty(len(first), np.bool_)
         self._probe(first, second, out)
         if len(self.extra):
-            keys = (first.astype(np.uint64) << _HALF) | second
-            at = np.minimum(np.searchsorted(self.extra, keys), len(self.extra) - 1)
-            out |= self.extra[at] == keys
+            out |= among(pairs(first, second), self.extra)
         return out
 
     def select(
@@ -212,12 +217,6 @@ class _FoldedMatrix(ABC):
         yield from _unpacked(self.extra[(self.extra & _LOW) == np.uint64(bound[1])], size)
 
 
-def _packed(first: Words, second: Words) -> Keys:
-    keys = (first.astype(np.uint64) << _HALF) | second
-    keys.sort()
-    return keys
-
-
 def _unpacked(keys: Keys, rows: int) -> Iterator[tuple[Words, ...]]:
     for at in range(0, len(keys), rows):
         part = keys[at : at + rows]
@@ -235,15 +234,10 @@ class BitRows(_FoldedMatrix):
     @classmethod
     def of(cls, rows: Fold, columns: Fold, bits: NDArray[np.uint64]) -> BitRows:
         """Bit rows, counted."""
-        return cls(rows, columns, _NO_KEYS, int(_weighed_bits(bits, columns) @ rows.sizes), bits)
+        return cls(rows, columns, NO_KEYS, int(_weighed_bits(bits, columns) @ rows.sizes), bits)
 
     def with_folds(self, rows: Fold, columns: Fold) -> BitRows:
         return BitRows.of(rows, columns, self.bits)
-
-    def with_extra(self, first: Words, second: Words) -> BitRows:
-        """The same with facts beside the matrix, none of which is in it."""
-        extra = _packed(first, second)
-        return BitRows(self.rows, self.columns, extra, self.total + len(extra), self.bits)
 
     @property
     def nbytes(self) -> int:
@@ -350,16 +344,10 @@ class RangeRows(_FoldedMatrix):
     def of(cls, rows: Fold, columns: Fold, bounds: Counts, ranges: Keys) -> RangeRows:
         """Ranges, counted."""
         per_row = _weighed_ranges(bounds, ranges, columns)
-        return cls(rows, columns, _NO_KEYS, int(per_row @ rows.sizes), bounds, ranges)
+        return cls(rows, columns, NO_KEYS, int(per_row @ rows.sizes), bounds, ranges)
 
     def with_folds(self, rows: Fold, columns: Fold) -> RangeRows:
         return RangeRows.of(rows, columns, self.bounds, self.ranges)
-
-    def with_extra(self, first: Words, second: Words) -> RangeRows:
-        """The same with facts beside the ranges, none of which is in them."""
-        extra = _packed(first, second)
-        total = self.total + len(extra)
-        return RangeRows(self.rows, self.columns, extra, total, self.bounds, self.ranges)
 
     @property
     def nbytes(self) -> int:
@@ -453,10 +441,7 @@ class Distinct:
         return (self.words[:rows],)
 
     def contains(self, columns: tuple[Words, ...]) -> Mask:
-        at = np.searchsorted(self.words, columns[0])
-        found: Mask = at < len(self.words)
-        found[found] = self.words[at[found]] == columns[0][found]
-        return found
+        return among(columns[0], self.words)
 
     def select(
         self, bound: Mapping[int, int], rows: int | None = None

@@ -11,7 +11,7 @@ share their first columns are neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caladan.columns.kernels import packs
+from caladan.program import thresholds
 
 Words: TypeAlias = NDArray[np.uint32]
 Keys: TypeAlias = NDArray[np.uint64]
@@ -91,6 +92,18 @@ def first_rows(blocks: Iterator[tuple[Words, ...]], arity: int, rows: int) -> tu
         parts.append(part)
         left -= len(part[0])
     return concatenated(iter(parts), arity)
+
+
+def head_of(
+    blocks: Callable[[int], Iterator[tuple[Words, ...]]], arity: int, rows: int
+) -> tuple[Words, ...]:
+    """The first rows of what comes in blocks of a size that one may choose."""
+    return first_rows(blocks(max(1, min(rows, thresholds.now.block))), arity, rows)
+
+
+def column_of(words: Words | int, rows: int) -> Words:
+    """A column of so many rows, given as such or by the one word that it has in all of them."""
+    return words if isinstance(words, np.ndarray) else np.full(rows, words, np.uint32)
 
 
 def width_of(size: int) -> int:

@@ -24,7 +24,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from caladan.columns.kernels import sorted as kernels
-from caladan.columns.layout import Counts, Keys, Mask
+from caladan.columns.layout import Counts, Keys, Mask, Words
 
 
 class KeySet(Protocol):
@@ -180,7 +180,7 @@ class Deletions:
             self.leaving = NO_KEYS
 
 
-def among(keys: Keys, some: Keys) -> Mask:
+def among(keys: Keys | Words, some: Keys | Words) -> Mask:
     """Which keys are among some that are sorted."""
     if not len(some):
         return np.zeros(len(keys), np.bool_)

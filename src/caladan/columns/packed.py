@@ -18,7 +18,7 @@ from caladan.columns.index import PackedIndex, present
 from caladan.columns.intake import Intake
 from caladan.columns.invariants import CHECKED, check_run
 from caladan.columns.kernels import probe
-from caladan.columns.layout import Counts, Keys, Mask, Packing, Words, first_rows
+from caladan.columns.layout import Counts, Keys, Mask, Packing, Words, head_of
 from caladan.columns.membership import NO_KEYS, Deletions, among, stamps
 from caladan.columns.runs import Arrangement, Run, Space, distinct
 from caladan.program import thresholds
@@ -348,7 +348,7 @@ class PackedRelation(Intake):
             yield self.columns_of(keys)
 
     def head(self, rows: int) -> tuple[Words, ...]:
-        return first_rows(self.blocks(max(1, min(rows, thresholds.now.block))), self.arity, rows)
+        return head_of(self.blocks, self.arity, rows)
 
     def first(self, rows: int) -> tuple[Words, ...]:
         """The first facts in the order of their words."""

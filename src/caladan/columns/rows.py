@@ -19,7 +19,7 @@ from caladan.columns.index import RunMatches, present
 from caladan.columns.interner import ABSENT, Tuples
 from caladan.columns.invariants import CHECKED, check_rows
 from caladan.columns.kernels import packs
-from caladan.columns.layout import Counts, Keys, Mask, Packing, Words, first_rows
+from caladan.columns.layout import Counts, Keys, Mask, Packing, Words, column_of, head_of
 from caladan.columns.membership import stamps
 from caladan.columns.runs import Arrangement, Run
 from caladan.program import thresholds
@@ -53,7 +53,7 @@ class RowIndex:
         return not is_part and not self._relation.is_hiding
 
     def key(self, words: Mapping[int, Words | int], rows: int) -> tuple[Keys, int]:
-        columns = [_column(words[c], rows) for c in self._bound]
+        columns = [column_of(words[c], rows) for c in self._bound]
         return self._prefixes.find(columns, rows).astype(np.uint64), 0
 
     def find(self, keys: Keys, lead: int) -> RunMatches:
@@ -344,7 +344,7 @@ class RowRelation:
             yield block
 
     def head(self, rows: int) -> tuple[Words, ...]:
-        return first_rows(self.blocks(max(1, min(rows, thresholds.now.block))), self.arity, rows)
+        return head_of(self.blocks, self.arity, rows)
 
 
 def _roomy(held: Any, size: int) -> Any:
@@ -354,7 +354,3 @@ def _roomy(held: Any, size: int) -> Any:
     grown = np.empty(max(size, 2 * len(held)), held.dtype)
     grown[: len(held)] = held
     return grown
-
-
-def _column(words: Words | int, rows: int) -> Words:
-    return words if isinstance(words, np.ndarray) else np.full(rows, words, np.uint32)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caladan.columns.folded import NONE, BitRows, Fold, RangeRows
-from caladan.columns.folded_relation import stretches
+from caladan.columns.folded_index import stretches
 from caladan.columns.kernels.bits import set_bits
 from caladan.columns.kernels.blocks import (
     WORDS,
