@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +31,7 @@ from caladan.language.deals.tokens import BAD, tokenize
 from caladan.program import Constant, Goal, Program, Rule, Variable, atoms, diagnostics, variables
 from caladan.program.clock import heed
 from caladan.program.diagnostics import CaladanError, SourceText, error
+from caladan.program.transform import reachable
 from caladan.session import inputs
 from caladan.session.result import CaladanWarning, Relation
 from caladan.session.session import Session, connect
@@ -255,13 +256,12 @@ class Dialogue:
         """A goal with the rules it needs: in others, something may not be there yet."""
         program = self._program()
         rules = [*program.rules, *([] if rule is None else [rule])]
-        names, waiting = set[str](), [goal.atom.relation]
-        while waiting:
-            name = waiting.pop()
-            if name not in names:
-                names.add(name)
-                bodies = [each.body for each in rules if each.head.relation == name]
-                waiting += [atom.relation for body in bodies for atom in atoms(body)]
+
+        def read(name: str) -> Iterator[str]:
+            bodies = [each.body for each in rules if each.head.relation == name]
+            return (atom.relation for body in bodies for atom in atoms(body))
+
+        names = reachable([goal.atom.relation], read)
         needed = tuple(each for each in rules if each.head.relation in names)
         return replace(program, rules=needed, goals=(goal,))
 

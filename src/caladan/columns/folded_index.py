@@ -22,8 +22,9 @@ from caladan.program import thresholds
 from caladan.rules.body import Version
 
 if TYPE_CHECKING:
-    from caladan.columns.folded import Fold, Matrix  # its kernels load numba
+    from caladan.columns.folded import Fold
     from caladan.columns.folded_relation import FoldedRelation
+    from caladan.columns.matrices import Matrix  # its kernels load numba
 
 NONE: Final = np.uint32(ABSENT)
 _HALF: Final = np.uint64(32)

@@ -1,6 +1,6 @@
 """A relation whose facts are a matrix over tuples: read like any other, and never listed.
 
-A matrix (folded.py) holds pairs of numbers. Each number stands for the words of some columns of the
+A matrix (matrices.py) holds pairs of numbers. Each stands for the words of some columns of the
 relation, its *side*: with one column on a side, the number may be the word itself. So a closure
 with three columns that are carried along is a matrix of two.
 
@@ -31,7 +31,8 @@ from caladan.program import thresholds
 from caladan.rules.body import Version
 
 if TYPE_CHECKING:
-    from caladan.columns.folded import Fold, Matrix  # its kernels load numba
+    from caladan.columns.folded import Fold
+    from caladan.columns.matrices import Matrix  # its kernels load numba
 
 _HALF: Final = np.uint64(32)
 

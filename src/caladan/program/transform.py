@@ -1,4 +1,4 @@
-"""Nodes within nodes: the one walk that visits them, the one that rebuilds them, and fresh names.
+"""Nodes within nodes: the one walk that visits them, the one that rebuilds them; names.
 
 A node is a frozen dataclass: an expression, a literal, a rule, a body. What is inside of one are
 the nodes among its fields, and in tuples, lists and mappings there, in the order of the fields.
@@ -78,6 +78,19 @@ def fresh(stem: str, taken: set[str], fold: Callable[[str], str] = str) -> str:
     name = next(each for each in candidates if fold(each) not in taken)
     taken.add(fold(name))
     return name
+
+
+def reachable(starts: Iterable[T], following: Callable[[T], Iterable[T]]) -> list[T]:
+    """Where one starts, and all that follows from there, each once and the nearest first.
+
+    >>> reachable(["a"], {"a": "bc", "b": "d", "c": "a", "d": "b"}.__getitem__)
+    ['a', 'b', 'c', 'd']
+    """
+    found = dict.fromkeys(starts)
+    for each in (queue := list(found)):  # grows meanwhile
+        queue += [new for new in dict.fromkeys(following(each)) if new not in found]
+        found.update(dict.fromkeys(queue[len(found) :]))
+    return queue
 
 
 def replace_in(node: T, change: Callable[[Any], Any]) -> T:
