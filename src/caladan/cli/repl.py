@@ -35,6 +35,7 @@ from caladan.program.transform import reachable
 from caladan.session import inputs
 from caladan.session.result import CaladanWarning, Relation
 from caladan.session.session import Session, connect
+from caladan.session.stats import Stats
 from caladan.ticks.instance import Bloom, program as instance
 from caladan.ticks.network import Contents
 
@@ -145,6 +146,7 @@ class Dialogue:
         self._statements: list[tuple[str, Program]] = []
         """What was typed or loaded, and what that says; of Bloom the text alone."""
         self._asked: tuple[Goal, Rule | None] | None = None
+        self._stats: Stats | None = None
         self._bloom: Bloom | None = None
         self._console = console()
         add_data(db, Program(), arguments)
@@ -250,7 +252,9 @@ class Dialogue:
             return
         self._asked = (goal, rule)
         given, limits = parameters(self._arguments), options(self._arguments)
-        self._print(self._db.run(self._asking(goal, rule), given, **limits).answer, goal)
+        found = self._db.run(self._asking(goal, rule), given, **limits)
+        self._stats = found.stats
+        self._print(found.answer, goal)
 
     def _asking(self, goal: Goal, rule: Rule | None) -> Program:
         """A goal with the rules it needs: in others, something may not be there yet."""
@@ -348,7 +352,8 @@ class Dialogue:
             return
         asked = self._program() if self._asked is None else self._asking(*self._asked)
         given, limits = parameters(self._arguments), options(self._arguments)
-        print(self._db.explain(asked, stage or "all", params=given, **limits).rstrip())
+        stage = stage or "all"
+        print(self._db.explain(asked, stage, params=given, stats=self._stats, **limits).rstrip())
 
     def listing(self, _: str) -> None:
         """Print what the program says so far."""

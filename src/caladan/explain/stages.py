@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from itertools import groupby
-from typing import Final
+from typing import Final, Protocol, TypeAlias
 
 from caladan.engines.interface import Table
 from caladan.engines.spark.choice import is_one_task, outlooks
@@ -64,7 +64,7 @@ def _embedded(
 
     data = setting.data
     given = None if data is None else given_facts(compiled.delta, data)
-    return embedded(compiled, given, setting.options, exchanging)
+    return embedded(compiled, given, setting.options, exchanging, setting.searched)
 
 
 def _spark(compiled: Compiled, setting: Setting, by_column: bool) -> str:
@@ -97,12 +97,26 @@ def _reference(compiled: Compiled) -> str:
     return "\n".join(lines)
 
 
+class Proposals(Protocol):
+    """What a run had proposed for a variable of a rule, and by whom (session/stats.py)."""
+
+    variable: str
+    proposed: int
+    confirmed: int
+    by: dict[str, int]
+
+
+Searched: TypeAlias = Mapping[tuple[tuple[str, ...], int, str | None], Sequence[Proposals]]
+"""By the relations of a clique, and the number and the seed of its rule."""
+
+
 @dataclass(frozen=True)
 class Setting:
     """An engine, how many tasks it runs at once, and the data it would run over.
 
     What is None is not known: then what depends on it is shown with its alternatives. `options`
-    are those of the run; `spark_plans` are Spark's own plans, as pairs of a title and a text.
+    are those of the run; `spark_plans` are Spark's own plans, as pairs of a title and a text;
+    `searched` is what the rules of a run had proposed.
     """
 
     engine: str = "spark"
@@ -110,6 +124,7 @@ class Setting:
     data: Mapping[str, Table] | None = None
     options: Options = field(default_factory=Options)
     spark_plans: Sequence[tuple[str, str]] | None = None
+    searched: Searched | None = None
 
     @cached_property
     def sizes(self) -> Mapping[str, int] | None:

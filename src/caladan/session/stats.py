@@ -174,6 +174,11 @@ class Stats(Listener):
         """How the cliques were run, each strategy named once."""
         return ", ".join(dict.fromkeys(clique.strategy for clique in self.cliques))
 
+    @property
+    def searched(self) -> dict[tuple[tuple[str, ...], int, str | None], list[SearchStats]]:
+        """What was proposed, by clique, rule and seed: what explain sets beside its estimates."""
+        return {(c.relations, r.rule, r.seed): r.search for c in self.cliques for r in c.rules}
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
         totals = {name: getattr(self, name) for name in ("rounds", "facts", "skipped", "strategy")}
