@@ -131,7 +131,8 @@ class FoldedRelation:
     @property
     def nbytes(self) -> int:
         graph = () if self.graph is None else (*self.graph.exits, *self.graph.steps)
-        beside = sum({id(each): each.nbytes for each in graph}.values())
+        once = [each for i, each in enumerate(graph) if not any(each is o for o in graph[:i])]
+        beside = sum(each.nbytes for each in once)
         return self.matrix.nbytes + self.first.nbytes + self.second.nbytes + beside
 
     def count(self) -> int:
