@@ -94,7 +94,6 @@ class CoreRule:
 
     @property
     def has_aggregates(self) -> bool:
-        """Whether a head column is an aggregate."""
         return any(isinstance(a, Aggregate) for a in self.arguments)
 
 
@@ -130,12 +129,10 @@ class RelationInfo:
 
     @property
     def arity(self) -> int:
-        """How many columns."""
         return len(self.columns)
 
     @property
     def types(self) -> tuple[Type, ...]:
-        """The types of the columns."""
         return tuple(c.type for c in self.columns)
 
     @property

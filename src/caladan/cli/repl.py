@@ -334,7 +334,6 @@ class Dialogue:
         _COMMANDS[word][1](self, rest.strip())
 
     def show_help(self, _: str) -> None:
-        """List the commands."""
         for name, (summary, _act) in _COMMANDS.items():
             print(f"  {name:<10} {summary}")
 
@@ -361,7 +360,6 @@ class Dialogue:
             print(text)
 
     def quit(self, _: str) -> None:
-        """End."""
         self.is_over = True
 
 

@@ -46,12 +46,10 @@ class Fold:
 
     @property
     def count(self) -> int:
-        """How many classes."""
         return len(self.bounds) - 1
 
     @property
     def sizes(self) -> Counts:
-        """How many words each class has."""
         return np.diff(self.bounds)
 
     @property
@@ -61,7 +59,6 @@ class Fold:
 
     @property
     def nbytes(self) -> int:
-        """The bytes its arrays take."""
         return self.class_of.nbytes + self.bounds.nbytes + self.members.nbytes
 
     def part(self, begin: int, end: int) -> Fold:

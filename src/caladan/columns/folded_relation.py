@@ -47,7 +47,6 @@ class FoldedSide:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the words."""
         return 0 if self.words is None else sum(each.nbytes for each in self.words)
 
     def of(self, numbers: Words, column: int) -> Words:
@@ -177,7 +176,6 @@ class FoldedRelation:
     pending_bytes = 0
 
     def delta_count(self) -> int:
-        """Nothing is new."""
         return 0
 
     def add(self, columns: Sequence[Words], rows: int) -> None:
@@ -185,7 +183,6 @@ class FoldedRelation:
         raise TypeError("a folded relation is finished")
 
     def flip(self) -> int:
-        """Nothing becomes new."""
         return 0
 
     def commit(self) -> None:

@@ -130,12 +130,10 @@ class Packing:
 
     @property
     def arity(self) -> int:
-        """How many columns."""
         return len(self.widths)
 
     @cached_property
     def masks(self) -> tuple[int, ...]:
-        """By column, the mask of its width."""
         return tuple((1 << width) - 1 for width in self.widths)
 
     @cached_property
@@ -148,7 +146,6 @@ class Packing:
         return packed(columns, self.shifts, rows)
 
     def column(self, keys: Keys, column: int) -> Words:
-        """A column of keys."""
         out: Words = np.empty(len(keys), np.uint32)
         packs.unpack(keys, self.shifts[column], self.masks[column], out)
         return out

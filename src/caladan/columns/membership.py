@@ -141,7 +141,6 @@ class Deletions:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the sets."""
         return self._before.nbytes + self.leaving.nbytes
 
     def hidden(self, keys: Keys, *, either: bool = False) -> Mask:
@@ -173,7 +172,6 @@ class Deletions:
         return keys
 
     def settle(self) -> None:
-        """The change is done."""
         if len(self.leaving):
             self._before_count += len(self.leaving)
             self._before.unseen(self.leaving.copy())

@@ -156,17 +156,14 @@ class Stats(Listener):
 
     @property
     def rounds(self) -> int:
-        """The rounds of all cliques."""
         return sum(clique.rounds for clique in self.cliques)
 
     @property
     def facts(self) -> int:
-        """The facts derived."""
         return sum(clique.facts for clique in self.cliques)
 
     @property
     def skipped(self) -> int:
-        """The scans that guards saved."""
         return sum(rule.skipped for clique in self.cliques for rule in clique.rules)
 
     @property

@@ -37,7 +37,6 @@ class TableDeclaration:
 
     @property
     def name(self) -> str:
-        """The table's name."""
         return self.relation.name
 
 
@@ -62,7 +61,6 @@ class Script:
 
     @property
     def declarations(self) -> tuple[TableDeclaration, ...]:
-        """The tables it declares."""
         return tuple(s for s in self.statements if isinstance(s, TableDeclaration))
 
     @property
