@@ -5,9 +5,10 @@
 
 `PASSES` is the compiler: pure functions, each of which takes what was made so far and adds one
 artefact. `compile_program` goes through all of them, `compile_until` up to the one that a stage
-comes after. `STAGES` lists what `explain` prints, in order, each with that pass; explain, tests and
-docs go over it. No data is read, nothing is run. `compile_again` gives what was compiled other
-values of its parameters, without going through the passes.
+comes after. `STAGES` lists what `explain` prints, in order, each with that pass, `SCRIPT_STAGES`
+what scripts of SQL have besides; explain, tests and docs go over them. No data is read, nothing is
+run. `compile_again` gives what was compiled other values of its parameters, without going through
+the passes.
 """
 
 from __future__ import annotations
@@ -174,6 +175,13 @@ STAGES: Final = (
     Stage(derived, "plan", "Physical Plan", "how the engine goes about it"),
     Stage(derived, "spark", "Spark Plans", "what Spark is handed, with its own plans of frames"),
 )
+
+SQL: Final = Stage(checked, "sql", "SQL", "the queries that a SQL engine runs, in order")
+AGGREGATES: Final = Stage(
+    checked, "aggregates", "Recursive Aggregates", "whether min and max may be applied at each step"
+)
+SCRIPT_STAGES: Final = (SQL, AGGREGATES)
+"""What scripts of SQL show besides."""
 
 
 def compile_program(

@@ -15,7 +15,7 @@ import pytest
 
 from caladan.cli import main
 from caladan.cli.arguments import STAGES as NAMES
-from caladan.pipeline import STAGES
+from caladan.pipeline import SCRIPT_STAGES, STAGES
 
 CLOSURE = """\
 database({arc(A: integer, B: integer)}).
@@ -264,7 +264,10 @@ def test_explain(call) -> None:
     assert out.count("== ") == len(STAGES)
     assert err == "wrote plan.html\n"
     assert "tc.dl" in Path("plan.html").read_text()
-    assert ("all", *(stage.name for stage in STAGES)) == NAMES
+    assert ("all", *(stage.name for stage in (*STAGES, *SCRIPT_STAGES))) == NAMES
+    code, out, err = call("explain", "tc.dl", "--stage", "aggregates")
+    assert (code, out) == (2, "")
+    assert "error[C050]: only scripts of SQL have a stage `aggregates`" in err
 
 
 @pytest.mark.parametrize(

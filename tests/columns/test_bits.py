@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from caladan.columns.folded import NONE, BitRows, Distinct, Fold, RangeRows
+from caladan.columns.folded import NONE, Distinct, Fold
 from caladan.columns.folded_relation import FoldedRelation, FoldedSide
 from caladan.columns.kernels.bits import set_bits
 from caladan.columns.layout import Layout
+from caladan.columns.matrices import BitRows, RangeRows
 
 Facts = set[tuple[int, int]]
 

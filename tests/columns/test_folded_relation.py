@@ -11,8 +11,9 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 from tests.columns.test_bits import Facts, bit_rows, range_rows, relations
 
-from caladan.columns.folded import BitRows, Fold, RangeRows
+from caladan.columns.folded import Fold
 from caladan.columns.folded_relation import FoldedRelation, FoldedSide
+from caladan.columns.matrices import BitRows, RangeRows
 from caladan.rules.body import Version
 
 Drawn = tuple[Fold, Fold, list[tuple[int, int]], Facts, Facts]

@@ -10,10 +10,11 @@ from tests.strategies.random_thresholds import NEVER
 
 import caladan
 from caladan.columns import intake, invariants, rows
-from caladan.columns.folded import Fold, RangeRows
+from caladan.columns.folded import Fold
 from caladan.columns.groups import GroupRelation
 from caladan.columns.invariants import BrokenInvariantError, check_layout, check_owned, check_run
 from caladan.columns.layout import Packing
+from caladan.columns.matrices import RangeRows
 from caladan.columns.packed import PackedRelation
 from caladan.columns.rows import RowRelation
 from caladan.columns.runs import Arrangement, Run

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from caladan.columns.folded import BitRows, RangeRows
 from caladan.columns.layout import Mask, Words
+from caladan.columns.matrices import BitRows, RangeRows
 from caladan.fixpoint.shapes.blocks import (
     AskedTest,
     ComparedTest,

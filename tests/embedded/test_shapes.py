@@ -13,9 +13,9 @@ from hypothesis import given, settings, strategies as st
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns.domains import Domain, OffsetDomain
-from caladan.columns.folded import BitRows, RangeRows
 from caladan.columns.folded_relation import FoldedRelation
 from caladan.columns.layout import Mask, Words
+from caladan.columns.matrices import BitRows, RangeRows
 from caladan.columns.ranks import Kind
 from caladan.engines.reference.body import Facts, solutions
 from caladan.fixpoint.shapes.closure import Way, carried

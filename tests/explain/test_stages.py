@@ -69,7 +69,7 @@ def test_an_unknown_stage_names_the_stages() -> None:
     assert str(caught.value) == (
         "error[C050]: there is no stage `bytecode`\n"
         "  help: the stages are all, relations, rules, pcg, operators, delta, logical, optimized, "
-        "plan, spark"
+        "plan, spark, sql, aggregates"
     )
 
 

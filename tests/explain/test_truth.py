@@ -3,6 +3,8 @@
 The programs of the corpus have few facts, and go in rounds; these are over the closure of a grid.
 """
 
+import re
+
 import pytest
 from tests.programs.truth import check_truth
 
@@ -96,6 +98,77 @@ def test_steps_within_a_step() -> None:
         stats = db.run(program).stats
         check_truth(db, program, {}, stats)
         assert stats.cliques[-1].rules[0].plans[0][0].startswith("semijoin (scan l(Y, Y), then ")
+
+
+def test_what_samples_make_is_told() -> None:
+    """A sample of another order may have had a view made: of base relations too."""
+    program = """
+    database({arc(A: integer, B: integer)}).
+    q(A, B, C, D) <- arc(A, B), arc(A, C), arc(A, D), arc(B, C), arc(B, D), arc(C, D).
+    query q(A, B, C, D).
+    """
+    with caladan.connect("embedded") as db:
+        db.add("arc", [(i * 7 % 100, i * 11 % 97) for i in range(900)])
+        stats = db.run(program).stats
+        check_truth(db, program, {}, stats)
+        assert "of arc views that samples of other orders look at" in db.explain(program, "plan")
+
+
+HOMES = {
+    "lives_in": [(f"p{i}", f"c{i}") for i in range(12)],
+    "parent": [(f"p{i}", f"q{i}") for i in range(40)],
+    "raised_in": [(f"q{i}", f"c{i}") for i in range(6)],
+}
+HOME = "home(P, Q, C) <- lives_in(P, C), parent(P, Q), raised_in(Q, C). query home(P, Q, C)."
+
+
+def test_estimates_stand_beside_what_a_run_proposed() -> None:
+    """By variable and constraint; before the run there are estimates alone."""
+    with caladan.connect("embedded") as db:
+        for name, rows in HOMES.items():
+            db.add(name, rows)
+        before = db.explain(HOME, "plan", search="paul")
+        assert "    P: 12 at most, of lives_in(P, C) 12, parent(P, Q) 40\n" in before
+        stats = db.run(HOME, search="paul").stats
+        table = """
+                        estimated    proposed   confirmed      wasted
+    C                           6           6           6           0
+      lives_in(P, C)           12           6
+      raised_in(Q, C)           6           0
+    P                          12           6           6           0
+      lives_in(P, C)           12           0
+      parent(P, Q)             40           6
+    Q                           6           6           6           0
+      parent(P, Q)             40           0
+      raised_in(Q, C)           6           6
+"""
+        assert table in db.explain(HOME, "plan", search="paul", stats=stats)
+
+
+def test_proposals_are_told_of_atoms_with_columns_that_nobody_reads() -> None:
+    """Who proposes shows `_` for them; what is derived has no estimate before the run."""
+    program = """
+    database({e(A: integer, B: integer, C: integer)}).
+    d(X, Y, C) <- e(X, Y, C), X < Y.
+    q(X, Y, Z) <- d(X, Y, _), e(Y, Z, _), e(Z, X, _).
+    query q(X, Y, Z).
+    """
+    with caladan.connect("embedded") as db:
+        db.add("e", [(i * 7 % 50, i * 11 % 47, i % 3) for i in range(900)])
+        stats = db.run(program, search="leto").stats
+        lines = db.explain(program, "plan", search="leto", stats=stats).splitlines()
+        start = next(i for i, line in enumerate(lines) if line.strip().startswith("estimated"))
+        rows = [line.split() for line in lines[start + 1 :] if re.match(r" {4}\w", line)]
+        found = {row[0]: [*map(_number, row[2:])] for row in rows}
+        (search,) = (rule.search for rule in stats.cliques[-1].rules)
+        assert found == {
+            each.variable: [each.proposed, each.confirmed, each.proposed - each.confirmed]
+            for each in search
+        }
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))
 
 
 SMALL = {

@@ -127,6 +127,12 @@ def test_arithmetic_that_fails_names_the_rule(rule: str, code: str) -> None:
     assert f"2 | {rule}." in diagnostic.render()
 
 
+def test_a_failure_names_what_users_know_and_not_the_part_that_is_asked_for() -> None:
+    text = "arc(1, 2). t(X, Y) <- arc(X, Y). t(X, Y * 9) <- t(X, Y), arc(X, _). query t(1, Y)."
+    with pytest.raises(CaladanError, match="in rule 3, which derives `t`"):
+        run(text)
+
+
 def test_a_test_keeps_a_division_from_failing_wherever_it_stands() -> None:
     facts = "p(1, 1). p(4, 0)."
     for body in ("Y ~= 0, Z = X div Y, p(X, Y)", "p(X, Y), Z = X div Y, Y ~= 0"):

@@ -18,7 +18,7 @@ cannot be looked up is C015.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from itertools import count
@@ -44,7 +44,7 @@ from caladan.program import (
     variables,
 )
 from caladan.program.diagnostics import Diagnostics, Span
-from caladan.program.transform import fresh, walk
+from caladan.program.transform import fresh, reachable, walk
 
 _FEW_WAYS: Final = 16
 """Ways through a rule that are worth a rule each: plain joins are quickest."""
@@ -172,8 +172,15 @@ class Ways:
             found.setdefault(rule.head.relation, set()).update(a.relation for a in atoms(rule.body))
         return found
 
-    def _is_recursive(self, rule: Rule) -> _Leads:
-        return _Leads(self._reads, rule.head.relation)
+    def _is_recursive(self, rule: Rule) -> Callable[[Atom], bool]:
+        """Whether an atom's relation depends on that of a rule."""
+
+        def leads_back(atom: Atom) -> bool:
+            reads = self._reads
+            found = reachable([atom.relation], lambda name: reads.get(name, ()))
+            return rule.head.relation in found
+
+        return leads_back
 
     def _adds_up(self, rule: Rule) -> bool:
         """Whether a rule adds up within its own recursion."""
@@ -181,24 +188,6 @@ class Ways:
             isinstance(each, Aggregate) and each.function in _ADDING for each in rule.head.arguments
         )
         return adds and any(map(self._is_recursive(rule), atoms(rule.body)))
-
-
-class _Leads:
-    """Whether an atom's relation depends on another one."""
-
-    def __init__(self, reads: dict[str, set[str]], to: str) -> None:
-        self._reads, self._to = reads, to
-
-    def __call__(self, atom: Atom) -> bool:
-        seen, waiting = {atom.relation}, [atom.relation]
-        while waiting:
-            name = waiting.pop()
-            if name == self._to:
-                return True
-            new = self._reads.get(name, set()) - seen
-            seen |= new
-            waiting += new
-        return False
 
 
 # ── What a body is made of ───────────────────────────────────────────────────────────────────────

@@ -66,7 +66,8 @@ class CoreRule:
     `arguments` has one entry for each head column: an expression without aggregates, or an
     `Aggregate`. `types` has the type of every variable of the body. `number` is what users know it
     by, and what was made of the same rule has in common; `place` tells apart the rules that are
-    evaluated, once these are settled, and what is made of one of them then keeps it.
+    evaluated, once these are settled, and what is made of one of them then keeps it. So it does
+    with `origin`, the user's name for its head (`tc` for `tc_bf`).
     """
 
     number: int
@@ -79,6 +80,12 @@ class CoreRule:
     limit: int | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
     place: int = field(default=0, compare=False)
+    origin: str = field(default="", compare=False)
+
+    @property
+    def derives(self) -> str:
+        """What users know as its head."""
+        return self.origin or self.head
 
     @property
     def positive(self) -> tuple[CoreAtom, ...]:
@@ -87,7 +94,6 @@ class CoreRule:
 
     @property
     def has_aggregates(self) -> bool:
-        """Whether a head column is an aggregate."""
         return any(isinstance(a, Aggregate) for a in self.arguments)
 
 
@@ -123,12 +129,10 @@ class RelationInfo:
 
     @property
     def arity(self) -> int:
-        """How many columns."""
         return len(self.columns)
 
     @property
     def types(self) -> tuple[Type, ...]:
-        """The types of the columns."""
         return tuple(c.type for c in self.columns)
 
     @property

@@ -17,13 +17,14 @@ expanded before is mentioned, not expanded again; one that is very deep down get
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from caladan.analysis.core import Checked, Clique, CoreRule, RelationInfo, Term, by_head
 from caladan.analysis.schedule import solve
 from caladan.program import Constant, Variable
+from caladan.program.transform import reachable
 
 
 def free(arity: int) -> str:
@@ -155,15 +156,14 @@ def explore(patterns: Patterns, wanted: Iterable[str]) -> list[tuple[str, str]]:
     relations = patterns.checked.relations
     queue = [(g.relation, patterns.of(g.relation, g.binding)) for g in patterns.checked.goals]
     queue += [(name, free(relations[name].arity)) for name in wanted]
-    seen: dict[tuple[str, str], None] = dict.fromkeys(queue)
-    for relation, pattern in (queue := list(seen)):
+
+    def below(part: tuple[str, str]) -> Iterator[tuple[str, str]]:
+        relation, pattern = part
         for rule in patterns.rules(relation):
             for index, (evaluated, _) in patterns.body(rule, pattern).items():
-                reached = (rule.atoms[index].relation, evaluated)
-                if reached not in seen:
-                    seen[reached] = None
-                    queue.append(reached)
-    return list(seen)
+                yield rule.atoms[index].relation, evaluated
+
+    return reachable(queue, below)
 
 
 def settle(checked: Checked, wanted: Iterable[str], whole: Iterable[str]) -> Patterns:

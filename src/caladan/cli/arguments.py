@@ -11,7 +11,7 @@ from caladan import __version__
 
 STAGES: Final = (
     "all", "relations", "rules", "pcg", "operators", "delta", "logical", "optimized", "plan",
-    "spark",
+    "spark", "sql", "aggregates",
 )  # fmt: skip
 
 _EPILOG: Final = """\
@@ -218,8 +218,9 @@ def _add_in_process(parser: argparse.ArgumentParser) -> None:
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     _add_program(parser)
     parser.add_argument(
-        "--stage", default="all", metavar="STAGE", help=f"one of {', '.join(STAGES)}"
-    )
+        "--stage", default="all", metavar="STAGE",
+        help=f"one of {', '.join(STAGES)}; the last two are of scripts of SQL",
+    )  # fmt: skip
     parser.add_argument(
         "--engine", default="spark", choices=("spark", "embedded", "reference"),
         help="the engine whose physical plan is shown; with data, what sizes decide is decided",

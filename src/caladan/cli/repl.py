@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -31,9 +31,11 @@ from caladan.language.deals.tokens import BAD, tokenize
 from caladan.program import Constant, Goal, Program, Rule, Variable, atoms, diagnostics, variables
 from caladan.program.clock import heed
 from caladan.program.diagnostics import CaladanError, SourceText, error
+from caladan.program.transform import reachable
 from caladan.session import inputs
 from caladan.session.result import CaladanWarning, Relation
 from caladan.session.session import Session, connect
+from caladan.session.stats import Stats
 from caladan.ticks.instance import Bloom, program as instance
 from caladan.ticks.network import Contents
 
@@ -144,6 +146,7 @@ class Dialogue:
         self._statements: list[tuple[str, Program]] = []
         """What was typed or loaded, and what that says; of Bloom the text alone."""
         self._asked: tuple[Goal, Rule | None] | None = None
+        self._stats: Stats | None = None
         self._bloom: Bloom | None = None
         self._console = console()
         add_data(db, Program(), arguments)
@@ -249,19 +252,20 @@ class Dialogue:
             return
         self._asked = (goal, rule)
         given, limits = parameters(self._arguments), options(self._arguments)
-        self._print(self._db.run(self._asking(goal, rule), given, **limits).answer, goal)
+        found = self._db.run(self._asking(goal, rule), given, **limits)
+        self._stats = found.stats
+        self._print(found.answer, goal)
 
     def _asking(self, goal: Goal, rule: Rule | None) -> Program:
         """A goal with the rules it needs: in others, something may not be there yet."""
         program = self._program()
         rules = [*program.rules, *([] if rule is None else [rule])]
-        names, waiting = set[str](), [goal.atom.relation]
-        while waiting:
-            name = waiting.pop()
-            if name not in names:
-                names.add(name)
-                bodies = [each.body for each in rules if each.head.relation == name]
-                waiting += [atom.relation for body in bodies for atom in atoms(body)]
+
+        def read(name: str) -> Iterator[str]:
+            bodies = [each.body for each in rules if each.head.relation == name]
+            return (atom.relation for body in bodies for atom in atoms(body))
+
+        names = reachable([goal.atom.relation], read)
         needed = tuple(each for each in rules if each.head.relation in names)
         return replace(program, rules=needed, goals=(goal,))
 
@@ -330,7 +334,6 @@ class Dialogue:
         _COMMANDS[word][1](self, rest.strip())
 
     def show_help(self, _: str) -> None:
-        """List the commands."""
         for name, (summary, _act) in _COMMANDS.items():
             print(f"  {name:<10} {summary}")
 
@@ -348,7 +351,8 @@ class Dialogue:
             return
         asked = self._program() if self._asked is None else self._asking(*self._asked)
         given, limits = parameters(self._arguments), options(self._arguments)
-        print(self._db.explain(asked, stage or "all", params=given, **limits).rstrip())
+        stage = stage or "all"
+        print(self._db.explain(asked, stage, params=given, stats=self._stats, **limits).rstrip())
 
     def listing(self, _: str) -> None:
         """Print what the program says so far."""
@@ -356,7 +360,6 @@ class Dialogue:
             print(text)
 
     def quit(self, _: str) -> None:
-        """End."""
         self.is_over = True
 
 

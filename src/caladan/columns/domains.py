@@ -76,7 +76,6 @@ class OffsetDomain:
         return words
 
     def ranks(self, words: Words) -> Ranks:
-        """The ranks of words."""
         if self.is_near:
             return words.astype(np.int64) + self.base
         near = words < FAR
@@ -108,7 +107,6 @@ class SortedDomain:
 
     @property
     def has_values(self) -> bool:
-        """Whether there is any value at all."""
         return bool(len(self._ranks))
 
     @property
@@ -209,7 +207,6 @@ class TextDomain:
 
     @property
     def texts(self) -> list[Any]:
-        """The texts by their words."""
         return self._texts
 
     def fork(self) -> None:

@@ -50,7 +50,6 @@ class GroupRelation(RowRelation):
 
     @property
     def changed_rows(self) -> Counts:
-        """The groups in the delta."""
         return self._changed_rows
 
     def change(self, rows: Counts, values: Mapping[int, Words]) -> None:

@@ -132,7 +132,6 @@ class RunMatches:
         return self._stretched
 
     def counts(self) -> Counts:
-        """How many facts agree with each row."""
         if self._numbers is None or not self._stretched:
             return _summed(self._stretched, self._rows)
         return _summed(self._stretched, len(self._stretched[0][1]))[self._numbers]

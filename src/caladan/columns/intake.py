@@ -35,7 +35,6 @@ class Intake:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """The bits of each column."""
         return self.base.packing.widths
 
     @property
@@ -50,7 +49,6 @@ class Intake:
         return 8 * self._pending_keys
 
     def count(self) -> int:
-        """How many facts are known."""
         raise NotImplementedError
 
     def expect_distinct(self) -> None:
@@ -155,5 +153,4 @@ class Intake:
 
     @property
     def pending(self) -> Sequence[Keys]:
-        """What was added since the last flip."""
         return self._pending

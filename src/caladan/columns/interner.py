@@ -35,12 +35,10 @@ class Interner:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the table."""
         return self._slots.nbytes + self._keys.nbytes
 
     @property
     def keys(self) -> Keys:
-        """The key of each id."""
         return self._keys[: self._known]
 
     def ids(self, batch: Keys) -> tuple[Words, Counts]:
@@ -86,7 +84,6 @@ class Tuples:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all layers."""
         return sum(layer.nbytes for layer in self._layers)
 
     def columns(self) -> list[Words]:

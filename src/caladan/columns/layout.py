@@ -11,7 +11,7 @@ share their first columns are neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caladan.columns.kernels import packs
+from caladan.program import thresholds
 
 Words: TypeAlias = NDArray[np.uint32]
 Keys: TypeAlias = NDArray[np.uint64]
@@ -93,6 +94,18 @@ def first_rows(blocks: Iterator[tuple[Words, ...]], arity: int, rows: int) -> tu
     return concatenated(iter(parts), arity)
 
 
+def head_of(
+    blocks: Callable[[int], Iterator[tuple[Words, ...]]], arity: int, rows: int
+) -> tuple[Words, ...]:
+    """The first rows of what comes in blocks of a size that one may choose."""
+    return first_rows(blocks(max(1, min(rows, thresholds.now.block))), arity, rows)
+
+
+def column_of(words: Words | int, rows: int) -> Words:
+    """A column of so many rows, given as such or by the one word that it has in all of them."""
+    return words if isinstance(words, np.ndarray) else np.full(rows, words, np.uint32)
+
+
 def width_of(size: int) -> int:
     """The bits that hold the words 0 to size - 1."""
     return max(int(size) - 1, 1).bit_length()
@@ -117,12 +130,10 @@ class Packing:
 
     @property
     def arity(self) -> int:
-        """How many columns."""
         return len(self.widths)
 
     @cached_property
     def masks(self) -> tuple[int, ...]:
-        """By column, the mask of its width."""
         return tuple((1 << width) - 1 for width in self.widths)
 
     @cached_property
@@ -135,7 +146,6 @@ class Packing:
         return packed(columns, self.shifts, rows)
 
     def column(self, keys: Keys, column: int) -> Words:
-        """A column of keys."""
         out: Words = np.empty(len(keys), np.uint32)
         packs.unpack(keys, self.shifts[column], self.masks[column], out)
         return out

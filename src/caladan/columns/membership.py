@@ -24,7 +24,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from caladan.columns.kernels import sorted as kernels
-from caladan.columns.layout import Counts, Keys, Mask
+from caladan.columns.layout import Counts, Keys, Mask, Words
 
 
 class KeySet(Protocol):
@@ -141,7 +141,6 @@ class Deletions:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the sets."""
         return self._before.nbytes + self.leaving.nbytes
 
     def hidden(self, keys: Keys, *, either: bool = False) -> Mask:
@@ -173,14 +172,13 @@ class Deletions:
         return keys
 
     def settle(self) -> None:
-        """The change is done."""
         if len(self.leaving):
             self._before_count += len(self.leaving)
             self._before.unseen(self.leaving.copy())
             self.leaving = NO_KEYS
 
 
-def among(keys: Keys, some: Keys) -> Mask:
+def among(keys: Keys | Words, some: Keys | Words) -> Mask:
     """Which keys are among some that are sorted."""
     if not len(some):
         return np.zeros(len(keys), np.bool_)

@@ -18,7 +18,7 @@ from caladan.columns.index import PackedIndex, present
 from caladan.columns.intake import Intake
 from caladan.columns.invariants import CHECKED, check_run
 from caladan.columns.kernels import probe
-from caladan.columns.layout import Counts, Keys, Mask, Packing, Words, first_rows
+from caladan.columns.layout import Counts, Keys, Mask, Packing, Words, head_of
 from caladan.columns.membership import NO_KEYS, Deletions, among, stamps
 from caladan.columns.runs import Arrangement, Run, Space, distinct
 from caladan.program import thresholds
@@ -28,7 +28,7 @@ Orders: TypeAlias = Mapping[frozenset[int], tuple[int, ...]]
 
 
 class PackedRelation(Intake):
-    """Facts of up to 64 bits.
+    """Facts of up to 64 bits; what it is asked for `StoredRelation` says (relation.py).
 
     `orders` has the column orders that others planned for lookups by some columns; where it has
     none, the columns of a lookup come first, as they stand.
@@ -53,7 +53,6 @@ class PackedRelation(Intake):
 
     @property
     def arrangements(self) -> list[tuple[int, ...]]:
-        """The column orders that were made."""
         return [self.base.packing.order, *self._others]
 
     @property
@@ -63,7 +62,6 @@ class PackedRelation(Intake):
 
     @property
     def spilled(self) -> int:
-        """The bytes on disk."""
         return sum(a.spilled for a in (self.base, *self._others.values()))
 
     def spill(self, space: Space) -> int:
@@ -79,17 +77,14 @@ class PackedRelation(Intake):
         return len(self.base) - len(self._shown) - hidden
 
     def delta_count(self) -> int:
-        """How many facts are new."""
         return len(self.base.delta) if self.base.delta is not None else 0
 
     # ── Writing ──────────────────────────────────────────────────────────────────────────────────
 
     def add(self, columns: Sequence[Words], rows: int) -> None:
-        """Facts that are perhaps new; they become the delta at the next `flip`."""
         self.add_keys(self.base.packing.keys(columns, rows))
 
     def flip(self) -> int:
-        """Make the pending facts that are new the delta; returns how many they are."""
         assert self.base.delta is None, "commit the last delta first"
         new = self._take_pending()
         if self._deletions is not None and len(new):
@@ -106,7 +101,6 @@ class PackedRelation(Intake):
         return len(new)
 
     def commit(self) -> None:
-        """Let the delta become old."""
         delta = self.base.delta
         if delta is None:
             return
@@ -167,29 +161,23 @@ class PackedRelation(Intake):
 
     @property
     def is_recorded(self) -> bool:
-        """Whether changes are remembered."""
         return self._journal is not None
 
     @property
     def is_ranked(self) -> bool:
-        """Whether facts remember when they were derived."""
         return self._is_ranked
 
     def record(self) -> None:
-        """From now on remember what changes."""
         self._journal = []
 
     def rank(self) -> None:
-        """From now on remember when facts were derived."""
         self._is_ranked = True
 
     def restamp(self, stamp: int) -> None:
-        """Take all facts for derived at once."""
         for run in self.base.runs if self._is_ranked else ():
             run.ranks = np.full(len(run), stamp, np.uint32)
 
     def discard(self, columns: Sequence[Words], rows: int) -> int:
-        """Take facts away, as far as they are there; how many were."""
         keys = distinct(self.base.packing.keys(columns, rows))
         index = self.index(range(self.arity), Version.NEW)
         gone = keys[present(index, keys, self.base.packing.leading_shift)]
@@ -201,7 +189,6 @@ class PackedRelation(Intake):
         return len(gone)
 
     def changes(self) -> tuple[Keys, Keys]:
-        """What was added and what was taken away since the last `settle`."""
         parts = [keys for keys in self._journal or () if len(keys)]
         added = parts[0] if len(parts) == 1 else np.concatenate([NO_KEYS, *parts])
         return added, NO_KEYS if self._deletions is None else self._deletions.leaving
@@ -216,7 +203,6 @@ class PackedRelation(Intake):
                 self._purge()
 
     def clear(self) -> None:
-        """No facts at all."""
         for arrangement in (self.base, *self._others.values()):
             arrangement.runs, arrangement.delta = [], None
         self._behind = {order: [] for order in self._others}
@@ -315,7 +301,6 @@ class PackedRelation(Intake):
     # ── Reading ──────────────────────────────────────────────────────────────────────────────────
 
     def index(self, bound: Sequence[int], version: Version) -> PackedIndex:
-        """The relation by some bound columns."""
         arrangement = self._arrangement(frozenset(bound), version is not Version.OLD)
         if version is Version.DELTA:
             runs = [] if arrangement.delta is None else [arrangement.delta]
@@ -335,7 +320,6 @@ class PackedRelation(Intake):
                 yield keys if alive is None else keys[alive]
 
     def has_order(self, bound: Sequence[int]) -> bool:
-        """Whether an arrangement by these columns is there already."""
         return self._order_for(frozenset(bound)) is not None
 
     def contains(self, columns: tuple[Words, ...]) -> Mask:
@@ -348,7 +332,7 @@ class PackedRelation(Intake):
             yield self.columns_of(keys)
 
     def head(self, rows: int) -> tuple[Words, ...]:
-        return first_rows(self.blocks(max(1, min(rows, thresholds.now.block))), self.arity, rows)
+        return head_of(self.blocks, self.arity, rows)
 
     def first(self, rows: int) -> tuple[Words, ...]:
         """The first facts in the order of their words."""

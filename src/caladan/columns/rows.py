@@ -19,7 +19,7 @@ from caladan.columns.index import RunMatches, present
 from caladan.columns.interner import ABSENT, Tuples
 from caladan.columns.invariants import CHECKED, check_rows
 from caladan.columns.kernels import packs
-from caladan.columns.layout import Counts, Keys, Mask, Packing, Words, first_rows
+from caladan.columns.layout import Counts, Keys, Mask, Packing, Words, column_of, head_of
 from caladan.columns.membership import stamps
 from caladan.columns.runs import Arrangement, Run
 from caladan.program import thresholds
@@ -53,7 +53,7 @@ class RowIndex:
         return not is_part and not self._relation.is_hiding
 
     def key(self, words: Mapping[int, Words | int], rows: int) -> tuple[Keys, int]:
-        columns = [_column(words[c], rows) for c in self._bound]
+        columns = [column_of(words[c], rows) for c in self._bound]
         return self._prefixes.find(columns, rows).astype(np.uint64), 0
 
     def find(self, keys: Keys, lead: int) -> RunMatches:
@@ -70,7 +70,7 @@ class RowIndex:
 
 
 class RowRelation:
-    """Facts by rows, of any width."""
+    """Facts by rows, of any width; what it is asked for `StoredRelation` says (relation.py)."""
 
     form = "rows"
 
@@ -117,7 +117,6 @@ class RowRelation:
 
     @property
     def pending_bytes(self) -> int:
-        """The bytes of what was added since the last flip."""
         return 4 * self.arity * sum(self._pending_rows)
 
     def count(self) -> int:
@@ -127,19 +126,16 @@ class RowRelation:
         return self._rows - self._old
 
     def can_bind(self, column: int) -> bool:
-        """Whether an index may have the column among its bound ones."""
         return column in self._key
 
     # ── Writing ──────────────────────────────────────────────────────────────────────────────────
 
     def add(self, columns: Sequence[Words], rows: int) -> None:
-        """Facts that are perhaps new."""
         if rows:
             self._pending.append(tuple(columns))
             self._pending_rows.append(rows)
 
     def flip(self) -> int:
-        """Make the pending facts that are new the delta; returns how many they are."""
         pending, rows = self._pending, sum(self._pending_rows)
         self._pending, self._pending_rows = [], []
         if rows:
@@ -152,7 +148,6 @@ class RowRelation:
         return self.delta_count()
 
     def commit(self) -> None:
-        """Let the delta become old."""
         self._old = self._rows
 
     def _append(self, columns: Sequence[Words], rows: int) -> None:
@@ -178,12 +173,10 @@ class RowRelation:
         return self._hidden > 0
 
     def record(self) -> None:
-        """From now on remember what changes."""
         self._recorded = True
         self._began = self._rows
 
     def rank(self) -> None:
-        """From now on remember when facts were derived."""
         if self._stamped is None:
             self._stamped = np.zeros(max(self._rows, 16), np.uint32)
 
@@ -193,7 +186,6 @@ class RowRelation:
             self._stamped[start : self._rows] = stamp
 
     def discard(self, columns: Sequence[Words], rows: int) -> int:
-        """Take facts away, as far as they are there; how many were."""
         if self._gone is None:
             self._gone = np.zeros(max(self._rows, 16), np.uint8)
             self._row_of = np.arange(len(self._tuples), dtype=np.int64)
@@ -231,7 +223,6 @@ class RowRelation:
         self._pending, self._pending_rows = [], []
 
     def clear(self) -> None:
-        """No facts at all."""
         ranked = self._stamped is not None
         recorded = self._recorded
         self.__init__(self.arity, self._key)
@@ -281,7 +272,6 @@ class RowRelation:
     # ── Reading ──────────────────────────────────────────────────────────────────────────────────
 
     def words(self, column: int, rows: Words) -> Words:
-        """A column at some rows."""
         out: Words = np.empty(len(rows), np.uint32)
         packs.gather(self._columns[column], rows, out)
         return out
@@ -344,7 +334,7 @@ class RowRelation:
             yield block
 
     def head(self, rows: int) -> tuple[Words, ...]:
-        return first_rows(self.blocks(max(1, min(rows, thresholds.now.block))), self.arity, rows)
+        return head_of(self.blocks, self.arity, rows)
 
 
 def _roomy(held: Any, size: int) -> Any:
@@ -354,7 +344,3 @@ def _roomy(held: Any, size: int) -> Any:
     grown = np.empty(max(size, 2 * len(held)), held.dtype)
     grown[: len(held)] = held
     return grown
-
-
-def _column(words: Words | int, rows: int) -> Words:
-    return words if isinstance(words, np.ndarray) else np.full(rows, words, np.uint32)

@@ -73,7 +73,6 @@ class Run:
 
     @property
     def spilled(self) -> int:
-        """The bytes on disk."""
         return 0 if self.space is None else self.keys.nbytes
 
     def filter(self, shift: int, lookups: int) -> Filter:
@@ -123,12 +122,10 @@ class Arrangement:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all runs."""
         return sum(run.nbytes for run in self.all_runs)
 
     @property
     def spilled(self) -> int:
-        """The bytes of runs on disk."""
         return sum(run.spilled for run in self.runs)
 
     def spill(self, space: Space) -> int:
@@ -146,11 +143,9 @@ class Arrangement:
 
     @property
     def all_runs(self) -> list[Run]:
-        """The runs and the delta."""
         return [*self.runs, self.delta] if self.delta is not None else self.runs
 
     def commit(self) -> None:
-        """Let the delta become old."""
         if self.delta is not None:
             self.push(self.delta)
             self.delta = None

@@ -118,7 +118,6 @@ class _PackedFollower:
         self._delta: Run | None = None  # what the view has as its delta
 
     def follows(self, body: object) -> bool:
-        """Whether it is about that relation."""
         return self.body is body
 
     def catch_up(self, with_delta: bool) -> None:
@@ -220,7 +219,6 @@ class _FinishedFollower:
         to.commit()
 
     def follows(self, body: object) -> bool:
-        """Whether it is about that relation."""
         return self.body is body
 
     def catch_up(self, with_delta: bool) -> None:

@@ -54,7 +54,6 @@ class CatalogTable:
 
     @property
     def shown(self) -> str:
-        """What to call it."""
         return f"the table {self.name}"
 
     def hide(self) -> None:
@@ -71,7 +70,6 @@ class StoredFiles:
 
     @property
     def shown(self) -> str:
-        """What to call it."""
         return self.path
 
     def hide(self) -> None:

@@ -239,11 +239,9 @@ class ArrowTable(LocalTable):
     data: pa.Table
 
     def count(self) -> int:
-        """How many facts."""
         return self.data.num_rows
 
     def arrow(self, limit: int | None = None) -> pa.Table:
-        """The facts, or the first of them."""
         return self.data if limit is None else first_rows(self.data, limit)
 
 

@@ -7,6 +7,7 @@ with data, those that the data alone decides are taken.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,15 @@ from caladan.language.deals.printer import commas
 from caladan.pipeline import Compiled
 from caladan.program import Variable, thresholds
 from caladan.program.options import Options
+from caladan.rules.body import Scan
 from caladan.rules.program import DeltaClique
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
+
+    from caladan.explain.stages import Proposals, Searched
 
 _SAMPLES = (
     "Where a rule has several plans, a sample of its solutions decides: the atom with the fewest\n"
@@ -53,22 +57,28 @@ def embedded(
     given: Mapping[str, pa.Table] | None,
     options: Options,
     exchanging: Collection[DeltaClique] = (),
+    searched: Searched | None = None,
 ) -> str:
     """The plan of a program; with its data, decided as far as the data decides.
 
-    Tasks that evaluate one of the `exchanging` cliques exchange what is new.
+    Tasks that evaluate one of the `exchanging` cliques exchange what is new. After a run, rules
+    have what was proposed in it beside their estimates.
     """
     found = forecast(blueprint(compiled.delta), given, options, exchanging)
-    blocks = ["\n".join(_clique(each, found.plan, given or {})) for each in found.cliques]
+    blocks = ["\n".join(_clique(c, found.plan, given or {}, searched or {})) for c in found.cliques]
     notes: list[str] = []
     if any(_may_vary(rule) for each in found.cliques for rule in each.everything):
         notes.append(_SAMPLES)
     if any(c.clique.is_recursive and _goes_round(c) for c in found.cliques):
         notes += [_runs(), _PRODUCTS]
-    return "\n\n".join([*blocks, *notes, f"Arrangements: {_arrangements(found)}"])
+    return "\n\n".join(
+        [*blocks, *notes, f"Arrangements: {_arrangements(found, is_decided=given is not None)}"]
+    )
 
 
-def _clique(each: CliqueForecast, plan: Blueprint, given: Mapping[str, pa.Table]) -> Iterator[str]:
+def _clique(
+    each: CliqueForecast, plan: Blueprint, given: Mapping[str, pa.Table], searched: Searched
+) -> Iterator[str]:
     clique = each.clique
     kind = "Clique" if clique.is_recursive else "Relation"
     yield f"{kind} {commas(clique.relations)}"
@@ -80,7 +90,8 @@ def _clique(each: CliqueForecast, plan: Blueprint, given: Mapping[str, pa.Table]
     for rule in each.rules:
         yield f"  {rule_line(rule.rule, clique)}"
         yield from _plans(rule)
-        yield from _estimates(rule, given)
+        key = (clique.relations, rule.rule.rule.number, rule.seed)
+        yield from _met(rule, given, searched.get(key, ()))
     for rule in each.links:
         core = rule.rule.rule
         head = f"shape({expressions(core.arguments)})"
@@ -124,24 +135,72 @@ def _plans(rule: RuleForecast) -> Iterator[str]:
     yield from (f"    or {'; '.join(map(said, plan))}" for plan in others)
 
 
-def _estimates(rule: RuleForecast, given: Mapping[str, pa.Table]) -> Iterator[str]:
-    """Where atoms meet: what each would propose for a variable before anything is bound."""
+def _met(
+    rule: RuleForecast, given: Mapping[str, pa.Table], searched: Sequence[Proposals]
+) -> Iterator[str]:
+    """Where atoms meet: what each would propose for a variable before anything is bound.
+
+    After a run, a table: that beside what was proposed, confirmed and wasted.
+    """
     steps = rule.plans[0] if rule.plans else ()
-    scans = rule.rule.body.atoms
-    if not any(isinstance(each, Meet | Fork | GuidedSearch) for each in steps):
+    if not searched and not any(isinstance(each, Meet | Fork | GuidedSearch) for each in steps):
         return
-    if any(scan.relation not in given for scan in scans):
-        return  # derived facts are not known yet
-    for name in dict.fromkeys(name for scan in scans for name in scan.variables):
-        found = {
-            scan: len(given[scan.relation].column(column).unique())
-            for scan in scans
-            for column, argument in enumerate(scan.arguments)
-            if isinstance(argument, Variable) and argument.name == name
-        }
+    estimates = _estimates(rule, given)
+    if searched:
+        yield from _table(estimates, searched)
+        return
+    for name, found in estimates.items():
         if len(found) > 1:
-            said = commas(f"{atom(scan)} {count:,}" for scan, count in found.items())
+            said = commas(f"{atom} {count:,}" for atom, count in found.items())
             yield f"    {name}: {min(found.values()):,} at most, of {said}"
+
+
+def _estimates(rule: RuleForecast, given: Mapping[str, pa.Table]) -> dict[str, dict[str, int]]:
+    """By variable what each atom has for it, if nothing else is bound; none if that is derived."""
+    scans = rule.rule.body.atoms
+    if any(scan.relation not in given for scan in scans):
+        return {}
+    found: dict[str, dict[str, int]] = {name: {} for scan in scans for name in scan.variables}
+    for scan in scans:
+        for column, argument in enumerate(scan.arguments):
+            if isinstance(argument, Variable) and argument.name in found:
+                values = given[scan.relation].column(column).unique()
+                found[argument.name][atom(scan)] = len(values)
+    return found
+
+
+def _table(
+    estimates: Mapping[str, Mapping[str, int]], searched: Sequence[Proposals]
+) -> Iterator[str]:
+    """Estimates against proposals, by variable and constraint."""
+    rows: list[tuple[str, ...]] = [("", "estimated", "proposed", "confirmed", "wasted")]
+    for each in searched:
+        known, wasted = estimates.get(each.variable, {}), each.proposed - each.confirmed
+        least = f"{min(known.values()):,}" if known else "-"
+        counts = (f"{count:,}" for count in (each.proposed, each.confirmed, wasted))
+        rows.append((each.variable, least, *counts))
+        for name, proposed in _attributed(each.by, known).items():
+            estimated = f"{known[name]:,}" if name in known else "-"
+            rows.append((f"  {name}", estimated, f"{proposed:,}", "", ""))
+    width = max(len(name) for name, *_ in rows)
+    for name, *numbers in rows:
+        yield f"    {name:<{width}}{''.join(f'{each:>12}' for each in numbers)}".rstrip()
+
+
+def _attributed(by: Mapping[str, int], known: Iterable[str]) -> dict[str, int]:
+    """Proposals by the atoms of a rule: who makes them shows `_` for columns that it leaves out."""
+    found = dict.fromkeys(known, 0)
+    for name, proposed in by.items():
+        parts = re.split(r"[(), ]+", name)
+        of = (
+            each
+            for each in found
+            if len(own := re.split(r"[(), ]+", each)) == len(parts)
+            and all(part in ("_", whole) for part, whole in zip(parts, own, strict=True))
+        )
+        atom = next(of, name)
+        found[atom] = found.get(atom, 0) + proposed
+    return found
 
 
 def _step(step: Access) -> str:
@@ -155,19 +214,42 @@ def _step(step: Access) -> str:
             return said(step)
 
 
-def _arrangements(found: Forecast) -> str:
-    """What is made for lookups: for the first plan of every rule, then what others would need."""
-    lists = [r.plans for each in found.cliques for r in each.everything]
+def _arrangements(found: Forecast, *, is_decided: bool) -> str:
+    """What is made for lookups: for the first plan of every rule, then what others would need.
+
+    What is decided while a run goes on is told by its relations.
+    """
+    rules = [rule for each in found.cliques for rule in each.everything]
     first = _made_for(found, lambda rule: () if rule.is_spare else (rule.plans or ())[:1])
     others = _made_for(found, lambda rule: rule.plans or ())
     others = {name: None for name in others if name not in first}
     said = [commas(first)] if first else []
     said += [f"for other plans {commas(others)}"] if others else []
-    said += ["those of the orders that samples choose"] if None in lists else []
-    steps = [step for plans in lists for plan in plans or () for step in plan]
-    searched = any(isinstance(step, GuidedSearch) for step in steps)
-    said += ["those of the variables that rows choose in a search"] if searched else []
+    steps = [step for rule in rules for plan in rule.plans or () for step in plan]
+    sampled = [
+        rule for rule in rules if is_decided and not _may_vary(rule) and not _is_guided(rule)
+    ]
+    later = {
+        "those of the orders that samples choose": _scanned(r for r in rules if r.plans is None),
+        "those of the variables that rows choose in a search": [
+            scan for step in steps if isinstance(step, GuidedSearch) for scan in step.scans
+        ],
+        "views that samples of other orders look at": [
+            scan for scan in _scanned(sampled) if len(scan.arguments) > 1
+        ],
+    }
+    for what, scans in later.items():
+        names = dict.fromkeys(
+            s.relation for s in scans if s.relation in found.plan.program.relations
+        )
+        said += [f"of {commas(names)} {what}"] if names else []
     return "; ".join(said) or "none"
+
+
+def _scanned(rules: Iterable[RuleForecast]) -> list[Scan]:
+    """What rules of three atoms and more read: of these, which comes next is tried on samples."""
+    bodies = [rule.rule.body.atoms for rule in rules]
+    return [scan for scans in bodies if len(scans) > 2 for scan in scans]
 
 
 def _made_for(
@@ -196,6 +278,10 @@ def _made_for(
                 columns = [c.name for c in program.relations[relation].columns]
                 names[f"{relation}({commas(view.named(columns))})"] = None
     return names
+
+
+def _is_guided(rule: RuleForecast) -> bool:
+    return any(isinstance(step, GuidedSearch) for plan in rule.plans or () for step in plan)
 
 
 def _may_vary(rule: RuleForecast) -> bool:

@@ -148,11 +148,9 @@ class _FrameTrees(RelationTrees[DeltaClique], PlanTrees):
         self.has_frames = False  # whether recursion goes by frames
 
     def base(self, info: RelationInfo) -> Tree:
-        """Data."""
         return Tree(f"Scan {shown(info)}")
 
     def clique(self, clique: DeltaClique, info: RelationInfo) -> Tree:
-        """A relation, with all that its clique derives."""
         outer, self._in_tasks = self._in_tasks, self._outlook(clique).large.strategy != "frame"
         tree = self._recursion(clique) if clique.is_recursive else self._derived(clique, info)
         self._in_tasks = outer

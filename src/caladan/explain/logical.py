@@ -217,7 +217,6 @@ class _OptimizedTrees(RelationTrees[CliqueOperators], PlanTrees):
         self._reads = ""  # what the recursive atoms of the rule being drawn are read as
 
     def base(self, info: RelationInfo) -> Tree:
-        """Data."""
         return Tree(f"Relation {shown(info)}")
 
     def clique(self, clique: CliqueOperators, info: RelationInfo) -> Tree:

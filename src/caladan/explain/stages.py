@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from itertools import groupby
-from typing import Final
+from typing import Final, Protocol, TypeAlias
 
 from caladan.engines.interface import Table
 from caladan.engines.spark.choice import is_one_task, outlooks
@@ -37,7 +37,7 @@ from caladan.explain.pcg import pcg
 from caladan.explain.terms import columns
 from caladan.language import unparse
 from caladan.language.deals.printer import commas
-from caladan.pipeline import STAGES, Compiled, Stage, checked
+from caladan.pipeline import AGGREGATES, SCRIPT_STAGES, SQL, STAGES, Compiled, Stage
 from caladan.program import Goal, Program, Rule
 from caladan.program.diagnostics import Span, did_you_mean, error
 from caladan.program.notation import counted
@@ -64,7 +64,7 @@ def _embedded(
 
     data = setting.data
     given = None if data is None else given_facts(compiled.delta, data)
-    return embedded(compiled, given, setting.options, exchanging)
+    return embedded(compiled, given, setting.options, exchanging, setting.searched)
 
 
 def _spark(compiled: Compiled, setting: Setting, by_column: bool) -> str:
@@ -97,12 +97,26 @@ def _reference(compiled: Compiled) -> str:
     return "\n".join(lines)
 
 
+class Proposals(Protocol):
+    """What a run had proposed for a variable of a rule, and by whom (session/stats.py)."""
+
+    variable: str
+    proposed: int
+    confirmed: int
+    by: dict[str, int]
+
+
+Searched: TypeAlias = Mapping[tuple[tuple[str, ...], int, str | None], Sequence[Proposals]]
+"""By the relations of a clique, and the number and the seed of its rule."""
+
+
 @dataclass(frozen=True)
 class Setting:
     """An engine, how many tasks it runs at once, and the data it would run over.
 
     What is None is not known: then what depends on it is shown with its alternatives. `options`
-    are those of the run; `spark_plans` are Spark's own plans, as pairs of a title and a text.
+    are those of the run; `spark_plans` are Spark's own plans, as pairs of a title and a text;
+    `searched` is what the rules of a run had proposed.
     """
 
     engine: str = "spark"
@@ -110,6 +124,7 @@ class Setting:
     data: Mapping[str, Table] | None = None
     options: Options = field(default_factory=Options)
     spark_plans: Sequence[tuple[str, str]] | None = None
+    searched: Searched | None = None
 
     @cached_property
     def sizes(self) -> Mapping[str, int] | None:
@@ -182,10 +197,11 @@ def chosen(name: str) -> Sequence[Stage]:
     """The stages of a name, or all of them; C050 if there is none."""
     found = [s for s in STAGES if name in (s.name, "all")]
     if not found:
-        names = ("all", *(s.name for s in STAGES))
+        names = ("all", *(s.name for s in (*STAGES, *SCRIPT_STAGES)))
+        problem = "only scripts of SQL have a" if name in names else "there is no"
         raise error(
             "C050",
-            f"there is no stage `{name}`",
+            f"{problem} stage `{name}`",
             help=did_you_mean(name, names) or f"the stages are {', '.join(names)}",
         )
     return found
@@ -209,15 +225,6 @@ def bodies(
     return [(stage, show[stage.name]()) for stage in stages]
 
 
-_SQL = Stage(checked, "sql", "SQL", "the queries that a SQL engine runs, in order")
-_AGGREGATES = Stage(
-    checked,
-    "aggregates",
-    "Recursive Aggregates",
-    "whether min and max may be applied at every step",
-)
-
-
 @dataclass(frozen=True, slots=True)
 class ScriptParts:
     """A script's programs, each with what its plan is for; its queries by title; its aggregates."""
@@ -238,23 +245,20 @@ def script_html(parts: ScriptParts, *, title: str) -> str:
 
 
 def _bodies(parts: ScriptParts, stage: str) -> list[tuple[Stage, str]]:
-    notes = [
-        (_SQL, "\n\n".join(f"-- {title}\n{query}" for title, query in parts.queries)),
-        (_AGGREGATES, "\n".join(parts.aggregates)),
-    ]
-    wanted = [(each, body) for each, body in notes if stage in ("all", each.name) and body]
-    if stage in (_SQL.name, _AGGREGATES.name):
-        return wanted
+    queries = "\n\n".join(f"-- {title}\n{query}" for title, query in parts.queries)
+    notes = {SQL: queries, AGGREGATES: "\n".join(parts.aggregates)}
+    if stage in (SQL.name, AGGREGATES.name):
+        return [(each, body or "(none)") for each, body in notes.items() if each.name == stage]
     stages: Sequence[Stage] = chosen(stage)
     found: list[tuple[Stage, str]] = []
     for compiled, setting in parts.programs:
         found += bodies(compiled, stages, setting, by_column=True)
-    if not found and not wanted:
-        shown = f"stage `{_SQL.name}` shows the queries that a SQL engine runs"
-        raise error("C050", f"nothing is recursive here: there is no stage `{stage}`", help=shown)
-    if stage == "rules":
-        wanted = [(each, body) for each, body in notes if each is _AGGREGATES and body]
-    return [*found, *wanted]
+    shown = {"all": SCRIPT_STAGES, "rules": (AGGREGATES,)}.get(stage, ())
+    found += [(each, notes[each]) for each in shown if notes[each]]
+    if not found:
+        hint = f"stage `{SQL.name}` shows the queries that a SQL engine runs"
+        raise error("C050", f"nothing is recursive here: there is no stage `{stage}`", help=hint)
+    return found
 
 
 _STYLE: Final = """

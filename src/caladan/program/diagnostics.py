@@ -144,17 +144,14 @@ class Span:
 
     @property
     def name(self) -> str:
-        """The name of the source."""
         return self.source.name
 
     @property
     def line(self) -> int:
-        """The first line."""
         return self.source.position(self.start)[0]
 
     @property
     def column(self) -> int:
-        """The first column."""
         return self.source.position(self.start)[1]
 
     @property

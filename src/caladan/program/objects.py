@@ -29,7 +29,6 @@ class Objects:
 
     @property
     def values(self) -> list[Hashable]:
-        """The values by number."""
         return self._values
 
     def number(self, value: object) -> int:
@@ -67,7 +66,6 @@ class Objects:
         return self.constant(value) if type is Type.OBJECT else fit(value, type)
 
     def decoded(self, numbers: Iterable[int]) -> list[object]:
-        """The values of numbers."""
         return [self._values[number] for number in numbers]
 
 

@@ -1,4 +1,4 @@
-"""Nodes within nodes: the one walk that visits them, the one that rebuilds them, and fresh names.
+"""Nodes within nodes: the one walk that visits them, the one that rebuilds them; names.
 
 A node is a frozen dataclass: an expression, a literal, a rule, a body. What is inside of one are
 the nodes among its fields, and in tuples, lists and mappings there, in the order of the fields.
@@ -11,11 +11,13 @@ from dataclasses import fields, is_dataclass, replace
 from itertools import chain, count
 from operator import is_
 from types import MappingProxyType
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 from caladan.program.program import Atom, Literal, Variable
 
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 
 _INSIDE: dict[type, tuple[str, ...] | None] = {}
 _PLAIN: Final = (
@@ -80,6 +82,35 @@ def fresh(stem: str, taken: set[str], fold: Callable[[str], str] = str) -> str:
     return name
 
 
+def reachable(starts: Iterable[T], following: Callable[[T], Iterable[T]]) -> list[T]:
+    """Where one starts, and all that follows from there, each once and the nearest first.
+
+    >>> reachable(["a"], {"a": "bc", "b": "d", "c": "a", "d": "b"}.__getitem__)
+    ['a', 'b', 'c', 'd']
+    """
+    found = dict.fromkeys(starts)
+    for each in (queue := list(found)):  # grows meanwhile
+        queue += [new for new in dict.fromkeys(following(each)) if new not in found]
+        found.update(dict.fromkeys(queue[len(found) :]))
+    return queue
+
+
+class ByIdentity(Generic[K, V]):
+    """What is known of objects, each by itself, whatever it is equal to; it keeps them alive."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[K, V]] = {}
+
+    def __contains__(self, key: K) -> bool:
+        return id(key) in self._known
+
+    def __getitem__(self, key: K) -> V:
+        return self._known[id(key)][1]
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self._known[id(key)] = key, value
+
+
 def replace_in(node: T, change: Callable[[Any], Any]) -> T:
     """The node with every part that `change` answers for replaced, from the outside in.
 
@@ -91,7 +122,7 @@ def replace_in(node: T, change: Callable[[Any], Any]) -> T:
 class _Rebuild:
     def __init__(self, change: Callable[[Any], Any]) -> None:
         self._change = change
-        self._known: dict[int, tuple[Any, Any]] = {}  # by identity: nodes, kept alive, as rebuilt
+        self._known = ByIdentity[Any, Any]()
 
     def of(self, node: Any) -> Any:
         kind = type(node)
@@ -107,9 +138,9 @@ class _Rebuild:
         if not names:
             changed = self._change(node)
             return node if changed is None else changed
-        if id(node) not in self._known:
-            self._known[id(node)] = node, self._rebuilt(node, names)
-        return self._known[id(node)][1]
+        if node not in self._known:
+            self._known[node] = self._rebuilt(node, names)
+        return self._known[node]
 
     def _rebuilt(self, node: Any, names: tuple[str, ...]) -> Any:
         changed = self._change(node)

@@ -83,7 +83,6 @@ class Scan:
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The names of the relation's columns."""
         return tuple(column.name for column in self.columns)
 
     def mismatched(self, types: Mapping[str, Type]) -> dict[int, str]:
@@ -165,12 +164,10 @@ class Body:
 
     @cached_property
     def conditions(self) -> tuple[Comparison, ...]:
-        """What must hold."""
         return tuple(p for p in self.parts if isinstance(p, Comparison))
 
     @cached_property
     def bindings(self) -> tuple[Binding, ...]:
-        """What is computed."""
         return tuple(p for p in self.parts if isinstance(p, Binding))
 
     @cached_property

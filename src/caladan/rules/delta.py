@@ -174,7 +174,10 @@ def delta(checked: Checked) -> DeltaProgram:
     places = count()
     cliques: list[DeltaClique] = []
     for clique in checked.cliques:
-        rules = tuple(replace(rule, place=next(places)) for rule in clique.rules)
+        rules = tuple(
+            replace(rule, place=next(places), origin=_origin(rule.head, checked.relations))
+            for rule in clique.rules
+        )
         cliques.append(delta_clique(replace(clique, rules=rules), checked.relations))
     return DeltaProgram(
         checked.relations, tuple(cliques), checked.goals,

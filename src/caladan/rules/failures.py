@@ -34,7 +34,7 @@ def division_by_zero(rule: CoreRule) -> Diagnostic:
     """C040: a rule divided by zero, with `/`, `div` or `mod`."""
     return Diagnostic(
         "C040",
-        f"division by zero in rule {rule.number}, which derives `{rule.head}`",
+        f"division by zero {_place(rule)}",
         rule.span,
         help="keep zero out with a comparison such as `N ~= 0`, "
         "or with `if(N = 0 then 0 else X / N)`",
@@ -46,14 +46,14 @@ def overflow(rule: CoreRule, *, double: bool = False) -> Diagnostic:
     if double:
         return Diagnostic(
             "C041",
-            f"a number too large for a double in rule {rule.number}, which derives `{rule.head}`",
+            f"a number too large for a double {_place(rule)}",
             rule.span,
             help="doubles go up to about 1.8e308; infinity comes from data alone, "
             "arithmetic with other numbers never makes it",
         )
     return Diagnostic(
         "C041",
-        f"a whole number of more than 64 bits in rule {rule.number}, which derives `{rule.head}`",
+        f"a whole number of more than 64 bits {_place(rule)}",
         rule.span,
         help="whole numbers go from -9223372036854775808 to 9223372036854775807; "
         "add `0.0` to compute with doubles",
@@ -64,7 +64,7 @@ def call_failed(rule: CoreRule, function: str, reason: str) -> Diagnostic:
     """C073: a function of Python that a rule calls raised something, or gave something else."""
     return Diagnostic(
         "C073",
-        f"`{function}` failed in rule {rule.number}, which derives `{rule.head}`: {reason}",
+        f"`{function}` failed {_place(rule)}: {reason}",
         rule.span,
         help="it is called with the values that the rule finds, and gives what `define` was told",
     )
@@ -88,11 +88,11 @@ def limit(name: LimitName, bound: float, relations: Sequence[str]) -> Diagnostic
 
 def growing(rule: CoreRule, row: Sequence[Value], rounds: int) -> Diagnostic:
     """C042: sums of a recursion that never settle; `row` is one of the facts that change."""
-    fact = f"{rule.head}({', '.join(map(quoted, row))})"
+    fact = f"{rule.derives}({', '.join(map(quoted, row))})"
     return Diagnostic(
         "C042",
-        f"the sums of `{rule.head}` never settle: rule {rule.number} adds them up along a cycle, "
-        f"and {fact} is one that still changes after {rounds} rounds without a new fact",
+        f"the sums of `{rule.derives}` never settle: rule {rule.number} adds them up along a "
+        f"cycle, and {fact} is one that still changes after {rounds} rounds without a new fact",
         rule.span,
         help="what was derived so far can be read; look for facts that lead back to themselves, "
         "such as a part that contains itself",
@@ -105,7 +105,7 @@ def lost(rule: CoreRule, solution: Mapping[str, Value]) -> Diagnostic:
     example = f" with {', '.join(named)}" if named else ""
     return Diagnostic(
         "C047",
-        f"rule {rule.number} has added to a sum of `{rule.head}` what does not hold in the end: "
+        f"rule {rule.number} has added to a sum of `{rule.derives}` what does not hold in the end: "
         f"its solution{example} depended on a value that the recursion changed later",
         rule.span,
         help="compare, join or group after the recursion, in a rule of another relation",
@@ -132,6 +132,10 @@ def late(seconds: float, doing: str) -> Diagnostic:
 def interrupted_early(doing: str) -> Diagnostic:
     """C043: the user interrupted the run before anything could be derived."""
     return Diagnostic("C043", f"interrupted while {doing}")
+
+
+def _place(rule: CoreRule) -> str:
+    return f"in rule {rule.number}, which derives `{rule.derives}`"
 
 
 def _seconds(bound: float) -> str:

@@ -37,7 +37,6 @@ class Unit:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """None."""
         return ()
 
 
@@ -76,7 +75,6 @@ class AntiJoin:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Those of the left."""
         return self.left.variables
 
 
@@ -89,7 +87,6 @@ class Select:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Those of the input."""
         return self.input.variables
 
 
@@ -115,7 +112,6 @@ class Prune:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """What is kept."""
         return self.keep
 
 
@@ -142,7 +138,6 @@ class Sort:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """As for a projection."""
         return ()
 
 

@@ -138,7 +138,6 @@ class DeltaProgram(HasFacts):
 
     @property
     def rules(self) -> list[DeltaRule]:
-        """All rules, clique by clique."""
         return [r for c in self.cliques for r in (*c.exit_rules, *c.delta_rules)]
 
 

@@ -243,6 +243,7 @@ class Course:
         engine: str | None,
         master: str | None,
         options: Options,
+        stats: Stats | None,
         compiled: Compiled,
         store: Store,
     ) -> Setting:
@@ -265,7 +266,8 @@ class Course:
         given: Sequence[tuple[str, str]] | None = None
         if wants_spark and tables is not None:
             given = self._engine.plans(compiled.delta, tables, options, is_all_there=not lacks)
-        return Setting(name, tasks, None if lacks else tables, options, given)
+        searched = None if stats is None else stats.searched
+        return Setting(name, tasks, None if lacks else tables, options, given, searched)
 
     def _library(self, body: str) -> Library:
         """The relations a body mentions, for the search; data stays encoded between questions."""

@@ -37,6 +37,7 @@ from caladan.program.diagnostics import (
 )
 from caladan.program.functions import RETURNED, Definition
 from caladan.program.objects import Objects
+from caladan.program.transform import reachable
 from caladan.program.values import fit
 
 if TYPE_CHECKING:
@@ -309,20 +310,19 @@ class Definitions:
         derived = {rule.head.relation for rule in program.rules}
         relations = list(program.relations)
         rules = list(program.rules)
-        waiting = [*mentioned(program), *derived]
-        seen: set[str] = set()
-        while waiting:
-            name = waiting.pop(0)
-            if name in seen:
-                continue
-            seen.add(name)
-            earlier = self._relations.get(name)
-            if earlier is not None and name not in declared:
-                kept = not _is_replaced(earlier, program, store)
-                relations += [earlier] if kept and (name not in derived or name in store) else []
-            if name not in derived and name not in declared:
-                rules += self._rules.get(name, ())
-                waiting += [n for rule in self._rules.get(name, ()) for n in _read(rule)]
+
+        def earlier(name: str) -> Sequence[Rule]:
+            return () if name in derived or name in declared else self._rules.get(name, ())
+
+        def read(name: str) -> Iterator[str]:
+            return (each for rule in earlier(name) for each in _read(rule))
+
+        for name in reachable((*mentioned(program), *derived), read):
+            known = self._relations.get(name)
+            if known is not None and name not in declared:
+                kept = not _is_replaced(known, program, store)
+                relations += [known] if kept and (name not in derived or name in store) else []
+            rules += earlier(name)
         return replace(program, relations=tuple(relations), rules=tuple(rules))
 
 

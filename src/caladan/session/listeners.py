@@ -124,7 +124,6 @@ class EventLog(Listener):
         self._is_given_up = False
 
     def tell(self, event: Event) -> None:
-        """Write a line."""
         with self._lock:
             if isinstance(event, RunStarted):
                 self._runs += 1

@@ -182,11 +182,9 @@ class SessionTables:
         yield from self.rules.derived
 
     def source(self, name: str) -> Source | None:
-        """The data that was added for a relation."""
         return self.store.source(name)
 
     def columns(self, name: str) -> tuple[Column, ...]:
-        """The columns of such data."""
         return self.rules.columns(name) or self.store.columns(name)
 
     def rows(self, name: str, source: Source, columns: tuple[Column, ...]) -> pa.Table:

@@ -36,6 +36,7 @@ from caladan.program.options import Options, RunOptions, checked
 from caladan.session import inputs
 from caladan.session.course import Course, PreparedProgram
 from caladan.session.result import Relation, Result, Stopped
+from caladan.session.stats import Stats
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -264,20 +265,23 @@ class Session(Course):
         language: str | None = None,
         engine: str | None = None,
         master: str | None = None,
+        stats: Stats | None = None,
         **options: Unpack[RunOptions],
     ) -> str:
         """What each stage of the compiler makes of a program; `html` also writes a report.
 
         `engine` is the one whose physical plan is shown, the session's own if not given; with
         `master` it is Spark there. Where the program's data is in the session, the plan is decided
-        from it, and from the options that a run would have.
+        from it, and from the options that a run would have. With the `stats` of a run, rules show
+        what was proposed in it beside what was estimated.
         """
         from caladan import explain
         from caladan.data.output import write_text
 
         wanted = checked(options)
         values = inputs.values(params, self._store.objects)
-        setting = partial(self._setting, stage if html is None else "all", engine, master, wanted)
+        shown = stage if html is None else "all"
+        setting = partial(self._setting, shown, engine, master, wanted, stats)
         with self._course(wanted), stoppable("compiling the program"):
             read = self._read(program, language)
             if isinstance(read, Program):

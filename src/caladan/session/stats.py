@@ -156,23 +156,25 @@ class Stats(Listener):
 
     @property
     def rounds(self) -> int:
-        """The rounds of all cliques."""
         return sum(clique.rounds for clique in self.cliques)
 
     @property
     def facts(self) -> int:
-        """The facts derived."""
         return sum(clique.facts for clique in self.cliques)
 
     @property
     def skipped(self) -> int:
-        """The scans that guards saved."""
         return sum(rule.skipped for clique in self.cliques for rule in clique.rules)
 
     @property
     def strategy(self) -> str:
         """How the cliques were run, each strategy named once."""
         return ", ".join(dict.fromkeys(clique.strategy for clique in self.cliques))
+
+    @property
+    def searched(self) -> dict[tuple[tuple[str, ...], int, str | None], list[SearchStats]]:
+        """What was proposed, by clique, rule and seed: what explain sets beside its estimates."""
+        return {(c.relations, r.rule, r.seed): r.search for c in self.cliques for r in c.rules}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""

@@ -195,7 +195,6 @@ class Store:
         self._sources[name] = source if own else replace(source, objects=self.objects)
 
     def drop(self, name: str) -> None:
-        """Forget the data of a relation."""
         del self._sources[name]
 
     def sources(self) -> Iterator[Source]:
@@ -207,7 +206,6 @@ class Store:
         self._shelf.sweep()
 
     def source(self, name: str) -> Source | None:
-        """What was given for a relation."""
         return self._sources.get(name)
 
     def __contains__(self, name: object) -> bool:
@@ -299,7 +297,6 @@ class Store:
         return {n: tuple(map(look, found)) for n, found in origins(compiled.delta).items()}
 
     def close(self) -> None:
-        """Let go of every table."""
         self._shelf.close()
 
     def needs(self, compiled: Compiled) -> list[str]:

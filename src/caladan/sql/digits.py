@@ -21,12 +21,10 @@ class Width:
 
     @property
     def is_decimal(self) -> bool:
-        """Whether it is a decimal."""
         return self.kind == "decimal"
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is a whole number."""
         return self.kind in DIGITS
 
 

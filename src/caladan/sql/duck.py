@@ -67,11 +67,9 @@ class DuckDB:
         return self._frame(name, nulls)
 
     def held(self, table: Table) -> Frame:
-        """A relation, as Arrow."""
         return self.table(table.arrow())
 
     def query(self, tree: exp.Query, frames: Mapping[str, Frame]) -> Frame:
-        """A view of a query."""
         try:
             return self._attended(lambda: self._view(tree, frames), "compiling SQL")
         except duckdb.Error as problem:
@@ -89,7 +87,6 @@ class DuckDB:
         return self._frame(name, tree=tree)
 
     def nulls(self, frame: Frame) -> list[str]:
-        """The columns in which there is a NULL."""
         data = self._arrow(frame)
         names = [column.name for column in frame.columns]
         return [n for n, c in zip(names, data.columns, strict=True) if c.null_count]
@@ -99,12 +96,10 @@ class DuckDB:
         return source(frame.handle, self._arrow(frame))
 
     def result(self, frame: Frame, *, is_ordered: bool) -> Table:
-        """The rows as a table."""
         columns = tuple(Column(c.name, c.type) for c in frame.columns if c.type)
         return ArrowTable(columns, self._arrow(frame))
 
     def close(self) -> None:
-        """End the database."""
         self._connection.close()
 
     def _arrow(self, frame: Frame) -> pa.Table:

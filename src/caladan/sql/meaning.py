@@ -25,6 +25,7 @@ from sqlglot import exp
 
 from caladan.language.rasql.script import span_of
 from caladan.program.diagnostics import SourceText, error
+from caladan.program.transform import ByIdentity
 from caladan.sql.casts import CASTS
 from caladan.sql.digits import KINDS, MOST_DIGITS, Width
 from caladan.sql.texts import TEXTS
@@ -132,13 +133,13 @@ class Meaning:
         self._widths = widths
         self._source = source
         self._is_typed = is_typed
-        self._meant: dict[int, tuple[exp.Expr, exp.Expr]] = {}
-        self._made: dict[int, tuple[exp.Expr, str | None]] = {}
+        self._meant = ByIdentity[exp.Expr, exp.Expr]()
+        self._made = ByIdentity[exp.Expr, "str | None"]()
         self.used: dict[str, None] = {}
 
     def stands_for(self, new: exp.Expr, node: exp.Expr) -> None:
         """Note which node of the user's an expression is the translation of."""
-        self._meant[id(new)] = (new, node)
+        self._meant[new] = node
 
     def _text(self, node: exp.Expr, value: exp.Expr) -> exp.Expr:
         """A value as text."""
@@ -183,7 +184,7 @@ class Meaning:
             found: exp.Expr = call(spelled(name), *arguments)
         else:
             found = _bound(spelled(name), arguments)
-        self._made[id(found)] = (found, given_by(stem))
+        self._made[found] = given_by(stem)
         return found
 
     def _given_as(self, new: exp.Expr, type: str) -> exp.Expr:
@@ -203,16 +204,15 @@ class Meaning:
 
     def _kind(self, new: exp.Expr) -> str | None:
         """The kind of value that a translated expression gives."""
-        _, node = self._meant.get(id(new), (None, None))
-        if node is not None:
-            width = self._widths.type(node)
+        if new in self._meant:
+            width = self._widths.type(self._meant[new])
             return None if width is None else width.kind
         if isinstance(new, exp.Paren):
             return self._kind(new.this)
         if isinstance(new, exp.Cast):
             return kind_of(new.to.sql(dialect="duckdb"))
-        if id(new) in self._made:
-            return self._made[id(new)][1]
+        if new in self._made:
+            return self._made[new]
         return "string" if isinstance(new, exp.Literal) and new.is_string else None
 
     def _refuse(self, node: exp.Expr, what: str, instead: str | None = None) -> NoReturn:

@@ -78,11 +78,9 @@ class Names:
         self._given: dict[str, Frame] = {}
 
     def declare(self, relation: Declaration) -> None:
-        """A table that the script declares."""
         self._declared[relation.name.lower()] = relation
 
     def add(self, name: str, frame: Frame) -> None:
-        """A view that the script defines."""
         self._frames[name.lower()] = frame
 
     def within(self) -> Names:

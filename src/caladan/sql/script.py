@@ -247,19 +247,15 @@ class RenamedTable:
     columns: tuple[Column, ...]
 
     def count(self) -> int:
-        """How many facts."""
         return self.table.count()
 
     def arrow(self, limit: int | None = None) -> pa.Table:
-        """The facts as Arrow."""
         return self.table.arrow(limit).rename_columns([column.name for column in self.columns])
 
     def spark(self, session: Any) -> Any:
-        """The facts as a DataFrame."""
         return self.table.spark(session).toDF(*(column.name for column in self.columns))
 
     def close(self) -> None:
-        """Let go of the facts."""
         self.table.close()
 
 

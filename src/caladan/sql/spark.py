@@ -70,7 +70,6 @@ class SparkSQL:
         return self._frame(frame)
 
     def held(self, table: Table) -> Frame:
-        """A relation, as a DataFrame."""
         return self.table(table.spark(self.session))
 
     def query(self, tree: exp.Query, frames: Mapping[str, Frame]) -> Frame:
@@ -165,11 +164,9 @@ class SqlTable:
     written: SourceText
 
     def count(self) -> int:
-        """How many rows."""
         return self._attempt(self.frame.count)
 
     def arrow(self, limit: int | None = None) -> pa.Table:
-        """The rows, or the first of them."""
         import pyarrow as pa
 
         frame = self.frame if limit is None else self.frame.limit(limit)

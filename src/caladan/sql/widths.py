@@ -14,6 +14,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from caladan.program.transform import ByIdentity
 from caladan.sql.digits import (
     DOUBLE,
     LONG,
@@ -105,7 +106,7 @@ class Widths:
 
     def __init__(self, frames: Mapping[str, Frame]) -> None:
         self._frames = frames
-        self._known: dict[int, Width | None] = {}
+        self._known = ByIdentity[exp.Expr, "Width | None"]()
 
     def are_around(self, tree: exp.Expr) -> bool:
         """Whether a query has anything to do with decimals or floats."""
@@ -119,10 +120,10 @@ class Widths:
 
     def type(self, node: exp.Expr) -> Width | None:
         """The type of an expression, None where it cannot be told."""
-        if id(node) not in self._known:
-            self._known[id(node)] = None  # a view that reads itself has no type
-            self._known[id(node)] = self._type(node)
-        return self._known[id(node)]
+        if node not in self._known:
+            self._known[node] = None  # a view that reads itself has no type
+            self._known[node] = self._type(node)
+        return self._known[node]
 
     def _type(self, node: exp.Expr) -> Width | None:
         match node:

@@ -52,7 +52,6 @@ class NextRelations(NamedTuple):
 
     @property
     def has_facts(self) -> bool:
-        """Whether there is any."""
         return any(each is not None and each.contents for each in self)
 
     @property
@@ -61,7 +60,6 @@ class NextRelations(NamedTuple):
         return any(each is not None and each.contents for each in (self.delete, self.upsert))
 
     def all(self) -> Edits:
-        """All of it."""
         return Edits(*([] if each is None else list(each.contents.values()) for each in self))
 
 

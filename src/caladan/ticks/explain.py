@@ -37,6 +37,7 @@ from caladan.program import (
     thresholds,
 )
 from caladan.program.diagnostics import CaladanError, did_you_mean, error
+from caladan.program.transform import reachable
 from caladan.ticks.engine import TickEngine
 from caladan.ticks.invalidation import Consequences
 from caladan.ticks.recursion import RecursiveNode
@@ -125,17 +126,10 @@ def _upstream(wired: TickProgram) -> dict[str, set[str]]:
     for name in list(direct):  # what a later tick brings belongs to the collection
         if (owner := _owner(name, wired)) != name:
             direct.setdefault(owner, set()).add(name)
-    found: dict[str, set[str]] = {}
-    for name in direct:
-        seen: set[str] = set()
-        work = [name]
-        while work:
-            for each in direct.get(work.pop(), ()):
-                if each not in seen:
-                    seen.add(each)
-                    work.append(each)
-        found[name] = seen
-    return found
+    return {
+        name: {*reachable(reads, lambda each: direct.get(each, ()))}
+        for name, reads in direct.items()
+    }
 
 
 def report(wired: TickProgram) -> str:

@@ -55,7 +55,6 @@ class Consequences:
         )
 
     def copy(self) -> Consequences:
-        """The same, to go on from."""
         return Consequences(dict(self.invalidate_set), dict(self.rescan_set))
 
 

@@ -62,7 +62,6 @@ class Network:
             raise error("C050", f"another instance has the address {address!r}")
 
     def leave(self, address: str) -> None:
-        """Take part no more."""
         with self._mutex:
             self._receivers.pop(address, None)
 
@@ -91,11 +90,9 @@ class Timer:
         self._number = 0
 
     def is_due(self, now: float) -> bool:
-        """Whether a period is over."""
         return now >= self._next
 
     def wait(self, now: float) -> float:
-        """How long until one is."""
         return max(0.0, self._next - now)
 
     def due(self, now: float) -> tuple[int, float] | None:

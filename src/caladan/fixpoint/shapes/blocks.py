@@ -23,8 +23,8 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from caladan.columns.folded import NONE, BitRows, Fold, RangeRows
-from caladan.columns.folded_relation import stretches
+from caladan.columns.folded import NONE, Fold
+from caladan.columns.folded_index import stretches
 from caladan.columns.kernels.bits import set_bits
 from caladan.columns.kernels.blocks import (
     WORDS,
@@ -35,6 +35,7 @@ from caladan.columns.kernels.blocks import (
 )
 from caladan.columns.kernels.graph import components
 from caladan.columns.layout import Counts, Keys, Mask, Words
+from caladan.columns.matrices import BitRows, RangeRows
 from caladan.fixpoint.shapes.pairs import Declined, Graph, Pairs, ShapeLimits, extent, union
 from caladan.program import thresholds
 

@@ -29,7 +29,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from caladan.columns.folded import NONE, BitRows, Fold, RangeRows
+from caladan.columns.folded import NONE, Fold
 from caladan.columns.kernels.closure import (
     closure_bits,
     closure_ranges,
@@ -37,6 +37,7 @@ from caladan.columns.kernels.closure import (
 )
 from caladan.columns.kernels.graph import components, condense, farthest, reach
 from caladan.columns.layout import Counts, Keys, Mask, Words
+from caladan.columns.matrices import BitRows, RangeRows
 from caladan.fixpoint.shapes.pairs import (
     Declined,
     Graph,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from caladan.columns.folded_relation import stretches
+from caladan.columns.folded_index import stretches
 from caladan.columns.interner import ABSENT, Tuples
 from caladan.columns.layout import Counts, Words, concatenated
 from caladan.fixpoint.shapes.forms import Step

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from caladan.columns.folded import NONE, BitRows, Fold
+from caladan.columns.folded import NONE, Fold
 from caladan.columns.folded_relation import FoldedRelation, FoldedSide
 from caladan.columns.kernels.bits import set_bits
 from caladan.columns.kernels.blocks import WORDS, drain_rows
@@ -43,6 +43,7 @@ from caladan.columns.kernels.generations import (
 )
 from caladan.columns.kernels.graph import components
 from caladan.columns.layout import Layout, Mask, Words
+from caladan.columns.matrices import BitRows
 from caladan.fixpoint.shapes.blocks import ALL, BLOCK, Bits, PlaceTest
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
 from caladan.fixpoint.shapes.explore import explored

@@ -23,11 +23,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
-from caladan.columns.folded import NONE, Fold, Matrix
-from caladan.columns.folded_relation import FoldedRelation, FoldedSide, class_of, stretches
+from caladan.columns.folded import NONE, Fold
+from caladan.columns.folded_index import class_of, stretches
+from caladan.columns.folded_relation import FoldedRelation, FoldedSide
 from caladan.columns.kernels.bits import set_bits
 from caladan.columns.kernels.blocks import WORDS, add_rows
 from caladan.columns.layout import Keys, Words
+from caladan.columns.matrices import Matrix
 from caladan.fixpoint.shapes.blocks import Bits, BlockTest, ComparedTest, drained
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
 from caladan.fixpoint.shapes.forms import Sides

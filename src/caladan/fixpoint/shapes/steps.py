@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from caladan.analysis.core import Term
-from caladan.columns.folded_relation import stretches
+from caladan.columns.folded_index import stretches
 from caladan.columns.layout import Mask, Words
 from caladan.fixpoint.shapes.forms import Link, Step
 from caladan.fixpoint.shapes.overlay import parted, sides_of, solved_side

@@ -20,9 +20,9 @@ from typing import Final
 import numpy as np
 
 from caladan.columns.domains import TextDomain
-from caladan.columns.folded import Matrix
 from caladan.columns.folded_relation import FoldedRelation, FoldedSide
 from caladan.columns.layout import Counts, Words
+from caladan.columns.matrices import Matrix
 from caladan.columns.ranks import Kind, rank_floats
 from caladan.fixpoint.groups import AggregateHead, Contribution
 from caladan.fixpoint.shapes.conditions import summands

@@ -235,11 +235,9 @@ class Module(metaclass=ModuleType):
         return self._recorder
 
     def collection_named(self, name: str) -> Collection:
-        """A collection of this module."""
         return self._collections[name]
 
     def part_named(self, name: str) -> Module:
-        """An imported module."""
         return self._parts[name]
 
     def temp(self, name: str, *columns: str | FactSource, to: Columns | None = None) -> Collection:

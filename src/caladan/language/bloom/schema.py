@@ -215,7 +215,6 @@ class Recorder:
         self._sources: dict[str, SourceText] = {}
 
     def declare(self, made: Schema) -> None:
-        """Take in a collection."""
         self.schemas[made.name] = made
 
     def variable(self, stem: str) -> Variable:
@@ -236,7 +235,6 @@ class Recorder:
         return made
 
     def rule(self, head: Head, body: tuple[Literal, ...], time: Time = "now") -> None:
-        """Write a rule down."""
         if self.group is None:
             raise error(
                 "C050",

@@ -101,7 +101,6 @@ class Cursor:
 
     @property
     def current(self) -> Token:
-        """The token to be read next."""
         return self.tokens[self.index]
 
     @property
@@ -115,11 +114,9 @@ class Cursor:
         return END if self.kinds[self.index] == END else self.kinds[self.index + 1]
 
     def text(self, token: Token) -> str:
-        """What is written there."""
         return self.source.text[token.start : token.end]
 
     def span(self, token: Token) -> Span:
-        """Where a token stands."""
         return Span(self.source, token.start, token.end)
 
     def since(self, start: int) -> Span:

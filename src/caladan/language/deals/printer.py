@@ -151,7 +151,6 @@ class TermWriter:
                 return f"{node.function}<{terms}>"
 
     def expressions(self, nodes: Iterable[Expression]) -> str:
-        """Several expressions with commas between them."""
         return commas(map(self.expression, nodes))
 
     def comparison(self, node: Comparison) -> str:
@@ -159,7 +158,6 @@ class TermWriter:
         return f"{self.expression(node.left)} {node.operator} {self.expression(node.right)}"
 
     def comparisons(self, nodes: Iterable[Comparison]) -> str:
-        """Several comparisons with commas between them."""
         return commas(map(self.comparison, nodes))
 
     def _arithmetic(self, node: Arithmetic, weakest: int) -> str:

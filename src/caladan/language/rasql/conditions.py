@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from caladan.language.rasql.scope import unsupported
 from caladan.program.diagnostics import Span
+from caladan.program.transform import ByIdentity
 
 MOST: Final = 256  # alternatives; a condition with more is better said otherwise
 MOST_LEAVES: Final = 2_000  # of alternatives that exclude each other: of n OR, n² / 2
@@ -69,9 +70,7 @@ class _Expansion:
     disjoint: bool
     nullable: Callable[[exp.Expr], bool]
     is_listed: Callable[[exp.Expr, exp.Expr], bool]
-    known: dict[int, tuple[exp.Expr, bool]] = field(
-        default_factory=dict[int, tuple[exp.Expr, bool]]
-    )
+    known: ByIdentity[exp.Expr, bool] = field(default_factory=ByIdentity["exp.Expr", bool])
 
     def expand(self, node: exp.Expr, negated: bool) -> Alternatives:
         match node:
@@ -147,7 +146,7 @@ class _Expansion:
         return reduce(_or, options)
 
     def _may_be_null(self, node: exp.Expr) -> bool:
-        if id(node) not in self.known:
+        if node not in self.known:
             match node:
                 case exp.Paren() | exp.Not():
                     found = self._may_be_null(node.this)
@@ -157,8 +156,8 @@ class _Expansion:
                     found = False
                 case _:
                     found = self.nullable(node)
-            self.known[id(node)] = (node, found)
-        return self.known[id(node)][1]
+            self.known[node] = found
+        return self.known[node]
 
 
 def _check(count: int) -> None:

@@ -13,7 +13,7 @@ tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, cast
 
@@ -22,6 +22,7 @@ from sqlglot import exp
 from caladan.language.rasql.dialect import AGGREGATES
 from caladan.program import Declaration
 from caladan.program.diagnostics import SourceText, Span, error
+from caladan.program.transform import reachable
 
 Hint: TypeAlias = Literal["broadcast", "shuffle"]
 
@@ -36,7 +37,6 @@ class TableDeclaration:
 
     @property
     def name(self) -> str:
-        """The table's name."""
         return self.relation.name
 
 
@@ -61,7 +61,6 @@ class Script:
 
     @property
     def declarations(self) -> tuple[TableDeclaration, ...]:
-        """The tables it declares."""
         return tuple(s for s in self.statements if isinstance(s, TableDeclaration))
 
     @property
@@ -188,7 +187,10 @@ def tables_of(node: exp.Expr) -> frozenset[str]:
 def groups(found: Sequence[View]) -> list[Group]:
     """Strongly connected views together, each group after those that it reads."""
     by_name = {view.key: view for view in found}
-    reach = {key: _reachable(key, by_name) for key in by_name}
+    reach = {
+        key: reachable(view.reads, lambda name: by_name[name].reads)
+        for key, view in by_name.items()
+    }
     order: list[Group] = []
     done: set[str] = set()
 
@@ -207,17 +209,6 @@ def groups(found: Sequence[View]) -> list[Group]:
         if view.key not in done:
             visit(view.key)
     return order
-
-
-def _reachable(key: str, by_name: Mapping[str, View]) -> set[str]:
-    seen: set[str] = set()
-    waiting = list(by_name[key].reads)
-    while waiting:
-        name = waiting.pop()
-        if name not in seen:
-            seen.add(name)
-            waiting.extend(by_name[name].reads)
-    return seen
 
 
 def branches(view: View) -> list[exp.Query]:
