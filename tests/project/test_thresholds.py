@@ -34,7 +34,8 @@ NO_THRESHOLDS = {
     "fixpoint/small_rounds/choice.py": {"_ENOUGH"},  # no limit
     "fixpoint/small_rounds/values.py": {"REGISTERS"},  # the size of a table
     "join/search/find.py": {"_SHOWN"},  # of a text
-    "join/constraints/lookup.py": {"_SMALL"},  # of 64 bits
+    "join/constraints/narrowing.py": {"_SMALL"},  # of 64 bits
+    "join/constraints/pairing.py": {"_FAR"},  # of 64 bits
     "columns/ranks.py": {"_MAGNITUDE"},
 }
 

@@ -169,11 +169,17 @@ class RunMatches:
     @staticmethod
     def all_of(index: RunIndex, rows: int) -> RunMatches:
         """All facts, for each of some rows."""
+        none: Counts = np.zeros(rows, np.int64)
+        stretches = [(run.keys, none, none + len(run)) for run in index.runs if len(run)]
+        return RunMatches.at(index, rows, stretches)
+
+    @staticmethod
+    def at(index: RunIndex, rows: int, stretches: list[tuple[Keys, Counts, Counts]]) -> RunMatches:
+        """Facts in some stretches of lists, of each list one for each of some rows."""
         found = RunMatches.__new__(RunMatches)
         found.index, found._rows, found._numbers, found._merged = index, rows, None, False
-        none: Counts = np.zeros(rows, np.int64)
-        found._stretched = [(run.keys, none, none + len(run)) for run in index.runs if len(run)]
-        found.total = rows * sum(len(run) for run in index.runs)
+        found._stretched = stretches
+        found.total = int(found.counts().sum())
         return found
 
     def within(self, shift: int, width: int, low: Words, high: Words) -> RunMatches:

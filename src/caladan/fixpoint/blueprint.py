@@ -27,11 +27,13 @@ from caladan.join.access import (
     Amount,
     Check,
     Compute,
+    Equal,
     Equation,
     Exclude,
     Fork,
     GuidedSearch,
     Meet,
+    Overlap,
     Probe,
     Rollup,
     Semijoin,
@@ -152,7 +154,8 @@ def said(step: Access, shown: Callable[[Scan], Scan] = lambda scan: scan) -> str
     """
     match step:
         case Probe():
-            verb = "look up" if step.bound or step.within is not None else "scan"
+            looked = step.bound or step.within is not None or step.pairings
+            verb = "look up" if looked else "scan"
             return f"{verb} {_by(step, shown)}{_cut(step)}"
         case Meet():
             probes = ", ".join(_by(probe, shown) for probe in step.probes)
@@ -205,10 +208,20 @@ def atom(scan: Scan) -> str:
 
 def _cut(found: Probe) -> str:
     """What of an atom's values is left out before they are looked at."""
+    if found.pairings:
+        return f" ({' or '.join(map(_paired, found.pairings))})"
     if found.within is None:
         return ""
     ends = sorted(found.within.reads) or ["constants"]
     return f" ({found.new[0][1]} in a range of {', '.join(ends)})"
+
+
+def _paired(how: Equal | Overlap) -> str:
+    """How an atom is matched with what no column of it is."""
+    given = ", ".join(sorted(how.given))
+    if isinstance(how, Equal):
+        return f"{', '.join(sorted(how.taken))} by an equation with {given}"
+    return f"{how.first} to {how.last} across {given}"
 
 
 def _called(test: Comparison) -> str:

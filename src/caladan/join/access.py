@@ -45,11 +45,49 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
+class Equal:
+    """An equation of an atom's own columns, on its left side, with what is known."""
+
+    comparison: Comparison
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """The variables of the atom."""
+        return names(self.comparison.left)
+
+    @property
+    def given(self) -> frozenset[str]:
+        """The variables of what is known."""
+        return names(self.comparison.right)
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Two columns of an atom of which the `first` lies below something known, the `last` above."""
+
+    first: str
+    last: str
+    upper: Range
+    lower: Range
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """The variables of the atom."""
+        return frozenset((self.first, self.last))
+
+    @property
+    def given(self) -> frozenset[str]:
+        """The variables of what is known."""
+        return self.upper.reads | self.lower.reads
+
+
+@dataclass(frozen=True, slots=True)
 class Probe:
     """An atom. Columns are bound by what is known, checked after they are read, or new.
 
     With a `view` only its columns are looked at; which values the others have does not matter.
-    `within` says where the values of the first new column lie.
+    `within` says where the values of the first new column lie, `pairings` how facts that no column
+    ties to what is known may be matched with it; both are tested as well.
     """
 
     scan: Scan
@@ -58,6 +96,7 @@ class Probe:
     new: tuple[tuple[int, str], ...]
     view: ViewColumns | None = None
     within: Range | None = None
+    pairings: tuple[Equal | Overlap, ...] = ()
 
     @property
     def binds(self) -> frozenset[str]:

@@ -26,7 +26,7 @@ from caladan.join.prefixes import (
     proposing,
 )
 from caladan.join.selections import Selections, ends_of, read_by, solved
-from caladan.program import Comparison, Constant
+from caladan.program import Comparison, Constant, Variable
 from caladan.rules.body import Body, Scan, Version
 
 
@@ -80,9 +80,14 @@ class CoreRoute:
             return step
         if isinstance(step, Meet):
             return self._ranged(step, self.known)
-        found = {name: self._pending.ends(name, self.known) for _, name in step.new}
-        if step.scan.version is Version.DELTA or not self._is_next(step):
+        if step.scan.version is Version.DELTA:
             return step
+        if self.known and not any(isinstance(term, Variable) for _, term in step.bound):
+            new = [name for _, name in step.new]
+            step = replace(step, pairings=self._pending.pairings(new, self.known))
+        if step.pairings or not self._is_next(step):
+            return step
+        found = {name: self._pending.ends(name, self.known) for _, name in step.new}
         # With nothing bound there is an order for any column; else the next one must be it.
         first = max(
             (place for place, (_, name) in enumerate(step.new) if found[name] is not None),

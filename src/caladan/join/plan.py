@@ -30,7 +30,9 @@ from caladan.join.access import (
     probe,
 )
 from caladan.join.constraints.condition import AbsentStep, BindStep, TestStep
-from caladan.join.constraints.lookup import LookupStep, Narrowing
+from caladan.join.constraints.lookup import LookupStep
+from caladan.join.constraints.narrowing import Narrowing
+from caladan.join.constraints.pairing import Pairing
 from caladan.join.constraints.proposal import ForkStep, ProposeStep
 from caladan.join.eager import amounts, grouped, is_exact
 from caladan.join.expressions import Evaluator
@@ -354,6 +356,7 @@ class RulePlan:
             positions(dict(found.new)),
             self.body.counting,
             self._narrowing(found),
+            Pairing(self.evaluator, found.pairings) if found.pairings else None,
         )
 
     def _narrowing(self, found: Probe) -> Narrowing | None:

@@ -7,11 +7,12 @@ variable they lack, and comparisons say in which range a variable's values lie.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 from caladan.analysis.core import Term
 from caladan.analysis.schedule import solve
 from caladan.analysis.type_check import partial_type
-from caladan.join.access import Access, Check, Compute, Exclude, Range
+from caladan.join.access import Access, Check, Compute, Equal, Exclude, Overlap, Range
 from caladan.join.constraints.protocol import Constraint
 from caladan.program import (
     Arithmetic,
@@ -124,6 +125,27 @@ class Selections:
                     upper.append(most)
         return Range(tuple(lower), tuple(upper), tuple(moved)) if lower or upper else None
 
+    def pairings(self, new: Sequence[str], known: frozenset[str]) -> tuple[Equal | Overlap, ...]:
+        """How an atom that nothing known is a column of may be matched with what is known.
+
+        By equations that cannot be solved for one column, or else as intervals that overlap.
+        """
+        tests = (test for test in self._tests if test.operator == "=")
+        equations = (*map(equation_of, self._bindings), *tests)
+        apart = (_apart(each, frozenset(new), known, self._types) for each in equations)
+        if found := tuple(Equal(each) for each in apart if each is not None):
+            return found
+        ends = {name: self.ends(name, known) for name in new}
+        below = [(n, e) for n, e in ends.items() if e is not None and not e.lower and e.reads]
+        above = [(n, e) for n, e in ends.items() if e is not None and not e.upper and e.reads]
+        if any(ends_of(each) == 2 for each in ends.values()):
+            return ()
+        return tuple(
+            Overlap(first, last, upper, lower)
+            for (first, upper), (last, lower) in product(below, above)
+            if self._types[first] == self._types[last]
+        )
+
     def comparisons(self, known: frozenset[str]) -> list[Check]:
         """The tests that could be made of what is known; they wait all the same."""
         return [Check(test) for test in self._tests if names(test) <= known]
@@ -205,6 +227,61 @@ def solved(
     return Compute(found.variable, found.expression, True), exact is not None
 
 
+def _apart(
+    equation: Comparison, new: frozenset[str], known: frozenset[str], types: Mapping[str, Type]
+) -> Comparison | None:
+    """An equation with all that is new on its left side, and nothing new on its right.
+
+    Whole numbers may change sides: what leaves 64 bits by that is left to the equation as it was.
+
+    >>> x, y, z = map(Variable, "XYZ")
+    >>> equation = Comparison("=", Arithmetic("+", x, y), Arithmetic("-", z, Constant(1)))
+    >>> _apart(equation, frozenset("XZ"), frozenset("Y"), dict.fromkeys("XYZ", Type.LONG))
+    ... # doctest: +NORMALIZE_WHITESPACE
+    Comparison(operator='=', left=Arithmetic(operator='-', left=Variable(name='X'),
+                                             right=Variable(name='Z')),
+               right=Arithmetic(operator='-', left=Negative(operand=Variable(name='Y')),
+                                right=Constant(value=1)))
+    """
+    for one, other in ((equation.left, equation.right), (equation.right, equation.left)):
+        if names(one) and names(one) <= new and names(other) and names(other) <= known:
+            return Comparison("=", one, other)
+    read = names(equation)
+    if not read <= new | known or not all(types[name].is_integral for name in read):
+        return None
+    sides: tuple[list[tuple[bool, Expression]], ...] = ([], [])
+    for is_less, side in ((False, equation.left), (True, equation.right)):
+        for is_negative, term in _terms(side, is_less):
+            is_new = not new.isdisjoint(names(term))
+            if is_new and not names(term) <= new:
+                return None
+            # What is known goes to the other side, with the other sign.
+            sides[not is_new].append((is_negative is is_new, term))
+    if not any(names(term) for _, term in sides[1]) or not sides[0]:
+        return None
+    return Comparison("=", _added_up(sides[0]), _added_up(sides[1]))
+
+
+def _terms(expression: Expression, is_less: bool) -> Iterator[tuple[bool, Expression]]:
+    """What is added up, and whether it is subtracted."""
+    match expression:
+        case Arithmetic("+", left, right):
+            yield from (*_terms(left, is_less), *_terms(right, is_less))
+        case Arithmetic("-", left, right):
+            yield from (*_terms(left, is_less), *_terms(right, not is_less))
+        case _:
+            yield is_less, expression
+
+
+def _added_up(terms: Sequence[tuple[bool, Expression]]) -> Expression:
+    """Terms, of which some are subtracted."""
+    (is_less, total), *others = terms
+    total = Negative(total) if is_less else total
+    for is_less, term in others:
+        total = Arithmetic("-" if is_less else "+", total, term)
+    return total
+
+
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -253,12 +330,12 @@ def _quotients(
     >>> least.otherwise
     Arithmetic(operator='div', left=Constant(value=6), right=Variable(name='X'))
     """
-    for product, value in ((equation.left, equation.right), (equation.right, equation.left)):
-        if not isinstance(product, Arithmetic) or product.operator != "*":
+    for whole, value in ((equation.left, equation.right), (equation.right, equation.left)):
+        if not isinstance(whole, Arithmetic) or whole.operator != "*":
             continue
         if not isinstance(value, Variable | Constant) or name in names(value):
             continue
-        for factor, other in ((product.left, product.right), (product.right, product.left)):
+        for factor, other in ((whole.left, whole.right), (whole.right, whole.left)):
             if factor != Variable(name) or not isinstance(other, Variable) or other.name == name:
                 continue
             if not all(types[each].is_integral for each in names(equation)):

@@ -61,7 +61,7 @@ class _SemijoinRows:
         if not isinstance(first, LookupStep) or first.is_test(keep):
             through(step.steps, self._frontier, self._take)
             return self._has
-        matches = first.matches(self._frontier) if first.bound else first.free(self._frontier)
+        matches = first.found(self._frontier)
         every = self._all(first, keep) if matches is None else self._some(first, matches, keep)
         for longer in every:
             if longer.rows:

@@ -27,7 +27,8 @@ from caladan.columns.packed import PackedIndex
 from caladan.columns.ranks import CODED, Kind, Ranks, rank_floats
 from caladan.join.access import Access, Amount, Check, Probe, Range
 from caladan.join.arithmetic import ValueColumn
-from caladan.join.constraints.lookup import LookupStep, Narrowing
+from caladan.join.constraints.lookup import LookupStep
+from caladan.join.constraints.narrowing import Narrowing
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.join.selections import isolated

@@ -2,86 +2,27 @@
 
 Where it binds nothing that is read later, it keeps the solutions that have such a fact. Frontiers
 stay below about `room` rows (program/thresholds.py): a lookup that finds more hands them on in
-chunks. `Narrowing` cuts what is looked up to the range that comparisons leave.
+chunks. `Narrowing` cuts what is looked up to the range that comparisons leave, `Pairing` to what
+an equation or an overlap leaves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from caladan.columns.domains import Domain, OffsetDomain, between
 from caladan.columns.index import Index, Matches, PackedIndex, RunMatches
 from caladan.columns.layout import Counts, Keys, Mask, Words
-from caladan.columns.ranks import CODED
 from caladan.columns.relation import StoredRelation
+from caladan.columns.rows import RowIndex
 from caladan.columns.views import ColumnView
-from caladan.join.access import Range
-from caladan.join.expressions import Evaluator
+from caladan.join.constraints.narrowing import Narrowing
+from caladan.join.constraints.pairing import Pairing
 from caladan.join.frontier import Bindings
-from caladan.program import Constant, Expression, Variable, thresholds
-from caladan.program.transform import walk
-from caladan.rules.body import Version, names
-
-if TYPE_CHECKING:
-    pass
-
-_SMALL: Final = 1 << 60
-
-
-@dataclass(frozen=True, slots=True)
-class Narrowing:
-    """Where the values of a lookup's first new column lie, as comparisons say.
-
-    It leaves out nothing that passes them, and they are tested all the same: where words are in no
-    order, or computing an end fails, nothing is left out.
-    """
-
-    evaluator: Evaluator
-    domain: Domain
-    ends: Range
-
-    def words(self, frontier: Bindings) -> tuple[Words, Words] | None:
-        """The least and the most word for each solution; None if nothing is known."""
-        if self.ends.moved and not self.is_small:
-            return None
-        try:
-            low = self._end(self.ends.lower, frontier, np.maximum)
-            high = self._end(self.ends.upper, frontier, np.minimum)
-        except ArithmeticError:
-            return None
-        return None if low is None and high is None else between(self.domain, low, high)
-
-    def _end(
-        self,
-        ends: Sequence[Expression],
-        frontier: Bindings,
-        narrower: Callable[[Counts, Counts], Counts],
-    ) -> Counts | None:
-        found: Counts | None = None
-        for each in ends:
-            if self.domain.kind in CODED and not self._is_alike(each):
-                continue
-            values = self.evaluator.values(each, frontier, None)
-            if values.kind is self.domain.kind:
-                found = values.ranks if found is None else narrower(found, values.ranks)
-        return found
-
-    def _is_alike(self, end: Expression) -> bool:
-        """Whether an end has words of the same dictionary."""
-        return isinstance(end, Variable) and self.evaluator.domain(end.name) is self.domain
-
-    @property
-    def is_small(self) -> bool:
-        """Whether sums and differences of the values cannot overflow, whatever is on which side."""
-        domains = [self.domain, *map(self.evaluator.domain, names(*self.ends.moved))]
-        constants = [each.value for each in walk(*self.ends.moved) if isinstance(each, Constant)]
-        return all(isinstance(d, OffsetDomain) and abs(d.base) < _SMALL for d in domains) and all(
-            isinstance(value, int) and abs(value) < _SMALL for value in constants
-        )
+from caladan.program import thresholds
+from caladan.rules.body import Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +36,14 @@ class LookupStep:
     new: Mapping[int, str]
     counting: bool
     within: Narrowing | None = None
+    pairing: Pairing | None = None
 
     @property
     def reads(self) -> frozenset[str]:
         """The variables it needs."""
         given = (*self.bound.values(), *self.checked.values())
         ends = frozenset[str]() if self.within is None else self.within.ends.reads
+        ends |= frozenset[str]() if self.pairing is None else self.pairing.reads
         return (frozenset(v for v in given if isinstance(v, str)) | ends) - self.binds
 
     @property
@@ -150,13 +93,35 @@ class LookupStep:
 
     def is_narrow(self, frontier: Bindings) -> bool:
         """Whether comparisons leave little of what agrees with some of the solutions."""
+        if self.pairing is not None:
+            return True
         if self.within is None or not self.bound:
             return self.within is not None
         some = frontier.sample(thresholds.now.sample)
         every = replace(self, within=None).matches(some).total
         return self.matches(some).total * thresholds.now.narrow < every
 
-    def free(self, frontier: Bindings) -> Matches | None:
+    def found(self, frontier: Bindings) -> Matches | None:
+        """The facts that may agree with each solution; None for all."""
+        if self.pairing is not None and (paired := self._paired(self.pairing, frontier)):
+            return paired
+        return self.matches(frontier) if self.bound else self._free(frontier)
+
+    def _paired(self, pairing: Pairing, frontier: Bindings) -> RunMatches | None:
+        """The facts that an equation or an overlap leaves, if there are more than a few."""
+        index = self.index()
+        if self.relation.count() <= thresholds.now.narrowing or frontier.rows < 2:
+            return None
+        if not isinstance(index, PackedIndex | RowIndex):
+            return None
+        every = (
+            index.find(*index.key(self.words(frontier), 1))
+            if self.bound
+            else RunMatches.all_of(index, 1)
+        )
+        return pairing.matches(index, every, {n: c for c, n in self.new.items()}, frontier)
+
+    def _free(self, frontier: Bindings) -> Matches | None:
         """With nothing bound: the facts where they may be for each solution; None for all."""
         if self.within is None:
             return None
@@ -175,17 +140,14 @@ class LookupStep:
 
     def run(self, frontier: Bindings, keep: frozenset[str]) -> Iterator[Bindings]:
         """The longer solutions, with the variables to keep."""
-        if not self.bound:
-            if (matches := self.free(frontier)) is not None:
-                yield from self.spread(frontier, matches, keep)
-            else:
-                yield from self._cross(frontier, keep, thresholds.now.room)
-        elif self.is_test(keep):
+        if self.is_test(keep):
             index = self.index()
             keys, lead = index.key(self.words(frontier), frontier.rows)
             yield projection(frontier.where(present(index, keys, lead)), keep)
+        elif (matches := self.found(frontier)) is not None:
+            yield from self.spread(frontier, matches, keep)
         else:
-            yield from self.spread(frontier, self.matches(frontier), keep)
+            yield from self._cross(frontier, keep, thresholds.now.room)
 
     def is_test(self, keep: frozenset[str]) -> bool:
         """Whether all that matters is that there is a fact, if some variables are kept."""
