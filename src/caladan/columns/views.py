@@ -7,8 +7,10 @@ a relation that never had the other columns. It may ask for columns to be equal,
 mention a variable twice.
 
 A view takes in what its relation has committed since it was last looked at, and has versions as
-that has: what is new in the view is what no older fact of the relation shows there. Of groups whose
-values change there are views by their keys, which stay; they are all one version.
+that has: what is new in the view is what no older fact of the relation shows there. A rule that
+starts with what is new, and reads the other columns later, has no use for that: a view `of_delta`
+has whatever new facts show. Of groups whose values change there are views by their keys, which
+stay; they are all one version.
 """
 
 from __future__ import annotations
@@ -35,10 +37,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ViewColumns:
-    """The columns that a view has, and those that have to be equal."""
+    """The columns that a view has, those that have to be equal, and whether it is of new facts."""
 
     columns: tuple[int, ...]
     equal: tuple[tuple[int, int], ...] = ()
+    of_delta: bool = False
 
     def named(self, columns: Sequence[str]) -> list[str]:
         """The columns of the relation, `_` for those that it does without."""
@@ -75,7 +78,7 @@ class ColumnView:
         return self.relation.count()
 
     def index(self, bound: Sequence[int], version: Version) -> Index:
-        return self._current(version is not Version.OLD).index(bound, version)
+        return self._current(version is not Version.OLD).index(bound, self._version(version))
 
     def scan(
         self,
@@ -83,11 +86,19 @@ class ColumnView:
         rows: int | None = None,
         needed: frozenset[int] | None = None,
     ) -> Iterator[Keys]:
+        version = self._version(version)
         return self._current(version is not Version.OLD).scan(version, rows, needed)
+
+    def _version(self, version: Version) -> Version:
+        return Version.FULL if self._shown.of_delta else version
 
     def _current(self, with_delta: bool) -> StoredRelation:
         self._of.packed()  # with room for every word known so far
         body = self._of.body
+        if self._shown.of_delta:
+            if self._follower is None or not self._follower.follows(body):
+                self._follower = _DeltaFollower(self._of, self._shown)
+            return self._follower.to
         if not isinstance(body, FoldedRelation) and body.is_hiding:
             # Another fact may show the same under these columns: there is nothing to keep up.
             to = type(self._of)([self._of.domains[c] for c in self._shown.columns])
@@ -225,7 +236,34 @@ class _FinishedFollower:
         """It is as it was."""
 
 
-_Follower: TypeAlias = _PackedFollower | _RowFollower | _FinishedFollower
+class _DeltaFollower:
+    """A view of what is new: made anew for every delta."""
+
+    def __init__(self, of: StoredRelation, shown: ViewColumns) -> None:
+        columns, rows = of.delta()
+        self._known = _known(of.body)
+        self.to = type(of)([of.domains[c] for c in shown.columns])
+        self.to.add(*_shown(shown, dict(enumerate(columns)), rows))
+        self.to.flip()
+        self.to.commit()
+
+    def follows(self, body: object) -> bool:
+        """Whether the delta is the same."""
+        return self._known == _known(body)
+
+    def catch_up(self, with_delta: bool) -> None:
+        """It is as it was."""
+
+
+def _known(body: object) -> tuple[object, ...]:
+    """What a delta is known by."""
+    if isinstance(body, PackedRelation):
+        return body, body.base.delta
+    assert isinstance(body, RowRelation)
+    return body, body.count(), body.delta_count()
+
+
+_Follower: TypeAlias = _PackedFollower | _RowFollower | _FinishedFollower | _DeltaFollower
 
 
 def _shown(shown: ViewColumns, words: dict[int, Words], rows: int) -> tuple[list[Words], int]:

@@ -59,7 +59,7 @@ class AtomPrefixes:
             for column, term in self._terms.items()
             if isinstance(term, Constant) or term.name in known
         )
-        view = self._view(frozenset(c for c, _ in bound))
+        view = self._view(frozenset(c for c, _ in bound), is_whole=self.read <= known)
         return Probe(self.scan, bound, (), (), view) if view is None or self._has_views else None
 
     def narrowed(self, whole: Probe) -> Probe:
@@ -73,7 +73,7 @@ class AtomPrefixes:
             return replace(whole, new=new)
         kept = {c: t for c, t in (*whole.bound, *whole.checked) if c in self._terms}
         shown = frozenset(kept) | {c for c, _ in new}
-        view = self._view(shown)
+        view = self._view(shown, is_whole=True)
         if view is None:
             return whole
         return Probe(
@@ -84,10 +84,12 @@ class AtomPrefixes:
             view,
         )
 
-    def _view(self, columns: frozenset[int]) -> ViewColumns | None:
+    def _view(self, columns: frozenset[int], *, is_whole: bool) -> ViewColumns | None:
+        """The atom under some columns; it is not read again if that is the whole of it."""
         if len(columns) == len(self.scan.arguments):
             return None
-        return ViewColumns(tuple(sorted(columns)), self._equal)
+        of_delta = self.scan.version is Version.DELTA and not is_whole
+        return ViewColumns(tuple(sorted(columns)), self._equal, of_delta)
 
 
 def is_shown(shown: AtomPrefixes, variable: str) -> bool:

@@ -40,7 +40,7 @@ from dataclasses import replace
 from itertools import count
 from math import inf
 
-from caladan.analysis.core import Checked, Clique, CoreRule, RelationInfo
+from caladan.analysis.core import Checked, Clique, CoreAtom, CoreRule, RelationInfo
 from caladan.program import (
     Aggregate,
     Arithmetic,
@@ -233,7 +233,26 @@ def seeded(
 
 def plain(rule: CoreRule, relations: Mapping[str, RelationInfo]) -> DeltaRule:
     """A rule over finished relations, that adds nothing up."""
-    return DeltaRule(rule, None, body_of(rule, relations))
+    return DeltaRule(rule, None, body_of(without_wildcards(rule, relations), relations))
+
+
+def without_wildcards(rule: CoreRule, relations: Mapping[str, RelationInfo]) -> CoreRule:
+    """A rule with a name for every `_` of an atom that was negated and is not any more.
+
+    A body takes two of them for the same variable; in an absence they match whatever there is.
+    """
+    types = dict(rule.types)
+
+    def named(number: int, atom: CoreAtom) -> CoreAtom:
+        terms = list(atom.arguments)
+        for place, column in enumerate(relations[atom.relation].columns):
+            if isinstance(term := terms[place], Variable) and term.is_anonymous:
+                terms[place] = Variable(f"_{number}'{place}")
+                types[f"_{number}'{place}"] = column.type
+        return replace(atom, arguments=tuple(terms))
+
+    atoms = (a if a.negated else named(i, a) for i, a in enumerate(rule.atoms))
+    return replace(rule, atoms=tuple(atoms), types=types)
 
 
 def pivot(clique: Clique, relations: Mapping[str, RelationInfo]) -> dict[str, int] | None:

@@ -37,7 +37,7 @@ from itertools import count
 from caladan.analysis.core import Clique, CoreAtom, CoreRule, RelationInfo, Term
 from caladan.program import Aggregate, Comparison, Constant, Expression, Type, Variable
 from caladan.rules.body import Part, Scan, Version, body_of
-from caladan.rules.delta import contributors, delta_clique
+from caladan.rules.delta import contributors, delta_clique, without_wildcards
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 
 Relations = Mapping[str, RelationInfo]
@@ -70,13 +70,13 @@ def gained(rule: CoreRule, index: int, relations: Relations) -> DeltaRule:
     """A rule that starts from facts which are new to an atom, or gone from a negated one."""
     atom = rule.atoms[index]
     others = [a for i, a in enumerate(rule.atoms) if i != index or atom.negated]
-    rule = _renamed(rule, index, relations)
+    rule = _positive(rule, index, relations)
     return _seeded(rule, _seed(rule, index), others, relations, Version.NEW)
 
 
 def lost(rule: CoreRule, index: int, relations: Relations) -> DeltaRule:
     """A rule that starts from facts which are gone from an atom, or new to a negated one."""
-    rule = _renamed(rule, index, relations)
+    rule = _positive(rule, index, relations)
     others = [a for i, a in enumerate(rule.atoms) if i != index and not a.negated]
     return _seeded(rule, _seed(rule, index), others, relations, Version.EITHER)
 
@@ -174,20 +174,11 @@ def _alias(info: RelationInfo, kind: str, columns: Sequence[int]) -> RelationInf
     )
 
 
-def _renamed(rule: CoreRule, index: int, relations: Relations) -> CoreRule:
-    """The rule with names in place of `_` in an atom, which binds nothing as long as it has it."""
-    atom = rule.atoms[index]
-    columns = relations[atom.relation].columns
-    arguments: list[Term] = []
-    types = dict(rule.types)
-    for argument, column in zip(atom.arguments, columns, strict=True):
-        if isinstance(argument, Variable) and argument.is_anonymous:
-            argument = Variable(f"{column.name}'{len(arguments)}")
-            types[argument.name] = column.type
-        arguments.append(argument)
+def _positive(rule: CoreRule, index: int, relations: Relations) -> CoreRule:
+    """The rule with an atom that binds whatever it has."""
     atoms = list(rule.atoms)
-    atoms[index] = replace(atom, arguments=tuple(arguments), negated=False)
-    return replace(rule, atoms=tuple(atoms), types=types)
+    atoms[index] = replace(atoms[index], negated=False)
+    return without_wildcards(replace(rule, atoms=tuple(atoms)), relations)
 
 
 def _bound_head(

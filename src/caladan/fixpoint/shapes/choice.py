@@ -228,7 +228,15 @@ class Shaping:
         return found
 
     def _is_fact(self, atom: CoreAtom, columns: Mapping[str, Words], rows: int) -> Mask:
-        """For which rows an atom has a fact; whatever is not bound may be anything."""
+        """For which rows an atom has a fact; whatever is not bound may be anything.
+
+        Declines if that has to be the same in two columns.
+        """
+        from caladan.fixpoint.shapes.pairs import Declined
+
+        free = [a for a in atom.arguments if isinstance(a, Variable) and a.name not in columns]
+        if any(free.count(each) > 1 for each in free if not each.is_anonymous):
+            raise Declined("an atom has a variable twice that nothing else binds")
         words: dict[int, Words | int] = {}
         for column, argument in enumerate(atom.arguments):
             if isinstance(argument, Constant):

@@ -187,8 +187,10 @@ def summands(expression: Expression, sign: int) -> Iterator[tuple[int, Expressio
 def _paired(
     rule: CoreRule, atom: CoreAtom, sources: TestedSide, ends: TestedSide, inputs: ShapeInputs
 ) -> PairedTest | None:
-    """The facts of an atom as pairs of a source and a node; None if they are too many."""
+    """The facts of an atom as pairs of a source and a node; None if they are too many, or none."""
     named = [n for n in dict.fromkeys(atom.variables) if n in sources.names | ends.names]
+    if not named:
+        return None
     first = [n for n in named if n in sources.names]
     second = [n for n in named if n in ends.names]
     facts = replace(
@@ -224,7 +226,7 @@ def _of_facts(
     ids, _ = tuples.ids([known[n] for n in names], len(side.numbers))
     order = np.argsort(ids, kind="stable")
     bounds = np.searchsorted(ids[order], np.arange(len(tuples) + 1))
-    keys = tuples.find([np.ascontiguousarray(c) for c in columns], len(columns[0]))
+    keys = tuples.find([np.ascontiguousarray(c) for c in columns], len(some))
     rows = np.flatnonzero((keys != ABSENT) & some)
     begin, end = bounds[keys[rows]], bounds[keys[rows] + np.uint32(1)]
     return np.repeat(rows, end - begin), side.numbers[order[stretches(begin, end)]]

@@ -47,7 +47,7 @@ from caladan.fixpoint.shapes.closure import (
     require_rounds,
 )
 from caladan.fixpoint.shapes.distances import distances, prepared
-from caladan.fixpoint.shapes.explore import explored
+from caladan.fixpoint.shapes.explore import graph_of
 from caladan.fixpoint.shapes.forms import (
     Closure,
     Distances,
@@ -307,10 +307,7 @@ def _closure(shape: Closure, inputs: ShapeInputs, limits: ShapeLimits) -> _Closu
     if shape.doubles or shape.back or shape.swaps:
         return _from_both_ends(shape, exits, inputs, limits)
     stepping = {name: each.stepping for name, each in shape.sides.items()}
-    if any(step.explores for step in shape.steps):
-        graph = explored(stepping, shape.steps, exits, inputs, limits)
-    else:
-        graph = stepped(stepping, shape.steps, exits, inputs, limits, shape.entries)
+    graph = graph_of(stepping, shape.steps, exits, inputs, limits, shape.entries)
     given = [tuple(exits[name][c] for c in each.carried) for name, each in shape.sides.items()]
     given += [columns for columns, _ in graph.origins]
     sources = StepSources(shape.steps, shape.sides, given, inputs)

@@ -20,7 +20,7 @@ from caladan.columns.interner import ABSENT, Tuples
 from caladan.columns.layout import Counts, Words, concatenated
 from caladan.fixpoint.shapes.forms import Step
 from caladan.fixpoint.shapes.pairs import NO_PAIRS, Declined, NodePlace, Pairs, ShapeLimits, union
-from caladan.fixpoint.shapes.steps import Key, StepGraph, fitting, headed
+from caladan.fixpoint.shapes.steps import Key, StepGraph, fitting, headed, stepped
 from caladan.program import Variable, thresholds
 
 if TYPE_CHECKING:
@@ -29,6 +29,20 @@ if TYPE_CHECKING:
 Columns: TypeAlias = tuple[Words, ...]
 _MANY: Final = "its steps lead to many more tuples than it has facts"
 _UNREAD: Final = "a step has atoms that nothing is read of"
+
+
+def graph_of(
+    stepping: Mapping[str, tuple[int, ...]],
+    steps: Sequence[Step],
+    exits: Mapping[str, Columns],
+    inputs: ShapeInputs,
+    limits: ShapeLimits,
+    entries: Sequence[Step] = (),
+) -> StepGraph:
+    """The graph of some steps over the stepping columns of relations, and of entries to them."""
+    if any(step.explores for step in steps):
+        return explored(stepping, steps, exits, inputs, limits)
+    return stepped(stepping, steps, exits, inputs, limits, entries)
 
 
 def explored(

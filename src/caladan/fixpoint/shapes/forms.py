@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -284,6 +285,12 @@ class WeightedStep:
     is_widest: bool
     leaves: float
     arrives: float
+
+    @property
+    def is_unconditional(self) -> bool:
+        """Whether it adds something to whatever value of whatever is carried."""
+        is_limited = math.isfinite(self.leaves) or math.isfinite(self.arrives)
+        return self.step.is_open and not (self.step.is_tested or self.is_widest or is_limited)
 
 
 @dataclass(frozen=True, slots=True)

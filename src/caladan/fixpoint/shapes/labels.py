@@ -20,9 +20,10 @@ from caladan.columns.folded import NONE
 from caladan.columns.kernels.graph import spread
 from caladan.columns.layout import Layout, Words
 from caladan.columns.ranks import Kind, Numbers, kind_of, rank_floats
+from caladan.fixpoint.shapes.explore import graph_of
 from caladan.fixpoint.shapes.forms import Labels
 from caladan.fixpoint.shapes.pairs import Graph, ShapeLimits, longest_path, union
-from caladan.fixpoint.shapes.steps import StepGraph, stepped
+from caladan.fixpoint.shapes.steps import StepGraph
 from caladan.program import thresholds
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def label_graph(
     exits = inputs.exit(shape.relation)
     steps = [each.step for each in shape.steps]
     given = {shape.relation: exits}
-    graph = stepped({shape.relation: shape.stepping}, steps, given, inputs, limits)
+    graph = graph_of({shape.relation: shape.stepping}, steps, given, inputs, limits)
     if limits.max_rounds is not None:
         limits.require_path(longest_path(union(graph.edges), graph.size))
     return exits, graph

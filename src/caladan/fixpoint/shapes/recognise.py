@@ -97,6 +97,7 @@ def is_of_one_kind(
 
 def _reached(relations: tuple[str, ...], rules: list[CoreRule]) -> Reachability | None:
     steps = [step_of(rule, dict.fromkeys(relations, Sides((), (0,)))) for rule in rules]
+    # To explore where it leads is to go there in rounds.
     found = tuple(step for step in steps if step is not None and not step.explores)
     return Reachability(relations, found) if len(found) == len(rules) else None
 
@@ -193,7 +194,8 @@ def _chained(relation: str, rules: list[CoreRule]) -> Closure | None:
             if chain is None or sides in chain
         ]
         found = tuple(step for step in steps if step is not None and not step.explores)
-        if len(found) == len(rules):
+        # What is open to some may be reached from others, through a fact of these.
+        if len(found) == len(rules) and all(s.is_open and not s.is_tested for s in found):
             return Closure((relation,), {relation: sides}, found, exits=True)
     return None
 

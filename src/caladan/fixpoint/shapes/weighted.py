@@ -70,6 +70,9 @@ def weighted(info: RelationInfo, rules: list[CoreRule]) -> Distances | Labels | 
         sides = Sides(tuple(sorted(kept)), tuple(c for c in info.group if c not in kept))
         found = [_step(rule, info, sides, column) for rule in rules]
         steps = tuple(step for step in found if step is not None)
+        if len(steps) > 1 and any(_is_doubled(rule, info.name) for rule in rules):
+            # What a fact that steps was made of must be open to all, and add up wherever it is cut.
+            steps = tuple(each for each in steps if each.is_unconditional)
         if not sides.carried and not _is_longest(info.aggregates[column], steps):
             continue
         if sides.stepping and len(steps) == len(rules):
@@ -141,7 +144,7 @@ def _step(rule: CoreRule, info: RelationInfo, sides: Sides, column: int) -> Weig
     pattern = tuple(atom.arguments[i] for i in sides.stepping)
     head = tuple(rule.arguments[i] for i in sides.stepping)
     before, after = named(pattern), named(head)
-    if len(before) < len(pattern) or len(after) < len(head):
+    if len(before) < len(pattern) or len(after) < len(head) or value in (*carried, *pattern):
         return None
     weight = _weight(made, value, smallest=smallest)
     literals = without([*rule.atoms, *rule.comparisons], [atom])
@@ -166,6 +169,10 @@ def _step(rule: CoreRule, info: RelationInfo, sides: Sides, column: int) -> Weig
         return None
     limits = (_least(bounds, of, smallest=smallest) for of in (value, made))
     return WeightedStep(step, pairs, weight.added, read, weight.is_widest, *limits)
+
+
+def _is_doubled(rule: CoreRule, relation: str) -> bool:
+    return sum(atom.relation == relation for atom in rule.atoms) > 1
 
 
 def _doubles(

@@ -71,7 +71,9 @@ class StoredAtom:
                 if term in bound or term in new:
                     terms[column] = term
         is_whole = len(terms) == self.relation.arity
-        shown = ViewColumns(tuple(terms), tuple(equal))
+        # What is bound later may differ where older facts show the same under these columns.
+        of_delta = self.version is Version.DELTA and len(first) > len({*first} & {*terms.values()})
+        shown = ViewColumns(tuple(terms), tuple(equal), of_delta)
         placed = dict(enumerate(terms.values()))
         return LookupStep(
             self.relation if is_whole else self.relation.view(shown),
