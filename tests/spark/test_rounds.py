@@ -1,5 +1,6 @@
 """Rounds: how facts are kept from one to the next, and that nothing of them stays behind."""
 
+import gc
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -71,6 +72,23 @@ def test_rounds_leave_nothing_behind(spark: SparkSession, storage: Any) -> None:
         assert len(storage()) <= 8  # the relation's few runs and its data, not its rounds
         out.close()
     assert not storage()
+
+
+def test_results_that_nobody_closes_leave_nothing_behind(spark: SparkSession, storage: Any) -> None:
+    program = "hop(A, C) <- arc(A, B), arc(B, C). query hop(A, C)."
+    with caladan.connect(spark) as db:
+        db.add("arc", [(i, i + 1) for i in range(CHAIN)])
+        for _ in range(4):
+            assert db.run(program, strategy="frame").answer.count() == CHAIN - 1
+            gc.collect()
+        before = len(storage())
+        frame = db.run(program, strategy="frame").answer.spark()
+        gc.collect()
+        db.run(program, strategy="frame")
+        assert len(storage()) <= before + 1  # the frame's, which somebody has
+    gc.collect()
+    assert before <= 3  # the data, and the results of the last two runs
+    assert frame.count() == CHAIN - 1
 
 
 def test_what_a_failed_run_held_is_let_go(spark: SparkSession, storage: Any) -> None:

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,12 @@ from pyspark.sql import SparkSession
 from tests.spark.garbage import settles
 
 import caladan
+from caladan.engines.spark.run import asked
 from caladan.engines.spark.sources import table
 from caladan.engines.spark.tasks import job
 from caladan.engines.spark.tasks.work import Retention
+from caladan.language import parse
+from caladan.pipeline import compile_program
 from caladan.program.events import Event, Listener, RoundDone, StrategyDeclined
 from caladan.session.result import Stopped
 
@@ -279,6 +283,56 @@ def test_what_takes_a_moment_to_write_is_written(
     with db.run(CLOSURE, strategy="single") as out:
         assert len(staging(db)) == 1
         assert out.answer.count() == 210
+
+
+def test_what_no_goal_asks_for_is_not_staged(
+    db: caladan.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those who ask after all have it derived again; a recursion may be dear to derive."""
+    program = (
+        ARC
+        + """step(A, B) <- arc(A, B). step(B, A) <- arc(A, B).
+        tc(A, B) <- step(A, B). tc(A, B) <- tc(A, C), step(C, B).
+        near(A, count<B>) <- tc(A, B). query near(A, N)."""
+    )
+    few = partial(Retention, few_bytes=9, rate=1e6, moment=9.0, unasked_bytes=9)
+    monkeypatch.setattr(job, "Retention", partial(few, unasked_part=0.0))
+    with caladan.connect("reference") as other:
+        other.add("arc", CHAIN)
+        wanted = other.run(program)
+    with db.run(program, strategy="single") as out:
+        assert len(staging(db)) == 1  # near
+        for name in ("near", "tc", "step"):
+            assert out[name].count() == wanted[name].count()
+            assert out[name].rows() == wanted[name].rows()
+        assert sorted(tuple(row) for row in out["step"].spark().collect()) == wanted["step"].rows()
+    monkeypatch.setattr(job, "Retention", partial(few, unasked_part=1e6))
+    with db.run(program, strategy="single"):
+        assert len(staging(db)) >= 3
+    # without goals all is asked for, and so is what other strategies read
+    monkeypatch.setattr(job, "Retention", partial(few, unasked_part=0.0))
+    with db.run(program.replace("query near(A, N).", ""), strategy="single"):
+        assert len(staging(db)) >= 3
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "wanted"),
+    [
+        ("p(A) <- arc(A, _). q(A) <- p(A). r(A) <- q(A). query r(A).", 3, {"r"}),
+        ("p(A) <- arc(A, _). q(A) <- p(A). r(A) <- q(A). query r(A).", 2, {"q"}),
+        ("p(A) <- arc(A, _). q(A) <- p(A). query q(A). query p(A).", 2, {"p", "q"}),
+        (
+            """a(A) <- arc(A, _), A > 1. a(A) <- b(B), arc(B, A). b(A) <- a(B), arc(B, A).
+            c(A) <- b(A). query c(A).""",
+            2,
+            {"c"},
+        ),
+    ],
+)
+def test_what_is_asked_for(text: str, first: int, wanted: set[str]) -> None:
+    program = compile_program(parse(ARC + text), {}, {}).delta
+    assert asked(program, program.cliques[:first]) == wanted
+    assert asked(replace(program, goals=()), program.cliques[:first]) is None
 
 
 def staging(db: caladan.Session) -> list[Path]:

@@ -21,7 +21,7 @@ from caladan.engines.spark.session import connect
 from caladan.engines.spark.session.failures import SparkSaid, diagnosed
 from caladan.engines.spark.session.session import adopt, child
 from caladan.engines.spark.session.staging import Readers, Staging
-from caladan.engines.spark.session.workspace import ShuffleBytes, Workspace
+from caladan.engines.spark.session.workspace import ShuffleBytes, Workspace, release_abandoned
 from caladan.engines.spark.sources import sources
 from caladan.engines.spark.sources.table import SparkTable
 from caladan.program import Column
@@ -168,6 +168,7 @@ class SparkEngine:
     def close(self) -> None:
         """Stop the session, if it was started here; remove what was staged."""
         self._staging.close()
+        release_abandoned()
         if self._is_connect:
             connect.released(self._child)
         if self._is_ours:

@@ -38,7 +38,7 @@ from caladan.program.diagnostics import Diagnostic
 from caladan.program.events import Listener, StrategyDeclined
 from caladan.program.options import Options
 from caladan.rules.failures import LimitName, LimitReached, interrupted, limit
-from caladan.rules.program import DeltaClique, DeltaProgram, program_of
+from caladan.rules.program import DeltaClique, DeltaProgram, program_of, reads
 
 _FEW_NAMES: Final = 5  # relations that the description of a job names
 
@@ -138,7 +138,13 @@ class Cliques:
         self._given = self._left()
         parts = parts_of(self._workspace)
         context = Context(
-            self._workspace, self._given, self._events, parts, self.stopping, self._limits
+            self._workspace,
+            self._given,
+            self._events,
+            parts,
+            self.stopping,
+            self._limits,
+            asked(self._program, cliques),
         )
         if name == "meshed" and self._workspace.shuffle_bytes is not None:
             self._workspace.shuffle_bytes.expected = True
@@ -239,6 +245,27 @@ class _Sizes(Mapping[str, int]):
 
     def __len__(self) -> int:
         return len(self._tables)
+
+
+def asked(program: DeltaProgram, cliques: Sequence[DeltaClique]) -> frozenset[str] | None:
+    """What of some cliques goals read, or others; None of a program without goals: perhaps all.
+
+    A clique that nobody reads would not be evaluated unless somebody wanted it.
+    """
+    if not program.goals:
+        return None
+    goals = {goal.relation for goal in program.goals}
+    read = {each.relations: set(reads([each])) for each in program.cliques}
+    own = {each.relations for each in cliques}
+    outside = goals.union(*(names for key, names in read.items() if key not in own))
+    found = set[str]()
+    for clique in cliques:
+        others = (names for key, names in read.items() if key != clique.relations)
+        is_read = not goals.isdisjoint(clique.relations) or any(
+            not names.isdisjoint(clique.relations) for names in others
+        )
+        found.update(outside.intersection(clique.relations) if is_read else clique.relations)
+    return frozenset(found)
 
 
 def parts_of(workspace: Workspace) -> int:

@@ -61,6 +61,7 @@ class Context:
     `options` has the limits that hold for this call: the seconds and facts that are left. Parts
     is how many tasks to run, for those strategies that can choose. `limits` are the options once
     more, with the seconds that are left when it is called: when tasks start, inputs are there.
+    `asked` are the relations that goals or later cliques read; None if all may be.
     """
 
     workspace: Workspace
@@ -69,6 +70,7 @@ class Context:
     parts: int
     stopping: Stopping
     limits: Callable[[], Options]
+    asked: frozenset[str] | None = None
 
 
 class Strategy(Protocol):

@@ -164,9 +164,10 @@ class Workspace:
         self._condemned.extend(run for run in runs if run is not None)
 
     def sweep(self) -> None:
-        """Let go of what was released."""
+        """Let go of what was released, and of what nobody has any more."""
         if self.shuffle_bytes is not None:
             self.shuffle_bytes.pass_by()
+        release_abandoned()
         for run in self._condemned:
             self._alive.discard(run)
             release(run)
@@ -256,6 +257,23 @@ def sized(run: FrameRun) -> None:
         plan.invalidateStatsCache()
     except (AttributeError, Py4JError):
         return
+
+
+_ABANDONED: Final[list[FrameRun]] = []
+
+
+def abandon(runs: Sequence[FrameRun]) -> None:
+    """Runs of somebody who was collected: the next to sweep lets go of them.
+
+    Python collects at any moment, also in the middle of a call to the JVM.
+    """
+    _ABANDONED.extend(runs)
+
+
+def release_abandoned() -> None:
+    """Let go of runs that nobody has any more."""
+    while _ABANDONED:
+        release(_ABANDONED.pop())
 
 
 def release(run: FrameRun) -> None:

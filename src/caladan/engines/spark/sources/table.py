@@ -35,6 +35,7 @@ from caladan.engines.spark.session.workspace import (
     FrameRows,
     FrameRun,
     Workspace,
+    abandon,
     release,
     sized,
 )
@@ -104,7 +105,9 @@ class SparkTable:
         self._is_lent = False
         if files is not None:
             weakref.finalize(self, drop, files).atexit = False
-        self.runs = tuple(runs)
+        self.runs = list(runs)
+        self._collected = weakref.finalize(self, abandon, self.runs)
+        self._collected.atexit = False
         self.held = held
         self.shipped: Shipment | None = None
         """The facts where tasks can read them, once they have been brought there."""
@@ -128,7 +131,7 @@ class SparkTable:
         if self._at_most is None:
             return frame
         run = Workspace(frame.sparkSession).materialise(frame)
-        self.runs, self._count = (run,), run.count
+        self.runs[:], self._count = [run], run.count
         return run.frame
 
     @property
@@ -146,7 +149,7 @@ class SparkTable:
             # A rule may read this in every round: bring it to Spark once.
             frame = self.frame.coalesce(1) if count <= SMALL else self.frame
             run = Workspace(frame.sparkSession).materialise(frame)
-            self.runs, self.frame = (run,), run.frame
+            self.runs[:], self.frame = [run], run.frame
         if count > SMALL:
             return FrameRows(self.frame, count, lone=False)
         if all(run.partitions == 1 for run in self.runs) and len(self.runs) == 1:
@@ -190,6 +193,7 @@ class SparkTable:
         self, session: SparkSession, widths: Widths = (), looks: Sequence[Look] = ()
     ) -> DataFrame:
         """The same, with columns as wide as they came in, and of the same looks."""
+        self._hand_out()
         data = self.data
         if data is not None and is_connect(session) and data.num_rows > SMALL:
             data = None  # rows in its plan would take the server longer than a stream of them
@@ -211,6 +215,12 @@ class SparkTable:
         count = None if _conditions(self, goal) else self._count
         return SparkTable(goal.columns, _lazily(self, goal), count=count, of=self)
 
+    def _hand_out(self) -> None:
+        """Leave it to Spark when blocks go that nobody closes: frames outside may read them."""
+        self._collected.detach()
+        if self._of is not None:
+            self._of._hand_out()
+
     def lend(self) -> None:
         """Keep what frames of this table read for as long as Spark knows of one.
 
@@ -219,6 +229,7 @@ class SparkTable:
         if self._of is not None:
             self._of.lend()
         self._is_lent = True
+        self._hand_out()
         for shipment in self._reads:
             shipment.lend()
         files = [*self.files, *(file for each in self._reads for file in each.files)]
@@ -227,6 +238,7 @@ class SparkTable:
 
     def close(self) -> None:
         """Give back the storage, but for what was lent."""
+        self._collected.detach()
         if not self._is_lent:
             for run in self.runs:
                 release(run)

@@ -150,7 +150,7 @@ def _sent(
         frame.select(sf.lit(number).alias("number"), stream, *slotted(columns, everything))
         for frame, number, stream, columns in frames
     ]
-    work = Work(program, inputs, context.limits(), Retention(None))
+    work = Work(program, inputs, context.limits(), Retention(None, context.asked))
     return work, tuple(sent), union(rows).coalesce(1)
 
 
@@ -215,8 +215,9 @@ def evaluator(work: Work, names: tuple[str, ...]) -> Mapped:
         found = evaluation(supplied(work, names, batches), 0, events)
         is_final, outputs = found.status == "done", list[tuple[str, int, bool]]()
         for number, (name, table) in enumerate(found.tables.items()):
-            is_few = is_small(table, work.keeping)
-            is_kept = not is_final or is_slow(table, work.keeping, found.seconds)
+            keeping = work.keeping.of(name)
+            is_few = is_small(table, keeping)
+            is_kept = not is_final or is_slow(table, keeping, found.seconds)
             outputs.append((name, table.count(), is_kept))
             if table.columns and table.count() and (is_few or is_kept):
                 place = _TOLD - 1 - number if is_few else number

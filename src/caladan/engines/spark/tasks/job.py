@@ -62,7 +62,8 @@ def work_on(
         for name, info in program.relations.items()
         if info.takes_data
     }
-    return Work(program, inputs, context.options, Retention(workspace.staging.folder), parts)
+    keeping = Retention(workspace.staging.folder, context.asked)
+    return Work(program, inputs, context.options, keeping, parts)
 
 
 def why_too_much(tables: Sequence[SparkTable], context: Context, parts: int | None) -> str | None:

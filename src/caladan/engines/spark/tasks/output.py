@@ -4,7 +4,8 @@ Few facts travel with the task's result. Many are written to the staging folder,
 columns that frames of the engine have, if there is a folder and if writing them takes less time
 than deriving them did, or but a moment; otherwise only their number is told, and whoever wants to
 see them has them derived again. So the closure of a graph, which is computed at once and takes
-minutes to list, is counted at once.
+minutes to list, is counted at once. Relations between the data and what goals ask for are mostly
+never looked at: those are kept where that takes a small part of the time.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def output(
     name: str, table: DerivedTable, keeping: Retention, seconds: float, *, is_final: bool
 ) -> Output:
     """Hand out a relation that took so many seconds; if final, it can be derived again."""
-    count = table.count()
+    count, keeping = table.count(), keeping.of(name)
     if is_small(table, keeping):
         stream = stream_of(table.arrow()) if table.columns else None
         return Output(name, count, stream)
