@@ -28,11 +28,11 @@ from bench.cases import find
 from bench.data import FOLDER
 from caladan.columns.domains import OffsetDomain
 from caladan.columns.index import RunIndex
-from caladan.columns.ranks import Kind
 from caladan.columns.relation import StoredRelation
 from caladan.join.constraints.lookup import LookupStep
 from caladan.join.frontier import Bindings
 from caladan.program import thresholds
+from caladan.program.kinds import Kind
 from caladan.rules.body import Version
 
 SIX: Final = """

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from bench.cases import find
 from caladan.columns.domains import Domain, closed_domain
-from caladan.columns.ranks import Kind, arrow_ranks
+from caladan.columns.ranks import arrow_ranks
 from caladan.columns.relation import StoredRelation
 from caladan.join.constraints.atom import StoredAtom
 from caladan.join.frontier import Bindings
@@ -24,6 +24,7 @@ from caladan.join.guided import solve
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
 from caladan.program import Column, Type, Variable
+from caladan.program.kinds import Kind
 from caladan.rules.body import Body, Scan, ScanKind, Version
 
 CYCLE: Final = ("ab", "bc", "ca")

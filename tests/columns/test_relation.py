@@ -18,11 +18,12 @@ from caladan.columns.domains import (
 from caladan.columns.index import RunMatches, present
 from caladan.columns.layout import Packing, Words, concatenated
 from caladan.columns.packed import PackedRelation
-from caladan.columns.ranks import Kind, arrow_ranks, float_ranks, rank_floats, rank_of
+from caladan.columns.ranks import arrow_ranks, float_ranks, rank_floats, rank_of
 from caladan.columns.relation import StoredRelation
 from caladan.columns.rows import RowRelation
 from caladan.columns.runs import Run
 from caladan.program import thresholds
+from caladan.program.kinds import Kind
 from caladan.rules.body import Version
 
 Fact = tuple[int, ...]

@@ -14,22 +14,22 @@ from hypothesis import given, settings, strategies as st
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns.domains import Domain, OffsetDomain
 from caladan.columns.folded_relation import FoldedRelation
-from caladan.columns.layout import Mask, Words
+from caladan.columns.layout import Layout, Mask, Words
 from caladan.columns.matrices import BitRows, RangeRows
-from caladan.columns.ranks import Kind
 from caladan.engines.reference.body import Facts, solutions
 from caladan.fixpoint.shapes.closure import Way, carried
-from caladan.fixpoint.shapes.evaluate import evaluate_shape
-from caladan.fixpoint.shapes.forms import Closure, Generations, Reachability
+from caladan.fixpoint.shapes.evaluate import evaluated
 from caladan.fixpoint.shapes.generations import classes
-from caladan.fixpoint.shapes.literals import Literal
 from caladan.fixpoint.shapes.pairs import Declined, Interrupted, Pairs, ShapeLimits, distinct
-from caladan.fixpoint.shapes.recognise import recognise
 from caladan.join.expressions import Evaluator
 from caladan.language import parse
 from caladan.pipeline import compile_program
 from caladan.program import Comparison, Variable, thresholds
+from caladan.program.kinds import Kind
 from caladan.rules.program import DeltaClique, DeltaProgram
+from caladan.rules.shapes.forms import Closure, Generations, Reachability
+from caladan.rules.shapes.literals import Literal
+from caladan.rules.shapes.recognise import recognise
 
 Edges = set[tuple[int, int]]
 DATABASE = "database({e(A: integer, B: integer), f(A: integer, B: integer), ok(A: integer)}).\n"
@@ -279,6 +279,14 @@ def test_near_misses_have_the_same_facts(
     text: str, e: Edges, f: Edges, ok: set[tuple[int]]
 ) -> None:
     compare_with_rounds(text, e, f, ok)
+
+
+def evaluate_shape(
+    clique: DeltaClique, program: DeltaProgram, given_facts: Given, most: ShapeLimits
+) -> dict[str, Layout] | None:
+    """The relations of a clique that has a shape; None if it has none or rounds are better."""
+    shape = recognise(clique, program.relations)
+    return None if shape is None else evaluated(shape, given_facts, most)
 
 
 def compare_with_rounds(text: str, e: Edges, f: Edges, ok: set[tuple[int]]) -> None:

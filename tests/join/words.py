@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from caladan.columns.domains import OffsetDomain
-from caladan.columns.ranks import Kind
 from caladan.columns.relation import StoredRelation
 from caladan.join.constraints.atom import StoredAtom
 from caladan.join.constraints.condition import AbsentStep
@@ -15,6 +14,7 @@ from caladan.join.constraints.protocol import JoinConstraint
 from caladan.join.constraints.values import ValueConstraint
 from caladan.join.frontier import Bindings
 from caladan.join.guided import solve
+from caladan.program.kinds import Kind
 from caladan.rules.body import Version
 
 DOMAIN = OffsetDomain(Kind.INTEGER, -1000, 1, grows=True)

@@ -24,18 +24,10 @@ import pyarrow as pa
 
 from caladan.columns.interner import ABSENT, Interner
 from caladan.columns.layout import Mask, Words
-from caladan.columns.ranks import (
-    CODED,
-    Kind,
-    Ranks,
-    arrow_of,
-    arrow_ranks,
-    numpy_of,
-    rank_arrow,
-    rank_of,
-)
+from caladan.columns.ranks import CODED, Ranks, arrow_of, arrow_ranks, numpy_of, rank_arrow, rank_of
 from caladan.data.schema import array_of, compute as pc
 from caladan.program import Value, thresholds
+from caladan.program.kinds import Kind
 
 FAR: Final = 1 << 31  # words from here on are the numbers of interned values
 

@@ -13,8 +13,6 @@ from __future__ import annotations
 import datetime as dt
 import math
 import struct
-from decimal import Decimal
-from enum import Enum
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -22,7 +20,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from caladan.data.schema import compute as pc
-from caladan.program import Object, Type, Value
+from caladan.program import Object, Value
+from caladan.program.kinds import Kind
 from caladan.program.notation import DECIMAL_DIGITS, DECIMAL_SCALE
 
 Ranks: TypeAlias = NDArray[np.int64]
@@ -34,57 +33,12 @@ _NUMPY: Final = {"float": "float32", "double": "float64", "halffloat": "float16"
 _MAGNITUDE: Final = 0x7FFFFFFFFFFFFFFF
 
 
-class Kind(Enum):
-    """Types whose values compare with each other: all integers are one kind, so are all floats."""
-
-    INTEGER = "integer"
-    FLOAT = "float"
-    STRING = "string"
-    BOOLEAN = "boolean"
-    DATETIME = "datetime"
-    DATE = "date"
-    DECIMAL = "decimal"
-    BINARY = "binary"
-    OBJECT = "object"  # any Python value that can be hashed
-
-    @property
-    def is_coded(self) -> bool:
-        """Whether values are known by their place in a dictionary."""
-        return self in CODED
-
-
 CODED: Final[dict[Kind, pa.DataType]] = {
     Kind.STRING: pa.string(),
     Kind.DECIMAL: pa.decimal128(DECIMAL_DIGITS, DECIMAL_SCALE),
     Kind.BINARY: pa.binary(),
 }
 """The kinds that have dictionaries, with the types of these."""
-
-
-def kind_of(type: Type) -> Kind:
-    """The kind of a type."""
-    if type.is_integral:
-        return Kind.INTEGER
-    if type.is_floating:
-        return Kind.FLOAT
-    return Kind(type.value)
-
-
-def kind_of_value(value: object) -> Kind:
-    """The kind of a Python value."""
-    if isinstance(value, bool):
-        return Kind.BOOLEAN
-    if isinstance(value, int):
-        return Kind.INTEGER
-    if isinstance(value, float):
-        return Kind.FLOAT
-    if isinstance(value, str):
-        return Kind.STRING
-    if isinstance(value, dt.date):
-        return Kind.DATETIME if isinstance(value, dt.datetime) else Kind.DATE
-    if isinstance(value, Decimal):
-        return Kind.DECIMAL
-    return Kind.BINARY if isinstance(value, bytes) else Kind.OBJECT
 
 
 def float_ranks(numbers: NDArray[np.float64]) -> Ranks:

@@ -22,9 +22,10 @@ from caladan.columns.domains import Domain, TextDomain
 from caladan.columns.interner import Tuples
 from caladan.columns.kernels import groups as kernels
 from caladan.columns.layout import Counts, Mask, Words
-from caladan.columns.ranks import Kind, Ranks, float_ranks
+from caladan.columns.ranks import Ranks, float_ranks
 from caladan.join.arithmetic import Infinite, Overflow, ValueColumn
 from caladan.program import AggregateFunction
+from caladan.program.kinds import Kind
 from caladan.rules.program import Contributors
 
 SMALLEST: Final = ("min", "mmin")

@@ -46,7 +46,7 @@ from caladan.rules.body import Body, Scan, Version, names
 from caladan.rules.program import DeltaClique, DeltaProgram
 
 if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.forms import Shape
+    from caladan.rules.shapes.forms import Shape
 from collections.abc import Iterable
 
 ROUNDS: Final = "rounds"  # the strategy that evaluates everything
@@ -130,7 +130,7 @@ def why_rounds(facts: int | None) -> str | None:
 
 def shape_of(clique: DeltaClique, program: DeltaProgram) -> str | Shape:
     """The shape of a clique, or why it has none."""
-    from caladan.fixpoint.shapes.recognise import recognise
+    from caladan.rules.shapes.recognise import recognise
 
     found = recognise(clique, program.relations)
     if found is None:

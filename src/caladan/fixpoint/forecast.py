@@ -31,7 +31,6 @@ from caladan.fixpoint.limits import Limits
 from caladan.fixpoint.planner import Planner, splits
 from caladan.fixpoint.shapes.choice import Shaping
 from caladan.fixpoint.shapes.forecast import Top, folds, links, top
-from caladan.fixpoint.shapes.forms import Closure, Distances, Labels, Shape, Sides
 from caladan.fixpoint.state import State
 from caladan.join.access import Access
 from caladan.join.classes import Classes
@@ -46,6 +45,7 @@ from caladan.program.options import Options
 from caladan.rules.body import Body
 from caladan.rules.delta import plain, seeded
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
+from caladan.rules.shapes.forms import Closure, Distances, Labels, Shape, Sides
 
 
 @dataclass(frozen=True, slots=True)

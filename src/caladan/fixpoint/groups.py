@@ -17,16 +17,17 @@ from caladan.columns.groups import GroupRelation
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Counts, Mask, Words
 from caladan.columns.packed import Orders
-from caladan.columns.ranks import Kind, rank_floats
+from caladan.columns.ranks import rank_floats
 from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.aggregates import TOTALS, Accumulator, TextBest, accumulator
 from caladan.join.access import Amount
-from caladan.join.arithmetic import EXACT, Overflow, ValueColumn
+from caladan.join.arithmetic import Overflow, ValueColumn
 from caladan.join.frontier import Bindings
 from caladan.join.plan import RulePlan
 from caladan.join.rollup import Uncountable
 from caladan.join.walk import Sink
 from caladan.program import Expression, thresholds
+from caladan.program.kinds import EXACT, Kind
 from caladan.rules.program import Contributors, DeltaRule
 
 

@@ -37,7 +37,7 @@ import numpy as np
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns.domains import CodedDomain, Domain, TextDomain
 from caladan.columns.layout import Words
-from caladan.columns.ranks import Kind, float_ranks, rank_floats
+from caladan.columns.ranks import float_ranks, rank_floats
 from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.blueprint import said
 from caladan.fixpoint.heads import PlainHead, RelationHead
@@ -47,6 +47,7 @@ from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
 from caladan.program import Column, Expression, Variable, thresholds, variables
 from caladan.program.events import Listener, RuleDone, RulePlanned, RuleSearched, RuleSkipped
+from caladan.program.kinds import Kind
 from caladan.rules.body import Scan, Version
 from caladan.rules.delta import seeded
 from caladan.rules.program import DeltaClique, DeltaRule

@@ -32,7 +32,7 @@ from caladan.rules.program import DeltaClique, DeltaRule
 from caladan.rules.support import Growth, Sign
 
 if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.forms import Shape
+    from caladan.rules.shapes.forms import Shape
 
 
 class Whole:

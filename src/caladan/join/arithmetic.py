@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caladan.analysis.core import CoreRule
-from caladan.columns.ranks import Kind, Ranks, float_ranks
+from caladan.columns.ranks import Ranks, float_ranks
 from caladan.program import ArithmeticOperator
 from caladan.program.diagnostics import CaladanError
 from caladan.program.functions import CallFailed
+from caladan.program.kinds import Kind
 from caladan.rules.failures import call_failed, division_by_zero, overflow
 
 LONG_MIN: Final = -(2**63)
-EXACT: Final = 1 << 53  # smaller integers are doubles
 
 
 class DivisionByZero(ArithmeticError):

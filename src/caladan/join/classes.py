@@ -25,22 +25,18 @@ from caladan.columns.domains import (
     text_domain,
 )
 from caladan.columns.layout import Words
-from caladan.columns.ranks import CODED, Kind, Ranks, arrow_ranks, kind_of, kind_of_value, rank_of
+from caladan.columns.ranks import CODED, Ranks, arrow_ranks, rank_of
 from caladan.data.schema import array_of
 from caladan.program import (
     Aggregate,
-    Arithmetic,
-    Call,
     Comparison,
     Conditional,
     Constant,
     Expression,
-    Function,
-    Negative,
-    Type,
     Value,
     Variable,
 )
+from caladan.program.kinds import Kind, kind_of, kind_of_expression, kind_of_value
 from caladan.rules.body import Body, Scan
 from caladan.rules.program import DeltaProgram, DeltaRule
 
@@ -314,29 +310,6 @@ def _keys(rule: DeltaRule) -> Iterator[tuple[Node, Expression]]:
         for i, expression in enumerate(rule.body.keys[each.start : each.stop]):
             table = each.place if i < each.width else each.solutions
             yield (f"{rule.rule.head} {table}", i), expression
-
-
-def kind_of_expression(expression: Expression, types: Mapping[str, Type]) -> Kind:
-    """The kind of what an expression gives."""
-    match expression:
-        case Variable():
-            return kind_of(types[expression.name])
-        case Constant():
-            return kind_of_value(expression.value)
-        case Negative():
-            return kind_of_expression(expression.operand, types)
-        case Arithmetic(operator=operator, left=left, right=right):
-            sides = [kind_of_expression(side, types) for side in (left, right)]
-            return Kind.FLOAT if operator == "/" or Kind.FLOAT in sides else Kind.INTEGER
-        case Function(returns=returns):
-            return kind_of(returns)
-        case Call(function=function):
-            return Kind.INTEGER if function == "length" else Kind.STRING
-        case Conditional(then=then, otherwise=otherwise):
-            branches = [kind_of_expression(branch, types) for branch in (then, otherwise)]
-            return Kind.FLOAT if Kind.FLOAT in branches else branches[0]
-        case _:
-            raise TypeError(f"not an expression of a body: {expression}")
 
 
 def _domain(known: Class, columns: Sequence[pa.ChunkedArray]) -> tuple[Domain, list[Words]]:

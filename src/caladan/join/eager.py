@@ -24,7 +24,7 @@ import numpy as np
 
 from caladan.analysis.type_check import partial_type
 from caladan.columns.domains import Domain, OffsetDomain, SortedDomain
-from caladan.columns.ranks import Kind, rank_floats
+from caladan.columns.ranks import rank_floats
 from caladan.join.access import Amount
 from caladan.program import (
     Arithmetic,
@@ -37,6 +37,7 @@ from caladan.program import (
     names,
     thresholds,
 )
+from caladan.program.kinds import Kind
 from caladan.program.transform import walk
 from caladan.rules.body import Body
 

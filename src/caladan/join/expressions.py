@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from caladan.columns.domains import CodedDomain, Domain, TextDomain, word_of
 from caladan.columns.layout import Mask, Words
-from caladan.columns.ranks import CODED, Kind, kind_of, kind_of_value, rank_floats, rank_of
+from caladan.columns.ranks import CODED, rank_floats, rank_of
 from caladan.join.arithmetic import ValueColumn, arithmetic, negative
 from caladan.join.frontier import Bindings
 from caladan.program import (
@@ -34,6 +34,7 @@ from caladan.program import (
     Variable,
 )
 from caladan.program.functions import calls, outcomes
+from caladan.program.kinds import Kind, kind_of, kind_of_value
 
 
 class Evaluator:

@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 from caladan.columns.interner import Tuples
 from caladan.columns.kernels import groups as kernels
 from caladan.columns.layout import Counts, Mask, Words
-from caladan.columns.ranks import Kind, Ranks
+from caladan.columns.ranks import Ranks
 from caladan.join.access import Amount
 from caladan.join.arithmetic import Overflow, ValueColumn
 from caladan.join.eager import ONE
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.program import names
+from caladan.program.kinds import Kind
 
 if TYPE_CHECKING:
     from caladan.join.steps import Step

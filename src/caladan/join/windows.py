@@ -24,7 +24,7 @@ from caladan.columns.domains import between
 from caladan.columns.index import RunMatches
 from caladan.columns.layout import Counts, Keys
 from caladan.columns.packed import PackedIndex
-from caladan.columns.ranks import CODED, Kind, Ranks, rank_floats
+from caladan.columns.ranks import CODED, Ranks, rank_floats
 from caladan.join.access import Access, Amount, Check, Probe, Range
 from caladan.join.arithmetic import ValueColumn
 from caladan.join.constraints.lookup import LookupStep
@@ -33,6 +33,7 @@ from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.join.selections import isolated
 from caladan.program import Expression, Type, Variable, names
+from caladan.program.kinds import Kind
 
 _FAR: Final = 1 << 62
 _LAST: Final = (1 << 63) - 1

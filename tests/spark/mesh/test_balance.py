@@ -18,7 +18,6 @@ from tests.strategies.random_programs import RandomProgram, random_programs
 
 import caladan
 from caladan.columns.domains import OffsetDomain
-from caladan.columns.ranks import Kind
 from caladan.columns.relation import StoredRelation
 from caladan.engines.embedded.engine import EmbeddedEngine
 from caladan.engines.embedded.tables import LoadedTable
@@ -32,6 +31,7 @@ from caladan.language import parse
 from caladan.language.deals import unparse
 from caladan.pipeline import compile_program
 from caladan.program.events import Listener
+from caladan.program.kinds import Kind
 from caladan.program.options import Options
 from caladan.rules.body import Version
 from caladan.rules.program import DeltaProgram

@@ -7,7 +7,6 @@ from hypothesis import given, strategies as st
 
 from caladan.columns.domains import InternedDomain, OffsetDomain, TextDomain
 from caladan.columns.layout import Packing
-from caladan.columns.ranks import Kind
 from caladan.engines.spark.mesh.messages import (
     TaskStatus,
     Verdict,
@@ -25,6 +24,7 @@ from caladan.engines.spark.mesh.shuffle import (
     field_spread,
     key_spread,
 )
+from caladan.program.kinds import Kind
 
 words = st.lists(st.integers(0, 1000), min_size=1, max_size=200)
 

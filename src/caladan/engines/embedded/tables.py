@@ -17,11 +17,12 @@ import pyarrow as pa
 from caladan.analysis.core import CoreGoal
 from caladan.columns.domains import Domain, closed_domain, coded_domain, is_ordered, word_of
 from caladan.columns.layout import Layout, Words, concatenated, first_rows
-from caladan.columns.ranks import CODED, arrow_ranks, kind_of
+from caladan.columns.ranks import CODED, arrow_ranks
 from caladan.columns.relation import StoredRelation
 from caladan.data.schema import ARROW, LocalTable, arrow_schema, compute as pc
 from caladan.fixpoint.cut import sorted_rows
 from caladan.program import Column, Constant
+from caladan.program.kinds import kind_of
 
 
 class LoadedTable(LocalTable):

@@ -34,8 +34,8 @@ from caladan.rules.delta import plain
 from caladan.rules.program import DeltaClique, DeltaRule
 
 if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.forms import Shape, Step
     from caladan.fixpoint.shapes.pairs import ShapeLimits
+    from caladan.rules.shapes.forms import Shape, Step
 
 T = TypeVar("T")
 _PENDING: Final = 4  # a part of the memory that facts may take before they are sorted
@@ -96,7 +96,7 @@ class Shaping:
 
     def entered(self, shape: Shape | None, clique: DeltaClique) -> Shape | None:
         """A shape that takes the exit rules itself, where these read closures."""
-        from caladan.fixpoint.shapes.recognise import entered
+        from caladan.rules.shapes.recognise import entered
 
         if self._state.limits.max_rounds is not None or self._state.is_ranked:
             return None

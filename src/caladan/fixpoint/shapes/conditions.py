@@ -20,7 +20,6 @@ from caladan.analysis.core import CoreAtom, CoreRule
 from caladan.columns.folded_index import stretches
 from caladan.columns.interner import ABSENT, Tuples
 from caladan.columns.layout import Counts, Mask, Words
-from caladan.columns.ranks import Kind
 from caladan.fixpoint.shapes.blocks import (
     AskedTest,
     BlockTest,
@@ -28,7 +27,6 @@ from caladan.fixpoint.shapes.blocks import (
     PairedTest,
     PlaceTest,
 )
-from caladan.fixpoint.shapes.literals import TURNED, Literal
 from caladan.fixpoint.shapes.pairs import Declined, NodePlace, Pairs
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
@@ -42,6 +40,8 @@ from caladan.program import (
     thresholds,
     variables,
 )
+from caladan.program.kinds import Kind
+from caladan.rules.shapes.literals import TURNED, Literal
 
 if TYPE_CHECKING:
     from caladan.fixpoint.shapes.evaluate import ShapeInputs

@@ -19,9 +19,8 @@ from caladan.columns.kernels.blocks import WORDS
 from caladan.columns.kernels.distances import nearest
 from caladan.columns.kernels.graph import components
 from caladan.columns.layout import Layout, Words
-from caladan.columns.ranks import Kind, float_ranks, kind_of, rank_floats
+from caladan.columns.ranks import float_ranks, rank_floats
 from caladan.fixpoint.shapes.blocks import ALL, BLOCK, PlaceTest, as_bits
-from caladan.fixpoint.shapes.forms import Distances
 from caladan.fixpoint.shapes.pairs import (
     Declined,
     Graph,
@@ -32,9 +31,11 @@ from caladan.fixpoint.shapes.pairs import (
     union,
 )
 from caladan.fixpoint.shapes.sources import StepSources
-from caladan.join.arithmetic import EXACT, blamed
+from caladan.join.arithmetic import blamed
 from caladan.join.frontier import Bindings
 from caladan.program import thresholds
+from caladan.program.kinds import EXACT, Kind, kind_of
+from caladan.rules.shapes.forms import Distances
 
 if TYPE_CHECKING:
     from caladan.fixpoint.shapes.evaluate import ShapeInputs

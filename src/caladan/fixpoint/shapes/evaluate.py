@@ -1,6 +1,6 @@
 """Shapes: cliques with a structure that lets them be evaluated without rounds.
 
-    recognise.py     which cliques have a shape: from the rules alone
+    rules/shapes/    which cliques have a shape: from the rules alone
     closure.py       p(X, Z) <- p(X, Y), step(Y, Z): bit rows, ranges or searches, over the acyclic
                      graph of the steps' components
     distances.py     d(X, Z, mmin<D>) <- d(X, Y, E), step(Y, Z, W), D = E + W: source by source
@@ -48,18 +48,8 @@ from caladan.fixpoint.shapes.closure import (
 )
 from caladan.fixpoint.shapes.distances import distances, prepared
 from caladan.fixpoint.shapes.explore import graph_of
-from caladan.fixpoint.shapes.forms import (
-    Closure,
-    Distances,
-    Generations,
-    Labels,
-    Reachability,
-    Shape,
-    Sides,
-)
 from caladan.fixpoint.shapes.generations import generations, paced
 from caladan.fixpoint.shapes.labels import label_graph, labels
-from caladan.fixpoint.shapes.literals import Literal
 from caladan.fixpoint.shapes.pairs import (
     NO_PAIRS,
     Declined,
@@ -70,12 +60,20 @@ from caladan.fixpoint.shapes.pairs import (
     turned,
     union,
 )
-from caladan.fixpoint.shapes.recognise import recognise
 from caladan.fixpoint.shapes.sources import StepSources
 from caladan.fixpoint.shapes.steps import StepGraph, stepped
 from caladan.join.expressions import Evaluator
 from caladan.program import Value, Variable, thresholds
-from caladan.rules.program import DeltaClique, DeltaProgram
+from caladan.rules.shapes.forms import (
+    Closure,
+    Distances,
+    Generations,
+    Labels,
+    Reachability,
+    Shape,
+    Sides,
+)
+from caladan.rules.shapes.literals import Literal
 
 L = TypeVar("L", bound=Layout)
 
@@ -144,14 +142,6 @@ class ShapeInputs(Protocol):
     ) -> Mask:
         """Where literals of a rule hold, in a matrix; columns have its rows or its columns."""
         ...
-
-
-def evaluate_shape(
-    clique: DeltaClique, program: DeltaProgram, inputs: ShapeInputs, limits: ShapeLimits
-) -> dict[str, Layout] | None:
-    """The relations of a clique that has a shape; None if it has none or rounds are better."""
-    shape = recognise(clique, program.relations)
-    return None if shape is None else evaluated(shape, inputs, limits)
 
 
 def evaluated(

@@ -18,10 +18,10 @@ import numpy as np
 from caladan.columns.folded_index import stretches
 from caladan.columns.interner import ABSENT, Tuples
 from caladan.columns.layout import Counts, Words, concatenated
-from caladan.fixpoint.shapes.forms import Step
 from caladan.fixpoint.shapes.pairs import NO_PAIRS, Declined, NodePlace, Pairs, ShapeLimits, union
 from caladan.fixpoint.shapes.steps import Key, StepGraph, fitting, headed, stepped
 from caladan.program import Variable, thresholds
+from caladan.rules.shapes.forms import Step
 
 if TYPE_CHECKING:
     from caladan.fixpoint.shapes.evaluate import ShapeInputs

@@ -15,7 +15,12 @@ from typing import TypeAlias
 
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.fixpoint.blueprint import OVERLAY
-from caladan.fixpoint.shapes.forms import (
+from caladan.fixpoint.shapes.overlay import Halves, around, parted, spelled_out
+from caladan.fixpoint.shapes.pairs import Declined
+from caladan.program import Variable, thresholds
+from caladan.rules.body import names
+from caladan.rules.program import DeltaClique, DeltaRule
+from caladan.rules.shapes.forms import (
     Closure,
     Distances,
     Generations,
@@ -25,13 +30,8 @@ from caladan.fixpoint.shapes.forms import (
     Shape,
     Sides,
 )
-from caladan.fixpoint.shapes.literals import atom_rules
-from caladan.fixpoint.shapes.overlay import Halves, around, parted, spelled_out
-from caladan.fixpoint.shapes.pairs import Declined
-from caladan.fixpoint.shapes.recognise import entered
-from caladan.program import Variable, thresholds
-from caladan.rules.body import names
-from caladan.rules.program import DeltaClique, DeltaRule
+from caladan.rules.shapes.literals import atom_rules
+from caladan.rules.shapes.recognise import entered
 
 Folds: TypeAlias = Mapping[str, Sides]
 """Relations that may be layouts, with the columns of their two sides."""

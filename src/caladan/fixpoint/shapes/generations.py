@@ -47,7 +47,6 @@ from caladan.columns.matrices import BitRows
 from caladan.fixpoint.shapes.blocks import ALL, BLOCK, Bits, PlaceTest
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
 from caladan.fixpoint.shapes.explore import explored
-from caladan.fixpoint.shapes.forms import Generations, Link, Step
 from caladan.fixpoint.shapes.pairs import (
     Declined,
     Graph,
@@ -61,6 +60,7 @@ from caladan.fixpoint.shapes.pairs import (
     union,
 )
 from caladan.program import thresholds
+from caladan.rules.shapes.forms import Generations, Link, Step
 
 if TYPE_CHECKING:
     from caladan.fixpoint.shapes.evaluate import ShapeInputs

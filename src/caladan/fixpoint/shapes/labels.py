@@ -19,12 +19,13 @@ from caladan.columns.domains import TextDomain
 from caladan.columns.folded import NONE
 from caladan.columns.kernels.graph import spread
 from caladan.columns.layout import Layout, Words
-from caladan.columns.ranks import Kind, Numbers, kind_of, rank_floats
+from caladan.columns.ranks import Numbers, rank_floats
 from caladan.fixpoint.shapes.explore import graph_of
-from caladan.fixpoint.shapes.forms import Labels
 from caladan.fixpoint.shapes.pairs import Graph, ShapeLimits, longest_path, union
 from caladan.fixpoint.shapes.steps import StepGraph
 from caladan.program import thresholds
+from caladan.program.kinds import Kind, kind_of
+from caladan.rules.shapes.forms import Labels
 
 if TYPE_CHECKING:
     from caladan.fixpoint.shapes.evaluate import ShapeInputs

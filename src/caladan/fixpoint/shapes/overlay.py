@@ -32,8 +32,6 @@ from caladan.columns.layout import Keys, Words
 from caladan.columns.matrices import Matrix
 from caladan.fixpoint.shapes.blocks import Bits, BlockTest, ComparedTest, drained
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
-from caladan.fixpoint.shapes.forms import Sides
-from caladan.fixpoint.shapes.literals import Literal, defined, is_positive, literal_names
 from caladan.fixpoint.shapes.pairs import (
     NO_PAIRS,
     Declined,
@@ -43,13 +41,15 @@ from caladan.fixpoint.shapes.pairs import (
     ShapeLimits,
     numbered,
 )
-from caladan.fixpoint.shapes.recognise import is_of_one_kind
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.program import Comparison, Expression, Type, Variable, thresholds
 from caladan.program.diagnostics import CaladanError
 from caladan.rules.body import names
 from caladan.rules.program import DeltaRule
+from caladan.rules.shapes.forms import Sides
+from caladan.rules.shapes.literals import Literal, defined, is_positive, literal_names
+from caladan.rules.shapes.recognise import is_of_one_kind
 
 if TYPE_CHECKING:
     from caladan.fixpoint.shapes.evaluate import ShapeInputs

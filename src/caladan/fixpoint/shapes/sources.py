@@ -15,10 +15,10 @@ from caladan.columns.folded import NONE
 from caladan.columns.layout import Mask, Words
 from caladan.fixpoint.shapes.blocks import LayeredTest, PlaceTest
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
-from caladan.fixpoint.shapes.forms import Sides, Step
-from caladan.fixpoint.shapes.literals import Literal
 from caladan.fixpoint.shapes.pairs import Declined, NodePlace, numbered
 from caladan.program import Expression, Variable, thresholds
+from caladan.rules.shapes.forms import Sides, Step
+from caladan.rules.shapes.literals import Literal
 
 if TYPE_CHECKING:
     from caladan.fixpoint.shapes.evaluate import ShapeInputs

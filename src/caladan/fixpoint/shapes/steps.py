@@ -17,7 +17,6 @@ import numpy as np
 from caladan.analysis.core import Term
 from caladan.columns.folded_index import stretches
 from caladan.columns.layout import Mask, Words
-from caladan.fixpoint.shapes.forms import Link, Step
 from caladan.fixpoint.shapes.overlay import parted, sides_of, solved_side
 from caladan.fixpoint.shapes.pairs import (
     Declined,
@@ -31,6 +30,7 @@ from caladan.fixpoint.shapes.pairs import (
 )
 from caladan.join.frontier import Bindings
 from caladan.program import Constant, Expression, Variable, thresholds
+from caladan.rules.shapes.forms import Link, Step
 
 if TYPE_CHECKING:
     from caladan.fixpoint.shapes.evaluate import ShapeInputs

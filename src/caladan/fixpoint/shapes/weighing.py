@@ -23,13 +23,14 @@ from caladan.columns.domains import TextDomain
 from caladan.columns.folded_relation import FoldedRelation, FoldedSide
 from caladan.columns.layout import Counts, Words
 from caladan.columns.matrices import Matrix
-from caladan.columns.ranks import Kind, rank_floats
+from caladan.columns.ranks import rank_floats
 from caladan.fixpoint.groups import AggregateHead, Contribution
 from caladan.fixpoint.shapes.conditions import summands
 from caladan.fixpoint.shapes.overlay import BlockPart, SideTuples, Solutions, blocked
 from caladan.fixpoint.shapes.pairs import Declined, ShapeLimits, numbered
-from caladan.join.arithmetic import EXACT, ValueColumn
+from caladan.join.arithmetic import ValueColumn
 from caladan.program import Expression, Variable, thresholds
+from caladan.program.kinds import EXACT, Kind
 from caladan.rules.program import Contributors, DeltaRule
 
 _FAR: Final = 1 << 62

@@ -20,13 +20,13 @@ from caladan.columns.groups import GroupRelation
 from caladan.columns.invariants import CHECKED, check_groups
 from caladan.columns.kernels import worklist as machine
 from caladan.columns.layout import Keys, Packing, concatenated
-from caladan.columns.ranks import Kind
 from caladan.columns.relation import widths_of
 from caladan.columns.runs import Arrangement, Run
 from caladan.fixpoint.aggregates import LARGEST, SMALLEST
 from caladan.fixpoint.groups import AggregateHead
 from caladan.join.expressions import Evaluator
 from caladan.program import Arithmetic, Constant, Expression, Negative, Variable, thresholds
+from caladan.program.kinds import Kind
 
 Term: TypeAlias = tuple[int, int, int, int, int]
 

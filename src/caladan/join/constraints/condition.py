@@ -16,12 +16,12 @@ import numpy as np
 from caladan.columns.domains import Domain, known_words
 from caladan.columns.index import Index
 from caladan.columns.layout import Mask
-from caladan.columns.ranks import Kind
 from caladan.columns.relation import StoredRelation
 from caladan.join.arithmetic import Overflow
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.program import Comparison, Expression
+from caladan.program.kinds import Kind
 from caladan.rules.body import Version, names
 
 if TYPE_CHECKING:

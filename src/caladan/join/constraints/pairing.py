@@ -23,7 +23,7 @@ import numpy as np
 
 from caladan.columns.index import PackedIndex, RunMatches
 from caladan.columns.layout import Counts, Keys
-from caladan.columns.ranks import Kind, Ranks
+from caladan.columns.ranks import Ranks
 from caladan.columns.rows import RowIndex
 from caladan.columns.runs import Run
 from caladan.join.access import Equal, Overlap
@@ -32,6 +32,7 @@ from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
 from caladan.program import thresholds
 from caladan.program.functions import CallFailed
+from caladan.program.kinds import Kind
 
 _FAR: Final = 1 << 60
 _SHIFTS: Final = {Kind.INTEGER: 0, Kind.DATE: 0, Kind.DATETIME: 0, Kind.FLOAT: 4}

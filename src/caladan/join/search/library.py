@@ -19,11 +19,12 @@ import numpy as np
 import pyarrow as pa
 
 from caladan.columns.domains import InternedDomain, OffsetDomain, TextDomain
-from caladan.columns.ranks import CODED, Kind, arrow_ranks, kind_of_value, rank_floats, rank_of
+from caladan.columns.ranks import CODED, arrow_ranks, rank_floats, rank_of
 from caladan.columns.relation import StoredRelation
 from caladan.join.constraints.protocol import Words
 from caladan.program import Column, Type, Value, thresholds
 from caladan.program.diagnostics import error
+from caladan.program.kinds import Kind, kind_of_value
 from caladan.program.objects import Objects
 
 DICTIONARIES: Final = (*CODED, Kind.OBJECT)

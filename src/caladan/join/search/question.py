@@ -28,7 +28,6 @@ from caladan.analysis.resolve import KnownRelation, resolve
 from caladan.analysis.safety import safety
 from caladan.analysis.types import types
 from caladan.columns.domains import TextDomain
-from caladan.columns.ranks import Kind, kind_of, kind_of_value
 from caladan.columns.relation import StoredRelation
 from caladan.join.constraints.protocol import Constraint, JoinConstraint, Mask, Var, Words
 from caladan.join.constraints.sets import OneOf, Predicate
@@ -50,6 +49,7 @@ from caladan.program import (
     atoms,
 )
 from caladan.program.diagnostics import Diagnostics, error
+from caladan.program.kinds import Kind, kind_of, kind_of_value
 from caladan.program.transform import names as names_in, replace_in, walk
 from caladan.rules.body import Body, body_of
 

@@ -15,11 +15,11 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from caladan.columns.ranks import Kind
 from caladan.join.constraints.protocol import Constraint, Mask, Var, Words
 from caladan.join.constraints.sets import Between, OneOf, Predicate
 from caladan.join.search.library import DICTIONARIES, Domain
 from caladan.program.diagnostics import error
+from caladan.program.kinds import Kind
 
 
 @runtime_checkable

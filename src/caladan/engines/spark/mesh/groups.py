@@ -22,7 +22,7 @@ from caladan.columns.domains import Domain, TextDomain
 from caladan.columns.groups import GroupRelation
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Words, concatenated
-from caladan.columns.ranks import Kind, rank_floats
+from caladan.columns.ranks import rank_floats
 from caladan.columns.relation import StoredRelation
 from caladan.engines.spark.mesh import snapshot
 from caladan.engines.spark.mesh.members import CopyOf, Member, MemberPlace
@@ -51,6 +51,7 @@ from caladan.fixpoint.groups import AggregateHead, Contribution, Contributions
 from caladan.join.arithmetic import ValueColumn
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
+from caladan.program.kinds import Kind
 from caladan.rules.program import DeltaRule
 
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from caladan.analysis.core import CoreAtom, CoreRule
-from caladan.columns.ranks import kind_of
-from caladan.join.classes import kind_of_expression
 from caladan.program import Comparison, Expression, Function, Variable, variables
+from caladan.program.kinds import kind_of, kind_of_expression
 from caladan.program.transform import replace_in, walk
 
 Literal: TypeAlias = CoreAtom | Comparison

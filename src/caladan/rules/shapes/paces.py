@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
-from caladan.fixpoint.shapes.forms import Generations, Pace, Sides, Step, Terms
-from caladan.fixpoint.shapes.literals import (
+from caladan.program import Comparison, Expression, names
+from caladan.rules.shapes.forms import Generations, Pace, Sides, Step, Terms
+from caladan.rules.shapes.literals import (
     Literal,
     are_apart,
     connected,
@@ -21,8 +22,7 @@ from caladan.fixpoint.shapes.literals import (
     named,
     without,
 )
-from caladan.fixpoint.shapes.stepping import whole_step
-from caladan.program import Comparison, Expression, names
+from caladan.rules.shapes.stepping import whole_step
 
 
 def generations_of(infos: Sequence[RelationInfo], rules: Sequence[CoreRule]) -> Generations | None:

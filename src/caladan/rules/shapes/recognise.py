@@ -31,14 +31,18 @@ from dataclasses import replace
 from itertools import combinations
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
-from caladan.columns.ranks import kind_of
-from caladan.fixpoint.shapes.forms import (
+from caladan.program import (
+    Variable,
+)
+from caladan.program.kinds import kind_of
+from caladan.rules.program import DeltaClique
+from caladan.rules.shapes.forms import (
     Closure,
     Reachability,
     Shape,
     Sides,
 )
-from caladan.fixpoint.shapes.literals import (
+from caladan.rules.shapes.literals import (
     are_apart,
     connected,
     literal_names,
@@ -46,13 +50,9 @@ from caladan.fixpoint.shapes.literals import (
     simplified,
     without,
 )
-from caladan.fixpoint.shapes.paces import generations_of, swaps
-from caladan.fixpoint.shapes.stepping import entry, step_of
-from caladan.fixpoint.shapes.weighted import weighted
-from caladan.program import (
-    Variable,
-)
-from caladan.rules.program import DeltaClique
+from caladan.rules.shapes.paces import generations_of, swaps
+from caladan.rules.shapes.stepping import entry, step_of
+from caladan.rules.shapes.weighted import weighted
 from caladan.rules.variants import doubles
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo, Term
-from caladan.fixpoint.shapes.literals import Literal, atom_rules, body_rule, literal_names
 from caladan.program import Comparison, Expression, Variable
+from caladan.rules.shapes.literals import Literal, atom_rules, body_rule, literal_names
 
 
 @dataclass(frozen=True, slots=True)

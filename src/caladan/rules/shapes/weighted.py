@@ -18,27 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
-from caladan.columns.ranks import Kind, kind_of
-from caladan.fixpoint.shapes.forms import (
-    Distances,
-    Labels,
-    LabelStep,
-    Sides,
-    Step,
-    WeightedStep,
-)
-from caladan.fixpoint.shapes.literals import (
-    TURNED,
-    Literal,
-    are_apart,
-    body_rule,
-    literal_names,
-    named,
-    without,
-)
-from caladan.fixpoint.shapes.stepping import divided, step_of
-from caladan.join.arithmetic import EXACT
-from caladan.join.classes import kind_of_expression
 from caladan.program import (
     Aggregate,
     Arithmetic,
@@ -50,6 +29,25 @@ from caladan.program import (
     Variable,
     variables,
 )
+from caladan.program.kinds import EXACT, Kind, kind_of, kind_of_expression
+from caladan.rules.shapes.forms import (
+    Distances,
+    Labels,
+    LabelStep,
+    Sides,
+    Step,
+    WeightedStep,
+)
+from caladan.rules.shapes.literals import (
+    TURNED,
+    Literal,
+    are_apart,
+    body_rule,
+    literal_names,
+    named,
+    without,
+)
+from caladan.rules.shapes.stepping import divided, step_of
 
 
 def weighted(info: RelationInfo, rules: list[CoreRule]) -> Distances | Labels | None:

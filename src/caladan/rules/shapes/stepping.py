@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from caladan.analysis.core import CoreAtom, CoreRule
-from caladan.fixpoint.shapes.forms import Link, Sides, Step
-from caladan.fixpoint.shapes.literals import (
+from caladan.program import Constant, Expression, Variable, variables
+from caladan.rules.shapes.forms import Link, Sides, Step
+from caladan.rules.shapes.literals import (
     Literal,
     body_rule,
     connected,
@@ -26,7 +27,6 @@ from caladan.fixpoint.shapes.literals import (
     named,
     without,
 )
-from caladan.program import Constant, Expression, Variable, variables
 
 
 def step_of(

@@ -1,0 +1,91 @@
+"""Kinds: types whose values compare with each other, of columns, values and expressions."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from decimal import Decimal
+from enum import Enum
+from typing import Final
+
+from caladan.program.program import (
+    Arithmetic,
+    Call,
+    Conditional,
+    Constant,
+    Expression,
+    Function,
+    Negative,
+    Type,
+    Variable,
+)
+
+EXACT: Final = 1 << 53  # smaller integers are doubles
+
+
+class Kind(Enum):
+    """Types whose values compare with each other: all integers are one kind, so are all floats."""
+
+    INTEGER = "integer"
+    FLOAT = "float"
+    STRING = "string"
+    BOOLEAN = "boolean"
+    DATETIME = "datetime"
+    DATE = "date"
+    DECIMAL = "decimal"
+    BINARY = "binary"
+    OBJECT = "object"  # any Python value that can be hashed
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether values are known by their place in a dictionary."""
+        return self in (Kind.STRING, Kind.DECIMAL, Kind.BINARY)
+
+
+def kind_of(type: Type) -> Kind:
+    """The kind of a type."""
+    if type.is_integral:
+        return Kind.INTEGER
+    if type.is_floating:
+        return Kind.FLOAT
+    return Kind(type.value)
+
+
+def kind_of_value(value: object) -> Kind:
+    """The kind of a Python value."""
+    if isinstance(value, bool):
+        return Kind.BOOLEAN
+    if isinstance(value, int):
+        return Kind.INTEGER
+    if isinstance(value, float):
+        return Kind.FLOAT
+    if isinstance(value, str):
+        return Kind.STRING
+    if isinstance(value, dt.date):
+        return Kind.DATETIME if isinstance(value, dt.datetime) else Kind.DATE
+    if isinstance(value, Decimal):
+        return Kind.DECIMAL
+    return Kind.BINARY if isinstance(value, bytes) else Kind.OBJECT
+
+
+def kind_of_expression(expression: Expression, types: Mapping[str, Type]) -> Kind:
+    """The kind of what an expression gives."""
+    match expression:
+        case Variable():
+            return kind_of(types[expression.name])
+        case Constant():
+            return kind_of_value(expression.value)
+        case Negative():
+            return kind_of_expression(expression.operand, types)
+        case Arithmetic(operator=operator, left=left, right=right):
+            sides = [kind_of_expression(side, types) for side in (left, right)]
+            return Kind.FLOAT if operator == "/" or Kind.FLOAT in sides else Kind.INTEGER
+        case Function(returns=returns):
+            return kind_of(returns)
+        case Call(function=function):
+            return Kind.INTEGER if function == "length" else Kind.STRING
+        case Conditional(then=then, otherwise=otherwise):
+            branches = [kind_of_expression(branch, types) for branch in (then, otherwise)]
+            return Kind.FLOAT if Kind.FLOAT in branches else branches[0]
+        case _:
+            raise TypeError(f"not an expression of a body: {expression}")
