@@ -125,6 +125,10 @@ def test_on_the_command_line(
         (lambda db: db.query(5), "a goal is text, not a int"),
         (lambda db: db.sql(5), "a query is text, not a int"),
         (lambda db: db.add(5, [(1,)]), "the name of a relation is text, not a int"),
+        (
+            lambda db: db.add("p", "p.csv", heder=True),
+            "there is no option 'heder'",
+        ),
         (lambda db: cal.connect(5), "an engine is a name or a SparkSession, not a int"),
         (lambda db: cal.connect("spark", master=5), "master is the URL of a Spark master"),
         (lambda db: cal.connect("spark", conf=["a"]), "conf maps names of Spark's settings"),

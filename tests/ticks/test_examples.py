@@ -37,7 +37,7 @@ def test_carts(capsys: pytest.CaptureFixture[str]) -> None:
     }
     assert "log" in reports["Disorderly"].monotone
     assert "response" not in reports["Disorderly"].monotone
-    assert reports["Latticed"].is_calm
+    assert not reports["Latticed"].coordinate
     assert set(reports["Latticed"].monotone) == {"action", "checkout", "cart", "response"}
     bloom.check_lattice(made["LCart"], [made["LCart"]([(1, "a", 1)], [1]), made["LCart"]((), [2])])
 

@@ -3,12 +3,19 @@
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 
 import pytest
 from tests.ticks.programs import PROGRAMS
 
 from caladan import bloom
-from caladan.ticks.invalidation import Scheme, consequences, prepare_invalidation_scheme
+from caladan.ticks.invalidation import (
+    Consequences,
+    Element,
+    Scheme,
+    prepare_invalidation_scheme,
+    rescan_invalidate_tc,
+)
 from caladan.ticks.wiring import wire
 
 
@@ -35,6 +42,11 @@ def example(source: str) -> type[bloom.Bloom]:
 
 def schemed(program: bloom.Bloom) -> Scheme:
     return prepare_invalidation_scheme(program.wired)
+
+
+def consequences(graph: Mapping[str, Element], name: str) -> Consequences:
+    """All that follows from one collection that loses facts, by itself."""
+    return rescan_invalidate_tc(graph, Consequences({name: "it lost facts"}))
 
 
 def test_the_example_of_the_notes() -> None:

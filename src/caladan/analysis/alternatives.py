@@ -24,14 +24,19 @@ from functools import cached_property
 from itertools import count
 from typing import Final
 
+from caladan.analysis.ways import (
+    MOST_WAYS,
+    as_test,
+    count_ways,
+    expanded,
+    has_disjunctions,
+    too_many,
+)
 from caladan.program import (
-    OPPOSITE,
     Aggregate,
     Atom,
     Choice,
     Comparison,
-    Conditional,
-    Constant,
     Disjunction,
     Expression,
     Head,
@@ -43,14 +48,11 @@ from caladan.program import (
     names,
     variables,
 )
-from caladan.program.diagnostics import Diagnostics, Span
+from caladan.program.diagnostics import Diagnostics
 from caladan.program.transform import fresh, reachable, walk
 
 _FEW_WAYS: Final = 16
 """Ways through a rule that are worth a rule each: plain joins are quickest."""
-
-_MOST_WAYS: Final = 256
-"""More of them would take longer to compile than anyone waits for."""
 
 _ADDING: Final = ("msum", "mcount")
 
@@ -82,21 +84,24 @@ class Ways:
         made: list[Rule] = []
         ranges = _ranges(rule)
         body = tuple(self._looked_up(each, rule, ranges, made) for each in rule.body)
-        if _count(body) > _FEW_WAYS or (ranges and _disjunctions(body)):
+        if count_ways(body) > _FEW_WAYS or (ranges and has_disjunctions(body)):
             bound = _bound(body)
-            body = tuple(_as_test(each, bound) for each in body)
-        if (ways := _count(body)) > _MOST_WAYS:
-            _too_many(ways, body, rule.span, found)
+            body = tuple(as_test(each, bound) for each in body)
+        if (ways := count_ways(body)) > MOST_WAYS:
+            too_many(ways, body, rule.span, found)
             return []
         rule = replace(rule, body=body)
-        if ranges and _disjunctions(body):
+        if ranges and has_disjunctions(body):
             if self._adds_up(rule):
                 _cannot_add_up(rule, body, found)
                 return []
             return [*self._made(made, found), *self._apart(rule, found)]
         if ways > 1:
             rule = self._prefixed(rule, made)
-        return [*self._made(made, found), *(replace(rule, body=tuple(w)) for w in _ways(rule.body))]
+        return [
+            *self._made(made, found),
+            *(replace(rule, body=tuple(w)) for w in expanded(rule.body)),
+        ]
 
     def _made(self, made: Sequence[Rule], found: Diagnostics) -> list[Rule]:
         return [each for rule in made for each in self.split(rule, found)]
@@ -200,15 +205,6 @@ def _ranges(rule: Rule) -> bool:
     return aggregates or bool(rule.order) or rule.limit is not None
 
 
-def _disjunctions(body: Iterable[Literal]) -> bool:
-    """Whether there is a disjunction in a body, at any depth."""
-    return any(
-        isinstance(each, Disjunction)
-        or (isinstance(each, Choice) and _disjunctions((*each.then, *each.otherwise)))
-        for each in body
-    )
-
-
 def _names(body: Iterable[Literal | Expression]) -> Iterator[str]:
     return (v.name for each in body for v in variables(each) if not v.is_anonymous)
 
@@ -292,21 +288,6 @@ def _named(rule: Rule) -> Iterator[Literal]:
 # ── Diagnostics ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _too_many(ways: int, body: Iterable[Literal], span: Span | None, found: Diagnostics) -> None:
-    first = next(each for each in body if isinstance(each, Choice | Disjunction))
-    kinds = "`if`s" if not _disjunctions(body) else "alternatives"
-    amount = f"{ways:,}" if ways < 10**9 else f"some 10^{len(str(ways)) - 1}"
-    found.add(
-        "C024",
-        f"there are {amount} ways through the {kinds} of this rule, more than {_MOST_WAYS}",
-        first.span or span,
-        help="give some of them a relation of their own: rules with an `if` each, which this "
-        "rule then joins"
-        if kinds == "`if`s"
-        else "give some of them a relation of their own, which this rule then joins",
-    )
-
-
 def _cannot_add_up(rule: Rule, body: Iterable[Literal], found: Diagnostics) -> None:
     first = next(each for each in body if isinstance(each, Disjunction | Choice))
     found.add(
@@ -317,115 +298,3 @@ def _cannot_add_up(rule: Rule, body: Iterable[Literal], found: Diagnostics) -> N
         help="write alternatives that exclude each other, with `if`, or give them a relation of "
         "their own that does not depend on the recursion",
     )
-
-
-# ── Ways ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def ways_through(body: Sequence[Literal], found: Diagnostics) -> list[list[Literal]]:
-    """The bodies without alternatives that a body stands for; none if there are too many."""
-    if (ways := _count(body)) > _MOST_WAYS:
-        _too_many(ways, body, None, found)
-        return []
-    return _ways(body)
-
-
-def _count(body: Iterable[Literal]) -> int:
-    """How many ways lead through a body, without going any of them."""
-    ways = 1
-    for literal in body:
-        if isinstance(literal, Disjunction):
-            ways *= sum(map(_count, literal.branches))
-        elif isinstance(literal, Choice) and _as_equality(literal) is None:
-            ways *= _count(literal.then) + len(literal.condition) * _count(literal.otherwise)
-    return ways
-
-
-def _as_test(literal: Literal, bound: Set[str]) -> Literal:
-    """Alternatives that only compare what is known as one comparison: `if(c then t else e) = 1`."""
-    if not isinstance(literal, Choice | Disjunction) or (
-        isinstance(literal, Choice) and _as_equality(literal) is not None
-    ):
-        return literal
-    value = _tested(literal, bound)
-    if value is None:
-        return literal
-    return Comparison("=", value, Constant(1, literal.span), literal.span)
-
-
-def _tested(choice: Choice | Disjunction, bound: Set[str]) -> Expression | None:
-    """1 or 0, as a branch that may be taken holds or none does; None if one has more than tests."""
-    if any(v.name not in bound for v in variables(choice)):
-        return None
-    if isinstance(choice, Disjunction):
-        holds = [_all_hold(branch, bound) for branch in choice.branches]
-        known = [each for each in holds if each is not None]
-        return _either(known, choice.span) if len(known) == len(holds) else None
-    then, otherwise = (_all_hold(each, bound) for each in (choice.then, choice.otherwise))
-    if then is None or otherwise is None:
-        return None
-    return Conditional(choice.condition, then, otherwise, choice.span)
-
-
-def _either(values: Sequence[Expression], span: Span | None) -> Expression:
-    """1 or 0, as one of some values is 1 or none is; no deeper than it has to be."""
-    if len(values) == 1:
-        return values[0]
-    half = len(values) // 2
-    first, second = _either(values[:half], span), _either(values[half:], span)
-    test = Comparison("=", first, Constant(1), span)
-    return Conditional((test,), Constant(1), second, span)
-
-
-def _all_hold(body: Iterable[Literal], bound: Set[str]) -> Expression | None:
-    """1 or 0, as all literals of a branch hold or one does not."""
-    tests: list[Comparison] = []
-    for literal in body:
-        match literal:
-            case Comparison():
-                tests.append(literal)
-            case Choice() | Disjunction():
-                value = _tested(literal, bound)
-                if value is None:
-                    return None
-                tests.append(Comparison("=", value, Constant(1), literal.span))
-            case Atom():
-                return None
-    return Conditional(tuple(tests), Constant(1), Constant(0)) if tests else Constant(1)
-
-
-def _ways(body: Iterable[Literal]) -> list[list[Literal]]:
-    ways: list[list[Literal]] = [[]]
-    for literal in body:
-        match literal:
-            case Choice():
-                choice = _as_equality(literal)
-                options = [[choice]] if choice is not None else _branches(literal)
-            case Disjunction():
-                options = [way for branch in literal.branches for way in _ways(branch)]
-            case _:
-                options = [[literal]]
-        ways = [way + option for way in ways for option in options]
-    return ways
-
-
-def _branches(choice: Choice) -> list[list[Literal]]:
-    """The ways through an `if`; no two of them hold together, so nothing is counted twice."""
-    ways = [[*choice.condition, *way] for way in _ways(choice.then)]
-    for i, failing in enumerate(choice.condition):
-        opposite = replace(failing, operator=OPPOSITE[failing.operator])
-        ways += [[*choice.condition[:i], opposite, *way] for way in _ways(choice.otherwise)]
-    return ways
-
-
-def _as_equality(choice: Choice) -> Comparison | None:
-    """`if(c then Y = a else Y = b)` as `Y = if(c then a else b)`."""
-    match (choice.then, choice.otherwise):
-        case (
-            (Comparison("=", Variable(name), then),),
-            (Comparison("=", Variable(other) as variable, otherwise),),
-        ) if name == other and name != "_":
-            value = Conditional(choice.condition, then, otherwise, choice.span)
-            return Comparison("=", variable, value, choice.span)
-        case _:
-            return None

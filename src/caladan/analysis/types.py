@@ -5,23 +5,23 @@ constants through the rules until nothing changes; a head column that several ru
 widest of their numeric types. A column that no fact can ever reach, in a recursion without an exit,
 learns nothing that way: it takes the type of what it is used with. It then checks every atom,
 comparison and expression, reporting C012 with both sides: where each of the conflicting types came
-from. Last, it gives constants the type of the column or variable they meet (C018 where the value
-does not fit).
+from (type_check.py). Last, constants get the types of the columns or variables they meet
+(constants.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from caladan.analysis.core import CoreAtom, CoreRule, Facts, OpenFacts, Term
+from caladan.analysis.constants import ConstantFitter
+from caladan.analysis.core import CoreRule, Facts, OpenFacts
 from caladan.analysis.resolve import KnownRelation
 from caladan.analysis.type_check import (
     Origin,
     argument_type,
     article,
-    as_written,
     check_rule,
     constant_type,
     joinable,
@@ -30,16 +30,13 @@ from caladan.analysis.type_check import (
     widened,
 )
 from caladan.program import (
-    Aggregate,
     Call,
     Comparison,
     Conditional,
     Constant,
     Expression,
     Goal,
-    Object,
     Type,
-    Value,
     Variable,
     names,
     variables,
@@ -83,7 +80,7 @@ def types(
         environments = inference.settle(derived, goals)
         for rule, environment in zip(derived, environments, strict=True):
             check_rule(rule, environment, inference.columns, found)
-    fitter = _Fitter(inference.final(), found, objects)
+    fitter = ConstantFitter(inference.final(), found, objects)
     return TypedRules(
         tuple(
             fitter.rule(rule, {name: origin.type for name, origin in environment.items()})
@@ -313,115 +310,3 @@ def _check_fact(
                 argument.span or rule.span,
                 related=[RelatedSpan(column.where, column.span)] if column.span else [],
             )
-
-
-def _has_parameters(fact: CoreRule) -> bool:
-    return any(isinstance(a, Constant) and a.placeholder is not None for a in fact.arguments)
-
-
-class _Fitter:
-    """Gives constants the types of what they meet."""
-
-    def __init__(
-        self, columns: dict[str, tuple[Type, ...]], found: Diagnostics, objects: Objects
-    ) -> None:
-        self.columns = columns
-        self._found = found
-        self._objects = objects
-
-    def facts(self, rules: Iterable[CoreRule]) -> Facts:
-        rows = self._rows(rule for rule in rules if not _has_parameters(rule))
-        return {
-            name: tuple(dict.fromkeys(tuple(c.value for c in row) for row in facts))
-            for name, facts in rows.items()
-        }
-
-    def open_facts(self, rules: Iterable[CoreRule]) -> OpenFacts:
-        rows = self._rows(rule for rule in rules if _has_parameters(rule))
-        return {name: tuple(dict.fromkeys(facts)) for name, facts in rows.items()}
-
-    def _rows(self, rules: Iterable[CoreRule]) -> dict[str, list[tuple[Constant, ...]]]:
-        """Facts as they are written, by relation, each value of its column's type."""
-        rows: dict[str, list[tuple[Constant, ...]]] = {}
-        for rule in rules:
-            pairs = zip(rule.arguments, self.columns[rule.head], strict=False)
-            row = tuple(self._constant(a, t) for a, t in pairs if isinstance(a, Constant))
-            rows.setdefault(rule.head, []).append(row)
-        return rows
-
-    def rule(self, rule: CoreRule, known: dict[str, Type]) -> CoreRule:
-        return replace(
-            rule,
-            atoms=tuple(self._atom(a) for a in rule.atoms),
-            comparisons=tuple(self._comparison(c, known) for c in rule.comparisons),
-            arguments=tuple(
-                self._argument(a, t, known)
-                for a, t in zip(rule.arguments, self.columns[rule.head], strict=False)
-            ),
-            types=known,
-        )
-
-    def _atom(self, atom: CoreAtom) -> CoreAtom:
-        types = self.columns.get(atom.relation, ())
-        arguments: list[Term] = []
-        for i, argument in enumerate(atom.arguments):
-            if isinstance(argument, Constant) and i < len(types):
-                argument = self._constant(argument, types[i])
-            arguments.append(argument)
-        return replace(atom, arguments=tuple(arguments))
-
-    def _argument(self, node: Expression, type: Type, known: Mapping[str, Type]) -> Expression:
-        if isinstance(node, Constant):
-            return self._constant(node, type)
-        if isinstance(node, Aggregate):
-            return replace(node, terms=tuple(self._inside(t, known) for t in node.terms))
-        return self._inside(node, known)
-
-    def _inside(self, node: Expression, known: Mapping[str, Type]) -> Expression:
-        def change(part: Expression) -> Expression | None:
-            if not isinstance(part, Conditional):
-                return None
-            return replace(
-                part,
-                condition=tuple(self._comparison(c, known) for c in part.condition),
-                then=self._inside(part.then, known),
-                otherwise=self._inside(part.otherwise, known),
-            )
-
-        return replace_in(node, change)
-
-    def _comparison(self, node: Comparison, known: Mapping[str, Type]) -> Comparison:
-        left, right = self._inside(node.left, known), self._inside(node.right, known)
-        return replace(
-            node,
-            left=self._beside(left, right, known),
-            right=self._beside(right, left, known),
-        )
-
-    def _beside(self, node: Expression, other: Expression, known: Mapping[str, Type]) -> Expression:
-        """A literal beside a datetime, a decimal, an object or a 32-bit float is of its kind."""
-        is_free = not isinstance(other, Constant) or isinstance(other.value, Object)
-        if isinstance(node, Constant) and is_free:
-            type, own = partial_type(other, known), constant_type(node.value)
-            if type is not None and (
-                stands_for(own, type) or (type is Type.FLOAT and own.is_numeric)
-            ):
-                return self._constant(node, type)
-        return node
-
-    def _constant(self, node: Constant, type: Type) -> Constant:
-        return node.fitted(self._value(node.value, type, node.span), type)
-
-    def _value(self, value: Value, type: Type, span: Span | None) -> Value:
-        own = constant_type(value)
-        if widened(type, own) is None and not stands_for(own, type):
-            return value  # a conflict that the check has reported
-        if type is Type.DECIMAL and own.is_floating:
-            value = as_written(value, span)
-        if own.is_floating and type.is_integral:
-            return value  # likewise
-        try:
-            return self._objects.fit(value, type)
-        except ValueError as reason:
-            self._found.add("C018", str(reason), span)
-            return value

@@ -13,18 +13,20 @@ import io
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from caladan.data.output import to_text, write_text
 from caladan.data.source import FORMATS, suffix
+from caladan.engines.interface import LazyEngine, check_connection, engine_for, settings_of
 from caladan.language import parse_goal
 from caladan.language.deals.printer import literal
 from caladan.program import Atom, Constant, Program, Value
 from caladan.program.diagnostics import CaladanError, Place, did_you_mean, error
-from caladan.program.events import sendable
+from caladan.program.events import Listener, sendable
 from caladan.program.notation import counted
 from caladan.program.options import KNOWN, RunOptions
 from caladan.program.transform import fresh
@@ -33,7 +35,7 @@ from caladan.session import display, inputs
 from caladan.session.inputs import defined, mentioned
 from caladan.session.listeners import Progress, progress
 from caladan.session.result import REJECTED, Relation, Result, Stopped
-from caladan.session.session import Session, connect, connect_later
+from caladan.session.session import Session, connect
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -120,13 +122,18 @@ def run(arguments: argparse.Namespace) -> int:
         _close(live)
 
 
+def _connected(arguments: argparse.Namespace, listeners: Sequence[Listener]) -> Session:
+    """A session; Spark is started when it is first needed, so that mistakes are told before."""
+    engine, master, conf = arguments.engine, arguments.master, dict(arguments.conf)
+    if engine != "spark":
+        return connect(engine, master=master, conf=conf, listeners=listeners)
+    check_connection(engine, master)
+    start = partial(engine_for, engine, master, settings_of(conf))
+    return Session(LazyEngine(engine, start), listeners)
+
+
 def _run(program: Program | Script, arguments: argparse.Namespace, live: Progress | None) -> int:
-    with connect_later(
-        arguments.engine,
-        master=arguments.master,
-        conf=dict(arguments.conf),
-        listeners=[live] if live else [],
-    ) as db:
+    with _connected(arguments, [live] if live else []) as db:
         add_data(db, program, arguments)
         try:
             result = db.run(program, parameters(arguments), **options(arguments))

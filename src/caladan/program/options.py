@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, SupportsIndex, TypedDict, cast
 
-from caladan.program.diagnostics import Diagnostics, did_you_mean
+from caladan.program.diagnostics import CaladanError, Diagnostics, did_you_mean, error
 
 STRATEGIES: Final = ("single", "cubed", "pivoted", "meshed", "frame")
 """The ways of running a clique on Spark."""
@@ -37,6 +37,14 @@ class RunOptions(TypedDict, total=False):
     memory: int | str | None
     search: str | None
     checkpoint: str | os.PathLike[str] | None
+
+
+class FileOptions(TypedDict, total=False):
+    """The keywords of `Session.add` and its kin, for files; what they mean stands at `Source`."""
+
+    format: str | None
+    delimiter: str | None
+    header: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +78,7 @@ def checked(given: Mapping[str, Any]) -> Options:
     values: dict[str, Any] = {}
     for name, value in given.items():
         if name not in _CHECKS:
-            found.add(
-                "C050",
-                f"there is no option {name!r}; there are {', '.join(_CHECKS)}",
-                help=did_you_mean(name, _CHECKS),
-            )
+            found.extend(no_option(name, _CHECKS).diagnostics)
             continue
         try:
             values[name] = None if value is None else _CHECKS[name](value)
@@ -86,6 +90,12 @@ def checked(given: Mapping[str, Any]) -> Options:
     if values.get("permissive") is None:
         values.pop("permissive", None)
     return Options(**values)
+
+
+def no_option(name: str, known: Collection[str]) -> CaladanError:
+    """C050: a keyword that means nothing."""
+    message = f"there is no option {name!r}; there are {', '.join(known)}"
+    return error("C050", message, help=did_you_mean(name, known))
 
 
 def _whole(given: object) -> int:

@@ -21,18 +21,15 @@ from caladan.analysis.resolve import has_parameters
 from caladan.engines import interface
 from caladan.engines.interface import (
     Engine,
-    LazyEngine,
     Watchable,
-    check_connection,
     engine_for,
-    settings_of,
     stoppable,
 )
 from caladan.program import Program
 from caladan.program.clock import attended
 from caladan.program.diagnostics import Diagnostic, did_you_mean, error
 from caladan.program.events import Listener
-from caladan.program.options import Options, RunOptions, checked
+from caladan.program.options import FileOptions, Options, RunOptions, checked, no_option
 from caladan.session import inputs
 from caladan.session.course import Course, PreparedProgram
 from caladan.session.result import Relation, Result, Stopped
@@ -69,21 +66,6 @@ def connect(
         raise Stopped(stopped.diagnostics, Result((), lambda _: None)) from None
 
 
-def connect_later(
-    engine: str,
-    *,
-    master: str | None = None,
-    conf: Mapping[str, str] | None = None,
-    listeners: Sequence[Listener] = (),
-) -> Session:
-    """As `connect`, but Spark is started when it is first needed: mistakes are told before."""
-    if engine != "spark":
-        return connect(engine, master=master, conf=conf, listeners=listeners)
-    check_connection(engine, master)
-    start = partial(engine_for, engine, master, settings_of(conf))
-    return Session(LazyEngine(engine, start), listeners)
-
-
 class Session(Course):
     """A place to put data and run programs over it. Made by `connect`; a context manager."""
 
@@ -93,54 +75,31 @@ class Session(Course):
 
     # ── What users call ──────────────────────────────────────────────────────────────────────────
 
-    def add(
-        self,
-        name: str,
-        data: object,
-        *,
-        format: str | None = None,
-        delimiter: str | None = None,
-        header: bool | None = None,
-    ) -> None:
+    def add(self, name: str, data: object, **how: Unpack[FileOptions]) -> None:
         """Give a relation its data, in place of any it had.
 
         `data` is a list of tuples, a dict of columns, a pandas or Polars data frame, anything of
         Arrow, a Spark DataFrame, or a path: csv, tsv, facts, json, parquet, orc; a pattern, a
-        folder. On spark also a table elsewhere: `jdbc(…)`, `table(…)`, `stored(…)`.
+        folder. On spark also a table elsewhere: `jdbc(…)`, `table(…)`, `stored(…)`. For paths
+        there are `format`, `delimiter` and `header`.
         """
-        given, facts = self._given(name, data, format, delimiter, header)
+        given, facts = self._given(name, data, how)
         self._put(name, given)
         for live, table in facts:
             live.replace(name, table)
 
     replace = add
 
-    def insert(
-        self,
-        name: str,
-        data: object,
-        *,
-        format: str | None = None,
-        delimiter: str | None = None,
-        header: bool | None = None,
-    ) -> None:
+    def insert(self, name: str, data: object, **how: Unpack[FileOptions]) -> None:
         """Add facts to a relation's data, given as for `add`; those it has are not added twice.
 
         Whatever watches the relation (`watch`) has followed when this returns.
         """
-        self._alter(name, *self._given(name, data, format, delimiter, header), is_insert=True)
+        self._alter(name, *self._given(name, data, how), is_insert=True)
 
-    def delete(
-        self,
-        name: str,
-        data: object,
-        *,
-        format: str | None = None,
-        delimiter: str | None = None,
-        header: bool | None = None,
-    ) -> None:
+    def delete(self, name: str, data: object, **how: Unpack[FileOptions]) -> None:
         """Take facts away from a relation's data, as far as it has them; as for `insert`."""
-        self._alter(name, *self._given(name, data, format, delimiter, header), is_insert=False)
+        self._alter(name, *self._given(name, data, how), is_insert=False)
 
     def watch(
         self,
@@ -381,19 +340,16 @@ class Session(Course):
     # ── How data changes ─────────────────────────────────────────────────────────────────────────
 
     def _given(
-        self,
-        name: str,
-        data: object,
-        format: str | None,
-        delimiter: str | None,
-        header: bool | None,
+        self, name: str, data: object, how: FileOptions
     ) -> tuple[Source, list[tuple[Live, pa.Table]]]:
         """What was given for a relation, and as each that watches it takes the facts."""
         from caladan.data.source import source
 
         self._check_open()
         inputs.check_text("the name of a relation", name)
-        given = source(name, data, format=format, delimiter=delimiter, header=header)
+        for each in how.keys() - FileOptions.__annotations__:
+            raise no_option(each, FileOptions.__annotations__)
+        given = source(name, data, **how)
         given = inputs.opened(name, given, self._engine)
         return given, self._for_watchers(name, given)
 

@@ -62,11 +62,6 @@ class Calm:
     points: tuple[PointOfOrder, ...]
     coordinate: Mapping[PointOfOrder, tuple[str, ...]]
 
-    @property
-    def is_calm(self) -> bool:
-        """Whether the program needs no coordination at all."""
-        return not self.coordinate
-
 
 _ARRIVING = (CollectionKind.CHANNEL, CollectionKind.INPUT, CollectionKind.STDIO)
 _TAKES_BACK = {"delete": "facts are deleted", "upsert": "facts are replaced"}

@@ -100,11 +100,6 @@ def prepare_invalidation_scheme(wired: TickProgram) -> Scheme:
     return Scheme(graph, default, scanners)
 
 
-def consequences(graph: Mapping[str, Element], name: str) -> Consequences:
-    """All that follows from one collection that loses facts, by itself."""
-    return rescan_invalidate_tc(graph, _primed(Consequences(), name))
-
-
 def _primed(start: Consequences, name: str) -> Consequences:
     primed = start.copy()
     primed.invalidate_set.setdefault(name, "it lost facts")

@@ -21,12 +21,13 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from caladan.analysis.alternatives import FreshNames, ways_through
+from caladan.analysis.alternatives import FreshNames
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.analysis.normalize import normalize
 from caladan.analysis.resolve import KnownRelation, resolve
 from caladan.analysis.safety import safety
 from caladan.analysis.types import types
+from caladan.analysis.ways import ways_through
 from caladan.columns.domains import TextDomain
 from caladan.columns.relation import StoredRelation
 from caladan.join.constraints.protocol import Constraint, JoinConstraint, Mask, Var, Words
