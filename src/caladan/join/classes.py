@@ -271,10 +271,12 @@ class Classes:
         tables: Mapping[str, pa.Table],
         known: Mapping[Node, Domain] = MappingProxyType({}),
         stored: Collection[str] = (),
+        unread: Collection[tuple[str, int]] = (),
     ) -> dict[str, list[Words]]:
         """Make the domains from the data and the constants; the data's columns as words.
 
-        Classes that are `known` have their domains, and tables that are `stored` their words.
+        Classes that are `known` have their domains, and tables that are `stored` their words. Of a
+        column that is `unread` the first value stands for all.
         """
         members: dict[Node, list[tuple[str, int]]] = {root: [] for root in self._classes}
         for name, table in tables.items():
@@ -283,17 +285,26 @@ class Classes:
         words: dict[str, list[Words]] = {
             name: [np.empty(0, np.uint32)] * table.num_columns for name, table in tables.items()
         }
+
+        def column(node: tuple[str, int]) -> pa.ChunkedArray:
+            found = tables[node[0]].column(node[1])
+            return found.slice(0, 1) if node in unread else found
+
+        def take(node: tuple[str, int], found: Words) -> None:
+            name, i = node
+            rows = tables[name].num_rows
+            words[name][i] = np.full(rows, found[0], np.uint32) if node in unread else found
+
         for root, nodes in members.items():
             if root in known:
                 self._domains[root] = known[root]
-                for name, i in nodes:
-                    if name not in stored:
-                        words[name][i] = encoded(tables[name].column(i), known[root])
+                for node in nodes:
+                    if node[0] not in stored:
+                        take(node, encoded(column(node), known[root]))
                 continue
-            columns = [tables[name].column(i) for name, i in nodes]
-            self._domains[root], own = _domain(self._classes[root], columns)
-            for (name, i), column in zip(nodes, own, strict=False):
-                words[name][i] = column
+            self._domains[root], own = _domain(self._classes[root], list(map(column, nodes)))
+            for node, found in zip(nodes, own, strict=False):
+                take(node, found)
         return words
 
     def keys(self, rule: DeltaRule) -> tuple[Domain, ...]:

@@ -391,7 +391,9 @@ class _Trial:
 
     def fan_out(self, steps: Sequence[Access], following: Probe | Meet | Fork) -> float | None:
         """How many facts go with a solution of the steps so far; None if there are few."""
-        first = next(step for step in steps if isinstance(step, Probe | Meet | Fork))
+        first = next((step for step in steps if isinstance(step, Probe | Meet | Fork)), None)
+        if first is None:  # atoms of the core that are bound by constants wait for others
+            return None
         met = first.ways[0][0] if isinstance(first, Fork) else first
         scan = met.scan if isinstance(met, Probe) else met.probes[0].scan
         if not self._is_sure and self._plan.count(scan) < thresholds.now.worth_sampling:

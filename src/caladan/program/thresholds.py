@@ -62,6 +62,7 @@ class Thresholds:
     sort_in_threads: int = _int(1 << 19, least=2)  # keys
     spill_keys: int = _int(1 << 16, least=1)  # of a run that may go to disk
     folded_block: int = _int(1 << 22, least=1)  # facts of a folded relation listed at a time
+    projection: int = _int(1 << 16, least=1)  # rows of a table whose unread columns are left out
     # ── columns: what is new ─────────────────────────────────────────────────────────────────────
     compact: int = _int(1 << 23)  # pending keys that are made distinct before more are taken
     bitmap_bits: int = _int(31, most=31)  # of a key, for which there is a bit for each: 256 MB

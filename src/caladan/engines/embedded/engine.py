@@ -27,9 +27,10 @@ from caladan.columns.relation import StoredRelation
 from caladan.columns.warmup import load_ahead
 from caladan.data.load import load
 from caladan.data.schema import arrow_schema, table_of
+from caladan.engines.embedded.projection import Projection
 from caladan.engines.embedded.tables import DerivedTable, LoadedTable
 from caladan.engines.interface import EngineStopped, InProcess, Table
-from caladan.fixpoint.blueprint import blueprint
+from caladan.fixpoint.blueprint import Blueprint, blueprint
 from caladan.fixpoint.fixpoint import Fixpoint
 from caladan.fixpoint.limits import Limits
 from caladan.fixpoint.living import Living
@@ -247,15 +248,30 @@ class EmbeddedEngine(InProcess):
     ) -> dict[str, Table]:
         started = time.perf_counter()
         events.tell(RunStarted(self.name, len(program.cliques)))
-        limits = Limits(options)
         plan = blueprint(program)
+        while (done := self._evaluated(program, plan, store, options, events, started)) is None:
+            pass  # a table that lost facts that are counted is whole now
+        return done
+
+    def _evaluated(
+        self,
+        program: DeltaProgram,
+        plan: Blueprint,
+        store: Mapping[str, Table],
+        options: Options,
+        events: Listener,
+        started: float,
+    ) -> dict[str, Table] | None:
+        """Tables for every derived relation; None if a table cannot do without some columns."""
+        limits = Limits(options)
         classes = Classes(program)
-        given = given_facts(program, store)
         derived = {name for clique in program.cliques for name in clique.relations}
-        tables = _lasting(program, store, derived)
+        projection = Projection(program, _lasting(program, store, derived))
+        tables = projection.tables
+        given = given_facts(program, store)
         others = [n for n in given if n not in tables and program.relations[n].takes_data]
         found = self._cache.find(classes, tables, others)
-        words = classes.encode(given, found.domains, found.relations)
+        words = classes.encode(given, found.domains, found.relations, projection.unread)
         made = self._cache.encoded(classes, tables)
         encoded = {name: [(columns, given[name].num_rows)] for name, columns in words.items()}
         evaluation = Fixpoint(plan, classes, encoded, limits, events, options.search)
@@ -266,6 +282,9 @@ class EmbeddedEngine(InProcess):
             for name in program.relations:
                 if name not in derived and name not in found.relations:
                     evaluation.load(name)
+            counts = {name: evaluation.relation(name).count() for name in tables}
+            if not projection.is_faithful(counts):
+                return None
             fresh = {n: evaluation.relation(n) for n in tables if n not in found.relations}
             self._cache.keep(classes, made, tables, fresh, limits.memory.most)
             _tell_reading(store, evaluation, events)
@@ -360,7 +379,8 @@ def _tell_reading(store: Mapping[str, Table], evaluation: Fixpoint, events: List
     layouts = evaluation.layouts()
     for name, table in store.items():
         if isinstance(table, LoadedTable) and table.reading is not None:
-            facts = layouts[name].count() if name in layouts else table.count()
+            is_whole = name in layouts and not table.projection
+            facts = layouts[name].count() if is_whole else table.data.num_rows
             events.tell(DataRead(name, facts, table.reading))
             table.reading = None
 

@@ -34,6 +34,13 @@ class LoadedTable(LocalTable):
         self.columns = columns
         self.data = data
         self.reading = reading
+        self.projection: frozenset[int] | None = None
+        """The columns that `projected` does without, once somebody has asked for it."""
+
+    @cached_property
+    def projected(self) -> LoadedTable:
+        """The same data under a name of its own, for facts without some columns."""
+        return LoadedTable(self.columns, self.data)
 
     def count(self) -> int:
         return self.distinct.count()

@@ -109,17 +109,21 @@ class LookupStep:
 
     def _paired(self, pairing: Pairing, frontier: Bindings) -> RunMatches | None:
         """The facts that an equation or an overlap leaves, if there are more than a few."""
-        index = self.index()
+        index = self.relation.index(tuple(self.bound), self.version)
         if self.relation.count() <= thresholds.now.narrowing or frontier.rows < 2:
             return None
         if not isinstance(index, PackedIndex | RowIndex):
             return None
-        every = (
-            index.find(*index.key(self.words(frontier), 1))
-            if self.bound
-            else RunMatches.all_of(index, 1)
-        )
-        return pairing.matches(index, every, {n: c for c, n in self.new.items()}, frontier)
+
+        def facts() -> Iterator[Keys]:
+            if self.bound:
+                every = index.find(*index.key(self.words(frontier), 1))
+                yield from (hits for _, hits in every.chunks(thresholds.now.room))
+            else:
+                yield from self.relation.scan(self.version, thresholds.now.room, None)
+
+        columns = {name: column for column, name in self.new.items()}
+        return pairing.matches(index, facts, columns, frontier)
 
     def _free(self, frontier: Bindings) -> Matches | None:
         """With nothing bound: the facts where they may be for each solution; None for all."""

@@ -15,7 +15,7 @@ has no order, all facts are gone through.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -75,37 +75,38 @@ class Pairing:
     def matches(
         self,
         index: PackedIndex | RowIndex,
-        every: RunMatches,
+        facts: Callable[[], Iterator[Keys]],
         columns: Mapping[str, int],
         frontier: Bindings,
     ) -> RunMatches | None:
         """The facts that may match each solution; None if nobody can tell.
 
-        `every` are all facts of the atom, as those of one row; `columns` where variables stand.
+        `facts` are those of the atom, `columns` where variables stand in them.
         """
         made, runs = self._made, tuple(index.runs)
-        if made is None or not index.is_exact or not _are_same(made[0], runs):
-            self._made = made = runs, self._best(index, every, columns, frontier)
+        # Runs never change; rows may have other values the next time.
+        lasting = isinstance(index, PackedIndex) and index.is_exact
+        if made is None or not lasting or not _are_same(made[0], runs):
+            self._made = made = runs, self._best(index, facts, columns, frontier)
         return None if made[1] is None else self._found(index, made[1], frontier)
 
     def _best(
         self,
         index: PackedIndex | RowIndex,
-        every: RunMatches,
+        facts: Callable[[], Iterator[Keys]],
         columns: Mapping[str, int],
         frontier: Bindings,
     ) -> PairedFacts | None:
         """The facts in the order that leaves least to some solutions."""
-        none: Keys = np.empty(0, np.uint64)
-        hits = np.concatenate([none, *(each for _, each in every.chunks(max(every.total, 1)))])
+        hits: Keys = np.concatenate([np.empty(0, np.uint64), *facts()])
         best: tuple[int, PairedFacts] | None = None
         some = frontier.sample(thresholds.now.sample)
         for how in self.ways:
             read = {name: index.column(hits, columns[name]) for name in how.taken}
-            facts = self._ordered(how, Bindings(len(hits), read), hits)
-            found = None if facts is None else self._found(index, facts, some)
-            if facts is not None and found is not None and (not best or found.total < best[0]):
-                best = found.total, facts
+            ordered = self._ordered(how, Bindings(len(hits), read), hits)
+            found = None if ordered is None else self._found(index, ordered, some)
+            if ordered is not None and found is not None and (not best or found.total < best[0]):
+                best = found.total, ordered
         return None if best is None else best[1]
 
     def _found(
