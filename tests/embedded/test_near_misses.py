@@ -94,6 +94,10 @@ OVERLAID = {
     "named differences": TC + "c(X, sum<D>) <- tc(X, Y), D = Y - X, D ~= 2. query c(X, Y).",
     "the same found for both": TC + "c(X, Y) <- tc(X, Y), l(X, K, _), l(Y, K, V), V > 2. "
     "query c(X, Y).",
+    "sums of products": TC + "c(X, sum<X * Y>, avg<3 * Y * X - Y>) <- tc(X, Y). "
+    "d(Y, sum<X * Y * 2>) <- tc(X, Y), X ~= Y. query c(X, A, B). query d(X, A).",
+    "the best of sums": TC + "c(X, min<X + Y>, max<Y - 2 * X>) <- tc(X, Y). "
+    "d(max<D>, min<7 - Y>) <- tc(X, Y), D = Y - X. query c(X, A, B). query d(A, B).",
     "sums looked up": TC + "c(X, sum<K>, max<S>) <- tc(X, Y), l(Y, K, _), named(S, Y). "
     "query c(X, Y, S).",
     "sums below zero": TC + "c(X, sum<3 - 2 * Y>) <- tc(X, Y). query c(X, Y).",
@@ -384,6 +388,9 @@ CLOSURES_OF_CLOSURES = {
     "t(X, Z) <- t(X, Y), e(Y, Z). query t(X, Y).",
     "joined with itself": TC + "t(X, Z) <- tc(X, Y), tc(Y, Z). u(X, Z) <- tc(X, Y), tc(Z, Y). "
     "u(X, Z) <- tc(X, Z). n(X, count<Y>) <- t(X, Y). query t(X, Y). query u(X, Y). query n(X, N).",
+    "where there is none": TC + "t(X, Y) <- f(X, Y). t(X, Z) <- t(X, Y), f(Y, Z), ~tc(X, Z). "
+    "u(X, Y) <- f(X, Y). u(X, Z) <- u(X, Y), f(Y, Z), ~tc(Z, X), tc(X, X). "
+    "query t(X, Y). query u(X, Y).",
     "through two relations": "p(X, Y) <- f(X, Y). q(X, Z) <- p(X, Y), e(Y, Z). "
     "p(X, Z) <- q(X, Y), f(Y, Z).\n"
     "t(X, Y) <- e(X, Y). t(X, Z) <- t(X, Y), q(Y, Z). query t(X, Y).",

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _PENDING: Final = 4  # a part of the memory that facts may take before they are sorted
 
+_MANY: Final = "its steps are a join of many more pairs than it has facts"
+
 TellDeclined: TypeAlias = "Callable[[str, str], None]"  # what was not taken, and why
 
 
@@ -120,7 +122,7 @@ class Shaping:
         read = (a for rule in clique.exit_rules for a in rule.rule.positive)
         if clique.is_recursive or self._state.is_ranked or not any(map(self.layout, read)):
             return None
-        return Overlaying(name, self._state, self._run, self.layout, self)
+        return Overlaying(name, self._state, self._run, self)
 
     def layout(self, atom: CoreAtom) -> FoldedRelation | None:
         """The relation of an atom, if it is folded and has many facts."""
@@ -263,7 +265,7 @@ class Shaping:
         plan = self._planner.plan(solved)
         known = self._state.classes.variables(rule, plan.body)
         domains = [known[a.name] for a in rule.arguments if isinstance(a, Variable)]
-        if (copied := self._copied(rule, domains)) is not None:
+        if (copied := self._copied(rule, domains, most)) is not None:
             plan.steps()
             self._tell_solved(rule, plan, len(copied[0]), 0.0)
             return copied
@@ -273,7 +275,7 @@ class Shaping:
         def check() -> None:
             self._state.limits.seconds()
             if most is not None and sink.count > most:
-                raise Declined("its steps are a join of many more pairs than it has facts")
+                raise Declined(_MANY)
 
         started = time.perf_counter()
         with blamed(rule):
@@ -283,8 +285,12 @@ class Shaping:
         self._tell_solved(rule, plan, sink.count, time.perf_counter() - started)
         return concatenated(head.relation.blocks(), len(domains))
 
-    def _copied(self, rule: CoreRule, domains: Sequence[Domain]) -> tuple[Words, ...] | None:
+    def _copied(
+        self, rule: CoreRule, domains: Sequence[Domain], most: int | None
+    ) -> tuple[Words, ...] | None:
         """The columns of a finished relation, if a rule asks for nothing else."""
+        from caladan.fixpoint.shapes.pairs import Declined
+
         if rule.comparisons or len(rule.atoms) != 1 or rule.atoms[0].negated:
             return None
         (atom,) = rule.atoms
@@ -299,6 +305,8 @@ class Shaping:
             own[c] is not d for c, d in zip(order, domains, strict=True)
         ):
             return None
+        if most is not None and self._state.finished[name].count() > most:
+            raise Declined(_MANY)
         columns = concatenated(self._state.finished[name].blocks(), len(own))
         return tuple(columns[c] for c in order)
 
@@ -316,7 +324,6 @@ class Overlaying:
         name: str,
         state: State,
         run: Callable[[Callable[[ShapeLimits], Any]], Any],
-        layout: Callable[[CoreAtom], FoldedRelation | None],
         shaping: Shaping,
     ) -> None:
         from caladan.fixpoint.shapes.overlay import Overlay
@@ -324,7 +331,7 @@ class Overlaying:
         self._state = state
         self._run = run
         self._name = name
-        self._overlay = Overlay(state.program.relations[name], shaping, layout)
+        self._overlay = Overlay(state.program.relations[name], shaping)
 
     def take(self, rule: DeltaRule, declined: TellDeclined) -> int | None:
         """Take the solutions of a rule; how many, None if it is to be evaluated as any other."""

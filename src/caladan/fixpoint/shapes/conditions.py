@@ -2,7 +2,8 @@
 
     X ~= Z, Z - X < 9, X % 7 = Z     comparisons whose sides can be told apart: numbers of sources
                                      against numbers of nodes, found once for each of them
-    ~far(X, Z), near(X, Z)           atoms: their facts as pairs of a source and a node
+    ~far(X, Z), near(X, Z)           atoms: their facts as pairs of a source and a node; those of a
+                                     layout as its own bits
     X * Z > 100, f(X, Z)             anything else is asked for every pair
 
 Sums of integers are taken apart: Z - X < 9 becomes X > Z - 9, unless it might leave 64 bits.
@@ -17,11 +18,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from caladan.analysis.core import CoreAtom, CoreRule
-from caladan.columns.folded_index import stretches
+from caladan.columns.folded import NONE
+from caladan.columns.folded_index import class_of, stretches
 from caladan.columns.interner import ABSENT, Tuples
+from caladan.columns.kernels.blocks import WORDS
 from caladan.columns.layout import Counts, Mask, Words
+from caladan.columns.matrices import Matrix
 from caladan.fixpoint.shapes.blocks import (
     AskedTest,
+    Bits,
     BlockTest,
     ComparedTest,
     PairedTest,
@@ -81,7 +86,8 @@ def place_tests(
     asked: list[Literal] = []
     for literal in literals:
         test = (
-            _paired(rule, literal, sources, ends, inputs)
+            _in_layout(literal, sources, ends, inputs)
+            or _paired(rule, literal, sources, ends, inputs)
             if isinstance(literal, CoreAtom)
             else _compared(rule, literal, sources, ends, inputs)
         )
@@ -181,7 +187,72 @@ def summands(expression: Expression, sign: int) -> Iterator[tuple[int, Expressio
             yield sign, expression
 
 
+def factors(expression: Expression) -> Iterator[Expression]:
+    """What is multiplied."""
+    if isinstance(expression, Arithmetic) and expression.operator == "*":
+        yield from factors(expression.left)
+        yield from factors(expression.right)
+    else:
+        yield expression
+
+
 # ── Atoms ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class MatrixTest:
+    """Facts of a layout that must be, or must not be, by class of a source and of a node.
+
+    In a `turned` one, sources stand on the second side of the layout.
+    """
+
+    def __init__(
+        self, matrix: Matrix, of_source: Words, of_node: Words, *, negated: bool, turned: bool
+    ) -> None:
+        self._matrix = matrix
+        self._turned = turned
+        self._of_source = of_source
+        self._of_node = of_node
+        self._negated = negated
+
+    def keep(self, sources: Words, nodes: Words, rows: Words, masks: Bits) -> None:
+        matrix, turned = self._matrix, self._turned
+        held = np.zeros(((matrix.rows if turned else matrix.columns).count + 1, WORDS), np.uint64)
+        classes = self._of_source[sources]
+        known = np.flatnonzero(classes != NONE)
+        fill = matrix.fill_columns if turned else matrix.fill
+        fill(classes[known], known.astype(np.uint32), held)
+        found = held[np.minimum(self._of_node[nodes], np.uint32(len(held) - 1))]
+        masks[rows] &= ~found if self._negated else found
+
+
+def _in_layout(
+    atom: CoreAtom, sources: TestedSide, ends: TestedSide, inputs: ShapeInputs
+) -> MatrixTest | None:
+    """A test by the matrix of another relation, whose sides are those of the rule."""
+    folded = inputs.layout(atom)
+    if folded is None or len(folded.matrix.extra):
+        return None
+    folds = folded.matrix.rows, folded.matrix.columns
+    for turned in (False, True):
+        classes: list[Words] = []
+        sides = (sources, ends)[:: -1 if turned else 1]
+        for mine, side, fold in zip(sides, (folded.first, folded.second), folds, strict=True):
+            known = mine.columns(mine.numbers)
+            terms = ((c, atom.arguments[c]) for c in side.columns)
+            words = {
+                c: known[t.name] for c, t in terms if isinstance(t, Variable) and t.name in known
+            }
+            if len(words) < len(side.columns):
+                break
+            begin, end = (0, mine.place.size) if mine is sources else mine.place.range
+            of = np.full(end, NONE, np.uint32)
+            numbers = side.keys(side.columns, words, len(mine.numbers))
+            of[mine.numbers + np.uint32(begin)] = class_of(fold.class_of, numbers)
+            classes.append(of)
+        else:
+            both = classes[::-1] if turned else classes
+            return MatrixTest(folded.matrix, both[0], both[1], negated=atom.negated, turned=turned)
+    return None
 
 
 def _paired(

@@ -283,11 +283,10 @@ class Solutions:
 def solved(
     body: Halves,
     folded: FoldedRelation,
-    other: Callable[[CoreAtom], FoldedRelation | None],
     inputs: ShapeInputs,
     limits: ShapeLimits,
 ) -> Solutions:
-    """The solutions of a body; `other` has the layout of an atom that is not listed either."""
+    """The solutions of a body."""
     # Where a side is a join of its own with far more tuples, listing the layout costs less.
     most = 4 * folded.count() + thresholds.now.shape_join
     left, first = solved_side(body.left, folded.first, inputs, most)
@@ -296,7 +295,7 @@ def solved(
     known = [name for side in sides for name in side.columns if name in body.rule.types]
     matrix = refolded(folded.matrix, first, second)
     if body.tests:
-        tests = _tests(body, left, right, other, inputs)
+        tests = _tests(body, left, right, inputs)
         whole = BlockPart(matrix, _every(left.rows), _every(right.rows))
         matrix = blocked([whole], left.rows, right.rows, limits, tests=tests)
     return Solutions(matrix, left, right, inputs.evaluator(body.rule, known))
@@ -341,54 +340,21 @@ def _spread(extra: Keys, first: Words, second: Words) -> Pairs:
     return found
 
 
-class MatrixTest:
-    """Facts of another layout that must be, or must not be, by class of a source and of a node.
-
-    In a `turned` one, sources stand on the second side of the layout.
-    """
-
-    def __init__(
-        self, matrix: Matrix, of_source: Words, of_node: Words, atom: CoreAtom, *, turned: bool
-    ) -> None:
-        self._matrix = matrix
-        self._turned = turned
-        self._of_source = of_source
-        self._of_node = of_node
-        self._negated = atom.negated
-
-    def keep(self, sources: Words, nodes: Words, rows: Words, masks: Bits) -> None:
-        matrix, turned = self._matrix, self._turned
-        held = np.zeros(((matrix.rows if turned else matrix.columns).count + 1, WORDS), np.uint64)
-        classes = self._of_source[sources]
-        known = np.flatnonzero(classes != NONE)
-        fill = matrix.fill_columns if turned else matrix.fill
-        fill(classes[known], known.astype(np.uint32), held)
-        found = held[np.minimum(self._of_node[nodes], np.uint32(len(held) - 1))]
-        masks[rows] &= ~found if self._negated else found
-
-
 def _tests(
     body: Halves,
     left: SideTuples,
     right: SideTuples,
-    other: Callable[[CoreAtom], FoldedRelation | None],
     inputs: ShapeInputs,
 ) -> list[BlockTest]:
     found: list[BlockTest] = []
     asked: list[Literal] = []
     for literal in body.tests:
-        folded = other(literal) if isinstance(literal, CoreAtom) else None
-        test: BlockTest | None = None
         if not literal_names(literal) <= body.rule.types.keys():  # one variable on both sides
-            test = _same(literal, left, right)
-        elif isinstance(literal, CoreAtom) and folded is not None:
-            test = _of_matrix(literal, folded, left, right)
-        elif isinstance(literal, CoreAtom) and not literal.negated:
+            found.append(_same(literal, left, right))
+            continue
+        if isinstance(literal, CoreAtom) and not literal.negated and not inputs.layout(literal):
             raise Declined("an atom connects both sides of a layout")
-        if test is None:
-            asked.append(literal)
-        else:
-            found.append(test)
+        asked.append(literal)
     tests = place_tests(body.rule, asked, left.tested(body.rule), right.tested(body.rule), inputs)
     return [*found, *(each.test for each in tests)]
 
@@ -399,32 +365,6 @@ def _same(literal: Literal, left: SideTuples, right: SideTuples) -> ComparedTest
     return ComparedTest(
         "=", left.columns[one].astype(np.int64), right.columns[other].astype(np.int64)
     )
-
-
-def _of_matrix(
-    atom: CoreAtom, folded: FoldedRelation, left: SideTuples, right: SideTuples
-) -> MatrixTest | None:
-    """A test by the matrix of another relation, whose sides are sides of the body."""
-    if len(folded.matrix.extra):
-        return None
-    for one, two in ((left, right), (right, left)):
-        numbers: list[Words] = []
-        for part, side in ((one, folded.first), (two, folded.second)):
-            terms = {c: atom.arguments[c] for c in side.columns}
-            words = {
-                c: part.columns[t.name]
-                for c, t in terms.items()
-                if isinstance(t, Variable) and t.name in part.columns
-            }
-            if len(words) < len(terms):
-                break
-            numbers.append(side.keys(side.columns, words, part.rows))
-        else:
-            rows = class_of(folded.matrix.rows.class_of, numbers[0])
-            columns = class_of(folded.matrix.columns.class_of, numbers[1])
-            both = (rows, columns) if one is left else (columns, rows)
-            return MatrixTest(folded.matrix, *both, atom, turned=one is not left)
-    return None
 
 
 # ── Block by block ───────────────────────────────────────────────────────────────────────────────
@@ -554,20 +494,11 @@ class _HeadPart:
 
 
 class Overlay:
-    """A relation that rules derive from layouts.
+    """A relation that rules derive from layouts."""
 
-    `layout` has the relation of an atom, if it is folded and has many facts.
-    """
-
-    def __init__(
-        self,
-        info: RelationInfo,
-        inputs: ShapeInputs,
-        layout: Callable[[CoreAtom], FoldedRelation | None],
-    ) -> None:
+    def __init__(self, info: RelationInfo, inputs: ShapeInputs) -> None:
         self._info = info
         self._inputs = inputs
-        self._layout = layout
         self._parts: list[_HeadPart] = []
 
     def solve(self, rule: DeltaRule, limits: ShapeLimits) -> Solutions:
@@ -575,15 +506,15 @@ class Overlay:
         inputs = self._inputs
         relations = {a.relation: inputs.info(a.relation) for a in rule.rule.atoms}
         atom, body = around(rule, relations, self._sides)
-        folded = self._layout(atom)
+        folded = self._inputs.layout(atom)
         assert folded is not None
         try:
-            return solved(body, folded, self._layout, inputs, limits)
+            return solved(body, folded, inputs, limits)
         except (ArithmeticError, CaladanError):
             raise Declined("something in it cannot be computed for all values") from None
 
     def _sides(self, atom: CoreAtom) -> Sides | None:
-        folded = self._layout(atom)
+        folded = self._inputs.layout(atom)
         return None if folded is None else sides_of(folded)
 
     def take(

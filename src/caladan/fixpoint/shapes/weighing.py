@@ -2,11 +2,12 @@
 
 The solutions of a body are a matrix over tuples (overlay.py). A group that reads one side of them
 is counted by rows or by columns; amounts that read the other side are added up class by class, and
-the least or largest is looked up for each row. Sums are taken apart, so that `sum<B - A>` is the
-sum of B less so many times A.
+the least or largest is looked up for each row. Sums and products are taken apart, so that
+`sum<B - A>` is the sum of B less so many times A, `sum<A * B>` is A times the sum of B, and
+`min<A + B>` is A and the least B.
 
     count, sum, avg     of integers: amounts of a tuple that stand for many solutions
-    min, max            the best of a row, or what a tuple has itself
+    min, max            the best of a row, or what a tuple has itself; of integers that add up, both
     countd              one for each group and each of the terms: rows that are added up
 """
 
@@ -25,7 +26,7 @@ from caladan.columns.layout import Counts, Words
 from caladan.columns.matrices import Matrix
 from caladan.columns.ranks import rank_floats
 from caladan.fixpoint.groups import AggregateHead, Contribution
-from caladan.fixpoint.shapes.conditions import summands
+from caladan.fixpoint.shapes.conditions import factors, summands
 from caladan.fixpoint.shapes.overlay import BlockPart, SideTuples, Solutions, blocked
 from caladan.fixpoint.shapes.pairs import Declined, ShapeLimits, numbered
 from caladan.join.arithmetic import ValueColumn
@@ -113,6 +114,9 @@ class _Weights:
             kind = self._body.evaluator.domain(expression.name).kind
             data = rank_floats(ranks) if kind is Kind.FLOAT else ranks
             return ValueColumn(kind, data).widened(domain.kind)
+        if function in ("min", "max") and domain.kind is Kind.INTEGER:
+            best = self._best_sum(expression, smaller=function == "min")
+            return ValueColumn(Kind.INTEGER, best)
         raise Declined(f"{function} of it needs every solution")
 
     def _total(self, expression: Expression, below: int) -> Counts:
@@ -120,19 +124,40 @@ class _Weights:
         found: Counts = np.zeros(self.mine.rows, np.int64)
         most = 0.0
         for sign, term in summands(expression, 1):
-            if self.mine.has(term):
-                values = self._integers(term, self.mine)
-                most += float(np.abs(values.astype(np.float64) * self.counts).max(initial=0))
-                given = values
-            elif self._others.has(term):
-                values = self._integers(term, self._others)
-                most += float(np.abs(values.astype(np.float64)).sum())
-                given = None
+            mine, others = self._factors(term)
+            many = self.counts if others is None else self._sums(others)
+            if others is None:
+                sizes = np.abs(mine.astype(np.float64) * self.counts)
             else:
-                raise Declined("an amount is computed from both sides of a layout")
+                sizes = np.abs(mine.astype(np.float64)) * np.abs(others.astype(np.float64)).sum()
+            most += float(sizes.max(initial=0))
             if most >= below:
                 raise Declined("its sums are too large to be told apart by sides")
-            found += sign * (self._sums(values) if given is None else given * self.counts)
+            found += sign * mine * many
+        return found
+
+    def _factors(self, term: Expression) -> tuple[Counts, Counts | None]:
+        """What a product has of a tuple, and what of those that it goes with, if anything."""
+        parts: list[list[Expression]] = [[], []]
+        for factor in factors(term):
+            if not self.mine.has(factor) and not self._others.has(factor):
+                raise Declined("an amount is computed from both sides of a layout")
+            parts[not self.mine.has(factor)].append(factor)
+        mine, others = (
+            self._product(part, side)
+            for part, side in zip(parts, (self.mine, self._others), strict=True)
+        )
+        return mine, others if parts[1] else None
+
+    def _product(self, parts: Sequence[Expression], side: SideTuples) -> Counts:
+        found: Counts = np.ones(side.rows, np.int64)
+        most = 1.0
+        for part in parts:
+            values = self._integers(part, side)
+            most *= max(float(np.abs(values.astype(np.float64)).max(initial=0)), 1.0)
+            if most >= _FAR:
+                raise Declined("its sums are too large to be told apart by sides")
+            found *= values
         return found
 
     def _integers(self, term: Expression, side: SideTuples) -> Counts:
@@ -165,12 +190,31 @@ class _Weights:
         domain = self._body.evaluator.domain(name)
         if name in self.mine.columns:
             return domain.ranks(self.mine.columns[name])
-        ranks = domain.ranks(self._others.columns[name])
+        return self._best_of(domain.ranks(self._others.columns[name]), smaller=smaller)
+
+    def _best_of(self, values: Counts, *, smaller: bool) -> Counts:
+        """The least or largest of the values that the others have."""
         relation = FoldedRelation(self._matrix, FoldedSide((0,)), FoldedSide((1,)))
-        numbers, least = relation.best(ranks if smaller else ~ranks)
+        numbers, least = relation.best(values if smaller else ~values)
         found: Counts = np.zeros(self.mine.rows, np.int64)
         found[numbers] = least if smaller else ~least
         return found
+
+    def _best_sum(self, expression: Expression, *, smaller: bool) -> Counts:
+        """The least or largest of a sum whose terms are of one side each."""
+        sides = self.mine, self._others
+        sums: list[Counts] = [np.zeros(side.rows, np.int64) for side in sides]
+        most = 0.0
+        for sign, term in summands(expression, 1):
+            at = 0 if self.mine.has(term) else 1
+            if not sides[at].has(term):
+                raise Declined("an amount is computed from both sides of a layout")
+            values = self._integers(term, sides[at])
+            most += float(np.abs(values.astype(np.float64)).max(initial=0))
+            if most >= _FAR:
+                raise Declined("its sums are too large to be told apart by sides")
+            sums[at] += sign * values
+        return sums[0] + self._best_of(sums[1], smaller=smaller)
 
     def _distinct(self, group: Sequence[Words], keyed: Contributors, rule: DeltaRule) -> Counts:
         """How many different terms a group has, said at the first tuple of it."""
