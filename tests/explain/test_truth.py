@@ -114,6 +114,20 @@ def test_what_samples_make_is_told() -> None:
         assert "of arc views that samples of other orders look at" in db.explain(program, "plan")
 
 
+def test_what_a_search_excludes_is_looked_up() -> None:
+    program = """
+    database({n(A: integer), w(A: integer, B: integer)}).
+    q(X, Y) <- n(X), n(Y), ~w(_, Y).
+    query q(X, Y).
+    """
+    with caladan.connect("embedded") as db:
+        db.add("n", [(i,) for i in range(9)])
+        db.add("w", [(i, i + 3) for i in range(9)])
+        stats = db.run(program, search="leto").stats
+        check_truth(db, program, {}, stats, search="leto")
+        assert "Arrangements: w by (B, A);" in db.explain(program, "plan", search="leto")
+
+
 HOMES = {
     "lives_in": [(f"p{i}", f"c{i}") for i in range(12)],
     "parent": [(f"p{i}", f"q{i}") for i in range(40)],

@@ -16,7 +16,17 @@ from caladan.explain.delta import facts_lines, rule_line
 from caladan.explain.terms import comparison, expression, expressions
 from caladan.fixpoint.blueprint import ROUNDS, Blueprint, Foreseen, atom, blueprint, said
 from caladan.fixpoint.forecast import CliqueForecast, Forecast, Option, RuleForecast, forecast
-from caladan.join.access import Access, Check, Compute, Fork, GuidedSearch, Meet, keys, views
+from caladan.join.access import (
+    Access,
+    Check,
+    Compute,
+    Exclude,
+    Fork,
+    GuidedSearch,
+    Meet,
+    keys,
+    views,
+)
 from caladan.language.deals.printer import commas
 from caladan.pipeline import Compiled
 from caladan.program import Variable, thresholds
@@ -265,6 +275,8 @@ def _made_for(
     for each in found.cliques:
         traits = Foreseen(program, each.clique)
         steps = [step for rule in each.everything for plan in plans(rule) for step in plan]
+        searches = [step for step in steps if isinstance(step, GuidedSearch)]
+        steps += [cut for search in searches for cut in search.cuts if isinstance(cut, Exclude)]
         for relation, key in keys(steps):
             if relation not in program.relations or relation in folded - {*each.clique.relations}:
                 continue  # what is between the parts of a rule is its own business
