@@ -105,6 +105,72 @@ def classes() -> Tables:
     }
 
 
+def intervals() -> Tables:
+    """20,000 intervals of at most 400 within a million."""
+    random = np.random.default_rng(6)
+    begin = random.integers(0, 1_000_000, 20_000)
+    return {
+        "iv": {"i": np.arange(20_000), "s": begin, "e": begin + random.integers(1, 400, 20_000)}
+    }
+
+
+def pairs() -> Tables:
+    """Two tables of 20,000 pairs of numbers below 1,000."""
+    random = np.random.default_rng(7)
+    made = [random.integers(0, 1000, 20_000) for _ in range(4)]
+    return {"p": table("x y", *made[:2]), "q": table("z w", *made[2:])}
+
+
+def points() -> Tables:
+    """50,000 points of a square."""
+    random = np.random.default_rng(8)
+    size = 50_000
+    return {
+        "p": {
+            "i": np.arange(size),
+            "x": random.integers(0, 20_000, size),
+            "y": random.integers(0, 20_000, size),
+        }
+    }
+
+
+def baskets() -> Tables:
+    """300,000 items in 50,000 baskets, some items in many of them."""
+    random = np.random.default_rng(9)
+    items = (random.zipf(1.3, 300_000) - 1) % 2000
+    return {"o": table("b i", random.integers(0, 50_000, 300_000), items)}
+
+
+def sales() -> Tables:
+    """A million sales, of which a program reads few columns, and what they are of."""
+    random = np.random.default_rng(10)
+    size = 1_000_000
+    most = {"c": 50_000, "p": 5000, "d": 730, "q": 10, "x": 100_000}
+    drawn = {name: random.integers(0, each, size) for name, each in most.items()}
+    return {
+        "sale": {"i": np.arange(size), **drawn},
+        "prod": {"p": np.arange(5000), "k": np.arange(5000) % 60, "v": np.arange(5000) % 97},
+        "day": {"d": np.arange(730), "y": 2022 + np.arange(730) // 365},
+        "cust": {"c": np.arange(60_000), "r": np.arange(60_000) % 20},
+    }
+
+
+def groups() -> Tables:
+    """Users in groups that are parts of others, what groups may see, and who may not."""
+    random = np.random.default_rng(11)
+    most = {"u": 20_000, "g": 2000, "d": 50_000}
+
+    def drawn(names: str, rows: int) -> dict[str, Column]:
+        return table(names, *(random.integers(0, most[n], rows) for n in names.split()))
+
+    return {
+        "member": drawn("u g", 60_000),
+        "sub": {"g": np.arange(1, 2000), "h": np.arange(1, 2000) // 3},
+        "sees": drawn("g d", 20_000),
+        "deny": drawn("u d", 20_000),
+    }
+
+
 def longest(tables: Tables) -> int:
     """Longest paths, node by node, in the order of their numbers."""
     best: dict[int, int] = {}
@@ -197,6 +263,69 @@ CASES: Final = {
         "query n(U, T, N, K).",
         "select a.u, a.t, count(*), sum(b.k) from ev a join ev b "
         "on a.u = b.u and b.t > a.t and b.t - a.t <= 3600 group by 1, 2",
+    ),
+    "sessions": Case(
+        events,
+        "recent(U, T) <- ev(U, T, _), ev(U, S, _), S < T, T - S <= 1800. "
+        "first(U, T) <- ev(U, T, _), ~recent(U, T). "
+        "s(U, T, max<S>) <- ev(U, T, _), first(U, S), S <= T. n(U, S, count<T>) <- s(U, T, S). "
+        "query n(U, S, N).",
+        "with a as (select u, t, case when t - lag(t) over (partition by u order by t) <= 1800 "
+        "then 0 else 1 end n from ev), b as (select u, t, sum(n) over (partition by u order by t) "
+        "s from a) select u, s, count(*) from b group by 1, 2",
+    ),
+    "intervals that overlap": Case(
+        intervals,
+        "o(A, B) <- iv(A, S, E), iv(B, T, F), A < B, S <= F, T <= E. query o(A, B).",
+        "select a.i, b.i from iv a join iv b on a.i < b.i and a.s <= b.e and b.s <= a.e",
+    ),
+    "points nearby": Case(
+        points,
+        "c(I, J) <- p(I, X, Y), p(J, U, V), I < J, U <= X + 20, X <= U + 20, V <= Y + 20, "
+        "Y <= V + 20. query c(I, J).",
+        "select a.i, b.i from p a join p b on a.i < b.i and b.x between a.x - 20 and a.x + 20 "
+        "and b.y between a.y - 20 and a.y + 20",
+    ),
+    "equal sums": Case(
+        pairs,
+        "t(X, Y, Z, W) <- p(X, Y), q(Z, W), X + Y = Z + W. query t(X, Y, Z, W).",
+        "select x, y, z, w from p join q on x + y = z + w",
+    ),
+    "bought together": Case(
+        baskets,
+        "c(X, Y, count<B>) <- o(B, X), o(B, Y), X < Y. s(X, Y, N) <- c(X, Y, N), N >= 5. "
+        "query s(X, Y, N).",
+        "select x.i, y.i, count(*) from o x join o y on x.b = y.b and x.i < y.i group by 1, 2 "
+        "having count(*) >= 5",
+    ),
+    "revenue": Case(
+        sales,
+        "s(C, sum<Q * V>) <- sale(I, C, P, _, Q, _), prod(P, _, V). query s(C, S).",
+        "select c, sum(q * v) from sale join prod using (p) group by 1",
+    ),
+    "no orders in a year": Case(
+        sales,
+        "a(C) <- sale(_, C, _, D, _, _), day(D, 2023). i(C, R) <- cust(C, R), ~a(C). "
+        "query i(C, R).",
+        "select c, r from cust where c not in (select c from sale join day using (d) "
+        "where y = 2023)",
+    ),
+    "who may see what": Case(
+        groups,
+        "in(U, G) <- member(U, G). in(U, H) <- in(U, G), sub(G, H). "
+        "may(U, D) <- in(U, G), sees(G, D), ~deny(U, D). n(D, count<U>) <- may(U, D). "
+        "query n(D, N).",
+        "with recursive i(u, g) as (select u, g from member union select i.u, s.h from i "
+        "join sub s on i.g = s.g), may as (select distinct u, d from i join sees using (g) "
+        "where not exists (select 1 from deny x where x.u = i.u and x.d = sees.d)) "
+        "select d, count(*) from may group by d",
+    ),
+    "diamonds": Case(
+        lambda: graph(20_000, 200_000),
+        "d(A, D, count<(B, C)>) <- e(A, B, _), e(B, D, _), e(A, C, _), e(C, D, _), B < C. "
+        "query d(A, D, N).",
+        "with p as (select x.a, y.b d, count(*) n from e x join e y on x.b = y.a group by 1, 2) "
+        "select a, d, n * (n - 1) // 2 from p where n > 1",
     ),
     "longest paths": Case(
         lambda: graph(100_000, 400_000, ordered=True),

@@ -57,6 +57,7 @@ ROLLED = {
     "the best double": "c(A, max<X>, min<X + A>) <- e(A, B), x(B, X). query c(A, X, Y).",
     "a cycle within": "c(A, count<_>) <- e(A, B), f(B, C, W), g(C, D), e(D, B). query c(A, N).",
     "products of parts": "c(A, count<_>) <- e(A, _), g(C, D). query c(A, N).",
+    "the last before": "c(B, C, max<A>) <- f(B, C, _), e(A, B), A <= C. query c(B, C, A).",
     "an equation": "c(A, sum<W>) <- e(A, B), f(C, D, W), C = B + 1. query c(A, S).",
 }
 LISTED = {

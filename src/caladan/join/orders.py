@@ -25,7 +25,9 @@ def join_order(
         return tuple(range(len(body.atoms)))
     first = first_atoms(body)
     groups = frozenset[str]() if amounts(body) is None else grouped(body)
-    near = [i for i in first if not groups.isdisjoint(body.atoms[i].variables)]
+    # Of the atoms of the groups those that have most of them: others look these up row by row.
+    shared = {i: len(groups.intersection(body.atoms[i].variables)) for i in first}
+    near = [i for i in first if shared[i] and shared[i] == max(shared.values())]
     plain = min(first, key=lambda atom: _started(body, atom, sizes, sample))
     if near and plain not in near:
         found = _from_groups(body, sizes, traits, sample, near, plain)
