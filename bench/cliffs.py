@@ -152,6 +152,13 @@ def cases() -> dict[str, NearMiss]:
             _closure(top="t(A, B) <- tc(A, B). t(A, B) <- t(A, C), tc(C, B). query t(A, B)."),
             facts=FULL,
         ),
+        "a closure as the step, bound": NearMiss(
+            _closure(top="t(A, B) <- arc(A, B). t(A, B) <- t(A, C), tc(C, B). query t(0, B).")
+        ),
+        "~tc(A, B) in another": NearMiss(
+            f"{pairs}{closure}t(A, B) <- pair(A, B). t(A, B) <- t(A, C), pair(C, B), ~tc(A, B).\n"
+            "query t(A, B)."
+        ),
         "A ~= B": NearMiss(_closure(step="tc(A, C), arc(C, B), A ~= B"), facts=FULL),
         "B - A < 4000": NearMiss(_closure(step="tc(A, C), arc(C, B), B - A < 4000")),
         "A < B": NearMiss(_closure(step="tc(A, C), arc(C, B), A < B"), facts=FULL),
@@ -212,6 +219,10 @@ def cases() -> dict[str, NearMiss]:
         "named differences on top": NearMiss(
             _closure(top="n(A, sum<D>) <- tc(A, B), D = B - A. query n(A, N).")
         ),
+        "sum<A * B> on top": NearMiss(
+            _closure(top="n(A, sum<D>) <- tc(A, B), D = A * B. query n(A, N).")
+        ),
+        "max<B - A> on top": NearMiss(_closure(top="n(max<B - A>) <- tc(A, B). query n(N).")),
         "hops": NearMiss(
             f"{ARC}p(A, B, 1) <- arc(A, B). p(A, B, N + 1) <- p(A, C, N), arc(C, B).\n"
             "query p(A, B, N).",

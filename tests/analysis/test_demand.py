@@ -112,6 +112,28 @@ def test_final_values_are_not_read_while_they_still_change() -> None:
     assert any(name.startswith("d") for name in home)
 
 
+def test_a_recursion_is_asked_by_images_of_another_that_reads_it() -> None:
+    text = LEFT + "t(A, B) <- arc(A, B). t(A, B) <- t(A, C), tc(C, B). query t(1, B)."
+    assert demanded(text) == [
+        "tc_bf(A, B) <- demand_tc_bf(A), arc(A, B).",
+        "image_tc_bf(B) <- demand_tc_bf(A), arc(A, B).",
+        "tc_bf(A, B) <- demand_tc_bf(A), tc_bf(A, C), arc(C, B).",
+        "image_tc_bf(B) <- image_tc_bf(C), arc(C, B).",
+        "t_bf(A, B) <- demand_t_bf(A), arc(A, B).",
+        "image_t_bf(B) <- demand_t_bf(A), arc(A, B).",
+        "t_bf(A, B) <- demand_t_bf(A), t_bf(A, C), tc_bf(C, B).",
+        "image_t_bf(B) <- image_tc_bf(B).",
+        "demand_tc_bf(C) <- image_t_bf(C).",
+        "demand_t_bf(1,)",
+    ]
+
+
+@pytest.mark.parametrize("facts", ["tc(5, 6). ", "tc(A, B) <- tc(A, C), arc(C, D), B = D + 1. "])
+def test_facts_and_computed_values_have_no_images(facts: str) -> None:
+    text = LEFT + facts + "t(A, B) <- arc(A, B). t(A, B) <- t(A, C), tc(C, B). query t(1, B)."
+    assert not any("image" in rule for rule in demanded(text))
+
+
 def test_names_are_kept_apart_from_the_users() -> None:
     rules = demanded(LEFT + "tc_bf(X) <- arc(X, _). query tc(1, B). query tc_bf(X).")
     assert "tc_bf_2(A, B) <- demand_tc_bf(A), arc(A, B)." in rules

@@ -8,7 +8,8 @@ are needed only for certain bindings (the magic-set transformation). For `query 
     tc_bf(A, B) <- demand_tc_bf(A), tc_bf(A, C), arc(C, B).
 
 and where a body passes bindings on, a rule for the demand. Recursions that would go against their
-bindings are turned round first (direction.py). A rewriting must not draw a relation into the
+bindings are turned round first (direction.py), and what a recursion asks of another one that it
+reads is told by images (images.py). A rewriting must not draw a relation into the
 recursion of a relation whose final values it needs; where it would, that relation is evaluated
 whole. So is one whose demand would go on for ever although its facts end: `n(Y) <- n(X), Y = X + 1,
 Y <= 9` has ten facts, but 9 asks for 8, 0 for -1, and so on.
@@ -32,6 +33,7 @@ from caladan.analysis.core import (
     with_open,
 )
 from caladan.analysis.direction import directed
+from caladan.analysis.images import with_images
 from caladan.analysis.monotone import computes, may_not_end
 from caladan.analysis.pcg import Patterns, body_order, explore, settle
 from caladan.analysis.schedule import reach
@@ -68,7 +70,8 @@ def demand(
         if turned is not checked:
             patterns = settle(turned, wanted, whole)
         rewriting = _Rewrite(patterns, explore(patterns, wanted))
-        demanded, asking = rewriting.result(), rewriting.demands
+        asking = rewriting.demands
+        demanded = with_images(turned, rewriting.result(), rewriting.patterns, asking)
         clash = _clashes(turned, demanded, asking) | _growing(turned, demanded, asking)
         if not clash:
             return DemandProgram(demanded, patterns, wanted)
@@ -137,9 +140,14 @@ class _Rewrite:
         self._open: dict[str, dict[tuple[Constant, ...], None]] = {}
 
     @property
-    def demands(self) -> Collection[str]:
+    def demands(self) -> frozenset[str]:
         """The relations that have what is asked of others."""
-        return self._demands.values()
+        return frozenset(self._demands.values())
+
+    @property
+    def patterns(self) -> dict[str, str]:
+        """The bindings of those that are asked for."""
+        return {name: pattern for (_, pattern), name in self._names.items()}
 
     def result(self) -> Checked:
         goals = tuple(self._goal(g) for g in self._checked.goals)
