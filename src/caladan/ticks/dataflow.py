@@ -301,10 +301,7 @@ class GroupNode(Node):
         else:
             self.repairs += 1
             self._repair(change, touched)
-        desired: Desired = {}
-        for group in touched:
-            row = self._row(group)
-            desired[group[0] if len(group) == 1 else group] = row
+        desired: Desired = {g[0] if len(g) == 1 else g: self._row(g) for g in touched}
         return {self.extent.name: Change(*self.extent.apply(desired))}
 
     def _repair(self, change: Change, touched: dict[Fact, None]) -> None:
@@ -361,13 +358,9 @@ class GroupNode(Node):
         ]
 
     def _row(self, group: Fact) -> Fact | None:
-        known = self._groups.get(group)
-        if known is None:
-            if not self._default:
-                return None
-            states = self._started()
-        else:
-            states = known[1]
+        if group not in self._groups and not self._default:
+            return None
+        states = self._groups[group][1] if group in self._groups else self._started()
         return (*group, *(frozen(state.value) for state in states))
 
 

@@ -18,10 +18,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from caladan.analysis.core import Checked, CoreRule, RelationInfo
+from caladan.analysis.core import Checked, CoreAtom, CoreRule, RelationInfo
 from caladan.analysis.schedule import Absent, Bind, Lookup, schedule
 from caladan.explain.operators import operators
 from caladan.explain.pcg import pcg
+from caladan.explain.terms import comparison, expression, expressions
 from caladan.language.bloom.schema import CollectionKind, Schema
 from caladan.language.deals import printer
 from caladan.pipeline import PASSES, Compiled, Request
@@ -30,13 +31,13 @@ from caladan.program import (
     Atom,
     Column,
     Comparison,
-    Expression,
+    Literal,
     Program,
     Rule,
     Type,
     thresholds,
 )
-from caladan.program.diagnostics import CaladanError, did_you_mean, error
+from caladan.program.diagnostics import did_you_mean, error
 from caladan.program.transform import reachable
 from caladan.ticks.engine import TickEngine
 from caladan.ticks.invalidation import Consequences
@@ -252,62 +253,49 @@ def rules(program: Program) -> str:
 
 def _rule(rule: Rule) -> str:
     when = "" if rule.time == "now" else f"@{rule.time} "
-    head = _call(rule.head.relation, rule.head.arguments)
-    body = ", ".join(
-        _atom(each) if isinstance(each, Atom) else printer.literal(each) for each in rule.body
-    )
+    head = f"{rule.head.relation}({expressions(rule.head.arguments)})"
+    body = ", ".join(map(_literal, rule.body))
     return f"{when}{head} <- {body}." if body else f"{when}{head}."
 
 
-def _atom(atom: Atom) -> str:
-    return ("~" if atom.negated else "") + _call(atom.relation, atom.arguments)
+def _literal(node: Literal) -> str:
+    if isinstance(node, Comparison):
+        return comparison(node)
+    return _atom(node) if isinstance(node, Atom) else printer.literal(node)
 
 
-def _call(name: str, arguments: Iterable[Expression]) -> str:
-    return f"{name}({', '.join(map(_expression, arguments))})"
-
-
-def _expression(node: Expression) -> str:
-    try:
-        return printer.expression(node)
-    except CaladanError:  # a value that text has no way to write
-        return repr(getattr(node, "value", node))
+def _atom(atom: Atom | CoreAtom) -> str:
+    return f"{'~' if atom.negated else ''}{atom.relation}({expressions(atom.arguments)})"
 
 
 def delta(wired: TickProgram) -> str:
     """One line for each delta rule: what is new, and what it is joined with, in order."""
     lines = ["each compiled to functions over batches of bindings, which hold Python's values", ""]
     for rule in wired.rules:
-        head = _call(rule.head, rule.arguments)
+        head = f"{rule.head}({expressions(rule.arguments)})"
         if not rule.atoms:
             lines.append(f"{head}: once")
-        for index, atom in enumerate(rule.atoms):
+        for index in range(len(rule.atoms)):
             lines.append(f"Δ{head} <- {', '.join(_steps(rule, index))}")
             others = [a.relation for i, a in enumerate(rule.atoms) if i != index and not a.negated]
             if others:
                 lines[-1] += f"   if {' and '.join(dict.fromkeys(others))} have facts"
-            del atom
     return "\n".join(lines) if wired.rules else "(no rules)"
 
 
 def _steps(rule: CoreRule, seed: int) -> Iterable[str]:
     atom = rule.atoms[seed]
-    yield f"δ{'~' if atom.negated else ''}{_call(atom.relation, atom.arguments)}"
+    yield f"δ{_atom(atom)}"
     bound = atom.variables if atom.negated else ()
     for step in schedule(rule, None if atom.negated else seed, bound):
         match step:
             case Lookup(index) | Absent(index):
                 if index != seed:
-                    other = rule.atoms[index]
-                    yield ("~" if other.negated else "") + _call(other.relation, other.arguments)
+                    yield _atom(rule.atoms[index])
             case Bind():
-                yield f"{step.variable} = {_expression(step.expression)}"
+                yield f"{step.variable} = {expression(step.expression)}"
             case _:
-                yield _comparison(step.comparison)
-
-
-def _comparison(node: Comparison) -> str:
-    return f"{_expression(node.left)} {node.operator} {_expression(node.right)}"
+                yield comparison(step.comparison)
 
 
 def ticks(engine: TickEngine) -> str:
