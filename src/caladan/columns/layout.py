@@ -81,6 +81,20 @@ def concatenated(blocks: Iterator[tuple[Words, ...]], arity: int) -> tuple[Words
     return tuple(np.concatenate([part[c] for part in parts]) for c in range(arity))
 
 
+def gathered(blocks: Iterator[tuple[Words, ...]], rows: int) -> Iterator[tuple[Words, ...]]:
+    """Blocks of at least so many rows each, but for the last."""
+    parts: list[tuple[Words, ...]] = []
+    count = 0
+    for block in blocks:
+        parts.append(block)
+        count += len(block[0])
+        if count >= rows:
+            yield concatenated(iter(parts), len(block))
+            parts, count = [], 0
+    if parts:
+        yield concatenated(iter(parts), len(parts[0]))
+
+
 def first_rows(blocks: Iterator[tuple[Words, ...]], arity: int, rows: int) -> tuple[Words, ...]:
     """The first rows of a stream of blocks."""
     parts: list[tuple[Any, ...]] = []

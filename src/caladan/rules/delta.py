@@ -79,6 +79,10 @@ def contributors(
         keys.extend((*key, *within))
 
     own_key = solution(rule, clique, relations)
+    # Contributors are told apart within their group: what its columns have goes without saying.
+    info = relations[rule.head]
+    grouped = [v for v in own_key if any(_is_column(rule, info, i, v) for i in info.group)]
+    own_key = tuple(v for v in own_key if v not in grouped) or own_key
     # Alternatives of a rule, from an `if`, have its number; what tells solutions apart may differ.
     number = f"rule {rule.number} by {', '.join(each.name for each in own_key)}"
     for column, argument in enumerate(rule.arguments):
@@ -102,6 +106,12 @@ def contributors(
         elif argument.function in _SUMMED and clique.is_recursive:
             add(column, own, own_key, latest=True)
     return tuple(keys), tuple(places)
+
+
+def _is_column(rule: CoreRule, info: RelationInfo, column: int, variable: Variable) -> bool:
+    """Whether a column of the head has the values of a variable, as they are."""
+    same = info.columns[column].type is rule.types[variable.name]
+    return same and rule.arguments[column] == variable
 
 
 def changing_witness(clique: Clique, relations: Mapping[str, RelationInfo]) -> bool:

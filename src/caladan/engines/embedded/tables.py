@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from caladan.analysis.core import CoreGoal
 from caladan.columns.domains import Domain, closed_domain, coded_domain, is_ordered, word_of
-from caladan.columns.layout import Layout, Words, concatenated, first_rows
+from caladan.columns.layout import Layout, Words, concatenated, first_rows, gathered
 from caladan.columns.ranks import CODED, arrow_ranks
 from caladan.columns.relation import StoredRelation
-from caladan.data.schema import ARROW, LocalTable, arrow_schema, compute as pc
+from caladan.data.schema import ARROW, LocalTable, arrow_schema, compute as pc, empty_table
 from caladan.fixpoint.cut import sorted_rows
-from caladan.program import Column, Constant
+from caladan.program import Column, Constant, thresholds
 from caladan.program.kinds import kind_of
 
 
@@ -102,9 +102,13 @@ class DerivedTable(LocalTable):
         if not self.columns:
             rows = self.count() if limit is None else min(limit, self.count())
             return pa.table({"": pa.nulls(rows)}).select([])
-        if limit is None or self.order:
+        if limit is None and not self.order:  # words of many facts are not held beside their values
+            parts = map(self._decoded, gathered(self._blocks(), 4 * thresholds.now.block))
+            return pa.concat_tables([*parts] or [empty_table(self.columns)])
+        if self.order:
             words = concatenated(self._blocks(), len(self.columns))
         else:
+            assert limit is not None
             words = first_rows(self._blocks(), len(self.columns), limit)
         if self.order:
             ranks = [d.ranks(w) for d, w in zip(self.domains, words, strict=True)]
