@@ -120,6 +120,40 @@ def test_runs_that_are_merged_hold_the_same_facts(
     assert answers[0] == answers[1]
 
 
+FAN_THEN_CHAIN = [(0, i) for i in range(1, 41)] + [(i, i + 1) for i in range(40, 52)]
+NARROW = {
+    "linear": "r(0). r(B) <- r(A), arc(A, B). query r(A).",
+    "best": """r(A, mmin<D>) <- arc(A, _), A = 0, D = 0.
+        r(B, mmin<D>) <- r(A, C), arc(A, B), D = C + 1. query r(A, D).""",
+    "both sides": "r(A, B) <- arc(A, B). r(A, B) <- r(A, C), r(C, B). query r(A, B).",
+}
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_many_partitions_become_few_when_rounds_are_small(
+    spark: SparkSession, tiny_partitions: None, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice, "FULL", 24)
+    monkeypatch.setattr(choice, "WAVES", 8)
+    spreads: list[int] = []
+    spread = workspace_module.Workspace.spread
+
+    def noted(self: workspace_module.Workspace, partitions: int) -> None:
+        spreads.append(partitions)
+        spread(self, partitions)
+
+    monkeypatch.setattr(workspace_module.Workspace, "spread", noted)
+    answers: list[list[tuple[Any, ...]]] = []
+    for engine in (spark, "reference"):
+        with caladan.connect(engine) as db:
+            db.add("arc", FAN_THEN_CHAIN)
+            answers.append(db.run(NARROW[name], strategy="frame").answer.rows())
+    assert answers[0] == answers[1]
+    if name != "both sides":
+        assert max(spreads) >= 8
+        assert spreads[-1] <= 4
+
+
 def test_new_facts_that_are_spread_anew_are_so_before_they_are_joined(spark: SparkSession) -> None:
     workspace = workspace_module.Workspace(session.child(spark))
     workspace.spread(2)

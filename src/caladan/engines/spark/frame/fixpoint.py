@@ -47,6 +47,7 @@ Facts: TypeAlias = PlainFacts | BestFacts | SummedFacts
 Build: TypeAlias = Callable[[Read], "DataFrame"]
 
 _FAN_OUT: Final = 5  # how many facts a join is guessed to make of one
+_NARROW_ROUNDS: Final = 3  # that could do with a quarter of the partitions, until they get as many
 
 
 class FrameFixpoint:
@@ -68,6 +69,7 @@ class FrameFixpoint:
         self._tables: dict[str, SparkTable] = {}
         self._facts: dict[str, Facts] = {}
         self._built: dict[tuple[int, int | None], Build] = {}
+        self._narrow_rounds = 0
         self.current: tuple[str, ...] = ()
         """The relations that are being derived, by the names that users know."""
 
@@ -244,11 +246,20 @@ class FrameFixpoint:
     # ── Sizes ────────────────────────────────────────────────────────────────────────────────────
 
     def _spread(self, work: int, known: int = 0) -> None:
-        """Choose how many partitions the next frames have, from the facts that go into them."""
+        """Choose how many partitions the next frames have, from the facts that go into them.
+
+        What is known lies in so many already. It is brought into fewer once a few rounds in a row
+        would do with far fewer: then a task for each costs more than to move the facts.
+        """
         workspace = self._workspace
         wanted = partitions(max(work, known), workspace.parallelism)
         if known > SMALL and wanted <= workspace.partitions:
-            return  # what is known lies in so many partitions already
+            self._narrow_rounds = (
+                self._narrow_rounds + 1 if 4 * wanted <= workspace.partitions else 0
+            )
+            if self._narrow_rounds < _NARROW_ROUNDS:
+                return
+        self._narrow_rounds = 0
         if wanted != workspace.partitions:
             workspace.spread(wanted)
             for facts in self._facts.values():
