@@ -106,6 +106,17 @@ def test_explain_and_help(typed: Typed) -> None:
     assert "tc_bf" in out
 
 
+def test_explain_has_what_the_last_question_proposed(typed: Typed) -> None:
+    """Until another rule comes: then it would be of other rules."""
+    facts = "e(1, 2). e(2, 3). e(3, 1). t(X, Y, Z) <- e(X, Y), e(Y, Z), e(Z, X).\n"
+    text = facts + "t(X, Y, Z)?\n:explain plan\nu(X) <- e(X, _).\n:explain plan\n"
+    _, out, err = typed(text, "--search", "paul")
+    assert err == ""
+    first, second = out.split("== Physical Plan ==")[1:]
+    assert "confirmed      wasted" in first
+    assert "confirmed" not in second
+
+
 def test_limits_end_a_question_and_nothing_else(typed: Typed) -> None:
     text = "n(0). n(Y) <- n(X), Y = X + 1.\nn(X)?\nm(1). m(1)?\n"
     code, out, err = typed(text, "--max-facts", "1000")

@@ -209,6 +209,7 @@ class Dialogue:
     def _keep(self, text: str, read: Program, name: str = NAME) -> None:
         """Add to the program, unless something is wrong with it."""
         before, self._statements = self._statements, [*self._statements, (text, read)]
+        self._stats = None  # of other rules than there are now
         try:
             if self._bloom is not None or is_declared(text):
                 self._rewire(name)

@@ -231,8 +231,8 @@ class Session(Course):
 
         `engine` is the one whose physical plan is shown, the session's own if not given; with
         `master` it is Spark there. Where the program's data is in the session, the plan is decided
-        from it, and from the options that a run would have. With the `stats` of a run, rules show
-        what was proposed in it beside what was estimated.
+        from it, and from the options that a run would have. With the `stats` of a run of it,
+        rules show what was proposed then beside what was estimated.
         """
         from caladan import explain
         from caladan.data.output import write_text
