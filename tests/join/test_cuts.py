@@ -98,3 +98,16 @@ def test_work_grows_as_facts_do(
             db.add(name, columns)
         answers.append(set(db.run(rules)["t"].rows()))
     assert answers[0] == answers[1]
+
+
+def test_columns_of_one_atom_are_no_corners() -> None:
+    """Rows that count must be told apart by labels, but a label cuts nothing: it waits."""
+    db = caladan.connect("embedded")
+    said = db.explain(
+        "database({e(A: integer, B: integer, L: integer)}). "
+        "d(A, D, count<(B, C)>) <- e(A, B, _), e(B, D, _), e(A, C, _), e(C, D, _), B < C. "
+        "query d(A, D, N).",
+        stage="plan",
+    )
+    assert ", or meet in C" in said
+    assert "meet in _" not in said

@@ -159,11 +159,15 @@ class CoreRoute:
         return None
 
     def _turns(self, variable: str) -> bool:
-        """Whether one atom of the core leads to a variable that not only atoms read."""
+        """Whether one atom of the core leads to a variable that not only atoms read.
+
+        One that nothing but the head and its own atom has cuts nothing, and waits for the rest.
+        """
         body = self._body
-        parts = (p for p in body.parts if not isinstance(p, Scan))
-        read = body.counting or variable in body.needed.union(*map(read_by, parts))
-        return read and self._reached(variable) == 1
+        tests = frozenset[str]().union(*(read_by(p) for p in body.parts if not isinstance(p, Scan)))
+        read = body.counting or variable in body.needed | tests
+        meets = len(self._having[variable]) > 1 or variable in tests
+        return read and meets and self._reached(variable) == 1
 
     def _reached(self, variable: str) -> int:
         """How many atoms of the core have a variable beside something that is bound."""
