@@ -7,6 +7,7 @@ first appearance, so an array indexed by id can hold what belongs to a key.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from caladan.columns.kernels import hashing as kernels
 from caladan.columns.layout import Counts, Keys, Words
 
 ABSENT = kernels.ABSENT
+_WORD: Final = 32  # bits
 
 
 class Interner:
@@ -73,11 +75,15 @@ class Interner:
 
 
 class Tuples:
-    """Ids of tuples of words: pairs are numbered, then pairs of an id and the next word."""
+    """Ids of tuples of words: as many columns as fit are a key, then an id and the next ones.
+
+    Two columns always fit. Of more, the bits of each are as many as its words have needed; where
+    they need more, all tuples are numbered again, as they were.
+    """
 
     def __init__(self, arity: int) -> None:
         self._arity = arity
-        self._layers = [Interner() for _ in range(max(arity - 1, 1))]
+        self._pack([_WORD if arity <= 2 else 0] * arity)
 
     def __len__(self) -> int:
         return len(self._layers[-1])
@@ -88,36 +94,77 @@ class Tuples:
 
     def columns(self) -> list[Words]:
         """The columns of all tuples, in the order of their ids."""
-        keys = self._layers[-1].keys
-        if self._arity < 2:
-            return [keys.astype(np.uint32)][: self._arity]
         found: list[Words] = []
-        for layer in reversed(self._layers[:-1]):
-            found.append(keys.astype(np.uint32))
-            keys = layer.keys[keys >> np.uint64(32)]
-        first = (keys >> np.uint64(32)).astype(np.uint32)
-        return [first, keys.astype(np.uint32), *reversed(found)]
+        keys = self._layers[-1].keys
+        for number in reversed(range(len(self._layers))):
+            for column in reversed(self._packs[number]):
+                width = self._widths[column]
+                found.append((keys & np.uint64((1 << width) - 1)).astype(np.uint32))
+                keys = keys >> np.uint64(width)
+            if number:
+                keys = self._layers[number - 1].keys[keys]
+        return found[::-1]
 
     def ids(self, columns: Sequence[Words], rows: int) -> tuple[Words, Counts]:
         """The id of each row, and the positions of the rows that were new."""
-        if len(columns) < 2:
-            return self._layers[0].ids(_single(columns, rows))
-        ids = columns[0]
-        fresh: Counts = np.empty(0, np.int64)
-        for layer, column in zip(self._layers, columns[1:], strict=True):
-            ids, fresh = layer.ids(pairs(ids, column))
-        return ids, fresh
+        needed = self._needed(columns)
+        if any(bits > width for bits, width in zip(needed, self._widths, strict=True)):
+            known, count = self.columns(), len(self)
+            held = self._needed(known)
+            self._pack([*map(max, needed, held)])
+            self._numbered(known, count)
+        return self._numbered(columns, rows)
 
     def find(self, columns: Sequence[Words], rows: int) -> Words:
         """The id of each row, ABSENT where it has none."""
-        if len(columns) < 2:
-            return self._layers[0].find(_single(columns, rows))
-        ids = columns[0]
-        for number, (layer, column) in enumerate(zip(self._layers, columns[1:], strict=True)):
-            found = layer.find(pairs(ids, column))
-            # An absent prefix must stay absent, whatever pair its mark happens to make.
-            ids = np.where(ids == ABSENT, np.uint32(ABSENT), found) if number else found
+        ids: Words | None = None
+        for layer, pack in zip(self._layers, self._packs, strict=True):
+            found = layer.find(self._keys(columns, pack, ids, rows))
+            # An absent prefix must stay absent, whatever key its mark happens to make.
+            ids = found if ids is None else np.where(ids == ABSENT, np.uint32(ABSENT), found)
+        assert ids is not None
+        for column, bits, width in zip(columns, self._needed(columns), self._widths, strict=True):
+            if bits > width:
+                ids = np.where(column >> np.uint32(width), np.uint32(ABSENT), ids)
         return ids
+
+    def _numbered(self, columns: Sequence[Words], rows: int) -> tuple[Words, Counts]:
+        ids: Words | None = None
+        fresh: Counts = np.empty(0, np.int64)
+        for layer, pack in zip(self._layers, self._packs, strict=True):
+            ids, fresh = layer.ids(self._keys(columns, pack, ids, rows))
+        assert ids is not None
+        return ids, fresh
+
+    def _pack(self, widths: list[int]) -> None:
+        """Begin anew, with at least so many bits for each column; what is left is shared."""
+        self._packs: list[range] = []
+        first, room = 0, 2 * _WORD
+        for column, width in enumerate([*widths, 2 * _WORD]):
+            if width > room or column == self._arity:
+                spare = room // max(column - first, 1)
+                widths[first:column] = [min(w + spare, _WORD) for w in widths[first:column]]
+                self._packs.append(range(first, column))
+                first, room = column, _WORD
+            room -= width
+        self._widths = widths
+        self._layers = [Interner() for _ in self._packs]
+
+    def _needed(self, columns: Sequence[Words]) -> Sequence[int]:
+        """The bits that columns need; for those that always fit nobody looks."""
+        if self._arity <= 2:
+            return self._widths
+        return [int(column.max(initial=0)).bit_length() for column in columns]
+
+    def _keys(self, columns: Sequence[Words], pack: range, ids: Words | None, rows: int) -> Keys:
+        """An id, if there is one, and the words of some columns."""
+        if ids is None and not pack:
+            return np.zeros(rows, np.uint64)
+        keys: Keys = (columns[pack[0]] if ids is None else ids).astype(np.uint64)
+        for column in pack[ids is None :]:
+            keys <<= np.uint64(self._widths[column])
+            keys |= columns[column]
+        return keys
 
 
 def pairs(left: Words, right: Words) -> Keys:
@@ -126,7 +173,3 @@ def pairs(left: Words, right: Words) -> Keys:
     keys <<= np.uint64(32)
     keys |= right
     return keys
-
-
-def _single(columns: Sequence[Words], rows: int) -> Keys:
-    return columns[0].astype(np.uint64) if columns else np.zeros(rows, np.uint64)
