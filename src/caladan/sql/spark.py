@@ -77,8 +77,8 @@ class SparkSQL:
         names: list[str] = []
 
         def name(table: exp.Table) -> str:
+            self._count += 1  # never a name again: with Connect an earlier query may yet read it
             names.append(f"{self._stem}_{self._count}")
-            self._count += 1
             frames[key_of(table)].handle.createOrReplaceTempView(names[-1])
             return names[-1]
 

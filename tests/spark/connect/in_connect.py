@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import socket
 import sys
 import threading
 import warnings
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession, functions as sf
+from pyspark.sql.connect.client.core import DefaultChannelBuilder
 from tests.programs.answers import answered
 from tests.programs.corpus import Folder, folders
 
@@ -34,10 +36,18 @@ SOME = 30
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """A session of Spark Connect, whose server runs in this process's own JVM."""
+    """A session of Spark Connect, whose server runs in this process's own JVM.
+
+    PySpark has every such server listen at one port, and every client call there: of two at once,
+    as when two people run this, one would be asked by both.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    DefaultChannelBuilder.default_port = staticmethod(lambda: port)
     os.environ["PYSPARK_PYTHON"] = sys.executable  # what the server starts workers with
     os.environ["PYSPARK_SUBMIT_ARGS"] = (
         "--driver-memory 1g --conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=2 "
+        f"--conf spark.connect.grpc.binding.port={port} "
         "--conf spark.driver.extraJavaOptions='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' "
         "pyspark-shell"
     )
@@ -58,6 +68,19 @@ def db(spark: Any) -> Iterator[cal.Session]:
 @pytest.mark.parametrize("folder", folders(sql=True)[::SOME], ids=lambda folder: folder.name)
 def test_program(db: cal.Session, folder: Folder) -> None:
     answered(db, folder)
+
+
+def test_queries_of_a_script_read_their_own_relations(db: cal.Session) -> None:
+    """A query is text to the server until it runs, with names in it that a later one might have."""
+    db.add("likes", [(1, 2), (1, 3), (2, 5)])
+    views = (
+        f"""WITH recursive v(A, B) AS (SELECT A, B FROM likes WHERE A = {a})
+        SELECT A * 10 + B AS C FROM v;"""
+        for a in (1, 2)
+    )
+    first, second = db.run("\n".join(views)).answers
+    assert sorted(second.rows()) == [(25,)]
+    assert sorted(first.rows()) == [(12,), (13,)]
 
 
 @pytest.mark.parametrize(
@@ -138,13 +161,6 @@ def test_frames_go_in_and_come_out(db: cal.Session, spark: Any) -> None:
     assert frame.sparkSession is spark
     assert sorted(map(tuple, frame.filter("N = 2").collect())) == [("n2", 2)]
     assert db.sql("SELECT count(*) AS n FROM p").rows() == [(3,)]
-
-
-def test_answers_of_a_script_are_read_when_all_of_it_has_run(db: cal.Session) -> None:
-    db.add("one_side", [(1, 2)])
-    db.add("other_side", [(3, 4), (5, 6)])
-    out = db.run("SELECT count(*) AS n FROM one_side; SELECT count(*) AS n FROM other_side;")
-    assert [answer.rows() for answer in out.answers] == [[(1,)], [(2,)]]
 
 
 def test_bad_rows_of_a_frame(db: cal.Session, spark: Any) -> None:
