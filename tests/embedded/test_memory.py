@@ -54,6 +54,12 @@ def test_runs_beyond_the_budget_go_to_disk(by_rounds: Path) -> None:
     assert not list(by_rounds.iterdir())  # the files have no names
 
 
+def test_a_budget_that_holds_nothing_is_told() -> None:
+    """Also where a goal is bound: what it asks for is given, and reading that needs memory too."""
+    with pytest.raises(caladan.Stopped, match=r"C042.*10 bytes of memory were not"):
+        run(CLOSURE + "query tc(1, X).", grid(5), memory=10)
+
+
 def test_what_a_shape_lists_goes_to_disk(tuned: Callable[..., None]) -> None:
     """Distances are found source by source: no more than some of them wait to be sorted."""
     tuned(shape=0, spill_keys=64)

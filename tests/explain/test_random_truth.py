@@ -13,8 +13,6 @@ from caladan.program import Program, thresholds
 
 ROUNDS = 200
 OPTIONS = st.sampled_from([{}, {}, {"search": "paul"}, {"search": "leto"}])
-KINDS = ("plain", "linear", "nonlinear", "mutual", "monotone", "cut")
-"""All but those that aggregate: whether they roll up what they compute may depend on values."""
 
 
 def check(program: str | Program, facts: Facts, options: dict[str, Any]) -> None:
@@ -30,7 +28,7 @@ def check(program: str | Program, facts: Facts, options: dict[str, Any]) -> None
 
 
 @settings(max_examples=40)
-@given(random_programs(KINDS), OPTIONS)
+@given(random_programs(), OPTIONS)
 def test_random_programs(found: RandomProgram, options: dict[str, Any]) -> None:
     check(found.program, found.facts, options)
 

@@ -34,11 +34,12 @@ from caladan.fixpoint.shapes.forecast import Top, folds, links, top
 from caladan.fixpoint.state import State
 from caladan.join.access import Access
 from caladan.join.classes import Classes
+from caladan.join.eager import amounts
 from caladan.join.orders import orders
 from caladan.join.route import body_route
 from caladan.join.search_route import guided_route
 from caladan.join.walk import Sink
-from caladan.program import thresholds
+from caladan.program import Constant, Variable, thresholds
 from caladan.program.diagnostics import CaladanError
 from caladan.program.events import Listener
 from caladan.program.options import Options
@@ -435,7 +436,12 @@ def _possible(body: Body, traits: Foreseen) -> tuple[tuple[Access, ...], ...] | 
     guided = None if traits.search is None else guided_route(body, traits, traits.search)
     if guided is not None and found is not None:  # unless a relation turns out not to be listed
         return _distinct([tuple(guided), *(tuple(body_route(body, o, traits)) for o in found)])
-    return None if found is None else _distinct(tuple(body_route(body, o, traits)) for o in found)
+    if found is None:
+        return None
+    bodies = [body]
+    if any(not isinstance(e.expression, Variable | Constant) for e in amounts(body) or ()):
+        bodies.append(replace(body, functions=()))  # where a part could leave 64 bits
+    return _distinct(tuple(body_route(b, o, traits)) for b in bodies for o in found)
 
 
 def _distinct(plans: Iterable[tuple[Access, ...]]) -> tuple[tuple[Access, ...], ...]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ from caladan.engines.embedded.tables import DerivedTable, LoadedTable
 from caladan.engines.interface import EngineStopped, InProcess, Table
 from caladan.fixpoint.blueprint import Blueprint, blueprint
 from caladan.fixpoint.fixpoint import Fixpoint
-from caladan.fixpoint.limits import Limits
+from caladan.fixpoint.limits import Limits, OutOfMemory
 from caladan.fixpoint.living import Living
 from caladan.join.classes import Class, Classes, Node
 from caladan.program import Column, thresholds
@@ -391,7 +392,8 @@ def _tables(program: DeltaProgram, evaluation: Fixpoint, classes: Classes) -> di
     for name, info in program.relations.items():
         if info.is_derived:
             if name not in layouts:
-                evaluation.load(name)
+                with suppress(OutOfMemory):  # what is given is stored by then, and can be read
+                    evaluation.load(name)
                 layouts = evaluation.layouts()
             domains = classes.columns(name)
             tables[name] = DerivedTable(info.columns, layouts[name], domains, info.order)

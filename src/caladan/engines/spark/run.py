@@ -288,11 +288,11 @@ def restated(
     for name in names:
         bound, wanted = getattr(given, name), getattr(asked, name)
         for clique in cliques:
-            said = [] if bound is None else [limit(name, bound, clique.relations)]
+            said = [] if bound is None else [limit(name, bound, clique.origins)]
             if name == "timeout" and late:
-                said.append(interrupted(clique.relations))
+                said.append(interrupted(clique.origins))
             if diagnostic in said:
-                return limit(name, wanted, clique.relations)
+                return limit(name, wanted, clique.origins)
     return diagnostic
 
 
