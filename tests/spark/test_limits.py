@@ -37,6 +37,15 @@ def test_max_facts(db: caladan.Session) -> None:
     assert stopped.value.result["n"].count() == 8
 
 
+@pytest.mark.parametrize("strategy", ["single", "pivoted", "frame"])
+def test_max_facts_of_a_bound_goal(db: caladan.Session, strategy: str) -> None:
+    """What was asked for is said, of the relation that was written."""
+    db.add("arc", [(i, i + 1) for i in range(20)])
+    text = "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(1, B)."
+    with pytest.raises(Stopped, match=r"C042.*more than 5 facts.*`tc`"):
+        db.run(text, max_facts=5, strategy=strategy)
+
+
 def test_timeout_between_rounds(db: caladan.Session) -> None:
     started = time.monotonic()
     with pytest.raises(Stopped, match="4 seconds were not enough to finish `n`") as stopped:
