@@ -25,8 +25,8 @@ from caladan.fixpoint.shapes.forms import (
     Shape,
     Sides,
 )
+from caladan.fixpoint.shapes.halves import Halves, around, parted, spelled_out
 from caladan.fixpoint.shapes.literals import atom_rules
-from caladan.fixpoint.shapes.overlay import Halves, around, parted, spelled_out
 from caladan.fixpoint.shapes.pairs import Declined
 from caladan.fixpoint.shapes.recognise import entered
 from caladan.program import Variable, thresholds

@@ -18,7 +18,7 @@ from caladan.analysis.core import Term
 from caladan.columns.folded_relation import stretches
 from caladan.columns.layout import Mask, Words
 from caladan.fixpoint.shapes.forms import Link, Step
-from caladan.fixpoint.shapes.overlay import parted, sides_of, solved_side
+from caladan.fixpoint.shapes.halves import parted, sides_of
 from caladan.fixpoint.shapes.pairs import (
     Declined,
     Graph,
@@ -29,6 +29,7 @@ from caladan.fixpoint.shapes.pairs import (
     turned,
     union,
 )
+from caladan.fixpoint.shapes.solutions import solved_side
 from caladan.join.frontier import Bindings
 from caladan.program import Constant, Expression, Variable, thresholds
 
