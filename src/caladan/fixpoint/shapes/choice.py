@@ -344,7 +344,7 @@ class Overlaying:
             return None
 
     def _taken(self, rule: DeltaRule, limits: ShapeLimits) -> int:
-        from caladan.fixpoint.shapes.overlay import spelled_out
+        from caladan.fixpoint.shapes.halves import spelled_out
 
         rule = spelled_out(rule)
         head = self._state.heads[self._name]

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.fixpoint.blueprint import OVERLAY
-from caladan.fixpoint.shapes.overlay import Halves, around, parted, spelled_out
+from caladan.fixpoint.shapes.halves import Halves, around, parted, spelled_out
 from caladan.fixpoint.shapes.pairs import Declined
 from caladan.program import Variable, thresholds
 from caladan.rules.body import names

@@ -17,7 +17,7 @@ import numpy as np
 from caladan.analysis.core import Term
 from caladan.columns.folded_index import stretches
 from caladan.columns.layout import Mask, Words
-from caladan.fixpoint.shapes.overlay import parted, sides_of, solved_side
+from caladan.fixpoint.shapes.halves import parted, sides_of
 from caladan.fixpoint.shapes.pairs import (
     Declined,
     Graph,
@@ -28,6 +28,7 @@ from caladan.fixpoint.shapes.pairs import (
     turned,
     union,
 )
+from caladan.fixpoint.shapes.solutions import solved_side
 from caladan.join.frontier import Bindings
 from caladan.program import Constant, Expression, Variable, thresholds
 from caladan.rules.shapes.forms import Link, Step

@@ -1,6 +1,6 @@
 """Aggregates over a layout: by its tuples, without its facts.
 
-The solutions of a body are a matrix over tuples (overlay.py). A group that reads one side of them
+The solutions of a body are a matrix over tuples (solutions.py). A group that reads one side of them
 is counted by rows or by columns; amounts that read the other side are added up class by class, and
 the least or largest is looked up for each row. Sums and products are taken apart, so that
 `sum<B - A>` is the sum of B less so many times A, `sum<A * B>` is A times the sum of B, and
@@ -27,8 +27,8 @@ from caladan.columns.matrices import Matrix
 from caladan.columns.ranks import rank_floats
 from caladan.fixpoint.groups import AggregateHead, Contribution
 from caladan.fixpoint.shapes.conditions import factors, summands
-from caladan.fixpoint.shapes.overlay import BlockPart, SideTuples, Solutions, blocked
 from caladan.fixpoint.shapes.pairs import Declined, ShapeLimits, numbered
+from caladan.fixpoint.shapes.solutions import BlockPart, SideTuples, Solutions, blocked
 from caladan.join.arithmetic import ValueColumn
 from caladan.program import Expression, Variable, thresholds
 from caladan.program.kinds import EXACT, Kind

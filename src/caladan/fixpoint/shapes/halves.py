@@ -1,0 +1,201 @@
+"""A body around a layout: what is connected with one side of it, with the other, and tests of both.
+
+    tc(A, B), A > 10, w(B, V), V < 5, B - A > 100      A > 10 | w(B, V), V < 5 | B - A > 100
+
+`parted` takes a body apart around an atom, `around` finds the atom of a rule that it falls apart
+around. Each side is a rule of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
+from caladan.columns.folded_relation import FoldedRelation
+from caladan.fixpoint.shapes.pairs import (
+    Declined,
+)
+from caladan.program import Comparison, Type, Variable
+from caladan.rules.body import names
+from caladan.rules.program import DeltaRule
+from caladan.rules.shapes.forms import Sides
+from caladan.rules.shapes.literals import Literal, defined, is_positive, literal_names
+from caladan.rules.shapes.recognise import is_of_one_kind
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """A body around a folded atom: the rules for the tuples of its sides, and tests of both.
+
+    The heads of the rules begin with the columns of the atom's side.
+    """
+
+    rule: CoreRule
+    relation: str
+    left: CoreRule
+    right: CoreRule
+    tests: tuple[Literal, ...]
+
+
+def parted(
+    rule: CoreRule,
+    atom: CoreAtom,
+    columns: Sides,
+    info: RelationInfo,
+    wanted: frozenset[str] | None,
+    whole: Sequence[CoreAtom],
+) -> Halves | None:
+    """The parts of a body around an atom with columns on either side.
+
+    Its tuples have all variables, or those that are `wanted`. Atoms
+    that are to stay `whole` are layouts too.
+    """
+    types = dict(rule.types)
+    literals: list[Literal] = [a for a in rule.atoms if a is not atom]
+    literals += rule.comparisons
+    own: list[Variable] = []
+    for column, term in zip(info.columns, atom.arguments, strict=True):
+        fresh = Variable(f"{column.name}'")
+        if isinstance(term, Variable) and term not in own:
+            own.append(term)
+        else:
+            types[fresh.name] = column.type
+            own.append(fresh)
+            literals.append(Comparison("=", fresh, term))
+    sides = columns.carried, columns.stepping
+    reach = [{own[c].name for c in side} for side in sides]
+    parts: tuple[list[Literal], list[Literal]] = ([], [])
+    rest = _bound(literals, reach, parts, types, whole)
+    tests: list[Literal] = []
+    for literal in rest:
+        mine = literal_names(literal)
+        if mine <= reach[0] or mine <= reach[1]:
+            parts[0 if mine <= reach[0] else 1].append(literal)
+        elif mine <= reach[0] | reach[1]:
+            tests.append(literal)
+        else:
+            return None
+    asked = literal_names(*tests) if wanted is None else literal_names(*tests) | wanted
+    rules: list[CoreRule] = []
+    for side, mine, known in zip(sides, parts, reach, strict=True):
+        first = [own[c].name for c in side]
+        others = sorted((known if wanted is None else known & asked) - {*first})
+        terms = [
+            own[c] if c in side else Variable(f"{column.name}''")
+            for c, column in enumerate(info.columns)
+        ]
+        beside = [c for c in range(info.arity) if c not in side]
+        unread = {f"{info.columns[c].name}''": info.columns[c].type for c in beside}
+        mine_only = {name: type for name, type in types.items() if name in known}
+        rules.append(
+            replace(
+                rule,
+                arguments=tuple(map(Variable, (*first, *others))),
+                atoms=(CoreAtom(atom.relation, tuple(terms)), *_atoms(mine)),
+                comparisons=tuple(each for each in mine if isinstance(each, Comparison)),
+                types=mine_only | unread,
+                order=(),
+                limit=None,
+            )
+        )
+    return Halves(rule, atom.relation, rules[0], rules[1], tuple(tests))
+
+
+def spelled_out(rule: DeltaRule) -> DeltaRule:
+    """A rule without variables that are defined: what they are stands in their place."""
+    core, (columns, keys) = defined(rule.rule, (rule.body.columns, rule.body.keys))
+    return replace(rule, rule=core, body=replace(rule.body, columns=columns, keys=keys))
+
+
+def sides_of(folded: FoldedRelation) -> Sides:
+    """The columns of a layout, those of its rows first."""
+    return Sides(folded.first.columns, folded.second.columns)
+
+
+def around(
+    rule: DeltaRule,
+    relations: Mapping[str, RelationInfo],
+    sides: Callable[[CoreAtom], Sides | None],
+) -> tuple[CoreAtom, Halves]:
+    """The folded atom that a body falls apart around, and its parts; declines if there is none."""
+    core = rule.rule
+    large = [a for a in core.positive if sides(a) is not None]
+    if not large or core.order or core.limit is not None:
+        raise Declined("its rules read no layout")
+    if not is_of_one_kind(core, relations, with_head=False):
+        raise Declined("its variables stand for values of several kinds")
+    wanted = None if core.has_aggregates else names(*rule.body.columns)
+    for atom in large:
+        mine = sides(atom)
+        assert mine is not None
+        body = parted(core, atom, mine, relations[atom.relation], wanted, large)
+        if body is not None and all(a is atom or any(a is t for t in body.tests) for a in large):
+            return atom, body  # no other layout is listed for a side
+    raise Declined("its rules join layouts with each other")
+
+
+def _bound(
+    literals: Sequence[Literal],
+    reach: list[set[str]],
+    parts: tuple[list[Literal], list[Literal]],
+    types: dict[str, Type],
+    whole: Sequence[CoreAtom],
+) -> list[Literal]:
+    """Put what binds variables to the side that it is connected with; what is left."""
+    rest = list(literals)
+
+    def moved(binds: Callable[[Literal], bool], *, alone: bool = False) -> bool:
+        for literal in rest:
+            mine = literal_names(literal)
+            found = [i for i in (0, 1) if mine & reach[i]]
+            if binds(literal) and (len(found) == 1 or (alone and not found)):
+                side = found[0] if found else 0
+                parts[side].append(literal)
+                reach[side] |= mine
+                rest[:] = [each for each in rest if each is not literal]
+                return True
+        return False
+
+    own = [{*names} for names in reach]
+
+    def parts_ways() -> bool:
+        """Put an atom that finds the same for both sides to the one whose own columns it has."""
+        for literal in rest:
+            mine = literal_names(literal)
+            sides = [i for i in (0, 1) if mine & own[i]]
+            if not is_positive(literal) or len(sides) != 1 or any(literal is a for a in whole):
+                continue
+            assert isinstance(literal, CoreAtom)
+            (side,) = sides
+            twice = (mine & reach[1 - side]) - reach[side]
+            renamed = {Variable(n): Variable(f"{n}'{side}") for n in twice}
+            terms = tuple(
+                renamed.get(t, t) if isinstance(t, Variable) else t for t in literal.arguments
+            )
+            types.update({f"{n}'{side}": types[n] for n in twice})
+            rest[:] = [each for each in rest if each is not literal]
+            rest.extend(Comparison("=", one, other) for one, other in renamed.items())
+            found = replace(literal, arguments=tuple(terms))
+            parts[side].append(found)
+            reach[side] |= literal_names(found)
+            return True
+        return False
+
+    while (
+        moved(is_positive) or moved(_is_equality) or moved(is_positive, alone=True) or parts_ways()
+    ):
+        pass
+    return rest
+
+
+def _is_equality(literal: Literal) -> bool:
+    return isinstance(literal, Comparison) and literal.operator == "="
+
+
+def _atoms(literals: Sequence[Literal]) -> tuple[CoreAtom, ...]:
+    return tuple(each for each in literals if isinstance(each, CoreAtom))
