@@ -60,7 +60,10 @@ def spark() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def db(spark: Any) -> Iterator[cal.Session]:
-    """One for all: the server starts Python anew for every session."""
+    """One for all: the server starts Python anew for every session.
+
+    So relations of tests have names that no program of the corpus declares otherwise.
+    """
     with cal.connect(spark) as session:
         yield session
 
@@ -155,19 +158,19 @@ def test_where_something_is_missing_frames_do_the_work(
 
 
 def test_frames_go_in_and_come_out(db: cal.Session, spark: Any) -> None:
-    db.add("p", spark.range(3).withColumn("text", sf.concat(sf.lit("n"), sf.col("id"))))
-    answer = db.run("q(T, N) <- p(N, T), N > 0. query q(T, N).").answer
+    db.add("numbered", spark.range(3).withColumn("text", sf.concat(sf.lit("n"), sf.col("id"))))
+    answer = db.run("q(T, N) <- numbered(N, T), N > 0. query q(T, N).").answer
     frame = answer.spark()
     assert frame.sparkSession is spark
     assert sorted(map(tuple, frame.filter("N = 2").collect())) == [("n2", 2)]
-    assert db.sql("SELECT count(*) AS n FROM p").rows() == [(3,)]
+    assert db.sql("SELECT count(*) AS n FROM numbered").rows() == [(3,)]
 
 
 def test_bad_rows_of_a_frame(db: cal.Session, spark: Any) -> None:
-    db.add("p", spark.createDataFrame([(1, "a"), (2, None)], "n int, t string"))
-    with pytest.raises(CaladanError, match=r"C036.*column t of p"):
-        db.run("q(N) <- p(N, _). query q(N).")
-    out = db.run("q(N) <- p(N, _). query q(N).", permissive=True)
+    db.add("numbered", spark.createDataFrame([(1, "a"), (2, None)], "n int, t string"))
+    with pytest.raises(CaladanError, match=r"C036.*column t of numbered"):
+        db.run("q(N) <- numbered(N, _). query q(N).")
+    out = db.run("q(N) <- numbered(N, _). query q(N).", permissive=True)
     assert out.answer.rows() == [(1,)]
     assert out["_rejected"].count() == 1
 
