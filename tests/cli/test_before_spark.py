@@ -54,7 +54,7 @@ def test_mistakes_are_told_before(
     def start(*_: object) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr("caladan.session.session.engine_for", start)
+    monkeypatch.setattr("caladan.cli.run.engine_for", start)
     assert main(("run", *arguments)) == status
     assert f"error[{code}]" in capsys.readouterr().err
 
@@ -67,7 +67,7 @@ def test_what_is_right_starts_it(
     def start(*_: object) -> None:
         raise RuntimeError("Spark was started")
 
-    monkeypatch.setattr("caladan.session.session.engine_for", start)
+    monkeypatch.setattr("caladan.cli.run.engine_for", start)
     assert main(("run", "tc.dl", "--param", "from=1", "--data", "arc=arc.csv")) == 1
     assert "Spark was started" in capsys.readouterr().err
 

@@ -312,7 +312,8 @@ class Planner:
         def shown(scan: Scan) -> Scan:
             known = copies.get(scan.relation)
             if known is None:
-                return scan
+                whole = state.program.relations[scan.relation].part_of
+                return scan if whole is None else replace(scan, relation=whole)
             version = Version.FULL if rule.seed is None else scan.version
             return replace(scan, relation=known[0], version=version)
 

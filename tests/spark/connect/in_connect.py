@@ -75,7 +75,7 @@ def test_program(db: cal.Session, folder: Folder) -> None:
 
 def test_queries_of_a_script_read_their_own_relations(db: cal.Session) -> None:
     """A query is text to the server until it runs, with names in it that a later one might have."""
-    db.add("likes", [(1, 2), (1, 3), (2, 5)])
+    db.add("likes", {"A": [1, 1, 2], "B": [2, 3, 5]})
     views = (
         f"""WITH recursive v(A, B) AS (SELECT A, B FROM likes WHERE A = {a})
         SELECT A * 10 + B AS C FROM v;"""
