@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import StorageLevel
 from pyspark.sql import SparkSession, functions as sf
 from pyspark.sql.connect.client.core import DefaultChannelBuilder
 from tests.programs.answers import answered
@@ -164,6 +165,27 @@ def test_frames_go_in_and_come_out(db: cal.Session, spark: Any) -> None:
     assert frame.sparkSession is spark
     assert sorted(map(tuple, frame.filter("N = 2").collect())) == [("n2", 2)]
     assert db.sql("SELECT count(*) AS n FROM numbered").rows() == [(3,)]
+
+
+def test_collecting_a_held_frame_says_nothing_to_the_server(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A collection may come while a channel is locked; it is told later, by who comes by."""
+    connect.drop_unused()
+    held = connect.checkpointed(spark.range(3), StorageLevel.MEMORY_ONLY)
+    assert held.count() == 3
+    ring = [held]
+    ring.append(ring)  # only a collection finds it
+    told: list[str] = []
+    channel = spark.client._channel
+    monkeypatch.setattr(
+        channel, "unary_unary", lambda path, **_: told.append(path) or (lambda *_, **__: None)
+    )
+    del held, ring
+    gc.collect()
+    assert told == []
+    connect.drop_unused()
+    assert told == ["/spark.connect.SparkConnectService/ExecutePlan"]
 
 
 def test_bad_rows_of_a_frame(db: cal.Session, spark: Any) -> None:

@@ -12,7 +12,9 @@ import copy
 import re
 import uuid
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
@@ -28,8 +30,12 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _GROUP: Final = "spark.jobGroup.id"
 
 _PARALLELISM: Final[weakref.WeakKeyDictionary[Any, int]] = weakref.WeakKeyDictionary()
-_UNUSED: Final[list[tuple[Any, str]]] = []
-"""Views that no frame reads any more, each with its session."""
+_UNUSED: Final[list[Callable[[], object]]] = []
+"""What lets go of views and held frames that no plan reads any more.
+
+A finalizer only notes it here: it may be called in the middle of another conversation with the
+server, and one more would wait for that for ever.
+"""
 
 
 class Jobs(Protocol):
@@ -148,15 +154,33 @@ def parallelism(session: SparkSession) -> int:
 def checkpointed(frame: DataFrame, level: StorageLevel) -> DataFrame:
     """A frame that will be computed once, by the first to read it.
 
-    It goes when the last plan that reads it does. PySpark takes it for one of the active session.
+    It goes once no plan reads it. PySpark takes it for one of the active session.
     """
+    drop_unused()
     of_thread: Any = cast("Any", type(frame.sparkSession))._active_session
     before = getattr(of_thread, "session", None)
     of_thread.session = frame.sparkSession
     try:
-        return frame.localCheckpoint(eager=False, storageLevel=level)
+        held: Any = frame.localCheckpoint(eager=False, storageLevel=level)
     finally:
         of_thread.session = before
+    held._plan.__class__ = _held_relation()
+    return held
+
+
+@cache
+def _held_relation() -> type[object]:
+    """PySpark's plan of a held frame, which would speak to the server when it is collected."""
+    from pyspark.sql.connect.plan import CachedRemoteRelation
+
+    relation: Any = CachedRemoteRelation
+
+    class HeldRelation(relation):
+        def __del__(self) -> None:
+            # Made anew, and let go of at once, where nobody is in the middle of anything.
+            _UNUSED.append(partial(relation, self._relation_id, self._spark_session))
+
+    return HeldRelation
 
 
 def estimated(frame: DataFrame) -> int | None:
@@ -169,24 +193,27 @@ def estimated(frame: DataFrame) -> int | None:
 def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
     """A frame of another session with the same server: a view that all its sessions can see.
 
-    The view goes once no plan reads it. A finalizer only notes that, for it may be called in the
-    middle of another conversation with the server; the next to come by drops the view.
+    The view goes once no plan reads it.
     """
     drop_unused()
     owner: Any = frame.sparkSession
     name = f"caladan_{uuid.uuid4().hex}"
     frame.createGlobalTempView(name)
     found: Any = session.table(f"global_temp.{name}")
-    weakref.finalize(found._plan, _UNUSED.append, (owner, name)).atexit = False
+    drop = partial(_drop_view, owner, name)
+    weakref.finalize(found._plan, _UNUSED.append, drop).atexit = False
     return found
 
 
 def drop_unused() -> None:
-    """Drop the views that no frame reads any more."""
+    """Let go of the views and held frames that no plan reads any more."""
     while _UNUSED:
-        owner, name = _UNUSED.pop()
-        with suppress(Exception):  # a session that has ended took its views along
-            owner.catalog.dropGlobalTempView(name)
+        with suppress(Exception):  # a session that has ended took its own along
+            _UNUSED.pop()()
+
+
+def _drop_view(owner: Any, name: str) -> None:
+    owner.catalog.dropGlobalTempView(name)
 
 
 def _said(problem: BaseException) -> str:
