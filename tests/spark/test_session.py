@@ -20,6 +20,7 @@ def settings_of(spark: SparkSession) -> Mapping[str, str]:
 
 
 def test_the_active_session_is_adopted_and_left_alone(spark: SparkSession) -> None:
+    spark.createDataFrame([(1,)], "n int")  # PySpark makes it the active one, whoever was before
     before = settings_of(spark)
     with caladan.connect() as db:
         db.add("n", [(2,)])

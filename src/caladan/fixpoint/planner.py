@@ -312,7 +312,8 @@ class Planner:
         def shown(scan: Scan) -> Scan:
             known = copies.get(scan.relation)
             if known is None:
-                whole = state.program.relations[scan.relation].part_of
+                info = state.program.relations.get(scan.relation)  # none of what is set aside
+                whole = None if info is None else info.part_of
                 return scan if whole is None else replace(scan, relation=whole)
             version = Version.FULL if rule.seed is None else scan.version
             return replace(scan, relation=known[0], version=version)
