@@ -17,7 +17,8 @@ from caladan.program import thresholds
 
 DATA = (
     "database({e(A: integer, B: integer), f(A: integer, B: integer), ok(A: integer),\n"
-    "named(S: string, A: integer), l(A: integer, K: integer, B: integer)}).\n"
+    "named(S: string, A: integer), l(A: integer, K: integer, B: integer),\n"
+    "w(A: integer, V: double)}).\n"
 )
 TC = "tc(X, Y) <- e(X, Y). tc(X, Z) <- tc(X, Y), e(Y, Z).\n"
 RIGHT = "tc(X, Y) <- f(X, Y). tc(X, Z) <- e(X, Y), tc(Y, Z).\n"
@@ -107,6 +108,18 @@ OVERLAID = {
     "d(S, countd<X>) <- tc(X, Y), named(S, Y). query c(S, X, Y). query d(S, X).",
     "counts by both": TC + "c(S, T, count<X>) <- tc(X, Y), named(S, X), named(T, Y). "
     "query c(S, T, N).",
+    "aggregates by both": TC + "c(S, K, sum<Y>, avg<X>, max<Y>, min<X>) <- tc(X, Y), named(S, X), "
+    "l(Y, K, _). d(X, K, count<Y>, countd<Y>) <- tc(X, Y), l(Y, K, _). "
+    "g(Y, S, max<X>) <- tc(X, Y), named(S, X). "
+    "query c(S, K, A, B, C, D). query d(X, K, N, M). query g(Y, S, N).",
+    "groups by a difference": TC + "c(D, count<Y>, sum<X>, avg<X * Y - 3>) <- tc(X, Y), D = Y - X. "
+    "query c(D, N, A, B). d(M, count<X>) <- tc(X, Y), M = (X + 2 * Y) mod 3. query d(M, N).",
+    "sums of doubles": TC + "c(X, sum<V>, avg<V>) <- tc(X, Y), w(Y, V). "
+    "d(S, sum<V>, count<Y>) <- tc(X, Y), w(X, V), named(S, X). "
+    "g(sum<V * 2.5>) <- tc(X, Y), w(Y, V). "
+    "query c(X, A, B). query d(S, A, N). query g(A).",
+    "doubles by both": TC + "c(S, K, sum<V>) <- tc(X, Y), w(Y, V), named(S, X), l(Y, K, _). "
+    "query c(S, K, A).",
     "on top of that": TC + "c(X, Y) <- tc(X, Y), X ~= Y. d(X, Y) <- c(Y, X), ok(X). "
     "n(X, sum<Y>) <- d(X, Y). k(X, Y) <- f(X, Y), ~d(X, Y). "
     "query d(X, Y). query n(X, Y). query k(X, Y).",
@@ -156,6 +169,7 @@ def data_of(e: Pairs, f: Pairs) -> dict[str, Iterable[object]]:
         "ok": [(n,) for n in nodes if n % 3],
         "named": [(f"node {n % 7}", n) for n in nodes],
         "l": [(a, (a + b) % 3, b) for a, b in e],
+        "w": [(n, (n - 3) * 0.1 * 10.0 ** (n % 5)) for n in nodes],
     }
 
 
@@ -175,7 +189,7 @@ def test_rules_on_top_of_a_layout(name: str, e: Pairs, f: Pairs) -> None:
 @given(e=pairs(), f=pairs())
 def test_nothing_of_a_layout_is_listed(name: str, e: Pairs, f: Pairs) -> None:
     data = data_of(e, f)
-    with thresholds.using(shape=0, folded=0, shape_block=500):
+    with thresholds.using(shape=0, folded=0, shape_block=500, shape_split=1 << 30):
         found, strategies = answers("embedded", OVERLAID[name], data)
     assert "overlay" in strategies
     assert found == answers("reference", OVERLAID[name], data)[0]
