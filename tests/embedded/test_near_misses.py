@@ -69,6 +69,14 @@ OVERLAID = {
     "filters": TC + "c(X, Y) <- tc(X, Y), X > 2, ok(Y), ~f(Y, _), f(X, Z), Z ~= 3. query c(X, Y).",
     "both sides compared": TC + "c(X, Y) <- tc(X, Y), X < Y. query c(X, Y). "
     "d(X, Y) <- tc(X, Y), Y - X < 3, X ~= Y. query d(X, Y).",
+    "both sides multiplied": TC + "c(X, Y) <- tc(X, Y), X * Y > 20. d(X, Y) <- tc(X, Y), "
+    "30 - 2 * X * Y >= X. g(X, Y) <- tc(X, Y), X * Y = 12. h(X, Y) <- tc(X, Y), X * Y ~= Y + Y. "
+    "k(X, Y) <- tc(X, Y), (X - 4) * Y < 6. m(X, Y) <- tc(X, Y), (0 - Y) * X <= X - 9. "
+    "query c(X, Y). query d(X, Y). query g(X, Y). query h(X, Y). query k(X, Y). query m(X, Y).",
+    "the rest of a sum": TC + "c(X, Y) <- tc(X, Y), (X + Y) mod 3 = 1. d(X, Y) <- tc(X, Y), "
+    "0 ~= (2 * Y + X) mod 4. g(X, Y) <- tc(X, Y), (X - Y) mod 3 = 1. "
+    "h(X, Y) <- tc(X, Y), (X + Y) mod 3 = 3. query c(X, Y). query d(X, Y). query g(X, Y). "
+    "query h(X, Y).",
     "both sides in facts": TC + "c(X, Y) <- tc(X, Y), ~f(X, Y), ~l(Y, _, X). query c(X, Y).",
     "the diagonal": TC + "c(X, X) <- tc(X, X). d(X, Y) <- tc(X, Y), X = Y. query c(X, Y). "
     "query d(X, Y).",
@@ -234,6 +242,8 @@ EXTRA = {
     "sums of both sides": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X + Z > 5, "
     "2 * Z - X < 14, X <= Z + 3. query p(X, Y).",
     "both sides multiplied": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X * Z < 30. "
+    "query p(X, Y).",
+    "the rest of a sum": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), (X + Z) mod 3 ~= 1. "
     "query p(X, Y).",
     "a step with all three": "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), e(Y, Z), X + Y < Z + 4. "
     "query p(X, Y).",

@@ -32,7 +32,7 @@ from caladan.columns.layout import Counts, Words
 from caladan.columns.matrices import Matrix
 from caladan.columns.ranks import rank_floats
 from caladan.fixpoint.groups import AggregateHead, Contribution
-from caladan.fixpoint.shapes.conditions import factors, summands
+from caladan.fixpoint.shapes.comparisons import factors, summands
 from caladan.fixpoint.shapes.pairs import Declined, ShapeLimits, numbered
 from caladan.fixpoint.shapes.solutions import BlockPart, SideTuples, Solutions, blocked
 from caladan.join.arithmetic import ValueColumn

@@ -273,7 +273,8 @@ def blocked(
         nodes, places = _listed(facts, block)
         set_bits(bits, nodes, places)
         for test in tests:
-            test.keep(block, order, _every(len(order)), bits)
+            some = np.flatnonzero(bits.any(axis=1)).astype(np.uint32)
+            test.keep(block, order[some], some, bits)
 
     folds = Fold.of(row_of, len(sources)), Fold.of(node_of, len(order))
     found = drained(sources, fill, bits, touched, folds, limits)
