@@ -157,14 +157,14 @@ class Improvement(Recomputation):
         """What finds losses; None where values have no numbers in their order."""
         infos = {name: self._wiring.program.relations[name] for name in self._members}
         places = {
-            id(relation): (domains[name], *_value(infos[name]))
+            relation: (domains[name], *_value(infos[name]))
             for name, relation in zip(self._members, self.relations, strict=True)
         }
         if any(isinstance(of[column], TextDomain) for of, column, _ in places.values()):
             return None
 
         def order(relation: StoredRelation, words: Sequence[Words], _: int) -> NDArray[np.int64]:
-            of, column, is_smaller = places[id(relation)]
+            of, column, is_smaller = places[relation]
             ranks = of[column].ranks(words[column])
             return ranks if is_smaller else ~ranks
 

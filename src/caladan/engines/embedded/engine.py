@@ -26,7 +26,6 @@ from caladan.columns.domains import CodedDomain, Domain, SortedDomain, forked, w
 from caladan.columns.kernels import compilations
 from caladan.columns.relation import StoredRelation
 from caladan.columns.warmup import load_ahead
-from caladan.data.load import load
 from caladan.data.schema import arrow_schema, table_of
 from caladan.engines.embedded.projection import Projection
 from caladan.engines.embedded.tables import DerivedTable, LoadedTable
@@ -34,7 +33,6 @@ from caladan.engines.interface import EngineStopped, InProcess, Table
 from caladan.fixpoint.blueprint import Blueprint, blueprint
 from caladan.fixpoint.fixpoint import Fixpoint
 from caladan.fixpoint.limits import Limits, OutOfMemory
-from caladan.fixpoint.living import Living
 from caladan.join.classes import Class, Classes, Node
 from caladan.program import Column, thresholds
 from caladan.program.clock import attended
@@ -46,6 +44,7 @@ from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
     from caladan.data.source import Source
+    from caladan.fixpoint.living import Living
 
 Place = tuple[int, int]  # a table by its number, and a column of it
 
@@ -222,6 +221,8 @@ class EmbeddedEngine(InProcess):
         self, name: str, source: Source, columns: tuple[Column, ...], options: Options
     ) -> tuple[Table, pa.Table | None]:
         """The facts of a source, and the rows set aside."""
+        from caladan.data.load import load
+
         started = time.perf_counter()
         load_ahead(source.paths)
         data, rejected = attended(
@@ -317,6 +318,8 @@ class EmbeddedEngine(InProcess):
         events: Listener,
     ) -> Living:
         """The relations of a program, to be kept true while facts come and go."""
+        from caladan.fixpoint.living import Living
+
         started = time.perf_counter()
         events.tell(RunStarted(self.name, len(program.cliques)))
         try:
