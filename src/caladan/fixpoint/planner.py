@@ -42,19 +42,17 @@ def widened_relation(
     relation: StoredRelation, domains: Sequence[Domain], into: Mapping[int, Domain]
 ) -> StoredRelation:
     """The relation with some columns in other domains; doubles that are not whole go nowhere."""
-    to = StoredRelation([into.get(c, domain) for c, domain in enumerate(domains)])
-    for block in relation.blocks():
+
+    def widened(block: tuple[Words, ...]) -> tuple[list[Words], int]:
         keep = np.ones(len(block[0]), np.bool_)
-        columns: list[Words] = []
-        for c, words in enumerate(block):
-            if c in into:
-                words, fits = _converted(words, domains[c], into[c])
-                keep &= fits
-            columns.append(words)
-        to.add([words[keep] for words in columns], int(np.count_nonzero(keep)))
-    to.flip()
-    to.commit()
-    return to
+        columns = list(block)
+        for c, domain in into.items():
+            columns[c], fits = _converted(block[c], domains[c], domain)
+            keep &= fits
+        return [words[keep] for words in columns], int(np.count_nonzero(keep))
+
+    wider = [into.get(c, domain) for c, domain in enumerate(domains)]
+    return StoredRelation.of(wider, map(widened, relation.blocks()))
 
 
 def _converted(words: Words, source: Domain, to: Domain) -> tuple[Words, np.ndarray]:
