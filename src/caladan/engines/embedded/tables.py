@@ -64,10 +64,7 @@ class LoadedTable(LocalTable):
                 domain, encoded = closed_domain(kind, [arrow_ranks(data, kind)])
             domains.append(domain)
             words += encoded
-        relation = StoredRelation(domains)
-        relation.add(words, self.data.num_rows)
-        relation.flip()
-        relation.commit()
+        relation = StoredRelation.of(domains, [(words, self.data.num_rows)])
         return DerivedTable(self.columns, relation, tuple(domains))
 
 
