@@ -72,6 +72,7 @@ OVERLAID = {
     "both sides multiplied": TC + "c(X, Y) <- tc(X, Y), X * Y > 20. d(X, Y) <- tc(X, Y), "
     "30 - 2 * X * Y >= X. g(X, Y) <- tc(X, Y), X * Y = 12. h(X, Y) <- tc(X, Y), X * Y ~= Y + Y. "
     "k(X, Y) <- tc(X, Y), (X - 4) * Y < 6. m(X, Y) <- tc(X, Y), (0 - Y) * X <= X - 9. "
+    "n(X, Y) <- tc(X, Y), D = Y - X, D * D < 9, (D * X) mod 2 = 0. query n(X, Y). "
     "query c(X, Y). query d(X, Y). query g(X, Y). query h(X, Y). query k(X, Y). query m(X, Y).",
     "the rest of a sum": TC + "c(X, Y) <- tc(X, Y), (X + Y) mod 3 = 1. d(X, Y) <- tc(X, Y), "
     "0 ~= (2 * Y + X) mod 4. g(X, Y) <- tc(X, Y), (X - Y) mod 3 = 1. "
@@ -314,6 +315,8 @@ EXTRA = {
     "p(X, Z) <- p(X, Y), e(Y, Z), named(S, X), named(T, Z), S < T. query p(X, Y).",
     "several looked up": "p(X, Y) <- f(X, Y). "
     "p(X, Z) <- p(X, Y), e(Y, Z), l(X, K, _), l(Z, L, V), K < L, ~f(K, V). query p(X, Y).",
+    "the same looked up on both sides": "p(X, Y) <- f(X, Y). "
+    "p(X, Z) <- p(X, Y), e(Y, Z), named(S, X), named(S, Z), ~l(X, 1, Z). query p(X, Y).",
     "looked up, and left": "p(X, Y) <- f(X, Y). "
     "p(X, Z) <- p(X, Y), e(Y, Z), f(X, K), ok(K), K ~= Y. query p(X, Y).",
     "computed": "p(X, Y) <- f(X, Y). p(X, Z * 1) <- p(X, Y), e(Y, Z), Z > X. query p(X, Y).",
