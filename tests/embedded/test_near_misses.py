@@ -89,6 +89,9 @@ OVERLAID = {
     "~p(X, Y). d(X, Y) <- tc(X, Y), ~p(Y, X), X > 1. query c(X, Y). query d(X, Y).",
     "intersection": TC + "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), f(Y, Z). c(X, Y) <- tc(X, Y), "
     "p(X, Y). d(X, Y) <- tc(X, Y), p(Y, X). query c(X, Y). query d(X, Y).",
+    "what is no fact": TC + "n(X) <- e(X, _). n(Y) <- f(Y, _). c(X, Y) <- n(X), n(Y), ~tc(X, Y). "
+    "d(X, Y) <- ok(X), f(Y, Z), ~tc(Y, X), X ~= Z, Y > 1. g(count<X>) <- n(X), ok(Y), ~tc(X, Y). "
+    "query c(X, Y). query d(X, Y). query g(N).",
     "joined": TC + "c(X, Z) <- tc(X, Y), f(Y, Z). d(X, Z) <- f(X, Y), tc(Y, Z). "
     "query c(X, Y). query d(X, Y).",
     "joined at both ends": TC + "c(W, Z) <- f(W, X), tc(X, Y), l(Y, K, Z), K < Z. query c(X, Y).",
