@@ -359,6 +359,9 @@ EXTRA = {
     "query p(X, Y).",
     "doubling where it rises": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), p(Y, Z), X < Z. "
     "query p(X, Y).",
+    "doubling where all of it rises": "p(X, Y) <- e(X, Y), X + 1 < Y + 1. "
+    "p(X, Z) <- p(X, Y), p(Y, Z), 2 * X < 2 * Z, Z >= X. query p(X, Y). n(X, max<Y>) <- p(X, Y). "
+    "query n(X, Y).",
     "doubling with tests": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), f(Y, V), ok(V), p(V, Z), "
     "X ~= Z, X + Y > 3, ~f(X, Z). p(X, Z) <- p(X, Y), f(Y, Z), X > 2. query p(X, Y).",
     "swapped by some": "p(X, Y) <- f(X, Y). p(X, Y) <- p(Y, X), X < 5, ~l(X, 1, Y). "
