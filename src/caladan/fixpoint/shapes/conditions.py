@@ -13,13 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from caladan.analysis.core import CoreAtom, CoreRule
-from caladan.columns.folded import NONE
-from caladan.columns.folded_index import class_of, stretches
+from caladan.columns.folded_index import NONE, class_of, stretches
 from caladan.columns.interner import ABSENT, Tuples
 from caladan.columns.kernels.blocks import WORDS
 from caladan.columns.layout import Counts, Mask, Words
@@ -33,6 +31,7 @@ from caladan.fixpoint.shapes.blocks import (
     PlaceTest,
 )
 from caladan.fixpoint.shapes.comparisons import told_apart
+from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import Declined, NodePlace, Pairs
 from caladan.join.frontier import Bindings
 from caladan.program import (
@@ -42,9 +41,6 @@ from caladan.program import (
     thresholds,
 )
 from caladan.rules.shapes.literals import Literal
-
-if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.evaluate import ShapeInputs
 
 
 @dataclass(frozen=True, slots=True)

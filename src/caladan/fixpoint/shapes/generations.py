@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from caladan.columns.folded import NONE, Fold
+from caladan.columns.folded import Fold
+from caladan.columns.folded_index import NONE
 from caladan.columns.folded_relation import FoldedRelation, FoldedSide
 from caladan.columns.kernels.generations import equal_sets, seed_generations, step_generations
 from caladan.columns.kernels.graph import components
@@ -27,6 +27,7 @@ from caladan.columns.matrices import BitRows
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
 from caladan.fixpoint.shapes.explore import explored
 from caladan.fixpoint.shapes.grid import Grid, GridRule, require_dense, side_words, stepped_grid
+from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import (
     Declined,
     Graph,
@@ -42,9 +43,6 @@ from caladan.fixpoint.shapes.pairs import (
 from caladan.program import Variable, thresholds
 from caladan.rules.shapes.forms import Generations, Link, Pace, Step
 from caladan.rules.shapes.literals import Literal, literal_names, named, without
-
-if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.evaluate import ShapeInputs
 
 
 def generations(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:

@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from caladan.analysis.core import CoreAtom, CoreRule
-from caladan.columns.folded import NONE, Fold
-from caladan.columns.folded_index import class_of, stretches
+from caladan.columns.folded import Fold
+from caladan.columns.folded_index import NONE, class_of, stretches
 from caladan.columns.folded_relation import FoldedRelation, FoldedSide
 from caladan.columns.kernels.bits import set_bits
 from caladan.columns.kernels.blocks import WORDS, add_rows
@@ -26,6 +25,7 @@ from caladan.columns.matrices import Matrix
 from caladan.fixpoint.shapes.blocks import Bits, BlockTest, ComparedTest, drained
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
 from caladan.fixpoint.shapes.halves import Halves
+from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import (
     NO_PAIRS,
     Declined,
@@ -39,9 +39,6 @@ from caladan.join.frontier import Bindings
 from caladan.program import Expression, Variable, thresholds
 from caladan.rules.body import names
 from caladan.rules.shapes.literals import Literal, literal_names
-
-if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.evaluate import ShapeInputs
 
 _HALF = np.uint64(32)
 
