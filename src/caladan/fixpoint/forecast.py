@@ -28,7 +28,7 @@ from caladan.fixpoint.blueprint import (
     why_rounds,
 )
 from caladan.fixpoint.limits import Limits
-from caladan.fixpoint.planner import Planner, splits
+from caladan.fixpoint.planner import Planner
 from caladan.fixpoint.shapes.choice import Shaping
 from caladan.fixpoint.shapes.forecast import Top, folds, links, top
 from caladan.fixpoint.state import State
@@ -45,6 +45,7 @@ from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.body import Body
 from caladan.rules.delta import plain, seeded
+from caladan.rules.factoring import splits
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 from caladan.rules.shapes.forms import Closure, Distances, Labels, Shape, Sides
 

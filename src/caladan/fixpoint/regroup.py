@@ -117,8 +117,7 @@ class BestCandidates:
         domain = self._domains[i]
         if not isinstance(domain, TextDomain):
             return domain.ranks(new), domain.ranks(old)
-        different, places = np.unique(np.concatenate((new, old)), return_inverse=True)
-        ranks = domain.order(different)[places]
+        ranks = domain.ordered(np.concatenate((new, old)))
         return ranks[: len(new)], ranks[len(new) :]
 
 
@@ -156,15 +155,12 @@ class Improvement(Recomputation):
     def _wired_losses(self, domains: Mapping[str, Sequence[Domain]]) -> Losses | None:
         """What finds losses; None where values have no numbers in their order."""
         infos = {name: self._wiring.program.relations[name] for name in self._members}
-        places = {
-            id(relation): (domains[name], *_value(infos[name]))
-            for name, relation in zip(self._members, self.relations, strict=True)
-        }
+        places = {name: (domains[name], *_value(infos[name])) for name in self._members}
         if any(isinstance(of[column], TextDomain) for of, column, _ in places.values()):
             return None
 
-        def order(relation: StoredRelation, words: Sequence[Words], _: int) -> NDArray[np.int64]:
-            of, column, is_smaller = places[id(relation)]
+        def order(name: str, words: Sequence[Words], _: int) -> NDArray[np.int64]:
+            of, column, is_smaller = places[name]
             ranks = of[column].ranks(words[column])
             return ranks if is_smaller else ~ranks
 
@@ -220,10 +216,7 @@ class Improvement(Recomputation):
         for name, relation in zip(self._members, self.relations, strict=True):
             added, removed = changed.get(name, (NOTHING, NOTHING))
             if added[1] and removed[1]:
-                new = StoredRelation(relation.domains)
-                new.add(*added)
-                new.flip()
-                new.commit()
+                new = StoredRelation.of(relation.domains, [added])
                 removed = those(removed, ~new.contains(removed[0]))
                 changed[name] = those(added, relation.contains(added[0])), removed
 
@@ -304,9 +297,7 @@ class Regrouping(Recomputation):
         facts = held(relation, group, asked)[1]
         before = facts, len(facts[0])
         relation.discard(*those(before, ~fresh.contains(before[0])))
-        relation.add(*listed(fresh))
-        relation.flip()
-        relation.commit()
+        relation.extend([listed(fresh)])
 
 
 def held(

@@ -216,7 +216,8 @@ class FactRepair(Rounds):
             name: FactCandidates(wiring.head(name), relation)
             for name, relation in zip(self._members, self.relations, strict=True)
         }
-        self._losses = Losses(wiring, made, candidates, StoredRelation.ranks)
+        ages: Order = lambda name, *facts: wiring.relations[name].ranks(*facts)  # noqa: E731
+        self._losses = Losses(wiring, made, candidates, ages)
         for each in self._losses.supporting:
             self._sinks[each] = sink_of(each, self._heads[each.rule.rule.head])
 
@@ -310,8 +311,8 @@ class FactCandidates:
         self._head.relation.clear()
 
 
-Order: TypeAlias = Callable[[StoredRelation, Sequence[Words], int], NDArray[Any]]
-"""Numbers of facts: one that is derived from facts with smaller ones does not stand on itself."""
+Order: TypeAlias = Callable[[str, Sequence[Words], int], NDArray[Any]]
+"""Numbers of facts of a relation: one derived from facts with smaller ones stands not on itself."""
 
 
 class Losses:
@@ -406,12 +407,10 @@ class Proof:
         self._columns = each.plan.body.columns
         self._evaluator = each.plan.evaluator
         self._order = order
-        head = each.rule.rule.head
-        self._domains = wiring.classes.columns(head)
-        self._head = wiring.relations[head]
+        self._head = each.rule.rule.head
+        self._domains = wiring.classes.columns(self._head)
         self._inside = [
-            (wiring.relations[atom.relation], atom, wiring.classes.columns(atom.relation))
-            for atom in each.variant.inside
+            (atom, wiring.classes.columns(atom.relation)) for atom in each.variant.inside
         ]
         self._supported = supported.relation
         self.sink = Sink(self._take) if self._inside else supported.sink(each.rule, each.plan, ())
@@ -423,12 +422,12 @@ class Proof:
         ]
         own = self._order(self._head, columns, frontier.rows)
         good: Mask = np.ones(frontier.rows, np.bool_)
-        for relation, atom, domains in self._inside:
+        for atom, domains in self._inside:
             words = [
                 self._evaluator.words(argument, frontier, domain)
                 for argument, domain in zip(atom.arguments, domains, strict=True)
             ]
-            good &= self._order(relation, words, frontier.rows) < own
+            good &= self._order(atom.relation, words, frontier.rows) < own
         batch = those((tuple(columns), frontier.rows), good)
         self._supported.add(*batch)
 

@@ -380,8 +380,8 @@ def _from_both_ends(
     """One relation p, stepping either side: L*·B·R*; or doubling, where it may step by B."""
     (name,) = shape.relations
     kept, stepping = shape.sides[name].both
-    ahead = stepped({name: stepping}, shape.steps, exits, inputs, limits)
-    back = stepped({name: kept}, shape.back, exits, inputs, limits)
+    ahead = graph_of({name: stepping}, shape.steps, exits, inputs, limits)
+    back = graph_of({name: kept}, shape.back, exits, inputs, limits)
     right, left = ahead.places[name], back.places[name]
     known = partial(_Closure, sides=shape.sides, sources=left)
     if shape.doubles or shape.swaps:

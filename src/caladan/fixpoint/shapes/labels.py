@@ -67,8 +67,7 @@ def _numbers(shape: Labels, values: Words, inputs: ShapeInputs) -> Numbers:
     """Numbers in the order of some labels."""
     domain = inputs.domain(shape.relation, shape.column)
     if isinstance(domain, TextDomain):
-        each, of = np.unique(values, return_inverse=True)
-        return domain.order(each)[of]
+        return domain.ordered(values)
     ranks = inputs.numbers(shape.relation, shape.column, values)
     is_float = kind_of(inputs.info(shape.relation).columns[shape.column].type) is Kind.FLOAT
     return rank_floats(ranks) if is_float else ranks

@@ -7,7 +7,7 @@
 
 A body falls into two sides and tests (halves.py), and its solutions are a matrix over the tuples of
 these (solutions.py). That is all there is to it where a head keeps them apart; otherwise rows and
-columns are added up. A head that reads one side only is listed; aggregates are up to weighing.py.
+columns are added up. A head that reads one side only is listed; aggregates are up to aggregates.py.
 """
 
 from __future__ import annotations
