@@ -33,7 +33,7 @@ from caladan.columns.layout import Layout, Words, concatenated, first_rows, gath
 from caladan.columns.ranks import CODED, arrow_ranks
 from caladan.columns.relation import StoredRelation
 from caladan.data.schema import ARROW, LocalTable, arrow_schema, compute as pc, empty_table
-from caladan.fixpoint.cut import sorted_rows
+from caladan.fixpoint.cut import in_order, sorted_rows
 from caladan.program import Column, Constant, thresholds
 from caladan.program.kinds import kind_of
 from caladan.rules.body import Body, Scan, names
@@ -186,7 +186,7 @@ class DerivedTable(LocalTable):
             assert limit is not None
             words = first_rows(self._blocks(), len(self.columns), limit)
         if self.order:
-            ranks = [d.ranks(w) for d, w in zip(self.domains, words, strict=True)]
+            ranks = [in_order(d, d.ranks(w)) for d, w in zip(self.domains, words, strict=True)]
             rows = sorted_rows(ranks, self.order, len(ranks))[:limit]
             words = tuple(column[rows] for column in words)
         return self._decoded(words)
