@@ -23,6 +23,7 @@ import sys
 import time
 import traceback
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,7 @@ from hypothesis.errors import UnsatisfiedAssumption
 from tests.programs.answers import Changes, Step, follow
 from tests.programs.compare import difference
 from tests.spark.mesh.engine import SPLITTING, PartsEngine
+from tests.strategies.mixed_programs import mixed_programs
 from tests.strategies.random_programs import Facts, free, random_programs
 from tests.strategies.random_thresholds import NEVER, random_thresholds
 from tests.strategies.recursions import recursions
@@ -104,11 +106,17 @@ class Enough(KeyboardInterrupt):
     """A case is small enough. Of all exceptions, hypothesis lets only this kind through."""
 
 
+KINDS = ("random", "recursive", "recursive", "large", "mixed", "mixed")
+
+
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def cases(draw: st.DrawFn, kinds: Sequence[str] = KINDS) -> Case:
     """Programs small enough for the reference engine; now and then a larger one."""
-    kind = draw(st.sampled_from(["random", "recursive", "recursive", "large"]))
-    if kind == "random":
+    kind = draw(st.sampled_from(kinds))
+    if kind == "mixed":
+        mixed = draw(mixed_programs())
+        text, facts = mixed.text, mixed.facts
+    elif kind == "random":
         made = draw(random_programs(layers=6))
         text, facts = unparse(made.program), made.facts
     else:
@@ -334,7 +342,9 @@ def say(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
-def fuzz(minutes: float, out: Path, number: int, *, spark: bool, most: int) -> int:
+def fuzz(
+    minutes: float, out: Path, number: int, *, spark: bool, most: int, kinds: Sequence[str] = KINDS
+) -> int:
     """Try cases for so long; how many failed."""
     random = Random(number)
     state = Fuzzing(out, time.monotonic() + 60 * minutes)
@@ -349,11 +359,11 @@ def fuzz(minutes: float, out: Path, number: int, *, spark: bool, most: int) -> i
         with patch.dict(os.environ, {thresholds.VARIABLE: spelled(tasks)}):
             session = start(master="local[2]", conf=SPARK)
     while time.monotonic() < state.until and state.failures < most:
-        state.some(cases(), "embedded", random, AT_ONCE)
+        state.some(cases(kinds), "embedded", random, AT_ONCE)
         if session is not None:
             strategy = random.choice(STRATEGIES)
             there = partial(replace, chosen=tasks, strategy=strategy, tasks=None, changes=None)
-            on_spark = cases().filter(lambda case: not case.large).map(there)
+            on_spark = cases(kinds).filter(lambda case: not case.large).map(there)
             state.some(on_spark, session, random, FEW)
         say(f"{state.cases:,} cases, {state.failures} failed")
     return state.failures
@@ -389,8 +399,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=time.time_ns() % (1 << 32))
     parser.add_argument("--spark", action="store_true", help="now and then on Spark too")
     parser.add_argument("--most", type=int, default=5, help="failures after which to stop")
+    parser.add_argument("--only", choices=sorted(set(KINDS)), help="programs of one kind")
     asked = parser.parse_args(arguments)
-    failures = fuzz(asked.minutes, asked.out, asked.seed, spark=asked.spark, most=asked.most)
+    kinds = KINDS if asked.only is None else (asked.only,)
+    failures = fuzz(
+        asked.minutes, asked.out, asked.seed, spark=asked.spark, most=asked.most, kinds=kinds
+    )
     return 1 if failures else 0
 
 

@@ -112,6 +112,11 @@ class TextDomain:
         places[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
         return places
 
+    def ordered(self, words: Words | Ranks) -> Ranks:
+        """Numbers in the order of texts, whose words may repeat."""
+        different, of = np.unique(words.astype(np.uint32), return_inverse=True)
+        return self.order(different)[of]
+
     def arrow(self, words: Words, type: pa.DataType) -> pa.Array:
         """The texts of words as an Arrow array."""
         if self._all is not None:

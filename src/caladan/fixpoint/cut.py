@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from caladan.columns.domains import Domain
+from caladan.columns.domains import Domain, TextDomain
 from caladan.columns.layout import Words
 from caladan.columns.ranks import Ranks
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
+from caladan.program import Expression, Variable
 from caladan.rules.body import Body
 
 
@@ -36,6 +37,10 @@ class CutRows:
         self._add = add
         self._parts: list[list[Ranks]] = []
 
+    def _domain(self, key: Expression) -> Domain:
+        assert isinstance(key, Variable)
+        return self._evaluator.domain(key.name)
+
     def take(self, frontier: Bindings) -> None:
         """Rows of a batch, as ranks."""
         part: list[Ranks] = []
@@ -51,12 +56,19 @@ class CutRows:
             return
         columns = [np.concatenate(column) for column in zip(*self._parts, strict=True)]
         self._parts = []
-        order = sorted_rows(columns, self._cut.order, self._cut.width)
+        domains = [*self._domains, *map(self._domain, self._columns[len(self._domains) :])]
+        ordered = [in_order(d, column) for d, column in zip(domains, columns, strict=True)]
+        order = sorted_rows(ordered, self._cut.order, self._cut.width)
         if self._cut.limit is not None:
             order = order[_distinct(columns, order)][: self._cut.limit]
         head = columns[: self._cut.width]
         words = [d.words(c[order]) for d, c in zip(self._domains, head, strict=True)]
         self._add(words, len(order))
+
+
+def in_order(domain: Domain, ranks: Ranks) -> Ranks:
+    """Numbers in the order of values; ranks of texts that rules computed only tell them apart."""
+    return domain.ordered(ranks) if isinstance(domain, TextDomain) else ranks
 
 
 def sorted_rows(columns: Sequence[Ranks], order: Sequence[tuple[int, bool]], width: int) -> Ranks:

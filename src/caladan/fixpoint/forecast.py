@@ -25,7 +25,6 @@ from caladan.fixpoint.blueprint import (
     shape_of,
     why_rounds,
 )
-from caladan.fixpoint.planner import splits
 from caladan.fixpoint.rehearsal import Rehearsal
 from caladan.fixpoint.shapes.forecast import Top, folds, links, top
 from caladan.join.access import Access
@@ -38,6 +37,7 @@ from caladan.program import Constant, Variable, thresholds
 from caladan.program.options import Options
 from caladan.rules.body import Body
 from caladan.rules.delta import plain, seeded
+from caladan.rules.factoring import splits
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 from caladan.rules.shapes.forms import Closure, Distances, Labels, Shape, Sides
 

@@ -116,8 +116,7 @@ class BestCandidates:
         domain = self._domains[i]
         if not isinstance(domain, TextDomain):
             return domain.ranks(new), domain.ranks(old)
-        different, places = np.unique(np.concatenate((new, old)), return_inverse=True)
-        ranks = domain.order(different)[places]
+        ranks = domain.ordered(np.concatenate((new, old)))
         return ranks[: len(new)], ranks[len(new) :]
 
 

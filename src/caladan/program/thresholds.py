@@ -134,6 +134,7 @@ class Thresholds:
     shape_empty: int = _int(8, least=1)  # words of it gone through while rounds find a fact
     folded: int = _int(1 << 16)  # facts of a layout, below which rules on top list them
     listed: int = _int(1 << 20)  # and below which joins with it do
+    shape_split: int = _int(64, least=1)  # bytes of a layout gone through while a fact is listed
     shape_kinds: int = _int(16)  # groups of sources that differ in the rules that apply to them
     closure_samples: int = _int(64, least=1, most=1 << 12)  # rows that are searched for an estimate
     closure_patience: int = _int(8)  # times its estimate that a way may take

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from pyspark import StorageLevel
@@ -32,7 +33,14 @@ tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B)."""
 ENDLESS = "n(0). n(M) <- n(N), M = N + 1. query n(N)."
 
 SOME = 30
-"""The corpus is walked in steps of so many: a round takes longer than on a driver."""
+
+
+def is_sampled(folder: Folder) -> bool:
+    """Whether a program of the corpus is run here, one of thirty: Spark Connect takes its time.
+
+    A matter of its name, so that a program that joins the corpus does not change who else is.
+    """
+    return crc32(folder.name.encode()) % SOME == 0
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +77,9 @@ def db(spark: Any) -> Iterator[cal.Session]:
         yield session
 
 
-@pytest.mark.parametrize("folder", folders(sql=True)[::SOME], ids=lambda folder: folder.name)
+@pytest.mark.parametrize(
+    "folder", filter(is_sampled, folders(sql=True)), ids=lambda folder: folder.name
+)
 def test_program(db: cal.Session, folder: Folder) -> None:
     answered(db, folder)
 
@@ -174,7 +184,7 @@ def test_collecting_a_held_frame_says_nothing_to_the_server(
     connect.drop_unused()
     held = connect.checkpointed(spark.range(3), StorageLevel.MEMORY_ONLY)
     assert held.count() == 3
-    ring = [held]
+    ring: list[Any] = [held]
     ring.append(ring)  # only a collection finds it
     told: list[str] = []
     channel = spark.client._channel

@@ -20,8 +20,8 @@ from caladan.columns.layout import Layout, Words, concatenated, first_rows, gath
 from caladan.columns.ranks import CODED, arrow_ranks
 from caladan.columns.relation import StoredRelation
 from caladan.data.schema import ARROW, LocalTable, arrow_schema, compute as pc, empty_table
-from caladan.fixpoint.cut import sorted_rows
-from caladan.program import Column, Constant, thresholds
+from caladan.fixpoint.cut import in_order, sorted_rows
+from caladan.program import Column, thresholds
 from caladan.program.kinds import kind_of
 
 
@@ -108,7 +108,7 @@ class DerivedTable(LocalTable):
             assert limit is not None
             words = first_rows(self._blocks(), len(self.columns), limit)
         if self.order:
-            ranks = [d.ranks(w) for d, w in zip(self.domains, words, strict=True)]
+            ranks = [in_order(d, d.ranks(w)) for d, w in zip(self.domains, words, strict=True)]
             rows = sorted_rows(ranks, self.order, len(ranks))[:limit]
             words = tuple(column[rows] for column in words)
         return self._decoded(words)
@@ -133,12 +133,11 @@ class DerivedTable(LocalTable):
             yield from self.layout.blocks()
             return
         bound: dict[int, int] = {}
-        for i, argument in enumerate(self._goal.arguments):
-            if isinstance(argument, Constant):
-                word = word_of(argument.value, self.domains[i])
-                if word is None:
-                    return
-                bound[i] = word
+        for i, value in self._goal.constants:
+            word = word_of(value, self.domains[i])
+            if word is None:
+                return
+            bound[i] = word
         same = self._goal.repeated
         for block in self.layout.select(bound) if bound else self.layout.blocks():
             for one, other in same:

@@ -23,8 +23,8 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from caladan.columns.folded import NONE, Fold
-from caladan.columns.folded_index import stretches
+from caladan.columns.folded import Fold
+from caladan.columns.folded_index import NONE, stretches
 from caladan.columns.kernels.bits import set_bits
 from caladan.columns.kernels.blocks import (
     WORDS,

@@ -351,7 +351,7 @@ class Overlaying:
         if isinstance(head, PlainHead):
             return self._overlay.take(rule, head.give, limits)
         from caladan.fixpoint.groups import AggregateHead
-        from caladan.fixpoint.shapes.weighing import weigh
+        from caladan.fixpoint.shapes.aggregates import weigh
 
         assert isinstance(head, AggregateHead)
         return weigh(self._overlay.solve(rule, limits), head, rule, limits)

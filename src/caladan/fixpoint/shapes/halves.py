@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns.folded_relation import FoldedRelation
@@ -23,9 +22,6 @@ from caladan.rules.program import DeltaRule
 from caladan.rules.shapes.forms import Sides
 from caladan.rules.shapes.literals import Literal, defined, is_positive, literal_names
 from caladan.rules.shapes.recognise import is_of_one_kind
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)

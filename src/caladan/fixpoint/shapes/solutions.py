@@ -11,21 +11,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from caladan.analysis.core import CoreAtom, CoreRule
-from caladan.columns.folded import NONE, Fold
-from caladan.columns.folded_index import class_of, stretches
+from caladan.columns.folded import Fold
+from caladan.columns.folded_index import NONE, class_of, stretches
 from caladan.columns.folded_relation import FoldedRelation, FoldedSide
 from caladan.columns.kernels.bits import set_bits
 from caladan.columns.kernels.blocks import WORDS, add_rows
-from caladan.columns.layout import Keys, Words
+from caladan.columns.layout import Keys, Mask, Words
 from caladan.columns.matrices import Matrix
 from caladan.fixpoint.shapes.blocks import Bits, BlockTest, ComparedTest, drained
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
 from caladan.fixpoint.shapes.halves import Halves
+from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import (
     NO_PAIRS,
     Declined,
@@ -39,9 +39,6 @@ from caladan.join.frontier import Bindings
 from caladan.program import Expression, Variable, thresholds
 from caladan.rules.body import names
 from caladan.rules.shapes.literals import Literal, literal_names
-
-if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.evaluate import ShapeInputs
 
 _HALF = np.uint64(32)
 
@@ -88,6 +85,18 @@ class Solutions:
     def count(self) -> int:
         """How many solutions there are."""
         return self.matrix.count()
+
+    def part(self, some: Mask, *, first: bool) -> Solutions:
+        """The solutions of some tuples of a side."""
+        matrix = self.matrix
+        folds = [matrix.rows, matrix.columns]
+        fold = folds[not first]
+        kept = np.where(some[: len(fold.class_of)], fold.class_of, NONE)
+        folds[not first] = Fold.of(kept, fold.count)
+        pairs = [(matrix.extra >> _HALF).astype(np.uint32), matrix.extra.astype(np.uint32)]
+        beside = some[pairs[not first]]
+        found = matrix.with_folds(*folds).with_extra(*(each[beside] for each in pairs))
+        return Solutions(found, self.left, self.right, self.evaluator)
 
 
 def solved(
@@ -261,7 +270,8 @@ def blocked(
         nodes, places = _listed(facts, block)
         set_bits(bits, nodes, places)
         for test in tests:
-            test.keep(block, order, _every(len(order)), bits)
+            some = np.flatnonzero(bits.any(axis=1)).astype(np.uint32)
+            test.keep(block, order[some], some, bits)
 
     folds = Fold.of(row_of, len(sources)), Fold.of(node_of, len(order))
     found = drained(sources, fill, bits, touched, folds, limits)

@@ -130,8 +130,11 @@ class Worklist:
         packed = self._packed()
         relations["rule_n"][self._members] = ends = np.cumsum(rules)
         relations["rule_0"][self._members] = ends - rules
+        places: dict[int, list[int]] = {}
+        for i, index in enumerate(self._indexes):
+            places.setdefault(index.relation, []).append(i)
         for number, body in enumerate(packed):
-            own = [i for i, index in enumerate(self._indexes) if index.relation == number]
+            own = places.get(number, [])
             relations[number]["index_0"] = min(own, default=0)
             relations[number]["index_n"] = max(own, default=-1) + 1
             if isinstance(body, PackedGroups):

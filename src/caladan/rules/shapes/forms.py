@@ -1,6 +1,7 @@
 """What shapes are made of: the parts that recursive rules fall into, as plain data.
 
-`recognise` (recognise.py) makes them of rules, `evaluated` (evaluate.py) goes by them.
+`recognise` (recognise.py) makes them of rules, `evaluated` (fixpoint/shapes/evaluate.py) goes by
+them.
 """
 
 from __future__ import annotations

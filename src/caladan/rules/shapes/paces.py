@@ -22,7 +22,7 @@ from caladan.rules.shapes.literals import (
     named,
     without,
 )
-from caladan.rules.shapes.stepping import whole_step
+from caladan.rules.shapes.steps import whole_step
 
 
 def generations_of(infos: Sequence[RelationInfo], rules: Sequence[CoreRule]) -> Generations | None:
