@@ -123,10 +123,16 @@ def missing_value(
     return BadRow(relation, file, line, position, "", reason, "C036", help)
 
 
-def not_utf8(relation: str, file: str, line: int, position: int, raw: bytes) -> BadRow:
+def is_utf16(raw: bytes) -> bool:
+    """Whether a file begins with the mark of UTF-16."""
+    return raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+
+
+def not_utf8(
+    relation: str, file: str, line: int, position: int, raw: bytes, *, wide: bool = False
+) -> BadRow:
     """C033: bytes that are not UTF-8 text; `raw` is the line, `position` counts its bytes."""
     byte = raw[position - 1] if position <= len(raw) else 0
-    marked = line == 1 and raw[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     return BadRow(
         relation,
         file,
@@ -136,7 +142,7 @@ def not_utf8(relation: str, file: str, line: int, position: int, raw: bytes) -> 
         f"byte 0x{byte:02x} is not UTF-8 text (data of {relation})",
         "C033",
         "convert the file to UTF-8, for example with "
-        f"`iconv -f {'utf-16' if marked else 'latin1'} -t utf-8`",
+        f"`iconv -f {'utf-16' if wide else 'latin1'} -t utf-8`",
     )
 
 
