@@ -20,13 +20,7 @@ from typing import Final, Generic, TypeVar
 
 from caladan.analysis.core import CoreGoal, RelationInfo, Term
 from caladan.language.deals.printer import TermWriter, commas
-from caladan.program import (
-    Comparison,
-    Constant,
-    Expression,
-    Object,
-    Value,
-)
+from caladan.program import Comparison, Constant, Expression, Object, Value
 from caladan.program.values import written
 
 Names = Mapping[str, str]
