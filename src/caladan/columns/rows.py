@@ -21,7 +21,7 @@ from caladan.columns.invariants import CHECKED, check_rows
 from caladan.columns.kernels import packs
 from caladan.columns.layout import Counts, Keys, Mask, Packing, Words, column_of, grown, head_of
 from caladan.columns.membership import stamps
-from caladan.columns.runs import Arrangement, Run
+from caladan.columns.runs import Arrangement, Run, in_order
 from caladan.program import thresholds
 from caladan.rules.body import Version
 
@@ -300,8 +300,7 @@ class RowRelation:
             )
             keys = ids.astype(np.uint64) << np.uint64(32)
             keys |= np.arange(start, self._rows, dtype=np.uint64)
-            keys.sort()
-            arrangement.push(Run(keys, _PAIR))
+            arrangement.push(Run(in_order(keys), _PAIR))
             self._indexed[columns] = self._rows
         return RowIndex(self, columns, prefixes, list(arrangement.runs), version)
 

@@ -107,6 +107,10 @@ def paced(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> Grid:
     for pace, left, right in zip(shape.paces, *edges, strict=True):
         of_rows, arriving = _of_rows(pace) if left is None else ((), pace.arriving)
         may = _rows_that(pace, of_rows, rows, inputs) if of_rows else None
+        if left is not None and not pace.crosses and np.array_equal(*left):
+            may = np.zeros(rows.size, np.bool_)  # rows stay, as far as there are any
+            may[left[0]] = True
+            left = None
         tests = [
             place_tests(
                 pace.rule,
