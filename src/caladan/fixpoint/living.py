@@ -30,16 +30,15 @@ from caladan.data.schema import arrow_schema, table_of
 from caladan.fixpoint.blueprint import blueprint
 from caladan.fixpoint.fixpoint import Fixpoint
 from caladan.fixpoint.limits import Limits
+from caladan.fixpoint.losses import NOTHING, Change
 from caladan.fixpoint.regroup import Improvement, Regrouping
-from caladan.fixpoint.repair import Change, FactRepair, Recomputation, Renewal, Repair
+from caladan.fixpoint.repair import FactRepair, Recomputation, Renewal, Repair
 from caladan.fixpoint.wiring import Upkeep, Wiring
 from caladan.join.classes import Classes
 from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram
 from caladan.rules.variants import given_of, linear
-
-NOTHING: Batch = ((), 0)
 
 _KINDS: dict[Upkeep, type[FactRepair | Regrouping | Improvement | Recomputation | Renewal]] = {
     Upkeep.REPAIRED: FactRepair,

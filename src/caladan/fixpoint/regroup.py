@@ -22,17 +22,16 @@ from caladan.columns.layout import Counts, Mask, Words, concatenated
 from caladan.columns.ranks import Ranks
 from caladan.columns.relation import Batch, StoredRelation
 from caladan.fixpoint.groups import AggregateHead, Contributions
-from caladan.fixpoint.repair import (
+from caladan.fixpoint.losses import (
     NOTHING,
     Change,
     Losses,
-    Recomputation,
     TooMuchGoneError,
-    derive,
     listed,
     taken,
     those,
 )
+from caladan.fixpoint.repair import OwnRule, Recomputation, derive
 from caladan.fixpoint.wiring import CliqueWiring, PreparedVariant, Wiring
 from caladan.join.arithmetic import blamed
 from caladan.join.plan import RulePlan
@@ -137,15 +136,9 @@ class Improvement(Recomputation):
         self._sinks = {
             each: heads[each.rule.rule.head].sink(each) for each in (*self._gaining, *self._again)
         }
-        plans = [(rule, wiring.planned(rule)) for rule in made.rounds]
         self._rounds = [
-            (
-                wiring.relations[rule.rule.atoms[rule.seed or 0].relation],
-                rule,
-                plan,
-                heads[rule.rule.head].sink_of(rule, plan),
-            )
-            for rule, plan in plans
+            OwnRule(rule, wiring, lambda rule, plan: heads[rule.rule.head].sink_of(rule, plan))
+            for rule in made.rounds
         ]
         self._read = {
             (atom.relation, atom.negated) for each in made.gaining for atom in each.rule.atoms
@@ -203,10 +196,8 @@ class Improvement(Recomputation):
         while sum([head.improve() for head in self._heads.values()]):
             number += 1
             self._wiring.limits.rounds(number)
-            for seed, rule, plan, sink in self._rounds:
-                if seed.delta_count():
-                    with blamed(rule.rule):
-                        plan.run(sink, lambda: None)
+            for rule in self._rounds:
+                rule.run()
             for relation in self.relations:
                 relation.commit()
 

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from caladan.analysis.core import CoreRule
 from caladan.columns.layout import Layout
 from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.blueprint import OVERLAY, ROUNDS
@@ -56,6 +55,8 @@ class Whole:
         self.growth = Growth(clique.totals)
         self.strategy = ROUNDS
         self._found: Mapping[str, Layout] | None = None
+        rules = (*clique.delta_rules[::-1], *clique.exit_rules[::-1])
+        self._aggregating = {r.rule.head: r.rule for r in rules if r.rule.has_aggregates}
 
     # ── Rounds ───────────────────────────────────────────────────────────────────────────────────
 
@@ -158,7 +159,7 @@ class Whole:
         for name in self._members:
             heads[name].relation.commit()
         for name in self._clique.relations:
-            with blamed(_aggregating(self._clique, name)):
+            with blamed(self._aggregating.get(name)):
                 self._new += heads[name].flip()
         for name in self._members[len(self._clique.relations) :]:
             heads[name].flip()
@@ -211,8 +212,3 @@ class Whole:
 
     def _declined(self, strategy: str, reason: str) -> None:
         self._events.tell(StrategyDeclined(self._clique.relations, strategy, reason))
-
-
-def _aggregating(clique: DeltaClique, name: str) -> CoreRule | None:
-    rules = [r.rule for r in (*clique.exit_rules, *clique.delta_rules) if r.rule.head == name]
-    return next((rule for rule in rules if rule.has_aggregates), None)

@@ -153,6 +153,10 @@ class Stats(Listener):
     _declined: dict[tuple[str, ...], list[DeclinedStats]] = field(
         default_factory=dict[tuple[str, ...], list[DeclinedStats]], repr=False
     )  # of cliques that have not started
+    _rules: list[RuleStats] | None = field(default=None, repr=False)  # of the last clique
+    _known: dict[tuple[int, str | None], RuleStats] = field(
+        default_factory=dict[tuple[int, str | None], RuleStats], repr=False
+    )  # the same by number and seed
 
     @property
     def rounds(self) -> int:
@@ -305,11 +309,13 @@ class Stats(Listener):
 
     def _rule(self, rule: int, seed: str | None) -> RuleStats:
         rules = self._clique().rules
-        for known in rules:
-            if (known.rule, known.seed) == (rule, seed):
-                return known
-        rules.append(RuleStats(rule, seed))
-        return rules[-1]
+        if rules is not self._rules:
+            self._rules, self._known = rules, {(r.rule, r.seed): r for r in rules}
+        known = self._known.get((rule, seed))
+        if known is None:
+            known = self._known[rule, seed] = RuleStats(rule, seed)
+            rules.append(known)
+        return known
 
 
 def peak_memory() -> int | None:

@@ -81,7 +81,7 @@ def _wait(queue: Array, place: Any) -> None:
 
 
 @helper
-def _next(queue: Array, at: int) -> int:
+def _next(queue: Array, at: int) -> Any:
     """The first place of the queue that is taken, from one on and then from the first; or -1."""
     q = at >> 6 if at >> 6 < queue.size else 0
     skipped = u8(at & 63) if at >> 6 < queue.size else _ZERO

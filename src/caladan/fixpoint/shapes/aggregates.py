@@ -23,7 +23,6 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caladan.columns.domains import TextDomain
 from caladan.columns.folded_relation import FoldedRelation, FoldedSide
@@ -33,6 +32,7 @@ from caladan.columns.matrices import Matrix
 from caladan.columns.ranks import rank_floats
 from caladan.fixpoint.groups import AggregateHead, Contribution
 from caladan.fixpoint.shapes.comparisons import factors, summands
+from caladan.fixpoint.shapes.digits import Floats, digits
 from caladan.fixpoint.shapes.pairs import Declined, ShapeLimits, numbered
 from caladan.fixpoint.shapes.solutions import BlockPart, SideTuples, Solutions, blocked
 from caladan.join.arithmetic import ValueColumn
@@ -41,7 +41,6 @@ from caladan.program.kinds import EXACT, Kind
 from caladan.rules.program import Contributors, DeltaRule
 
 _FAR: Final = 1 << 62
-_DIGITS: Final = 26  # of a double that are added up at a time
 
 
 def weigh(body: Solutions, head: AggregateHead, rule: DeltaRule, limits: ShapeLimits) -> int:
@@ -268,42 +267,22 @@ class _Weights:
             return False
         return self._body.evaluator.values(expression, side.bindings, None).kind is Kind.FLOAT
 
-    def _float_total(self, expression: Expression, group: Sequence[Words]) -> NDArray[np.float64]:
-        """The sum of doubles for each group, rounded once, said at the first tuple of it.
-
-        A double is a whole number of times a power of two. The digits of all of them are added up
-        26 at a time, which no integer is too short for.
-        """
+    def _float_total(self, expression: Expression, group: Sequence[Words]) -> Floats:
+        """The sum of doubles for each group, rounded once, said at the first tuple of it."""
         side = self.mine if self.mine.has(expression) else self._others
-        values = self._body.evaluator.values(expression, side.bindings, None).data
-        if not self._head.is_sole or not np.isfinite(values).all():
-            raise Declined("sums of it depend on the order of their amounts")
-        parts, exponents = np.frexp(values)
-        whole = np.abs(np.ldexp(parts, 53)).astype(np.int64)
-        least = int(exponents[whole > 0].min(initial=0))
-        above = np.where(whole > 0, exponents - least, 0).astype(np.int64)
-        if int(above.max(initial=0)) > 8 * _DIGITS or self._body.count() >> 36:
+        parts = digits(self._body.evaluator.values(expression, side.bindings, None).data)
+        if not self._head.is_sole or parts is None or self._body.count() >> 36:
             raise Declined("sums of it depend on the order of their amounts")
         place, (to,) = numbered([tuple(group)], [self.mine.rows])
-        sums = np.zeros(place.size, object)
-        for first in range(0, 53 + int(above.max(initial=0)), _DIGITS):
-            down = first - above  # how far the digits asked for are from the last of a number
-            cut = (whole >> np.clip(down, 0, 63)) & ((1 << _DIGITS) - 1)
-            low = whole & ((1 << np.clip(_DIGITS + down, 0, _DIGITS)) - 1)
-            digits = np.where(down >= 0, cut, low << np.clip(-down, 0, _DIGITS))
-            digits = np.where(values < 0, -digits, digits)
-            mine = self._sums(digits) if side is self._others else digits * self.counts
-            of_group: Counts = np.zeros(place.size, np.int64)
-            np.add.at(of_group, to, mine)
-            sums += of_group.astype(object) << first
-        shift = least - 53
-        found = np.zeros(self.mine.rows, np.float64)
+        sums: list[Counts] = []
+        for part in parts.parts:
+            mine = self._sums(part) if side is self._others else part * self.counts
+            sums.append(np.zeros(place.size, np.int64))
+            np.add.at(sums[-1], to, mine)
+        found: Floats = np.zeros(self.mine.rows, np.float64)
         some = np.flatnonzero(self.counts)
         groups, at = np.unique(to[some], return_index=True)
-        if shift >= 0:
-            found[some[at]] = [float(each << shift) for each in sums[groups]]
-        else:
-            found[some[at]] = [each / (1 << -shift) for each in sums[groups]]
+        found[some[at]] = parts.rounded([each[groups] for each in sums])
         return found
 
     def _factors(self, term: Expression) -> tuple[Counts, Counts | None]:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from caladan.columns.folded import NONE, Fold
+from caladan.columns.folded import Fold
+from caladan.columns.folded_index import NONE
 from caladan.columns.kernels.bits import set_bits
 from caladan.columns.kernels.blocks import WORDS, drain_rows
 from caladan.columns.kernels.graph import components

@@ -14,16 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from caladan.analysis.core import CoreAtom, RelationInfo
-from caladan.columns.folded import NONE, Fold
+from caladan.columns.folded import Fold
+from caladan.columns.folded_index import NONE
 from caladan.columns.folded_relation import FoldedRelation, FoldedSide
 from caladan.columns.layout import Words
 from caladan.columns.matrices import Matrix
 from caladan.fixpoint.shapes.halves import around, sides_of
+from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import (
     Declined,
     NodePlace,
@@ -36,9 +37,6 @@ from caladan.join.frontier import Bindings
 from caladan.program.diagnostics import CaladanError
 from caladan.rules.program import DeltaRule
 from caladan.rules.shapes.forms import Sides
-
-if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.evaluate import ShapeInputs
 
 _HALF = np.uint64(32)
 

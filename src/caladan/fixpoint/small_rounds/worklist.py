@@ -15,7 +15,7 @@ import numpy as np
 
 from caladan.columns.domains import FAR
 from caladan.columns.index import PackedIndex
-from caladan.columns.kernels import worklist as machine
+from caladan.columns.kernels import machine, worklist as kernels
 from caladan.columns.layout import Counts, Keys, Words
 from caladan.columns.membership import LAST, stamps
 from caladan.columns.packed import PackedRelation
@@ -130,8 +130,11 @@ class Worklist:
         packed = self._packed()
         relations["rule_n"][self._members] = ends = np.cumsum(rules)
         relations["rule_0"][self._members] = ends - rules
+        places: dict[int, list[int]] = {}
+        for i, index in enumerate(self._indexes):
+            places.setdefault(index.relation, []).append(i)
         for number, body in enumerate(packed):
-            own = [i for i, index in enumerate(self._indexes) if index.relation == number]
+            own = places.get(number, [])
             relations[number]["index_0"] = min(own, default=0)
             relations[number]["index_n"] = max(own, default=-1) + 1
             if isinstance(body, PackedGroups):
@@ -200,7 +203,7 @@ class Worklist:
             assert len(keys) <= row["capacity"], "the machine writes only where there is room"
             row["count"] = len(keys)
             self._facts[row["tail"] : row["tail"] + len(keys)] = keys
-            machine.seed(
+            kernels.seed(
                 number, self._relation_rows, self._index_rows, self._fields, self._facts,
                 self._owners, self._links, self._bits,
             )  # fmt: skip
@@ -238,7 +241,7 @@ class Worklist:
         self._tops[:] = 0
         counters[3] = 0
         while True:
-            code = machine.work(
+            code = kernels.work(
                 most, np.array(self._members, np.int64), self._rules, self._steps, self._terms,
                 self._relation_rows, self._index_rows, self._fields,
                 np.array(runs or [(0, 0, 0, 0)], machine.RUNS), self._facts, self._owners,

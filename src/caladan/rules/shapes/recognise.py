@@ -51,8 +51,8 @@ from caladan.rules.shapes.literals import (
     without,
 )
 from caladan.rules.shapes.paces import generations_of, swaps
-from caladan.rules.shapes.stepping import entry, step_of
-from caladan.rules.shapes.weighted import weighted
+from caladan.rules.shapes.steps import entry, step_of
+from caladan.rules.shapes.weights import weighted
 from caladan.rules.variants import doubles
 
 
