@@ -1,7 +1,7 @@
 """Facts that a task hands out.
 
 Few facts travel with the task's result. Many are written to the staging folder, as Parquet in the
-columns that frames of the engine have, if there is a folder and if writing them takes less time
+columns that frames of the engine have, if there is a folder and if writing them takes far less time
 than deriving them did, or but a moment; otherwise only their number is told, and whoever wants to
 see them has them derived again. So the closure of a graph, which is computed at once and takes
 minutes to list, is counted at once. Relations between the data and what goals ask for are mostly
@@ -58,7 +58,7 @@ def output(
 
 
 def is_slow(table: DerivedTable, keeping: Retention, seconds: float) -> bool:
-    """Whether to derive a relation took longer than to write it would, or than a moment."""
+    """Whether to derive a relation took far longer than to write it would, or than a moment."""
     most = max(seconds, keeping.moment) * keeping.rate
     return table.count() * len(table.columns) / 2 < most
 

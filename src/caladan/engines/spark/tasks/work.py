@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 class Retention:
     """How facts are kept: what travels with a result, where the rest may go, and how quickly.
 
-    What is written in a moment is written in any case: the job that would list it takes as long.
-    Relations that nobody has asked for yet, if it is known which are `asked` for, may cost a small
-    part of the time that it took to derive them.
+    Writing may cost a third of the time that deriving took: many facts are only counted. What is
+    written in a moment is written in any case: the job that would list it takes as long. Relations
+    that nobody has asked for yet, if it is known which are `asked` for, may cost a small part of
+    the time that it took to derive them.
     """
 
     folder: str | None
@@ -33,8 +34,8 @@ class Retention:
     few_bytes: int = 4 << 20
     unasked_bytes: int = 1 << 16
     unasked_part: float = 0.03
-    rate: float = 15e6  # facts of two columns written in a second; 28e6 measured, undisturbed
-    moment: float = 0.1
+    rate: float = 10e6  # facts of two columns for a second of deriving; 28e6 are written in one
+    moment: float = 0.15
 
     def of(self, name: str) -> Retention:
         """How the facts of a relation are kept."""
