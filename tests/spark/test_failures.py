@@ -78,3 +78,14 @@ def test_the_first_line_that_means_something() -> None:
     assert first_line(text) == "full"
     assert first_line("java.io.IOException: disk full\n\tat y") == "disk full"
     assert first_line("") == "no reason given"
+
+
+def test_an_exception_of_python_is_told_by_its_last_line() -> None:
+    text = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "rows.py", line 15, in <module>
+    from rows import Row
+           ^^^^
+OSError: no space left
+"""
+    assert first_line(text) == "OSError: no space left"

@@ -105,6 +105,16 @@ def test_a_task_that_cannot_load_us_says_where() -> None:
     assert job.lost(other) is other
 
 
+def test_a_task_with_too_little_memory_for_python_is_passed_over() -> None:
+    told = PythonException(
+        "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"
+        '  File "groups.py", line 15, in <module>\nMemoryError'
+    )
+    failure = job.lost(told)
+    assert isinstance(failure, CannotServe)
+    assert failure.reason.endswith("raise spark.executor.pyspark.memory")
+
+
 def test_what_is_shipped_stays_where_executors_fetch_it(tmp_path: Path) -> None:
     sent: list[str] = []
     context = SimpleNamespace(_temp_dir=str(tmp_path), addPyFile=sent.append)

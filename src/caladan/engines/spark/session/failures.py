@@ -32,6 +32,7 @@ _IN_VAIN: Final = re.compile(r"caladan:C073:(\d+):(\w+):(.*)")
 _CLASS: Final = re.compile(r"^(?:[a-z_]+\.)+[A-Z][\w$]*(?:Exception|Error)?:?\s*")
 _TASK: Final = re.compile(r"^Job aborted .*?: Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): ")
 _TRACE: Final = re.compile(r"^(?:\s+at |\s*\.\.\. \d+ more|Driver stacktrace|An error occurred)")
+_PYTHON: Final = re.compile(r"Python worker:\nTraceback .*\n(?:\s.*\n|\n)*(\S.*)")
 _WAITED: Final = "Exception thrown in awaitResult:"  # of no interest: its cause is
 _HELP: Final = "`--debug` shows what Spark said in full"
 
@@ -125,7 +126,12 @@ def said(problem: BaseException) -> str:
 
 
 def first_line(text: str) -> str:
-    """The first line of an exception's text that means something to a person."""
+    """The first line of an exception's text that means something to a person.
+
+    Of an exception in Python that is what comes after its stack trace.
+    """
+    if raised := _PYTHON.search(text):
+        return scrubbed(raised[1])
     for line in text.splitlines():
         told = line.strip().removeprefix(":").removeprefix("Caused by:").strip()
         if told and not _TRACE.match(line) and not told.endswith(_WAITED):

@@ -46,6 +46,7 @@ _LOST: Final = {
     "PYTHON_VERSION_MISMATCH": "the executors' Python is of another version than the driver's",
     "Cannot run program": "the executors have no such Python as the driver's: set PYSPARK_PYTHON",
     "Python worker exited unexpectedly": "the process of a task died, perhaps for want of memory",
+    "\nMemoryError": "a task may not have the memory it needs: raise spark.executor.pyspark.memory",
     "Python worker failed to connect back": "the executors could not start a Python worker",
 }
 
