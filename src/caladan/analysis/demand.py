@@ -32,8 +32,6 @@ from caladan.analysis.core import (
     Term,
     with_open,
 )
-from caladan.analysis.direction import directed
-from caladan.analysis.images import with_images
 from caladan.analysis.monotone import computes, may_not_end
 from caladan.analysis.pcg import Patterns, body_order, explore, settle
 from caladan.analysis.schedule import reach
@@ -66,10 +64,17 @@ def demand(
     whole: set[str] = set() if enabled else set(checked.relations)
     while True:
         patterns = settle(checked, wanted, whole)
-        turned = directed(patterns, wanted)
+        reached = explore(patterns, wanted)
+        if not any("b" in pattern for _, pattern in reached):
+            return DemandProgram(_Rewrite(patterns, reached).result(), patterns, wanted)
+        from caladan.analysis.direction import directed  # most small programs bind nothing
+        from caladan.analysis.images import with_images
+
+        turned = directed(patterns, reached)
         if turned is not checked:
             patterns = settle(turned, wanted, whole)
-        rewriting = _Rewrite(patterns, explore(patterns, wanted))
+            reached = explore(patterns, wanted)
+        rewriting = _Rewrite(patterns, reached)
         asking = rewriting.demands
         demanded = with_images(turned, rewriting.result(), rewriting.patterns, asking)
         clash = _clashes(turned, demanded, asking) | _growing(turned, demanded, asking)

@@ -28,11 +28,11 @@ must be an exit wherever one starts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from caladan.analysis.core import Checked, Clique, CoreAtom, CoreRule, RelationInfo, Term, by_head
-from caladan.analysis.pcg import Patterns, explore
+from caladan.analysis.pcg import Patterns
 from caladan.analysis.recursive_parts import RecursiveParts, RulePart, summands, total
 from caladan.analysis.strata import restratified
 from caladan.program import (
@@ -48,10 +48,12 @@ from caladan.program import (
 from caladan.program.transform import fresh, replace_in
 
 
-def directed(patterns: Patterns, wanted: Iterable[str]) -> Checked:
-    """The program with the recursions turned round that go against their bindings."""
+def directed(patterns: Patterns, reached: Sequence[tuple[str, str]]) -> Checked:
+    """The program with the recursions turned round that go against their bindings.
+
+    `reached` are the relations that are asked for, each with its bindings.
+    """
     checked = patterns.checked
-    reached = explore(patterns, wanted)
     rules, relations = by_head(checked.rules), dict(checked.relations)
     is_turned = False
     for clique in checked.cliques:
