@@ -189,6 +189,10 @@ def cases() -> dict[str, NearMiss]:
             f"{wide}tc(A, B) <- arc(A, B). "
             "tc(A, B) <- tc(A, C), arc(C, B), src(K, A), src(L, B), K < L + 3.\nquery tc(A, B)."
         ),
+        "the same looked up": NearMiss(
+            f"{wide}tc(A, B) <- arc(A, B). "
+            "tc(A, B) <- tc(A, C), arc(C, B), src(K, A), src(K, B).\nquery tc(A, B)."
+        ),
         "computed": NearMiss(
             f"{ARC}tc(A, B, D) <- arc(A, B), D = B + 1. "
             "tc(A, B, D) <- tc(A, C, _), arc(C, B), D = B + 1.\nquery tc(A, B, D).",
@@ -233,6 +237,17 @@ def cases() -> dict[str, NearMiss]:
         },
         "count<B> by B - A on top": NearMiss(
             _closure(top="n(D, count<B>) <- tc(A, B), D = B - A. query n(D, N).")
+        ),
+        **{
+            f"{test} on top": NearMiss(_closure(top=f"c(A, B) <- tc(A, B), {test}. query c(A, B)."))
+            for test in ("A * B > 100", "(A + B) mod 7 = 0")
+        },
+        "~tc(A, B) of all pairs": NearMiss(
+            _closure(
+                rest="n(A) <- arc(A, _). n(B) <- arc(_, B).",
+                top="c(A, B) <- n(A), n(B), ~tc(A, B). query c(A, B).",
+            ),
+            facts=22_500**2 - FULL,
         ),
         "sum of doubles on top": NearMiss(
             f"{heavy}{closure}n(A, sum<V>) <- tc(A, B), heavy(B, V). query n(A, N)."

@@ -256,6 +256,11 @@ def test_damaged_files_of_undeclared_relations(name: str, content: bytes, expect
     assert complaint(name).startswith(expected)
 
 
+def test_a_file_that_says_it_is_utf_16() -> None:
+    Path("e.csv").write_bytes("1,2\n".encode("utf-16"))
+    assert "`iconv -f utf-16 -t utf-8`" in complaint("e.csv")
+
+
 def test_empty_files_beside_others_are_fine() -> None:
     Path("d").mkdir()
     Path("d/a.parquet").write_bytes(b"")

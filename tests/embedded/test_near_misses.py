@@ -72,6 +72,7 @@ OVERLAID = {
     "both sides multiplied": TC + "c(X, Y) <- tc(X, Y), X * Y > 20. d(X, Y) <- tc(X, Y), "
     "30 - 2 * X * Y >= X. g(X, Y) <- tc(X, Y), X * Y = 12. h(X, Y) <- tc(X, Y), X * Y ~= Y + Y. "
     "k(X, Y) <- tc(X, Y), (X - 4) * Y < 6. m(X, Y) <- tc(X, Y), (0 - Y) * X <= X - 9. "
+    "n(X, Y) <- tc(X, Y), D = Y - X, D * D < 9, (D * X) mod 2 = 0. query n(X, Y). "
     "query c(X, Y). query d(X, Y). query g(X, Y). query h(X, Y). query k(X, Y). query m(X, Y).",
     "the rest of a sum": TC + "c(X, Y) <- tc(X, Y), (X + Y) mod 3 = 1. d(X, Y) <- tc(X, Y), "
     "0 ~= (2 * Y + X) mod 4. g(X, Y) <- tc(X, Y), (X - Y) mod 3 = 1. "
@@ -88,6 +89,9 @@ OVERLAID = {
     "~p(X, Y). d(X, Y) <- tc(X, Y), ~p(Y, X), X > 1. query c(X, Y). query d(X, Y).",
     "intersection": TC + "p(X, Y) <- f(X, Y). p(X, Z) <- p(X, Y), f(Y, Z). c(X, Y) <- tc(X, Y), "
     "p(X, Y). d(X, Y) <- tc(X, Y), p(Y, X). query c(X, Y). query d(X, Y).",
+    "what is no fact": TC + "n(X) <- e(X, _). n(Y) <- f(Y, _). c(X, Y) <- n(X), n(Y), ~tc(X, Y). "
+    "d(X, Y) <- ok(X), f(Y, Z), ~tc(Y, X), X ~= Z, Y > 1. g(count<X>) <- n(X), ok(Y), ~tc(X, Y). "
+    "query c(X, Y). query d(X, Y). query g(N).",
     "joined": TC + "c(X, Z) <- tc(X, Y), f(Y, Z). d(X, Z) <- f(X, Y), tc(Y, Z). "
     "query c(X, Y). query d(X, Y).",
     "joined at both ends": TC + "c(W, Z) <- f(W, X), tc(X, Y), l(Y, K, Z), K < Z. query c(X, Y).",
@@ -314,6 +318,8 @@ EXTRA = {
     "p(X, Z) <- p(X, Y), e(Y, Z), named(S, X), named(T, Z), S < T. query p(X, Y).",
     "several looked up": "p(X, Y) <- f(X, Y). "
     "p(X, Z) <- p(X, Y), e(Y, Z), l(X, K, _), l(Z, L, V), K < L, ~f(K, V). query p(X, Y).",
+    "the same looked up on both sides": "p(X, Y) <- f(X, Y). "
+    "p(X, Z) <- p(X, Y), e(Y, Z), named(S, X), named(S, Z), ~l(X, 1, Z). query p(X, Y).",
     "looked up, and left": "p(X, Y) <- f(X, Y). "
     "p(X, Z) <- p(X, Y), e(Y, Z), f(X, K), ok(K), K ~= Y. query p(X, Y).",
     "computed": "p(X, Y) <- f(X, Y). p(X, Z * 1) <- p(X, Y), e(Y, Z), Z > X. query p(X, Y).",
@@ -353,6 +359,9 @@ EXTRA = {
     "query p(X, Y).",
     "doubling where it rises": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), p(Y, Z), X < Z. "
     "query p(X, Y).",
+    "doubling where all of it rises": "p(X, Y) <- e(X, Y), X + 1 < Y + 1. "
+    "p(X, Z) <- p(X, Y), p(Y, Z), 2 * X < 2 * Z, Z >= X. query p(X, Y). n(X, max<Y>) <- p(X, Y). "
+    "query n(X, Y).",
     "doubling with tests": "p(X, Y) <- e(X, Y). p(X, Z) <- p(X, Y), f(Y, V), ok(V), p(V, Z), "
     "X ~= Z, X + Y > 3, ~f(X, Z). p(X, Z) <- p(X, Y), f(Y, Z), X > 2. query p(X, Y).",
     "swapped by some": "p(X, Y) <- f(X, Y). p(X, Y) <- p(Y, X), X < 5, ~l(X, 1, Y). "

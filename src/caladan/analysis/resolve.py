@@ -99,7 +99,8 @@ def resolve(
                 "C021",
                 f"{kind} on `{atom.relation}`, which has neither rules nor data",
                 atom.span,
-                help=did_you_mean(atom.relation, (*table, *suggested)),
+                help=did_you_mean(atom.relation, (*table, *suggested))
+                or "write a rule for it, or add data for it",
             )
         else:
             _check(atom.relation, len(atom.arguments), atom.span, table, found)

@@ -19,7 +19,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from caladan.engines.interface import LazyEngine, check_connection, engine_for, settings_of
+from caladan.engines.interface import (
+    Engine,
+    LazyEngine,
+    check_connection,
+    engine_for,
+    settings_of,
+)
 from caladan.language import parse_goal
 from caladan.language.deals.printer import literal
 from caladan.program import Atom, Constant, Program, Value
@@ -129,7 +135,7 @@ def _connected(arguments: argparse.Namespace, listeners: Sequence[Listener]) -> 
         return connect(engine, master=master, conf=conf, listeners=listeners)
     check_connection(engine, master)
     start = partial(engine_for, engine, master, settings_of(conf))
-    return Session(LazyEngine(engine, start), listeners)
+    return Session(cast("Engine", LazyEngine(engine, start)), listeners)
 
 
 def _run(program: Program | Script, arguments: argparse.Namespace, live: Progress | None) -> int:

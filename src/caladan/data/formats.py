@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import pyarrow as pa
 
-from caladan.data.problems import BadRow, not_utf8
+from caladan.data.problems import BadRow, is_utf16, not_utf8
 from caladan.data.schema import DECIMAL_SPELLED, match_columns
 from caladan.data.source import Format, Source, compression, files
 from caladan.program import Column
@@ -100,12 +100,16 @@ def lines(
     """The lines with their numbers and line ends; those that are not UTF-8 are noted."""
     number = first - 1
     start = 0
+    wide = first == 1 and is_utf16(raw)
     while start < len(raw):
         match = _LINE.match(raw, start)
         assert match is not None
         number += 1
         start = match.end()
         line = match.group(1)
+        if wide:
+            bad.append(not_utf8(relation, file, number, 1, line, wide=True))
+            continue
         try:
             yield number, line.decode(), match.group(2).decode()
         except UnicodeDecodeError as problem:

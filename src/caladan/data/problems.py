@@ -10,6 +10,7 @@ whole (it is missing, it cannot be read, it has other columns) are errors at onc
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -122,7 +123,14 @@ def missing_value(
     return BadRow(relation, file, line, position, "", reason, "C036", help)
 
 
-def not_utf8(relation: str, file: str, line: int, position: int, raw: bytes) -> BadRow:
+def is_utf16(raw: bytes) -> bool:
+    """Whether a file begins with the mark of UTF-16."""
+    return raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+
+
+def not_utf8(
+    relation: str, file: str, line: int, position: int, raw: bytes, *, wide: bool = False
+) -> BadRow:
     """C033: bytes that are not UTF-8 text; `raw` is the line, `position` counts its bytes."""
     byte = raw[position - 1] if position <= len(raw) else 0
     return BadRow(
@@ -133,7 +141,8 @@ def not_utf8(relation: str, file: str, line: int, position: int, raw: bytes) -> 
         raw.decode("utf-8", "backslashreplace"),
         f"byte 0x{byte:02x} is not UTF-8 text (data of {relation})",
         "C033",
-        "convert the file to UTF-8, for example with `iconv -f latin1 -t utf-8`",
+        "convert the file to UTF-8, for example with "
+        f"`iconv -f {'utf-16' if wide else 'latin1'} -t utf-8`",
     )
 
 

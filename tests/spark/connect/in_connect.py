@@ -25,7 +25,8 @@ from caladan.engines.spark.cube import spread
 from caladan.engines.spark.session import connect, workers
 from caladan.engines.spark.tasks import connect as tasks
 from caladan.engines.spark.tasks.work import Retention
-from caladan.program.diagnostics import CaladanError
+from caladan.program.diagnostics import CaladanError, SourceText
+from caladan.sql.spark import SparkSQL
 
 CLOSURE = """database({arc(A: integer, B: integer)}).
 tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B)."""
@@ -78,7 +79,7 @@ def db(spark: Any) -> Iterator[cal.Session]:
 
 
 @pytest.mark.parametrize(
-    "folder", filter(is_sampled, folders(sql=True)), ids=lambda folder: folder.name
+    "folder", list(filter(is_sampled, folders(sql=True))), ids=lambda folder: folder.name
 )
 def test_program(db: cal.Session, folder: Folder) -> None:
     answered(db, folder)
@@ -95,6 +96,17 @@ def test_queries_of_a_script_read_their_own_relations(db: cal.Session) -> None:
     first, second = db.run("\n".join(views)).answers
     assert sorted(second.rows()) == [(25,)]
     assert sorted(first.rows()) == [(12,), (13,)]
+
+
+def test_scripts_share_a_session_and_leave_no_views_there(db: cal.Session, spark: Any) -> None:
+    db.add("likes", {"A": [1, 1, 2], "B": [2, 3, 5]})
+    beside = SparkSQL(spark, SourceText("", "")).child
+    for _ in range(2):
+        assert db.run("SELECT A, count(*) AS N FROM likes GROUP BY A;").answer.count() == 2
+    assert SparkSQL(spark, SourceText("", "")).child is beside
+    gc.collect()
+    connect.drop_unused()
+    assert [each.name for each in beside.catalog.listTables()] == []
 
 
 @pytest.mark.parametrize(

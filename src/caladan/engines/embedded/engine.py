@@ -27,8 +27,7 @@ from caladan.columns.kernels import compilations
 from caladan.columns.relation import StoredRelation
 from caladan.columns.warmup import load_ahead
 from caladan.data.schema import arrow_schema, table_of
-from caladan.engines.embedded.projection import Projection
-from caladan.engines.embedded.tables import DerivedTable, LoadedTable
+from caladan.engines.embedded.tables import DerivedTable, LoadedTable, Projection
 from caladan.engines.interface import EngineStopped, InProcess, Table
 from caladan.fixpoint.blueprint import Blueprint, blueprint
 from caladan.fixpoint.fixpoint import Fixpoint
@@ -238,21 +237,12 @@ class EmbeddedEngine(InProcess):
         events: Listener,
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program."""
-        with compilations(events):
-            return self._run(program, store, options, events)
-
-    def _run(
-        self,
-        program: DeltaProgram,
-        store: Mapping[str, Table],
-        options: Options,
-        events: Listener,
-    ) -> dict[str, Table]:
         started = time.perf_counter()
-        events.tell(RunStarted(self.name, len(program.cliques)))
-        plan = blueprint(program)
-        while (done := self._evaluated(program, plan, store, options, events, started)) is None:
-            pass  # a table that lost facts that are counted is whole now
+        with compilations(events):
+            events.tell(RunStarted(self.name, len(program.cliques)))
+            plan = blueprint(program)
+            while (done := self._evaluated(program, plan, store, options, events, started)) is None:
+                pass  # a table that lost facts that are counted is whole now
         return done
 
     def _evaluated(

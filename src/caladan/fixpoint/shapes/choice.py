@@ -118,8 +118,11 @@ class Shaping:
 
     def overlay(self, clique: DeltaClique) -> Overlaying | None:
         """What takes the rules of a relation that reads layouts; None if it has none."""
+        from caladan.fixpoint.shapes.halves import refusals
+
         (name, *_) = clique.relations
-        read = (a for rule in clique.exit_rules for a in rule.rule.positive)
+        bodies = [each.rule for each in clique.exit_rules]
+        read = (a for rule in bodies for a in (*rule.positive, *refusals(rule)))
         if clique.is_recursive or self._state.is_ranked or not any(map(self.layout, read)):
             return None
         return Overlaying(name, self._state, self._run, self)

@@ -72,7 +72,7 @@ def _sums(
     for sign, term in terms:
         sides = _sides(term, first, second)
         values = _integers(term, evaluator, first, second)
-        if len(sides) > 1 or values is None:
+        if values is None:
             return None
         most += _largest(values)
         if most >= _FAR:
@@ -84,11 +84,11 @@ def _sums(
 def _integers(
     term: Expression, evaluator: Evaluator, first: Bindings, second: Bindings
 ) -> Counts | None:
-    """The integers that a term of one side, or of none, comes to."""
-    if any(map(evaluator.is_text, (v.name for v in variables(term)))):
+    """The integers that a term comes to; None if it reads both sides, or is no integer."""
+    sides = _sides(term, first, second)
+    if len(sides) > 1 or any(map(evaluator.is_text, (v.name for v in variables(term)))):
         return None
-    side = min(_sides(term, first, second), default=0)
-    values = evaluator.values(term, (first, second)[side], None)
+    values = evaluator.values(term, (first, second)[min(sides, default=0)], None)
     return values.data if values.kind is Kind.INTEGER else None
 
 
@@ -133,10 +133,9 @@ def _divided(
     parts: list[Counts] = [np.ones(batch.rows, np.int64) for batch in (first, second)]
     for factor in factors(term):
         values = _integers(factor, evaluator, first, second)
-        sides = _sides(factor, first, second)
-        if len(sides) > 1 or values is None:
+        if values is None:
             return None
-        side = min(sides, default=0)
+        side = min(_sides(factor, first, second), default=0)
         if _largest(parts[side]) * max(_largest(values), 1) >= _FAR:
             return None
         parts[side] *= values

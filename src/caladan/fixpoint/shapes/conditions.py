@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from caladan.analysis.core import CoreAtom, CoreRule
-from caladan.columns.folded_index import NONE, class_of, stretches
+from caladan.columns.folded_index import NONE, class_of
 from caladan.columns.interner import ABSENT, Tuples
 from caladan.columns.kernels.blocks import WORDS
-from caladan.columns.layout import Counts, Mask, Words
+from caladan.columns.layout import Mask, Words
 from caladan.columns.matrices import Matrix
 from caladan.fixpoint.shapes.blocks import (
     AskedTest,
@@ -32,7 +32,7 @@ from caladan.fixpoint.shapes.blocks import (
 )
 from caladan.fixpoint.shapes.comparisons import told_apart
 from caladan.fixpoint.shapes.inputs import ShapeInputs
-from caladan.fixpoint.shapes.pairs import Declined, NodePlace, Pairs
+from caladan.fixpoint.shapes.pairs import Declined, NodePlace
 from caladan.join.frontier import Bindings
 from caladan.program import (
     Comparison,
@@ -188,12 +188,12 @@ def _in_layout(
 def _paired(
     rule: CoreRule, atom: CoreAtom, sources: TestedSide, ends: TestedSide, inputs: ShapeInputs
 ) -> PairedTest | None:
-    """The facts of an atom as pairs of a source and a node; None if they are too many, or none."""
-    named = [n for n in dict.fromkeys(atom.variables) if n in sources.names | ends.names]
-    if not named:
-        return None
+    """The facts of an atom as pairs of kinds of sources and nodes; None if they are too many."""
+    named = dict.fromkeys(atom.variables)
     first = [n for n in named if n in sources.names]
     second = [n for n in named if n in ends.names]
+    if not first or not second:
+        return None
     facts = replace(
         rule,
         arguments=tuple(Variable(n) for n in (*first, *second)),
@@ -204,30 +204,21 @@ def _paired(
         columns = inputs.solve(facts, thresholds.now.shape_join)
     except Declined:
         return None
-    # Sources that agree in what the atom reads are one kind: there may be many of each.
-    known: Mapping[str, Words] = sources.columns(sources.numbers)
-    kinds = Tuples(len(first))
-    kind, _ = kinds.ids([known[n] for n in first], len(sources.numbers))
-    of = kinds.find([np.ascontiguousarray(c) for c in columns[: len(first)]], len(columns[0]))
-    rows, others = _of_facts(second, columns[len(first) :], ends, of != ABSENT)
-    if len(rows) > 4 * thresholds.now.shape_join:
-        return None
-    kind_of = np.full(sources.place.size, len(kinds), np.uint32)
-    kind_of[sources.numbers] = kind
-    found: Pairs = (of[rows], others + np.uint32(ends.place.begin))
-    return PairedTest(found, kind_of, len(kinds) + 1, negated=atom.negated)
+    # Sources that agree in what the atom reads are one kind, and so are nodes.
+    of_source, kinds, one = _kinds(sources, first, columns[: len(first)])
+    of_node, node_kinds, other = _kinds(ends, second, columns[len(first) :])
+    known = (one != ABSENT) & (other != ABSENT)
+    both = kinds + 1, node_kinds + 1
+    return PairedTest((one[known], other[known]), of_source, of_node, both, atom.negated)
 
 
-def _of_facts(
-    names: Sequence[str], columns: Sequence[Words], side: TestedSide, some: Mask
-) -> tuple[Counts, Words]:
-    """The tuples of a side that agree with some facts: numbers of facts, and of tuples."""
+def _kinds(
+    side: TestedSide, names: Sequence[str], facts: Sequence[Words]
+) -> tuple[Words, int, Words]:
+    """The kinds of tuples of a place by some variables, how many there are, and those of facts."""
     known: Mapping[str, Words] = side.columns(side.numbers)
     tuples = Tuples(len(names))
     ids, _ = tuples.ids([known[n] for n in names], len(side.numbers))
-    order = np.argsort(ids, kind="stable")
-    bounds = np.searchsorted(ids[order], np.arange(len(tuples) + 1))
-    keys = tuples.find([np.ascontiguousarray(c) for c in columns], len(some))
-    rows = np.flatnonzero((keys != ABSENT) & some)
-    begin, end = bounds[keys[rows]], bounds[keys[rows] + np.uint32(1)]
-    return np.repeat(rows, end - begin), side.numbers[order[stretches(begin, end)]]
+    kinds = np.full(side.place.begin + side.place.size, len(tuples), np.uint32)
+    kinds[side.numbers + np.uint32(side.place.begin)] = ids
+    return kinds, len(tuples), tuples.find([np.ascontiguousarray(c) for c in facts], len(facts[0]))

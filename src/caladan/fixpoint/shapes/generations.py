@@ -24,6 +24,7 @@ from caladan.columns.kernels.generations import equal_sets, seed_generations, st
 from caladan.columns.kernels.graph import components
 from caladan.columns.layout import Layout, Mask, Words
 from caladan.columns.matrices import BitRows
+from caladan.fixpoint.shapes.closure import carried
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
 from caladan.fixpoint.shapes.explore import explored
 from caladan.fixpoint.shapes.grid import Grid, GridRule, require_dense, side_words, stepped_grid
@@ -47,6 +48,8 @@ from caladan.rules.shapes.literals import Literal, literal_names, named, without
 
 def generations(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
     """The relations of a shape."""
+    if shape.rises and (risen := _risen(shape, inputs, limits)) is not None:
+        return risen
     grid = paced(shape, inputs, limits)
     (rule, *others) = grid.rules
     if others or not rule.is_plain or rule.left is None or rule.right is None:
@@ -64,6 +67,27 @@ def generations(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) ->
         )
         for matrix, (name, sides) in zip(found, shape.sides.items(), strict=True)
     }
+
+
+def _risen(
+    shape: Generations, inputs: ShapeInputs, limits: ShapeLimits
+) -> dict[str, Layout] | None:
+    """p(X, Z) <- p(X, Y), p(Y, Z), X < Z, if exit facts have it: then their closure has it, too."""
+    ((name, sides),), (pace,) = shape.sides.items(), shape.paces
+    facts = inputs.exit(name)
+    if limits.max_rounds is not None or not inputs.share_words(name, 0, 1) or not len(facts[0]):
+        return None
+    exits = facts[sides.carried[0]], facts[sides.stepping[0]]
+    limits.require_some(len(exits[0]))
+    limits.require_close(*exits)
+    read = (*named(pace.head[0]), *named(pace.head[1]))
+    columns = {n: words[:, None] for n, words in zip(read, exits, strict=True)}
+    if not inputs.holds(pace.rule, pace.arriving, columns, (len(exits[0]), 1)).all():
+        return None
+    matrix = carried(exits, exits, limits)
+    if matrix is None:
+        return None
+    return {name: FoldedRelation(matrix, FoldedSide(sides.carried), FoldedSide(sides.stepping))}
 
 
 def paced(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> Grid:
@@ -107,6 +131,10 @@ def paced(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> Grid:
     for pace, left, right in zip(shape.paces, *edges, strict=True):
         of_rows, arriving = _of_rows(pace) if left is None else ((), pace.arriving)
         may = _rows_that(pace, of_rows, rows, inputs) if of_rows else None
+        if left is not None and not pace.crosses and np.array_equal(*left):
+            may = np.zeros(rows.size, np.bool_)  # rows stay, as far as there are any
+            may[left[0]] = True
+            left = None
         tests = [
             place_tests(
                 pace.rule,

@@ -21,7 +21,7 @@ from caladan.columns.folded_relation import FoldedRelation, FoldedSide
 from caladan.columns.kernels.bits import set_bits
 from caladan.columns.kernels.blocks import WORDS, add_rows
 from caladan.columns.layout import Keys, Mask, Words
-from caladan.columns.matrices import Matrix
+from caladan.columns.matrices import Matrix, RangeRows
 from caladan.fixpoint.shapes.blocks import Bits, BlockTest, ComparedTest, drained
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
 from caladan.fixpoint.shapes.halves import Halves
@@ -108,16 +108,39 @@ def solved(
     """The solutions of a body."""
     # Where a side is a join of its own with far more tuples, listing the layout costs less.
     most = 4 * folded.count() + thresholds.now.shape_join
-    left, first = solved_side(body.left, folded.first, inputs, most)
-    right, second = solved_side(body.right, folded.second, inputs, most)
-    sides = left, right
-    known = [name for side in sides for name in side.columns if name in body.rule.types]
-    matrix = refolded(folded.matrix, first, second)
+    if body.is_free:
+        left, right = (_solved(rule, inputs) for rule in (body.left, body.right))
+        matrix = _every_pair(left, right, folded)
+    else:
+        left, first = solved_side(body.left, folded.first, inputs, most)
+        right, second = solved_side(body.right, folded.second, inputs, most)
+        matrix = refolded(folded.matrix, first, second)
+    known = [n for side in (left, right) for n in side.columns if n in body.rule.types]
     if body.tests:
         tests = _tests(body, left, right, inputs)
         whole = BlockPart(matrix, _every(left.rows), _every(right.rows))
         matrix = blocked([whole], left.rows, right.rows, limits, tests=tests)
     return Solutions(matrix, left, right, inputs.evaluator(body.rule, known))
+
+
+def _solved(rule: CoreRule, inputs: ShapeInputs) -> SideTuples:
+    """The tuples of a part of a body."""
+    found = inputs.solve(rule)
+    terms = (a.name for a in rule.arguments if isinstance(a, Variable))
+    return SideTuples(dict(zip(terms, found, strict=True)), len(found[0]))
+
+
+def _every_pair(left: SideTuples, right: SideTuples, folded: FoldedRelation) -> Matrix:
+    """Each tuple with each, columns in the order of a layout whose facts are left out: so there are
+    few ranges."""
+    if left.rows * right.rows < thresholds.now.folded:
+        raise Declined("there are few pairs that might be no facts of a layout")
+    place = class_of(folded.matrix.columns.class_of, next(iter(right.columns.values())))
+    number = np.empty(right.rows, np.uint32)
+    number[np.argsort(place, kind="stable")] = _every(right.rows)
+    rows = Fold.of(np.zeros(left.rows, np.uint32), 1)
+    whole = np.array([max(right.rows - 1, 0)], np.uint64)
+    return RangeRows.of(rows, Fold.of(number, right.rows), np.array([0, 1], np.int64), whole)
 
 
 def solved_side(

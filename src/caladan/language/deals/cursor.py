@@ -63,6 +63,14 @@ WORD_SLIPS: Final[dict[str, str]] = {
     "AND": _AND,
 }
 
+COMMENTED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "%": "`%` begins a comment; for the remainder write `mod`",
+        "--": "`--` begins a comment; put a blank between two minus signs",
+    }
+)
+"""Help for what was meant as an operator, and read as a comment."""
+
 _NEVER_OPENED: Final = "this `)` closes nothing: take it out, or add the `(` it belongs to"
 
 
@@ -255,9 +263,16 @@ class Cursor:
         self.fail_at(self.span(token), message, help=help)
 
     def _help(self, token: Token) -> str | None:
-        return SLIPS.get(token.kind) or (
-            WORD_SLIPS.get(self.text(token)) if token.kind in NAMES else None
-        )
+        slip = WORD_SLIPS.get(self.text(token)) if token.kind in NAMES else None
+        return SLIPS.get(token.kind) or slip or self._commented(token)
+
+    def _commented(self, token: Token) -> str | None:
+        """Help where the comment before a token closes more parentheses than it opens."""
+        start = self.tokens.ends[self.index - 1] if self.index else 0
+        skipped = self.source.text[start : token.start].lstrip(" \t").partition("\n")[0]
+        if skipped.count(")") <= skipped.count("("):
+            return None
+        return next((told for sign, told in COMMENTED.items() if skipped.startswith(sign)), None)
 
     def _begins_statement(self, token: Token) -> bool:
         """Whether a token looks like what follows a forgotten `.`: a name that begins its line."""

@@ -37,7 +37,7 @@ from caladan.program import (
     Parameter,
     Variable,
 )
-from caladan.program.diagnostics import Span
+from caladan.program.diagnostics import Span, did_you_mean
 
 T = TypeVar("T")
 
@@ -218,11 +218,15 @@ def _word(cursor: Cursor) -> Expression:
         return _aggregate(cursor, text)
     if is_function(cursor, text) and cursor.next_kind == "(":
         cursor.advance()
-        return called(cursor, text, arguments(cursor), token)
+        cursor.enter()
+        given = arguments(cursor)
+        cursor.depth -= 1
+        return called(cursor, text, given, token)
     if cursor.next_kind == "(":
         cursor.fail(
             _VALUE,
-            help=f"`{text}` is no function, of which there are {', '.join(sorted(CALLS))} and what "
+            help=did_you_mean(text, CALLS)
+            or f"`{text}` is no function, of which there are {', '.join(sorted(CALLS))} and what "
             "`db.define` defines; before a relation a `)` may be missing",
         )
     cursor.advance()

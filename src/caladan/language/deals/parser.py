@@ -200,6 +200,8 @@ def _goal(cursor: Cursor, *, export: bool) -> Goal:
     if cursor.kind == "~":
         cursor.fail("the relation of a goal", help="a goal cannot be negated; write a rule for it")
     asked = atom(cursor, "the relation of a goal")
+    if cursor.kind == ",":
+        cursor.fail("`.` after a goal", help="a goal asks for one relation; write a rule for it")
     return Goal(asked, export, asked.span)
 
 

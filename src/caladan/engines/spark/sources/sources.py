@@ -50,6 +50,7 @@ _COPIES: Final = 16  # times what is taken that a driver's heap must have
 _OFF: Final = 64  # times more that a guess of Spark's must be to be taken for none
 _FEW_BYTES: Final = 8 << 20  # of a frame of Spark Connect that is brought here
 _TOO_LARGE: Final = "spark.driver.maxResultSize"
+_KNOWN: Final = "_caladan_room"  # where a SparkContext keeps how much is taken
 _EXAMPLES: Final = (
     1000  # wrong rows of a frame that are brought here to say what is wrong with them
 )
@@ -156,9 +157,12 @@ def _most(workspace: Workspace) -> int:
     Rows are in its heap several times, as batches, as the result of a task, and on their way here.
     """
     context: Any = workspace.session.sparkContext
-    allowed = int(context._jsc.sc().conf().getSizeAsBytes(_TOO_LARGE, "1g"))
-    heap = int(context._jvm.java.lang.Runtime.getRuntime().maxMemory())
-    return min(ENOUGH_FOR_ONE * _ROW, allowed // 2 if allowed else heap, heap // _COPIES)
+    if _KNOWN not in context.__dict__:  # a dozen questions to the JVM, for every relation
+        allowed = int(context._jsc.sc().conf().getSizeAsBytes(_TOO_LARGE, "1g"))
+        heap = int(context._jvm.java.lang.Runtime.getRuntime().maxMemory())
+        most = min(ENOUGH_FOR_ONE * _ROW, allowed // 2 if allowed else heap, heap // _COPIES)
+        context.__dict__[_KNOWN] = most
+    return context.__dict__[_KNOWN]
 
 
 def _unreadable(reading: Reading, problem: Exception) -> Exception:
