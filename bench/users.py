@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-Column = NDArray[np.int64]
+Column = NDArray[Any]
 Tables = dict[str, dict[str, Column]]
 LONGEST: Final = 60
 
@@ -171,6 +171,17 @@ def groups() -> Tables:
     }
 
 
+def people() -> Tables:
+    """100,000 names, most of them different."""
+    random = np.random.default_rng(12)
+    first = np.array(["anna", "bert", "carla", "dirk", "eva", "fritz"])[
+        random.integers(0, 6, 100_000)
+    ]
+    numbers = random.integers(0, 60_000, 100_000).astype(str)
+    names = [f"{a} {b}" for a, b in zip(first.tolist(), numbers.tolist(), strict=True)]
+    return {"p": {"i": np.arange(100_000), "n": np.array(names)}}
+
+
 def longest(tables: Tables) -> int:
     """Longest paths, node by node, in the order of their numbers."""
     best: dict[int, int] = {}
@@ -309,6 +320,16 @@ CASES: Final = {
         "query i(C, R).",
         "select c, r from cust where c not in (select c from sale join day using (d) "
         "where y = 2023)",
+    ),
+    "names in upper case": Case(
+        people,
+        "u(I, T) <- p(I, N), T = concat(upper(N), '!'). query u(I, T).",
+        "select i, concat(upper(n), '!') from p",
+    ),
+    "names by their letters": Case(
+        people,
+        "u(T, count<I>) <- p(I, N), T = substring(N, 1, 4). query u(T, C).",
+        "select substring(n, 1, 4), count(*) from p group by 1",
     ),
     "who may see what": Case(
         groups,
