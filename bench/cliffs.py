@@ -51,6 +51,7 @@ def cases() -> dict[str, NearMiss]:
     """All cases by name; the first of a group is the plain one."""
     wide = "database({arc(A: integer, B: integer), src(K: integer, A: integer)}).\n"
     named = "database({arc(A: integer, B: integer), named(S: string, A: integer)}).\n"
+    heavy = "database({arc(A: integer, B: integer), heavy(A: integer, V: double)}).\n"
     few = "database({arc(A: integer, B: integer), few(A: integer)}).\n"
     pairs = "database({arc(A: integer, B: integer), pair(A: integer, B: integer)}).\n"
     closure = "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B).\n"
@@ -188,6 +189,10 @@ def cases() -> dict[str, NearMiss]:
             f"{wide}tc(A, B) <- arc(A, B). "
             "tc(A, B) <- tc(A, C), arc(C, B), src(K, A), src(L, B), K < L + 3.\nquery tc(A, B)."
         ),
+        "the same looked up": NearMiss(
+            f"{wide}tc(A, B) <- arc(A, B). "
+            "tc(A, B) <- tc(A, C), arc(C, B), src(K, A), src(K, B).\nquery tc(A, B)."
+        ),
         "computed": NearMiss(
             f"{ARC}tc(A, B, D) <- arc(A, B), D = B + 1. "
             "tc(A, B, D) <- tc(A, C, _), arc(C, B), D = B + 1.\nquery tc(A, B, D).",
@@ -223,6 +228,30 @@ def cases() -> dict[str, NearMiss]:
             _closure(top="n(A, sum<D>) <- tc(A, B), D = A * B. query n(A, N).")
         ),
         "max<B - A> on top": NearMiss(_closure(top="n(max<B - A>) <- tc(A, B). query n(N).")),
+        **{
+            f"{best}<B> by labels of both on top": NearMiss(
+                f"{wide}{closure}n(K, L, {best}<B>) <- tc(A, B), src(K, A), src(L, B).\n"
+                "query n(K, L, N)."
+            )
+            for best in ("count", "max")
+        },
+        "count<B> by B - A on top": NearMiss(
+            _closure(top="n(D, count<B>) <- tc(A, B), D = B - A. query n(D, N).")
+        ),
+        **{
+            f"{test} on top": NearMiss(_closure(top=f"c(A, B) <- tc(A, B), {test}. query c(A, B)."))
+            for test in ("A * B > 100", "(A + B) mod 7 = 0")
+        },
+        "~tc(A, B) of all pairs": NearMiss(
+            _closure(
+                rest="n(A) <- arc(A, _). n(B) <- arc(_, B).",
+                top="c(A, B) <- n(A), n(B), ~tc(A, B). query c(A, B).",
+            ),
+            facts=22_500**2 - FULL,
+        ),
+        "sum of doubles on top": NearMiss(
+            f"{heavy}{closure}n(A, sum<V>) <- tc(A, B), heavy(B, V). query n(A, N)."
+        ),
         "hops": NearMiss(
             f"{ARC}p(A, B, 1) <- arc(A, B). p(A, B, N + 1) <- p(A, C, N), arc(C, B).\n"
             "query p(A, B, N).",
@@ -356,6 +385,7 @@ def tables(group: str) -> dict[str, Any]:
         found["src"] = pa.table({"K": pa.array(nodes % 5), "A": pa.array(nodes)})
         names = pa.array([f"node {n}" for n in nodes])
         found["named"] = pa.table({"S": names, "A": pa.array(nodes)})
+        found["heavy"] = pa.table({"A": pa.array(nodes), "V": pa.array(nodes * 0.3)})
         found["few"] = pa.table({"A": pa.array(nodes[::750])})
         chance = np.random.default_rng(1)
         left, right = chance.integers(0, len(nodes), (2, 1000))

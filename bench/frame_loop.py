@@ -31,9 +31,13 @@ class TooLong(Exception):
 
 
 def fixpoint(
-    exits: DataFrame, step: Step, partitions: int, until: float = math.inf
+    exits: DataFrame,
+    step: Step,
+    partitions: int,
+    until: float = math.inf,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[int, int]:
-    """The number of rows of the fixpoint, and of rounds; TooLong past `until` (perf_counter)."""
+    """The number of rows of the fixpoint, and of rounds; TooLong past `until` by a clock."""
     keys = exits.columns
     known = exits.distinct().repartition(partitions, *keys).localCheckpoint()
     new, total, rounds = known, known.count(), 1
@@ -55,7 +59,7 @@ def fixpoint(
                 part.unpersist()
             parts = [known]
         new = fresh
-        if time.perf_counter() > until:
+        if clock() > until:
             raise TooLong(rounds)
     return total, rounds
 

@@ -1,12 +1,12 @@
-"""Whether strategies of the spark engine agree on whole answers: shortest paths and components.
+"""Whether strategies of the spark engine agree on whole answers: paths, closures and components.
 
-    python -m bench.spark_equal [--strategies NAMES] [--rounds] [CASE[:VERTICES]…]
+    python -m bench.spark_equal [--strategies NAMES] [--rounds] [--memory 8g] [CASE[:VERTICES]…]
 
 One session on local[2]; every strategy runs a case once. Answers are compared by their number and
 by a sum over hashes of all facts, both computed by Spark from the answer as a DataFrame; both are
 printed, so that strategies can also be run apart. A case may be cut down to the arcs among its
-first vertices (`apsp-CA-HepTh:3000`); `--rounds` tells of every round as it is done. Times are of
-one run on the way there, not a benchmark.
+first vertices (`apsp-CA-HepTh:3000`); `--rounds` tells of every round as it is done, with its CPU
+seconds in brackets, `--memory` is the heap. Times are of one run on the way there, not a benchmark.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import pyarrow.compute
 import caladan
 from bench.cases import PROGRAMS
 from bench.data import graph
+from bench.processes import cpu_seconds
 from caladan.engines.spark.session.session import start
 from caladan.program.events import Event, Listener, RoundDone
 
@@ -32,16 +33,21 @@ if TYPE_CHECKING:
 
 DEFAULT = ("cc-wiki-Vote", "cc-CA-HepTh", "apsp-wiki-Vote:2000", "apsp-CA-HepTh:2000")
 STRATEGIES = "pivoted,meshed,frame"
-ANSWERS = {"cc": "cc", "apsp": "path"}
+ANSWERS = {"cc": "cc", "apsp": "path", "tc": "tc"}
 
 
 class Rounds(Listener):
     """Tells of rounds as they go by."""
 
+    def __init__(self) -> None:
+        self._used = cpu_seconds()
+
     def tell(self, event: Event) -> None:
         if isinstance(event, RoundDone):
+            before, self._used = self._used, cpu_seconds()
             grown = f"{event.new:,} new, {event.total:,} in all"
-            print(f"  {event.number}: {grown}, {event.seconds:.1f} s", file=sys.stderr)
+            took = f"{event.seconds:.1f} s ({self._used - before:.1f})"
+            print(f"  {event.number}: {grown}, {took}", file=sys.stderr)
 
 
 def main() -> None:
@@ -49,12 +55,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--strategies", default=STRATEGIES)
     parser.add_argument("--rounds", action="store_true")
+    parser.add_argument("--memory")
     parser.add_argument("cases", nargs="*", default=DEFAULT)
     given = parser.parse_args()
     warnings.simplefilter("ignore", caladan.CaladanWarning)
     strategies = given.strategies.split(",")
     listeners = [Rounds()] if given.rounds else []
-    session = start(master="local[2]")
+    conf = {"spark.driver.memory": given.memory} if given.memory else {}
+    session = start("local[2]", conf)
     print(f"| case | facts | sum of hashes | {' | '.join(strategies)} | equal |")
     print(f"|---|---|---|{'---|' * len(strategies)}---|")
     for case in given.cases:

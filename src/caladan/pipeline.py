@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from caladan.analysis.check import check
 from caladan.analysis.core import Checked, RelationInfo
@@ -27,9 +27,11 @@ from caladan.program.clock import look
 from caladan.program.diagnostics import Diagnostic
 from caladan.program.objects import Objects
 from caladan.rules.delta import delta
-from caladan.rules.operators import OperatorProgram, operators
 from caladan.rules.program import DeltaProgram
 from caladan.rules.support import SupportedProgram, watch
+
+if TYPE_CHECKING:
+    from caladan.rules.operators import OperatorProgram
 
 T = TypeVar("T")
 
@@ -111,6 +113,8 @@ class Compiled:
     @property
     def operators(self) -> OperatorProgram:
         """The operators of each rule, which only explain wants."""
+        from caladan.rules.operators import operators
+
         return operators(self.supported.checked)
 
     def _made(self, kind: type[T]) -> T:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from caladan.columns.folded import NONE, Distinct, Fold
+from caladan.columns.folded import Distinct, Fold
+from caladan.columns.folded_index import NONE
 from caladan.columns.folded_relation import FoldedRelation, FoldedSide
 from caladan.columns.kernels.bits import set_bits
 from caladan.columns.layout import Layout

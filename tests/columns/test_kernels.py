@@ -2,13 +2,18 @@
 
 import math
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import given, strategies as st
 
+from caladan.columns import runs
 from caladan.columns.kernels import groups, hashing, packs, probe, sorted as sets
 from caladan.columns.layout import Counts, Keys, Words
 from caladan.columns.membership import WordSet
+from caladan.columns.packed import PackedRelation
+from caladan.program import thresholds
+from caladan.rules.body import Version
 
 KEYS = st.lists(st.integers(0, 40) | st.integers(0, 2**64 - 1), max_size=60)
 WORDS = st.lists(st.integers(0, 2**32 - 1), max_size=40)
@@ -86,7 +91,6 @@ def test_pack_and_unpack(rows: list[tuple[int, int]]) -> None:
     shifts, to = np.array([12, 0]), np.array([0, 20])
     packs.repack(packed, shifts, np.array([2**20 - 1, 2**12 - 1], np.uint64), to, turned)
     assert turned.tolist() == [b << 20 | a for a, b in rows]
-    assert packs.largest(first) == max((a for a, _ in rows), default=0)
 
 
 @given(WORDS, st.data())
@@ -249,3 +253,32 @@ def test_sums_of_doubles_are_rounded_once(amounts: list[float], latest: bool) ->
     wanted = amounts[-1] if latest and amounts else max(amounts, default=0.0)
     assert math.isclose(total[0] + error[0], wanted, rel_tol=1e-15, abs_tol=1e-9)
     assert not special.any()
+
+
+@given(
+    st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 9)), st.integers(0, 64), st.integers(1, 11)
+)
+def test_radix_is_a_stable_sort(values: list[int], low: int, width: int) -> None:
+    keys: Keys = np.array(values or [0], np.uint64)
+    wanted = sorted(keys.tolist(), key=lambda key: key >> low)
+    high = int(keys.max()).bit_length()
+    scratch: Keys = np.empty_like(keys)
+    found = scratch if sets.radix(keys, scratch, low, high, width) else keys
+    assert found.tolist() == wanted
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 5)] * 3)), st.permutations(range(3)))
+def test_keys_in_another_order_of_columns(facts: list[tuple[int, ...]], order: list[int]) -> None:
+    with thresholds.using(radix_keys=1), patch.object(runs, "is_loaded", lambda: True):
+        relation = PackedRelation((3, 4, 5), {frozenset(order[:1]): tuple(order)})
+        words = [np.array([fact[c] for fact in facts], np.uint32) for c in range(3)]
+        relation.add(words, len(facts))
+        relation.flip()
+        relation.commit()
+        index = relation.index(order[:1], Version.NEW)
+        found = [
+            tuple(int(index.column(run.keys, c)[i]) for c in index.packing.order)
+            for run in index.runs
+            for i in range(len(run))
+        ]
+    assert found == sorted({tuple(fact[c] for c in index.packing.order) for fact in facts})

@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -37,19 +37,40 @@ def test_parts_of_parts_do_not_wait_for_each_other() -> None:
     assert pool.in_parts(work, range(30)) == [10 + 5 * part for part in range(30)]
 
 
-def test_an_interrupt_stops_every_part() -> None:
-    stopped = threading.Event()
+def test_an_interrupt_stops_every_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALADAN_THREADS", "2")
+    stopped, begun = threading.Event(), threading.Barrier(3)
     ended: list[int] = []
 
     def work(part: int) -> None:
-        stopped.wait(20)
+        begun.wait(60)
+        stopped.wait(60)
         ended.append(part)
 
-    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    def interrupt() -> None:
+        begun.wait(60)  # however long it takes until both parts are at work
+        os.kill(os.getpid(), signal.SIGINT)
+
     with pytest.raises(KeyboardInterrupt):
+        threading.Thread(target=interrupt, daemon=True).start()
         pool.in_parts(work, range(2), stopped.set)
     assert sorted(ended) == [0, 1]
+
+
+def test_an_interrupt_before_all_parts_are_handed_out_stops_those_that_are() -> None:
+    stopped, ended = threading.Event(), list[int]()
+
+    def work(part: int) -> None:
+        stopped.wait(60)
+        ended.append(part)
+
+    def parts() -> Iterator[int]:
+        yield 0
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pool.in_parts(work, parts(), stopped.set)
+    assert ended == [0]
 
 
 @pytest.mark.parametrize(("asked", "wanted"), [("3", 3), ("1", 1), ("0", None), ("x", None)])

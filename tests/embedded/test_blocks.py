@@ -66,9 +66,8 @@ def test_blocks_reach_what_a_search_from_each_source_does(edges: int, operator: 
         return odd[np.ix_(sources, nodes)]
 
     above = PlaceTest(5, NODES, ComparedTest(operator, of_source, of_node))
-    beside = PlaceTest(
-        0, NODES, PairedTest(forbidden, np.arange(SOURCES, dtype=np.uint32), SOURCES, negated=True)
-    )
+    numbers = np.arange(SOURCES, dtype=np.uint32), np.arange(NODES, dtype=np.uint32)
+    beside = PlaceTest(0, NODES, PairedTest(forbidden, *numbers, (SOURCES, NODES), negated=True))
     trails = [
         Trail(graphs[0], may, (), (above, beside)),
         Trail(graphs[1], None, (PlaceTest(0, NODES, AskedTest(asked)),), ()),

@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 import caladan
 from caladan.columns.warmup import warmup
-from caladan.program.events import Event, Listener, RoundDone, RuleDone, RuleSkipped
+from caladan.program.events import Event, Listener, RelationHeld, RoundDone, RuleDone, RuleSkipped
 
 ARC = "database({arc(A: integer, B: integer)}).\n"
 # No shape serves these: the rounds are gone through one by one.
@@ -155,6 +155,21 @@ def test_an_interrupt_is_answered() -> None:
         timer.cancel()
     assert stopped.value.exit_code == 130
     assert stopped.value.result["n"].count() > 10
+
+
+@pytest.mark.parametrize(("stop", "code"), [(KeyboardInterrupt, 130), (MemoryError, 3)])
+def test_a_run_that_is_stopped_while_it_hands_out_its_tables_says_so(
+    stop: type[BaseException], code: int
+) -> None:
+    class Stopping(Listener):
+        def tell(self, event: Event) -> None:
+            if isinstance(event, RelationHeld):
+                raise stop
+
+    with pytest.raises(caladan.CaladanError) as stopped:
+        run("n(1). m(X) <- n(X). query m(X).", Stopping())
+    assert stopped.value.exit_code == code
+    assert stopped.value.result["m"].rows() == [(1,)]
 
 
 def test_values_that_outgrow_their_width() -> None:

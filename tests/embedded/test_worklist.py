@@ -12,7 +12,7 @@ from hypothesis import example, given, settings, strategies as st
 from tests.strategies.random_thresholds import NEVER
 
 import caladan
-from caladan.columns.kernels import worklist as machine
+from caladan.columns.kernels import machine
 from caladan.fixpoint.small_rounds.worklist import Worklist
 from caladan.join.plan import RulePlan
 from caladan.program import thresholds

@@ -64,10 +64,10 @@ def test_import_loads_nothing_heavy() -> None:
     assert set(loaded.split()) & set(HEAVY) == set()
 
 
-def test_import_is_quick() -> None:
-    """Best of several, each in a new interpreter: noise only ever adds to the time."""
-    script = "import time; t = time.perf_counter(); import caladan; print(time.perf_counter() - t)"
-    assert min(float(run(script)) for _ in range(7)) < 0.1
+def test_import_loads_no_room() -> None:
+    """What users name is loaded when they name it, so importing takes no time."""
+    loaded = run("import sys, caladan; print(*(n for n in sys.modules if n.startswith('caladan')))")
+    assert loaded.split() == ["caladan"]
 
 
 @pytest.mark.parametrize(

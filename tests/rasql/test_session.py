@@ -185,3 +185,14 @@ def test_what_nobody_named_is_not_called_by_functions_of_ours() -> None:
     ):
         with pytest.raises(cal.CaladanError, match=rf"C064\]: {told}"):
             db.sql(f"{base.format(value)} SELECT x FROM t")
+
+
+def test_a_column_is_looked_for_where_it_is_said_to_be() -> None:
+    """What another table calls by that name is no help."""
+    db = cal.connect("embedded")
+    db.add("w", [(1, 2, 3)])
+    with pytest.raises(cal.CaladanError, match="the columns are c1, c2, c3"):
+        db.sql(
+            "WITH recursive d(B, min() AS W) AS (SELECT 1, 0) UNION "
+            "(SELECT w.B, d.W + w.c3 FROM d, w WHERE d.B = w.c1) SELECT B, W FROM d"
+        )

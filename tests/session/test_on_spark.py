@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from pyspark.sql.types import StructType
@@ -94,7 +94,31 @@ def test_columns_leave_as_they_came(spark: SparkSession, strategy: Literal["sing
     for each in (frame, most):
         size = each._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
         assert 0 < size < 1000
-        assert each.rdd.getNumPartitions() <= 2
+        assert each.rdd.getNumPartitions() == 1
+
+
+@pytest.mark.parametrize("given", ["frame", "rows", "file"])
+@pytest.mark.parametrize("strategy", ["single", "pivoted", "meshed", "frame"])
+def test_few_facts_are_one_partition_that_spark_broadcasts(
+    spark: SparkSession, tmp_path: Path, strategy: Literal["single"], given: str
+) -> None:
+    """Whoever evaluates them, and wherever the data came from."""
+    frame = spark.createDataFrame([(1, 2), (2, 3), (3, 4)], "A int, B int")
+    frame.write.parquet(str(tmp_path / "arc.parquet"))
+    data: dict[str, Any] = {
+        "frame": frame,
+        "rows": [(1, 2), (2, 3), (3, 4)],
+        "file": tmp_path / "arc.parquet",
+    }
+    with cal.connect(spark) as db:
+        db.add("arc", data[given])
+        answer = db.run(CLOSURE + "query tc(A, B).", strategy=strategy).answer.spark()
+        assert answer.rdd.getNumPartitions() == 1
+        plan: Any = answer._jdf.queryExecution().optimizedPlan()  # type: ignore[operator]
+        assert 0 < plan.stats().sizeInBytes() < 1000
+        met: Any = spark.range(1_000_000).toDF("A").join(answer, "A")
+        assert "BroadcastHashJoin" in met._jdf.queryExecution().executedPlan().toString()
+        assert met.count() == 6
 
 
 def test_a_limit_leaves_what_was_derived(spark: SparkSession) -> None:

@@ -28,7 +28,7 @@ CLOSURE = "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B
 PHASES = [
     ("caladan.session.inputs.program", "reading the program"),
     ("caladan.session.course.compile_again", "compiling the program"),
-    ("caladan.engines.embedded.engine.load", "reading `arc`"),
+    ("caladan.data.load.load", "reading `arc`"),
 ]
 
 
@@ -125,7 +125,7 @@ def test_a_session_goes_on_after_its_time_was_over(monkeypatch: pytest.MonkeyPat
     db = cal.connect("embedded")
     db.add("arc", [(1, 2), (2, 3)])
     with monkeypatch.context() as patch:
-        patched(patch, "caladan.engines.embedded.engine.load", 0.5)
+        patched(patch, "caladan.data.load.load", 0.5)
         with pytest.raises(cal.Stopped):
             db.run(CLOSURE, timeout=0.1)
     assert db.run(CLOSURE, timeout=60).answer.rows() == [(1, 2), (1, 3), (2, 3)]
@@ -183,7 +183,7 @@ def test_the_command_line_says_one_line(
 ) -> None:
     (tmp_path / "p.dl").write_text("database({arc(A: integer, B: integer)}).\n" + CLOSURE)
     (tmp_path / "arc.csv").write_text("1,2\n")
-    patched(monkeypatch, "caladan.engines.embedded.engine.load", 20)
+    patched(monkeypatch, "caladan.data.load.load", 20)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     arguments = (str(tmp_path / "p.dl"), "--facts", str(tmp_path), "--engine", "embedded")
     for format in ("table", "csv", "json"):

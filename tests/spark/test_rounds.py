@@ -55,7 +55,7 @@ def tiny_partitions() -> Iterator[None]:
             patch.setattr(module, "SMALL", 4)
         patch.setattr(choice, "FULL", 8)
         patch.setattr(choice, "WAVES", 2)
-        patch.setattr(facts_module, "_HASHED", 12)
+        patch.setattr(facts_module, "_HASHED", 2)
         yield
 
 
@@ -174,3 +174,44 @@ def test_rows_of_a_run_are_not_serialised(spark: SparkSession) -> None:
     run = workspace.materialise(workspace.session.range(10))
     assert run.handle.getStorageLevel().deserialized()
     workspace.close()
+
+
+MANY = 40_000
+
+
+def test_many_rows_are_held_in_columns(spark: SparkSession, storage: Any) -> None:
+    """In a fraction of the memory; they know neither their plan nor their exchange any more."""
+    workspace = workspace_module.Workspace(session.child(spark))
+    workspace.spread(4)
+    rows = workspace.session.range(MANY).selectExpr("id c0", "id % 7 c1", "id % 2 = 0 fresh")
+    runs = [
+        workspace.materialise(rows.repartition(4, "c1"), ("fresh",), many=many)
+        for many in (False, True)
+    ]
+    assert [(run.count, run.counted, run.partitions) for run in runs] == [
+        (MANY, (MANY // 2,), 4)
+    ] * 2
+    held: Any = {info.id(): info.memSize() for info in storage_of(spark)}
+    as_rows, in_columns = (held[run.handle.id()] for run in runs)
+    assert 5 * in_columns < as_rows
+    later: Any = runs[1].frame.groupBy("c1").count()
+    plan = later._jdf.queryExecution().executedPlan().toString()
+    assert "Exchange" not in plan
+    assert sorted(later.collect()) == sorted(runs[0].frame.groupBy("c1").count().collect())
+    workspace.close()
+    assert not storage()
+
+
+def storage_of(spark: SparkSession) -> list[Any]:
+    """What Spark says of what it holds."""
+    context: Any = spark.sparkContext
+    return list(context._jsc.sc().getRDDStorageInfo())
+
+
+def test_where_there_are_no_columns_rows_are_held(
+    spark: SparkSession, tiny_partitions: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspace_module, "in_columns", lambda *_: None)
+    with caladan.connect(spark) as db:
+        db.add("arc", FAN_THEN_CHAIN)
+        assert db.run(NARROW["linear"], strategy="frame").answer.count() == 53

@@ -19,6 +19,7 @@ from caladan.data import output
 from caladan.data.source import source
 from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources import files, sources
+from caladan.engines.spark.sources.validity import Reading
 from caladan.program import Column, Type
 from caladan.program.diagnostics import CaladanError
 
@@ -349,7 +350,7 @@ def test_reading_right_data_takes_one_job(spark: SparkSession, tmp_path: Path, f
     given, workspace = source("p", tmp_path / "p"), Workspace(spark.newSession())
     tracker = spark.sparkContext.statusTracker()
     before = set(tracker.getJobIdsForGroup())
-    table, _ = sources.load("p", given, columns, workspace, permissive=False)
+    table, _ = sources.load(Reading("p", given, columns, workspace, permissive=False))
     assert table.size == 1  # which are the same shows when somebody asks
     jobs = len(set(tracker.getJobIdsForGroup()) - before)
     assert jobs == (2 if format == "parquet" else 1)  # Spark looks up the schema of Parquet in one
@@ -406,7 +407,8 @@ def test_rows_are_counted_before_much_is_collected(
         assert frame.count() == rows
     workspace = Workspace(spark.newSession())
     columns = (Column("A", Type.INTEGER), Column("B", Type.INTEGER))
-    table, _ = sources.load("p", source("p", frame), columns, workspace, permissive=False)
+    reading = Reading("p", source("p", frame), columns, workspace, permissive=False)
+    table, _ = sources.load(reading)
     assert (table.data is not None, table.count()) == (is_few, rows)
     table.close()
     workspace.close()

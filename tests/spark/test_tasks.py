@@ -19,6 +19,7 @@ import caladan
 from caladan.engines.spark.run import asked
 from caladan.engines.spark.sources import table
 from caladan.engines.spark.tasks import job
+from caladan.engines.spark.tasks.output import Effort
 from caladan.engines.spark.tasks.work import Retention
 from caladan.language import parse
 from caladan.pipeline import compile_program
@@ -415,3 +416,14 @@ def test_many_runs_neither_grow_nor_slow_down(spark: SparkSession) -> None:
     assert threading.active_count() <= threads + 2  # PySpark keeps connections for its threads
     assert stored() <= before
     assert min(seconds[-5:]) < 3 * min(seconds[:5])
+
+
+def test_waiting_for_a_processor_is_no_effort() -> None:
+    """Else a busy machine would have tasks write what they could derive again sooner."""
+    effort = Effort()
+    time.sleep(0.3)
+    assert effort.seconds < 0.3
+    before = time.process_time()
+    while time.process_time() < before + 0.05:
+        pass
+    assert effort.seconds >= 0.05

@@ -185,6 +185,24 @@ def test_lines_are_written(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "hello Chani\n"
 
 
+def test_lines_that_a_program_starts_with_are_written(capsys: pytest.CaptureFixture[str]) -> None:
+    class Hello(bloom.Bloom):
+        terminal = bloom.stdio()
+        heard = bloom.table("line")
+
+        @bloom.bootstrap
+        def begin(self) -> None:
+            self.terminal @= [("ready",)]
+
+        @bloom.rules
+        def note(self) -> None:
+            self.heard |= self.terminal
+
+    hello = Hello().tick(2)
+    assert capsys.readouterr().out == "ready\n"
+    assert hello["heard"].rows() == []
+
+
 def test_lines_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     class Echo(bloom.Bloom):
         terminal = bloom.stdio()

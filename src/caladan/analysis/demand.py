@@ -37,7 +37,7 @@ from caladan.analysis.images import with_images
 from caladan.analysis.monotone import computes, may_not_end
 from caladan.analysis.pcg import Patterns, body_order, explore, settle
 from caladan.analysis.schedule import reach
-from caladan.analysis.strata import strata
+from caladan.analysis.strata import restratified, strata
 from caladan.program import Comparison, Constant, Type, Value, Variable
 from caladan.program.diagnostics import Diagnostics
 from caladan.program.transform import fresh
@@ -156,13 +156,8 @@ class _Rewrite:
                 self._rewrite(rule, pattern)
         relations = self._relations()
         facts, open_facts = self._facts()
-        derived = [n for n, r in relations.items() if r.is_derived]
-        rules = tuple(sorted(self._rules, key=lambda r: r.number))
-        cliques = strata(rules, derived, Diagnostics())
-        return Checked(
-            relations, rules, cliques, goals, self._checked.warnings,
-            facts=facts, open_facts=open_facts,
-        )  # fmt: skip
+        asked = replace(self._checked, goals=goals, facts=facts, open_facts=open_facts)
+        return restratified(asked, relations, self._rules)
 
     # The store: relations and facts
 

@@ -27,9 +27,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from caladan.analysis.core import Checked, Clique, CoreAtom, CoreRule, RelationInfo
-from caladan.analysis.strata import strata
+from caladan.analysis.strata import restratified
 from caladan.program import Constant, Variable, names
-from caladan.program.diagnostics import Diagnostics
 from caladan.program.transform import fresh
 
 
@@ -54,12 +53,8 @@ def with_images(
         relations |= {info.name: info for info in images}
         passing = [rule for rule in clique.rules if rule.head in asking]
         rules = [rule for rule in rules if all(rule is not other for other in passing)] + made
-    if len(relations) == len(after.relations):
-        return after
-    rules.sort(key=lambda rule: rule.number)
-    derived = [name for name, info in relations.items() if info.is_derived]
-    cliques = strata(rules, derived, Diagnostics())
-    return replace(after, relations=relations, rules=tuple(rules), cliques=cliques)
+    changes = len(relations) > len(after.relations)
+    return restratified(after, relations, rules) if changes else after
 
 
 class _Images:

@@ -6,16 +6,17 @@ strongly connected components, in the order in which they can be evaluated.
 
 `strata(rules)` groups the derived relations into cliques, puts each after all it depends on, and
 numbers the strata: a clique stands one stratum above whatever it negates or aggregates. C014 draws
-the cycle where a relation would have to be finished before it starts.
+the cycle where a relation would have to be finished before it starts. `restratified` is for passes
+that put other rules into a program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal as OneOf
 
-from caladan.analysis.core import Clique, CoreAtom, CoreRule
+from caladan.analysis.core import Checked, Clique, CoreAtom, CoreRule, RelationInfo
 from caladan.program import Aggregate
 from caladan.program.diagnostics import Diagnostics, RelatedSpan
 
@@ -145,6 +146,16 @@ def strata(
             level[member] = stratum
         cliques.append(Clique(members, bool(inside), stratum, tuple(own[number])))
     return tuple(cliques)
+
+
+def restratified(
+    checked: Checked, relations: Mapping[str, RelationInfo], rules: Iterable[CoreRule]
+) -> Checked:
+    """A program with other rules, which are known to have an order."""
+    every = tuple(sorted(rules, key=lambda rule: rule.number))
+    derived = [name for name, info in relations.items() if info.is_derived]
+    cliques = strata(every, derived, Diagnostics())
+    return replace(checked, relations=relations, rules=every, cliques=cliques)
 
 
 def _report(edge: Edge, inside: Sequence[Edge], found: Diagnostics) -> None:

@@ -44,8 +44,6 @@ MORE: Final = "     ...> "
 NAME: Final = "<repl>"
 ANSWER: Final = "answer"
 """The relation of a question that is more than one atom."""
-_HISTORY: Final = "~/.caladan_history"
-_UNKNOWN: Final = "C010"  # a relation that may be typed next
 
 
 def repl(arguments: argparse.Namespace) -> int:
@@ -94,7 +92,7 @@ def _history(dialogue: Dialogue) -> None:
         import readline
     except ImportError:
         return
-    file = Path(_HISTORY).expanduser()
+    file = Path("~/.caladan_history").expanduser()
     with suppress(OSError):
         readline.read_history_file(file)
     readline.set_history_length(10_000)
@@ -155,10 +153,8 @@ class Dialogue:
     @property
     def names(self) -> list[str]:
         """The relations that are known."""
-        program = self._program()
-        named = [*self._given, *(each.name for each in program.relations)]
-        named += () if self._bloom is None else self._bloom.collections
-        return sorted({*named, *(rule.head.relation for rule in program.rules)})
+        ticking = () if self._bloom is None else self._bloom.collections
+        return sorted({*self._given, *inputs.defined(self._program()), *ticking})
 
     def attempt(self, act: Callable[[], None]) -> None:
         """Do something; what is wrong with it is told, and ends nothing."""
@@ -168,8 +164,8 @@ class Dialogue:
             if self._arguments.debug:
                 raise
             self.has_failed = True
-            is_ours = not isinstance(problem, CaladanError)
-            print(internal(problem) if is_ours else problem, file=sys.stderr)
+            is_users = isinstance(problem, CaladanError)
+            print(problem if is_users else internal(problem), file=sys.stderr)
         sys.stdout.flush()
 
     # ── What is typed ────────────────────────────────────────────────────────────────────────────
@@ -220,15 +216,16 @@ class Dialogue:
                 warnings.simplefilter("ignore", CaladanWarning)
                 self._db.check(program, parameters(self._arguments))
         except CaladanError as problem:
-            wrong = [each for each in problem.diagnostics if each.code != _UNKNOWN]
+            # What is not known yet (C010) may be typed next.
+            wrong = [each for each in problem.diagnostics if each.code != "C010"]
             if wrong or self._bloom is not None:
                 self._statements = before
                 raise CaladanError(*(wrong or problem.diagnostics)) from None
 
     def _program(self) -> Program:
-        parts = [program for _, program in self._statements]
-        relations = tuple(relation for each in parts for relation in each.relations)
-        return Program(relations, tuple(rule for each in parts for rule in each.rules))
+        relations = (relation for _, each in self._statements for relation in each.relations)
+        rules = (rule for _, each in self._statements for rule in each.rules)
+        return Program(tuple(relations), tuple(rules))
 
     def _provide(self, program: Program) -> None:
         """Give relations the data of the folder of facts; one that is declared alone is empty."""
@@ -252,8 +249,8 @@ class Dialogue:
             self._look(goal, rule)
             return
         self._asked = (goal, rule)
-        given, limits = parameters(self._arguments), options(self._arguments)
-        found = self._db.run(self._asking(goal, rule), given, **limits)
+        given = parameters(self._arguments)
+        found = self._db.run(self._asking(goal, rule), given, **options(self._arguments))
         self._stats = found.stats
         self._print(found.answer, goal)
 
@@ -291,10 +288,8 @@ class Dialogue:
         """What a collection holds that matches a goal."""
         assert self._bloom is not None
         if rule is not None:
-            raise error(
-                "C050", "what ticks have derived is asked one collection at a time",
-                help="write a rule for it, and ask what it derives",
-            )  # fmt: skip
+            hint = "write a rule for it, and ask what it derives"
+            raise error("C050", "what ticks derive is asked one collection at a time", help=hint)
         atom = goal.atom
         contents = self._bloom[atom.relation]
         schema = self._bloom.wired.schemas[atom.relation]
@@ -309,10 +304,8 @@ class Dialogue:
         if count and not count.isdecimal():
             raise error("C050", f"`:tick` takes a number of ticks, not `{count}`")
         if self._bloom is None:
-            raise error(
-                "C050", "there are no ticks here",
-                help="declare a collection first: `table state(key => value).`",
-            )  # fmt: skip
+            hint = "declare a collection first: `table state(key => value).`"
+            raise error("C050", "there are no ticks here", help=hint)
         for _ in range(int(count or 1)):
             self._bloom.tick()
             print(f"tick {self._bloom.stats.ticks}")
@@ -328,10 +321,8 @@ class Dialogue:
         """What begins with a colon."""
         word, _, rest = line.partition(" ")
         if word not in _COMMANDS:
-            raise error(
-                "C050", f"there is no command `{word}`",
-                help=diagnostics.did_you_mean(word, _COMMANDS) or "`:help` lists them",
-            )  # fmt: skip
+            hint = diagnostics.did_you_mean(word, _COMMANDS) or "`:help` lists them"
+            raise error("C050", f"there is no command `{word}`", help=hint)
         _COMMANDS[word][1](self, rest.strip())
 
     def show_help(self, _: str) -> None:
@@ -352,8 +343,8 @@ class Dialogue:
             return
         asked = self._program() if self._asked is None else self._asking(*self._asked)
         given, limits = parameters(self._arguments), options(self._arguments)
-        stage = stage or "all"
-        print(self._db.explain(asked, stage, params=given, stats=self._stats, **limits).rstrip())
+        told = self._db.explain(asked, stage or "all", params=given, stats=self._stats, **limits)
+        print(told.rstrip())
 
     def listing(self, _: str) -> None:
         """Print what the program says so far."""
@@ -393,21 +384,16 @@ def _question(text: str) -> tuple[Goal, Rule | None]:
 
 def _facts(read: Program) -> list[tuple[Rule, tuple[Any, ...]]] | None:
     """The facts of a statement that has nothing else."""
-    found: list[tuple[Rule, tuple[Any, ...]]] = []
-    for rule in read.rules:
-        constants = [each for each in rule.head.arguments if isinstance(each, Constant)]
-        if rule.body or len(constants) != len(rule.head.arguments):
-            return None
-        found.append((rule, tuple(each.value for each in constants)))
+    found = [
+        (rule, tuple(each.value for each in rule.head.arguments if isinstance(each, Constant)))
+        for rule in read.rules
+    ]
+    if any(rule.body or len(row) != len(rule.head.arguments) for rule, row in found):
+        return None
     return found if found and not read.relations and not read.goals else None
 
 
 def _matches(asked: tuple[Any, ...], row: tuple[Any, ...]) -> bool:
-    bound: dict[str, Any] = {}
-    for term, value in zip(asked, row, strict=False):
-        if isinstance(term, Constant) and term.value != value:
-            return False
-        name = "_" if not isinstance(term, Variable) else term.name
-        if name != "_" and bound.setdefault(name, value) != value:
-            return False
-    return True
+    pairs = list(zip(asked, row, strict=False))
+    last = {t.name: v for t, v in pairs if isinstance(t, Variable) and not t.is_anonymous}
+    return all(v == (t.value if isinstance(t, Constant) else last.get(t.name, v)) for t, v in pairs)

@@ -19,9 +19,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from caladan.data.output import to_text, write_text
-from caladan.data.source import FORMATS, suffix
-from caladan.engines.interface import LazyEngine, check_connection, engine_for, settings_of
+from caladan.engines.interface import (
+    Engine,
+    LazyEngine,
+    check_connection,
+    engine_for,
+    settings_of,
+)
 from caladan.language import parse_goal
 from caladan.language.deals.printer import literal
 from caladan.program import Atom, Constant, Program, Value
@@ -81,6 +85,8 @@ def options(arguments: argparse.Namespace) -> RunOptions:
 
 def files_of(program: Program | Script, folder: Path) -> Iterator[tuple[str, Path]]:
     """For each relation of a program its file or folder in a folder of facts, if there is one."""
+    from caladan.data.source import FORMATS, suffix
+
     if not folder.is_dir():
         raise error("C030", "no such folder of facts", Place(str(folder)))
     entries: dict[str, list[Path]] = {}
@@ -129,7 +135,7 @@ def _connected(arguments: argparse.Namespace, listeners: Sequence[Listener]) -> 
         return connect(engine, master=master, conf=conf, listeners=listeners)
     check_connection(engine, master)
     start = partial(engine_for, engine, master, settings_of(conf))
-    return Session(LazyEngine(engine, start), listeners)
+    return Session(cast("Engine", LazyEngine(engine, start)), listeners)
 
 
 def _run(program: Program | Script, arguments: argparse.Namespace, live: Progress | None) -> int:
@@ -171,6 +177,8 @@ def _hand_out(result: Result, arguments: argparse.Namespace) -> None:
             arguments, f"{count:,} bad {'row was' if count == 1 else 'rows were'} set aside{where}"
         )
     if arguments.stats is not None:
+        from caladan.data.output import write_text
+
         write_text(
             arguments.stats, json.dumps(result.stats.to_dict(), indent=2, default=sendable) + "\n"
         )
@@ -261,7 +269,10 @@ def on_stdout(result: Result, format: str, *, quiet: bool) -> None:
     relations = list(_shown(result))
     if format == "table":
         _tables(result, relations, quiet=quiet)
-    elif format in ("csv", "jsonl"):
+        return
+    from caladan.data.output import to_text
+
+    if format in ("csv", "jsonl"):
         to_text(relations[0].ordered(), sys.stdout, format)
     elif len(relations) == 1:
         to_text(relations[0].ordered(), sys.stdout, "json")
@@ -333,6 +344,8 @@ def fact(relation: str, row: tuple[Any, ...]) -> str:
 
 def _object(relations: list[Relation]) -> None:
     """One JSON object: the rows of each relation under its name or goal."""
+    from caladan.data.output import to_text
+
     separator = "{\n"
     for relation in relations:
         rows = io.StringIO()

@@ -8,7 +8,7 @@ decimals and binary data by their dictionary.
     SortedDomain    word = place among the distinct values, in order
     InternedDomain  word = order of appearance: computed doubles; grows
     CodedDomain     word = place in a sorted dictionary of texts, decimals or binary data
-    TextDomain      word = order of appearance: texts that rules compute; grows
+    TextDomain      word = order of appearance: texts that rules compute (texts.py); grows
 
 `closed_domain` picks the cheapest for values that are known in full and encodes them on the way.
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ import pyarrow as pa
 from caladan.columns.interner import ABSENT, Interner
 from caladan.columns.layout import Mask, Words
 from caladan.columns.ranks import CODED, Ranks, arrow_of, arrow_ranks, numpy_of, rank_arrow, rank_of
+from caladan.columns.texts import TextDomain
 from caladan.data.schema import array_of, compute as pc
 from caladan.program import Value, thresholds
 from caladan.program.kinds import Kind
@@ -184,66 +185,6 @@ class CodedDomain:
         return self.values.take(arrow_of(words)).cast(type)
 
 
-class TextDomain:
-    """Texts in order of appearance, for those that rules compute. Ranks only tell them apart.
-
-    Where a domain stays open, decimals and binary data are kept so too.
-    """
-
-    grows = True
-
-    def __init__(self, texts: Sequence[Any], kind: Kind = Kind.STRING) -> None:
-        self.kind = kind
-        self._texts = list(texts)
-        self._known = {text: word for word, text in enumerate(self._texts)}
-
-    @property
-    def texts(self) -> list[Any]:
-        return self._texts
-
-    def fork(self) -> None:
-        """Have values of one's own from now on."""
-        self._texts, self._known = list(self._texts), dict(self._known)
-
-    @property
-    def size(self) -> int:
-        return max(len(self._texts), 1)
-
-    def take(self, texts: Sequence[Any]) -> Words:
-        """The words of texts; those that are new get one."""
-        words = np.empty(len(texts), np.uint32)
-        for i, text in enumerate(texts):
-            word = self._known.setdefault(text, len(self._texts))
-            if word == len(self._texts):
-                self._texts.append(text)
-            words[i] = word
-        return words
-
-    def words(self, ranks: Ranks) -> Words:
-        return ranks.astype(np.uint32)
-
-    def ranks(self, words: Words) -> Ranks:
-        return words.astype(np.int64)
-
-    def find(self, text: Any) -> int | None:
-        return self._known.get(text)
-
-    def order(self, words: Words) -> Ranks:
-        """The places of some texts among each other, for words that differ."""
-        texts = [self._texts[word] for word in words.tolist()]
-        places: Ranks = np.empty(len(texts), np.int64)
-        places[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
-        return places
-
-    def ordered(self, words: Words | Ranks) -> Ranks:
-        """Numbers in the order of texts, whose words may repeat."""
-        different, of = np.unique(words.astype(np.uint32), return_inverse=True)
-        return self.order(different)[of]
-
-    def arrow(self, words: Words, type: pa.DataType) -> pa.Array:
-        return pa.array([self._texts[word] for word in words.tolist()], type)
-
-
 Domain: TypeAlias = OffsetDomain | SortedDomain | InternedDomain | CodedDomain | TextDomain
 
 
@@ -372,13 +313,14 @@ def text_domain(
 ) -> tuple[TextDomain, list[Words]]:
     """A domain that takes in texts that rules compute, and the columns in its words."""
     known, words = coded_domain(kind, columns)
-    return TextDomain(known.values.to_pylist(), kind), words
+    return TextDomain(known.values, kind), words
 
 
 def encoded(column: pa.ChunkedArray, domain: Domain) -> Words:
     """The words of some values; a domain that is open takes in those that it does not have."""
     if isinstance(domain, TextDomain):
-        return domain.take(column.cast(CODED[domain.kind]).to_pylist())
+        whole = column.cast(CODED[domain.kind]).combine_chunks()
+        return domain.take_column(whole)
     if isinstance(domain, CodedDomain):
         found = [domain.find(value) for value in column.cast(CODED[domain.kind]).to_pylist()]
         assert None not in found, "only open domains take in values"

@@ -18,13 +18,12 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from caladan.columns.folded_index import NONE
 from caladan.columns.interner import pairs
 from caladan.columns.kernels.graph import adjacency
 from caladan.columns.layout import Counts, Keys, Mask, Words, head_of
 from caladan.columns.membership import among
 from caladan.program import thresholds
-
-NONE: Final = np.uint32(0xFFFFFFFF)  # the class of a word that has none
 
 
 @dataclass(frozen=True, slots=True)

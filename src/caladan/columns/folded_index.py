@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from caladan.columns.folded_relation import FoldedRelation
     from caladan.columns.matrices import Matrix  # its kernels load numba
 
-NONE: Final = np.uint32(ABSENT)
+NONE: Final = np.uint32(ABSENT)  # the class of a word that has none
 _HALF: Final = np.uint64(32)
 
 

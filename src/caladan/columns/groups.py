@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from caladan.columns.invariants import CHECKED, check_numbers
-from caladan.columns.layout import Counts, Keys, Mask, Words
+from caladan.columns.layout import Counts, Keys, Mask, Words, grown
 from caladan.columns.rows import RowRelation
 from caladan.program import thresholds
 from caladan.rules.body import Version
@@ -58,10 +58,7 @@ class GroupRelation(RowRelation):
             check_numbers(rows, self._rows)
         for column, words in values.items():
             self._columns[column][rows] = words
-        if len(self._changed) < self._rows:
-            grown = np.zeros(max(self._rows, 2 * len(self._changed)), np.bool_)
-            grown[: len(self._changed)] = self._changed
-            self._changed = grown
+        self._changed = grown(self._changed, self._rows)
         self._changed[rows] = True
         self._changed_rows = rows
 

@@ -15,7 +15,7 @@ import numpy as np
 from caladan.columns import pool
 from caladan.columns.layout import Keys
 from caladan.columns.membership import NO_KEYS, Bitmap, Deletions, KeySet, WordSet
-from caladan.columns.runs import Arrangement, distinct, merged, subtracted
+from caladan.columns.runs import Arrangement, distinct, in_order, merged, subtracted
 from caladan.program import thresholds
 
 
@@ -97,8 +97,7 @@ class Intake:
             return np.empty(0, np.uint64)
         keys = pending[0] if len(pending) == 1 else np.concatenate(pending)
         if self._seen is not None:
-            keys.sort()
-            return keys
+            return in_order(keys)
         keys = distinct(keys)
         hidden = NO_KEYS
         if self._deletions is not None:

@@ -115,6 +115,15 @@ def head_of(
     return first_rows(blocks(max(1, min(rows, thresholds.now.block))), arity, rows)
 
 
+def grown(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """An array with room for so many entries, twice as many if it has to grow; new ones are 0."""
+    if size <= len(array):
+        return array
+    larger = np.zeros(max(size, 2 * len(array), 16), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
 def column_of(words: Words | int, rows: int) -> Words:
     """A column of so many rows, given as such or by the one word that it has in all of them."""
     return words if isinstance(words, np.ndarray) else np.full(rows, words, np.uint32)

@@ -20,7 +20,7 @@ from caladan.columns.invariants import CHECKED, check_run
 from caladan.columns.kernels import probe
 from caladan.columns.layout import Counts, Keys, Mask, Packing, Words, head_of
 from caladan.columns.membership import NO_KEYS, Deletions, among, stamps
-from caladan.columns.runs import Arrangement, Run, Space, distinct
+from caladan.columns.runs import Arrangement, Run, Space, distinct, in_order
 from caladan.program import thresholds
 from caladan.rules.body import Version
 
@@ -374,5 +374,12 @@ def _moved(runs: Sequence[Run], to: Packing) -> Run:
     """The keys of some runs as one run in another packing."""
     parts = [run.packing.moved(run.keys, to) for run in runs]
     keys = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    keys.sort()
-    return Run(keys, to)
+    return Run(in_order(keys, _kept_bits(runs[0].packing, to) if len(runs) == 1 else 0), to)
+
+
+def _kept_bits(packing: Packing, to: Packing) -> int:
+    """The last bits of keys in another packing that stay in order, if no other ones differ."""
+    for first in range(to.arity):
+        if to.order[first:] == tuple(c for c in packing.order if c not in to.order[:first]):
+            return to.prefix_shift(first) if first else sum(to.widths)
+    return 0

@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 _NAME: Final = "caladan-part"
 
@@ -43,8 +43,10 @@ def in_parts(
         return [work(part) for part in parts]
     from concurrent.futures import wait  # small programs have no parts
 
-    futures = [_pool(os.getpid(), threads()).submit(work, part) for part in parts]
+    pool = _pool(os.getpid(), threads())
+    futures: list[Future[R]] = []
     try:
+        futures.extend(pool.submit(work, part) for part in parts)
         wait(futures)
     except KeyboardInterrupt:
         if stop is not None:

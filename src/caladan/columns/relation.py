@@ -6,7 +6,7 @@ when one grows past its width the relation is packed anew, or goes over to rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
@@ -61,6 +61,18 @@ class StoredRelation:
         self.body: Body = (
             RowRelation(self.arity) if widths is None else PackedRelation(widths, orders)
         )
+
+    @classmethod
+    def of(
+        cls,
+        domains: Sequence[ColumnDomain],
+        batches: Iterable[tuple[Sequence[Words], int]],
+        orders: Orders = MappingProxyType({}),
+    ) -> StoredRelation:
+        """A relation with some facts, none of which is new."""
+        relation = cls(domains, orders)
+        relation.extend(batches)
+        return relation
 
     @classmethod
     def of_groups(cls, domains: Sequence[ColumnDomain], group: Sequence[int]) -> StoredRelation:
@@ -133,6 +145,13 @@ class StoredRelation:
         """Facts that are perhaps new; `flip` decides."""
         self._fit()
         self.body.add(columns, rows)
+
+    def extend(self, batches: Iterable[tuple[Sequence[Words], int]]) -> None:
+        """Take facts in at once, as old ones."""
+        for columns, rows in batches:
+            self.add(columns, rows)
+        self.flip()
+        self.commit()
 
     def packed(self) -> PackedRelation | None:
         """The packed body, ready for keys of words known so far; None if facts are kept by rows."""
@@ -308,16 +327,16 @@ def stored_blocks(
     orders: Orders = MappingProxyType({}),
 ) -> StoredRelation:
     """The facts of a layout, listed; `check` may raise meanwhile."""
-    relation = StoredRelation(domains, orders)
-    for block in layout.blocks():
-        if check is not None:
-            check()
-        relation.add(block, len(block[0]) if block else 1)
-    if not domains and layout.count():
-        relation.add((), 1)
-    relation.flip()
-    relation.commit()
-    return relation
+
+    def batches() -> Iterator[Batch]:
+        for block in layout.blocks():
+            if check is not None:
+                check()
+            yield block, len(block[0]) if block else 1
+        if not domains and layout.count():
+            yield (), 1
+
+    return StoredRelation.of(domains, batches(), orders)
 
 
 def widths_of(domains: Sequence[ColumnDomain]) -> tuple[int, ...] | None:

@@ -19,9 +19,9 @@ from caladan.columns.index import RunMatches, present
 from caladan.columns.interner import ABSENT, Tuples
 from caladan.columns.invariants import CHECKED, check_rows
 from caladan.columns.kernels import packs
-from caladan.columns.layout import Counts, Keys, Mask, Packing, Words, column_of, head_of
+from caladan.columns.layout import Counts, Keys, Mask, Packing, Words, column_of, grown, head_of
 from caladan.columns.membership import stamps
-from caladan.columns.runs import Arrangement, Run
+from caladan.columns.runs import Arrangement, Run, in_order
 from caladan.program import thresholds
 from caladan.rules.body import Version
 
@@ -155,13 +155,13 @@ class RowRelation:
             check_rows(self._checked, [columns[c] for c in self._key], rows)
         end = self._rows + rows
         for c, column in enumerate(columns):
-            held = self._columns[c] = _roomy(self._columns[c], end)
+            held = self._columns[c] = grown(self._columns[c], end)
             held[self._rows : end] = column
         if self._stamped is not None and rows:
-            stamped = self._stamped = _roomy(self._stamped, end)
+            stamped = self._stamped = grown(self._stamped, end)
             stamped[self._rows : end] = stamps.take()
         if self._gone is not None:
-            self._gone = _roomy(self._gone, end)
+            self._gone = grown(self._gone, end)
             self._gone[self._rows : end] = 0
         self._rows = end
 
@@ -252,7 +252,7 @@ class RowRelation:
         rows = self._rows + np.arange(np.count_nonzero(back))
         self._again.append(rows[: len(known)][self._gone[old] == _LEAVING])
         self._gone[old] = _GONE
-        self._row_of = _roomy(self._row_of, len(self._tuples))
+        self._row_of = grown(self._row_of, len(self._tuples))
         self._row_of[distinct[back]] = rows
         return first[back]
 
@@ -300,8 +300,7 @@ class RowRelation:
             )
             keys = ids.astype(np.uint64) << np.uint64(32)
             keys |= np.arange(start, self._rows, dtype=np.uint64)
-            keys.sort()
-            arrangement.push(Run(keys, _PAIR))
+            arrangement.push(Run(in_order(keys), _PAIR))
             self._indexed[columns] = self._rows
         return RowIndex(self, columns, prefixes, list(arrangement.runs), version)
 
@@ -335,12 +334,3 @@ class RowRelation:
 
     def head(self, rows: int) -> tuple[Words, ...]:
         return head_of(self.blocks, self.arity, rows)
-
-
-def _roomy(held: Any, size: int) -> Any:
-    """An array with room for so many, twice as many if it has to grow."""
-    if size <= len(held):
-        return held
-    grown = np.empty(max(size, 2 * len(held)), held.dtype)
-    grown[: len(held)] = held
-    return grown

@@ -43,6 +43,11 @@ class ViewColumns:
     equal: tuple[tuple[int, int], ...] = ()
     of_delta: bool = False
 
+    @property
+    def needed(self) -> frozenset[int]:
+        """The columns that decide what it has."""
+        return frozenset((*self.columns, *(c for pair in self.equal for c in pair)))
+
     def named(self, columns: Sequence[str]) -> list[str]:
         """The columns of the relation, `_` for those that it does without."""
         return [name if i in self.columns else "_" for i, name in enumerate(columns)]
@@ -101,10 +106,9 @@ class ColumnView:
             return self._follower.to
         if not isinstance(body, FoldedRelation) and body.is_hiding:
             # Another fact may show the same under these columns: there is nothing to keep up.
-            to = type(self._of)([self._of.domains[c] for c in self._shown.columns])
-            return _FinishedFollower(body, self._shown, to).to
+            return _FinishedFollower(body, self._shown, self._empty()).to
         if self._follower is None or not self._follower.follows(body):
-            to = type(self._of)([self._of.domains[c] for c in self._shown.columns])
+            to = self._empty()
             match body:
                 case PackedRelation():
                     self._follower = _PackedFollower(body, self._shown, to)
@@ -116,6 +120,9 @@ class ColumnView:
                     self._follower = _FinishedFollower(body, self._shown, to)
         self._follower.catch_up(with_delta)
         return self._follower.to
+
+    def _empty(self) -> StoredRelation:
+        return type(self._of)([self._of.domains[c] for c in self._shown.columns])
 
 
 class _PackedFollower:
@@ -141,20 +148,16 @@ class _PackedFollower:
                 self.to.body.absorb(NO_KEYS, NO_KEYS)
             self._delta = None
         if self._behind:
-            self._add(self._behind)
+            self.to.extend(map(self._taken, self._behind))
             self._behind.clear()
-            self.to.flip()
-            self.to.commit()
         if with_delta and self._delta is None and self.body.base.delta is not None:
             self._delta = self.body.base.delta
-            self._add([self._delta])
+            self.to.add(*self._taken(self._delta))
             self.to.flip()
 
-    def _add(self, runs: Sequence[Run]) -> None:
-        for run in runs:
-            needed = {*self._shown.columns, *(c for pair in self._shown.equal for c in pair)}
-            words = {c: run.packing.column(run.keys, c) for c in needed}
-            self.to.add(*_shown(self._shown, words, len(run)))
+    def _taken(self, run: Run) -> tuple[list[Words], int]:
+        words = {c: run.packing.column(run.keys, c) for c in self._shown.needed}
+        return _shown(self._shown, words, len(run))
 
 
 class _RowFollower:
@@ -177,20 +180,19 @@ class _RowFollower:
             self.to.commit()
             self._has_delta = False
         if self._taken < old:
-            self._add(self._taken, old)
-            self.to.flip()
-            self.to.commit()
+            self.to.extend([self._rows(old)])
             self._taken = old
         if with_delta and not self._has_delta and self._taken < rows:
-            self._add(self._taken, rows)
+            self.to.add(*self._rows(rows))
             self.to.flip()
             self._taken = rows
             self._has_delta = True
 
-    def _add(self, first: int, end: int) -> None:
-        numbers = np.arange(first, end, dtype=np.uint32)
-        words = {c: self.body.words(c, numbers) for c in range(self.body.arity)}
-        self.to.add(*_shown(self._shown, words, end - first))
+    def _rows(self, end: int) -> tuple[list[Words], int]:
+        """The rows that were not taken yet, up to one."""
+        numbers = np.arange(self._taken, end, dtype=np.uint32)
+        words = {c: self.body.words(c, numbers) for c in self._shown.needed}
+        return _shown(self._shown, words, len(numbers))
 
 
 class _GroupFollower(_RowFollower):
@@ -199,9 +201,7 @@ class _GroupFollower(_RowFollower):
     def catch_up(self, with_delta: bool) -> None:
         rows = self.body.count()
         if self._taken < rows:
-            self._add(self._taken, rows)
-            self.to.flip()
-            self.to.commit()
+            self.to.extend([self._rows(rows)])
             self._taken = rows
 
 
@@ -216,18 +216,16 @@ class _FinishedFollower:
     ) -> None:
         self.body = body
         self.to = to
-        needed = frozenset((*shown.columns, *(c for pair in shown.equal for c in pair)))
         index = body.index((), Version.FULL)
         every = (
-            body.scan(Version.FULL, None, needed)
+            body.scan(Version.FULL, None, shown.needed)
             if isinstance(body, FoldedRelation)
             else body.scan(Version.FULL)
         )
-        for hits in every:
-            words = {c: index.column(hits, c) for c in needed}
-            to.add(*_shown(shown, words, len(hits)))
-        to.flip()
-        to.commit()
+        to.extend(
+            _shown(shown, {c: index.column(hits, c) for c in shown.needed}, len(hits))
+            for hits in every
+        )
 
     def follows(self, body: object) -> bool:
         return self.body is body
@@ -242,10 +240,8 @@ class _DeltaFollower:
     def __init__(self, of: StoredRelation, shown: ViewColumns) -> None:
         columns, rows = of.delta()
         self._known = _known(of.body)
-        self.to = type(of)([of.domains[c] for c in shown.columns])
-        self.to.add(*_shown(shown, dict(enumerate(columns)), rows))
-        self.to.flip()
-        self.to.commit()
+        batch = _shown(shown, dict(enumerate(columns)), rows)
+        self.to = type(of).of([of.domains[c] for c in shown.columns], [batch])
 
     def follows(self, body: object) -> bool:
         """Whether the delta is the same."""

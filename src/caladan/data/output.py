@@ -21,7 +21,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
@@ -30,6 +30,7 @@ from typing import Any, BinaryIO, Final, TextIO, cast
 import pyarrow as pa
 
 from caladan.data.external import CatalogTable, External, Jdbc, StoredFiles, named
+from caladan.data.schema import rows
 from caladan.data.source import compression, suffix
 from caladan.program import Value
 from caladan.program.diagnostics import CaladanError, Place, error
@@ -244,14 +245,6 @@ def _check_names(table: pa.Table) -> None:
                 "C037", f"cannot write: two columns named {name}, of which JSON holds one",
                 help="give every column a name of its own, or write .csv or .parquet",
             )  # fmt: skip
-
-
-def rows(table: pa.Table) -> Iterator[tuple[object, ...]]:
-    """The rows as Python values, a batch at a time."""
-    if not table.num_columns:
-        yield from [()] * table.num_rows
-    for batch in table.to_batches(max_chunksize=65536):
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def field(value: object) -> str:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
@@ -88,6 +88,14 @@ def empty_table(columns: Sequence[Column]) -> pa.Table:
 def first_rows(table: pa.Table, rows: int) -> pa.Table:
     """The first rows; of a table without columns Arrow's `slice` would make some up."""
     return table.slice(0, min(rows, table.num_rows))
+
+
+def rows(table: pa.Table) -> Iterator[tuple[object, ...]]:
+    """The rows as Python values, a batch at a time."""
+    if not table.num_columns:
+        yield from [()] * table.num_rows
+    for batch in table.to_batches(max_chunksize=65536):
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def table_of(rows: Sequence[tuple[Value, ...]], columns: Sequence[Column]) -> pa.Table:

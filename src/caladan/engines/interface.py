@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from caladan.analysis.core import CoreGoal
 from caladan.program import Column
@@ -82,6 +82,10 @@ class SharedStorage(Protocol):
         ...
 
 
+Store: TypeAlias = Mapping[str, Table]
+"""The tables of a program's relations, by name."""
+
+
 class Engine(Protocol):
     """An evaluator of delta programs."""
 
@@ -116,11 +120,7 @@ class Engine(Protocol):
         ...
 
     def run(
-        self,
-        program: DeltaProgram,
-        store: Mapping[str, Table],
-        options: Options,
-        events: Listener,
+        self, program: DeltaProgram, store: Store, options: Options, events: Listener
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program, by name."""
         ...
@@ -130,12 +130,7 @@ class Engine(Protocol):
         ...
 
     def plans(
-        self,
-        program: DeltaProgram,
-        store: Mapping[str, Table],
-        options: Options,
-        *,
-        is_all_there: bool,
+        self, program: DeltaProgram, store: Store, options: Options, *, is_all_there: bool
     ) -> Sequence[tuple[str, str]]:
         """What its session would be handed, with a title each; nothing without a session.
 
@@ -152,9 +147,7 @@ class Engine(Protocol):
 class Watchable(Protocol):
     """An engine that can keep relations true while facts come and go."""
 
-    def watch(
-        self, program: DeltaProgram, store: Mapping[str, Table], options: Options, events: Listener
-    ) -> Any:
+    def watch(self, program: DeltaProgram, store: Store, options: Options, events: Listener) -> Any:
         """The relations of a program, alive."""
         ...
 
@@ -221,56 +214,18 @@ class LazyEngine:
                 self._engine = self._start()
         return self._engine
 
-    @property
-    def session(self) -> Any:
-        """The SparkSession of the engine."""
-        return self._started().session
-
-    @property
-    def variant(self) -> str:
-        """What plans are for."""
-        return self._started().variant
-
-    @property
-    def tasks(self) -> int | None:
-        """How many tasks run at the same time."""
-        return self._started().tasks
-
-    def load(
-        self, name: str, source: Source, columns: tuple[Column, ...], options: Options
-    ) -> tuple[Table, pa.Table | None]:
-        """The facts of a source, and the rows set aside."""
-        return self._started().load(name, source, columns, options)
-
-    def run(
-        self,
-        program: DeltaProgram,
-        store: Mapping[str, Table],
-        options: Options,
-        events: Listener,
-    ) -> dict[str, Table]:
-        """Tables for every derived relation of the program."""
-        return self._started().run(program, store, options, events)
-
     def answer(self, goal: CoreGoal, table: Table) -> Table:
         """The rows of a table that match a goal; an engine that never ran has given none."""
         return table if self._engine is None else self._engine.answer(goal, table)
-
-    def plans(
-        self,
-        program: DeltaProgram,
-        store: Mapping[str, Table],
-        options: Options,
-        *,
-        is_all_there: bool,
-    ) -> Sequence[tuple[str, str]]:
-        """The engine's own plans."""
-        return self._started().plans(program, store, options, is_all_there=is_all_there)
 
     def close(self) -> None:
         """End what was started."""
         if self._engine is not None:
             self._engine.close()
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else an engine has."""
+        return getattr(self._started(), name)
 
 
 def engine_for(

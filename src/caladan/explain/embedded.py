@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from caladan.analysis.core import CoreAtom, CoreRule
+from caladan.analysis.core import CoreRule
+from caladan.explain import terms
 from caladan.explain.delta import facts_lines, rule_line
 from caladan.explain.terms import comparison, expression, expressions
 from caladan.fixpoint.blueprint import ROUNDS, Blueprint, Foreseen, atom, blueprint, said
@@ -118,11 +119,7 @@ def _clique(
 
 
 def _body(rule: CoreRule) -> str:
-    return commas([*map(_atom, rule.atoms), *map(comparison, rule.comparisons)])
-
-
-def _atom(atom: CoreAtom) -> str:
-    return f"{'~' if atom.negated else ''}{atom.relation}({expressions(atom.arguments)})"
+    return commas([*map(terms.atom, rule.atoms), *map(comparison, rule.comparisons)])
 
 
 def _options(title: str, options: Sequence[Option]) -> Iterator[str]:

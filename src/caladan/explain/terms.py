@@ -18,15 +18,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Generic, TypeVar
 
-from caladan.analysis.core import CoreGoal, RelationInfo, Term
+from caladan.analysis.core import CoreAtom, CoreGoal, RelationInfo, Term
 from caladan.language.deals.printer import TermWriter, commas
-from caladan.program import (
-    Comparison,
-    Constant,
-    Expression,
-    Object,
-    Value,
-)
+from caladan.program import Atom, Comparison, Constant, Expression, Object, Value
 from caladan.program.values import written
 
 Names = Mapping[str, str]
@@ -46,6 +40,11 @@ def expressions(nodes: Iterable[Expression], names: Names = _AS_WRITTEN) -> str:
 def expression(node: Expression, names: Names = _AS_WRITTEN) -> str:
     """An expression."""
     return _writer(names).expression(node)
+
+
+def atom(node: Atom | CoreAtom) -> str:
+    """`~arc(A, B)`."""
+    return f"{'~' if node.negated else ''}{node.relation}({expressions(node.arguments)})"
 
 
 def comparison(node: Comparison, names: Names = _AS_WRITTEN) -> str:

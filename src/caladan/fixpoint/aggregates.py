@@ -13,7 +13,7 @@ the groups, and likewise `places` for contributors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from caladan.columns.domains import Domain, TextDomain
 from caladan.columns.interner import Tuples
 from caladan.columns.kernels import groups as kernels
-from caladan.columns.layout import Counts, Mask, Words
+from caladan.columns.layout import Counts, Mask, Words, grown
 from caladan.columns.ranks import Ranks, float_ranks
 from caladan.join.arithmetic import Infinite, Overflow, ValueColumn
 from caladan.program import AggregateFunction
@@ -33,39 +33,47 @@ LARGEST: Final = ("max", "mmax")
 TOTALS: Final = ("sum", "msum", "count", "mcount", "countd")
 
 
-class Accumulator(Protocol):
-    """The state of an aggregate column."""
+class Accumulator:
+    """The state of an aggregate column: an entry for each group in each of some arrays."""
 
-    @property
-    def places(self) -> ContributorValues | None:
-        """The contributors, where they are told apart."""
-        ...
+    places: ContributorValues | None = None
+    """The contributors, where they are told apart."""
+
+    def __init__(self, *types: type[Any]) -> None:
+        self._kept: list[NDArray[Any]] = [np.empty(0, each) for each in types]
 
     def columns(self, groups: int) -> list[NDArray[Any]]:
         """All that is kept for the first so many groups."""
-        ...
+        return [each[:groups] for each in self._kept]
 
     def restore(self, columns: Sequence[NDArray[Any]]) -> None:
         """Keep what `columns` gave, in arrays that are ours from now on."""
-        ...
+        self._kept = list(columns)
 
     def grow(self, groups: int) -> None:
         """Make room for so many groups."""
-        ...
+        self._kept = [grown(each, groups) for each in self._kept]
 
     def add(self, groups: Counts, amounts: ValueColumn, solutions: Counts | None = None) -> None:
         """Take an amount for each of the groups: of a solution, or of so many added up."""
-        ...
+        raise NotImplementedError
 
     def place(
         self, groups: Counts, amounts: ValueColumn, place: Contributors, keys: tuple[Words, ...]
     ) -> None:
         """Take amounts of contributors that are known by their keys, group by group."""
-        ...
+        del place, keys
+        self.add(groups, amounts)
 
     def ranks(self, groups: Counts) -> Ranks:
         """The current values of groups."""
-        ...
+        raise NotImplementedError
+
+    def _placed(
+        self, place: Contributors, groups: Counts, keys: tuple[Words, ...], amounts: NDArray[Any]
+    ) -> tuple[Counts, Words, NDArray[Any], NDArray[Any], Mask, bool]:
+        assert self.places is not None
+        return self.places.given(place, groups, keys, amounts)
 
 
 def accumulator(function: AggregateFunction, domain: Domain) -> Accumulator:
@@ -80,52 +88,31 @@ def accumulator(function: AggregateFunction, domain: Domain) -> Accumulator:
     return FloatSum() if domain.kind is Kind.FLOAT else IntegerSum()
 
 
-class Best:
+class Best(Accumulator):
     """The smallest or largest rank of each group."""
 
-    places = None
-
     def __init__(self, *, smaller: bool) -> None:
+        super().__init__(np.int64, np.bool_)
         self._smaller = smaller
-        self._best: Ranks = np.empty(0, np.int64)
-        self._known: Mask = np.empty(0, np.bool_)
-
-    def columns(self, groups: int) -> list[NDArray[Any]]:
-        return [self._best[:groups], self._known[:groups]]
-
-    def restore(self, columns: Sequence[NDArray[Any]]) -> None:
-        self._best, self._known = columns
-
-    def grow(self, groups: int) -> None:
-        self._best = grown(self._best, groups)
-        self._known = grown(self._known, groups)
 
     def add(self, groups: Counts, amounts: ValueColumn, solutions: Counts | None = None) -> None:
-        kernels.improve(groups, amounts.ranks, self._best, self._known, self._smaller)
-
-    def place(
-        self, groups: Counts, amounts: ValueColumn, place: Contributors, keys: tuple[Words, ...]
-    ) -> None:
-        self.add(groups, amounts)
+        best, known = self._kept
+        kernels.improve(groups, amounts.ranks, best, known, self._smaller)
 
     def ranks(self, groups: Counts) -> Ranks:
-        return self._best[groups]
+        return self._kept[0][groups]
 
 
-class TextBest:
+class TextBest(Best):
     """The smallest or largest text of each group, among texts that rules make.
 
     A batch is put in order together with the texts that its groups have. These are words of a
     dictionary that grows, so nothing is handed out to be saved: `add` puts them back.
     """
 
-    places = None
-
     def __init__(self, domain: TextDomain, *, smaller: bool) -> None:
+        super().__init__(smaller=smaller)
         self._domain = domain
-        self._smaller = smaller
-        self._best: Ranks = np.empty(0, np.int64)
-        self._known: Mask = np.empty(0, np.bool_)
 
     def columns(self, groups: int) -> list[NDArray[Any]]:
         return []
@@ -133,14 +120,11 @@ class TextBest:
     def restore(self, columns: Sequence[NDArray[Any]]) -> None:
         assert not columns
 
-    def grow(self, groups: int) -> None:
-        self._best = grown(self._best, groups)
-        self._known = grown(self._known, groups)
-
     def add(self, groups: Counts, amounts: ValueColumn, solutions: Counts | None = None) -> None:
+        held, is_known = self._kept
         each, of = np.unique(groups, return_inverse=True)
-        known = self._known[each]
-        words = np.concatenate((amounts.data.astype(np.int64), self._best[each[known]]))
+        known = is_known[each]
+        words = np.concatenate((amounts.data.astype(np.int64), held[each[known]]))
         different, places = np.unique(words, return_inverse=True)
         order = self._domain.order(different.astype(np.uint32))
         ranks = order[places]
@@ -149,16 +133,8 @@ class TextBest:
         kernels.improve(
             of.astype(np.int64), ranks[: len(groups)].copy(), best, known, self._smaller
         )
-        self._best[each] = different[np.argsort(order)][best]
-        self._known[each] = True
-
-    def place(
-        self, groups: Counts, amounts: ValueColumn, place: Contributors, keys: tuple[Words, ...]
-    ) -> None:
-        self.add(groups, amounts)
-
-    def ranks(self, groups: Counts) -> Ranks:
-        return self._best[groups]
+        held[each] = different[np.argsort(order)][best]
+        is_known[each] = True
 
 
 class ContributorValues:
@@ -250,83 +226,69 @@ class ContributorValues:
         return first, following
 
 
-class IntegerSum:
+class IntegerSum(Accumulator):
     """Exact sums of integers."""
 
     def __init__(self) -> None:
-        self._low: NDArray[np.uint64] = np.empty(0, np.uint64)
-        self._high: Ranks = np.empty(0, np.int64)
+        super().__init__(np.uint64, np.int64)
         self.places = ContributorValues(np.int64)
 
-    def columns(self, groups: int) -> list[NDArray[Any]]:
-        return [self._low[:groups], self._high[:groups]]
-
-    def restore(self, columns: Sequence[NDArray[Any]]) -> None:
-        self._low, self._high = columns
-
-    def grow(self, groups: int) -> None:
-        self._low = grown(self._low, groups)
-        self._high = grown(self._high, groups)
-
     def add(self, groups: Counts, amounts: ValueColumn, solutions: Counts | None = None) -> None:
-        kernels.add_integers(groups, amounts.data, self._low, self._high)
+        kernels.add_integers(groups, amounts.data, *self._kept)
 
     def place(
         self, groups: Counts, amounts: ValueColumn, place: Contributors, keys: tuple[Words, ...]
     ) -> None:
-        given = self.places.given(place, groups, keys, amounts.data)
-        kernels.place_integers(*given, self._low, self._high)
+        given = self._placed(place, groups, keys, amounts.data)
+        kernels.place_integers(*given, *self._kept)
 
     def ranks(self, groups: Counts) -> Ranks:
-        low = self._low[groups].view(np.int64)
-        if np.any(self._high[groups] != low >> 63):
+        low, high = self._kept
+        found = low[groups].view(np.int64)
+        if np.any(high[groups] != found >> 63):
             raise Overflow
-        return low
+        return found
 
 
-class FloatSum:
-    """Sums of doubles."""
+class FloatSum(Accumulator):
+    """Sums of doubles, what rounding lost of each, and how often NaN and infinities are in it."""
 
     def __init__(self) -> None:
-        empty: NDArray[np.float64] = np.empty(0, np.float64)
-        self._total = self._error = empty
-        self._special: Counts = np.empty(0, np.int64)
+        super().__init__(np.float64, np.float64, np.int64)
         self.places = ContributorValues(np.float64)
 
     def columns(self, groups: int) -> list[NDArray[Any]]:
-        special = self._special[: 3 * groups].reshape(groups, 3)
-        apart = [np.ascontiguousarray(special[:, i]) for i in range(3)]
-        return [self._total[:groups], self._error[:groups], *apart]
+        *sums, special = self._kept
+        apart = special[: 3 * groups].reshape(groups, 3).T
+        return [*(each[:groups] for each in sums), *map(np.ascontiguousarray, apart)]
 
     def restore(self, columns: Sequence[NDArray[Any]]) -> None:
-        self._total, self._error, *special = columns
-        self._special = np.stack(special, axis=1).reshape(-1)
+        total, error, *special = columns
+        self._kept = [total, error, np.stack(special, axis=1).reshape(-1)]
 
     def grow(self, groups: int) -> None:
-        self._total = grown(self._total, groups)
-        self._error = grown(self._error, groups)
-        self._special = grown(self._special, 3 * groups)
+        total, error, special = self._kept
+        self._kept = [grown(total, groups), grown(error, groups), grown(special, 3 * groups)]
 
     def add(self, groups: Counts, amounts: ValueColumn, solutions: Counts | None = None) -> None:
-        numbers = amounts.widened(Kind.FLOAT).data
-        kernels.add_floats(groups, numbers, self._total, self._error, self._special)
+        kernels.add_floats(groups, amounts.widened(Kind.FLOAT).data, *self._kept)
 
     def place(
         self, groups: Counts, amounts: ValueColumn, place: Contributors, keys: tuple[Words, ...]
     ) -> None:
         numbers = amounts.widened(Kind.FLOAT).data
-        given = self.places.given(place, groups, keys, numbers)
-        kernels.place_floats(*given, self._total, self._error, self._special)
+        kernels.place_floats(*self._placed(place, groups, keys, numbers), *self._kept)
 
     def numbers(self, groups: Counts) -> NDArray[np.float64]:
         """The sums of groups."""
+        total, error, special = self._kept
         with np.errstate(all="ignore"):
-            sums = self._total[groups] + self._error[groups]
+            sums = total[groups] + error[groups]
         if not np.all(np.isfinite(sums)):
             raise Infinite
-        special = self._special[3 * groups[:, None] + np.arange(3)] > 0
-        if special.any():
-            nan, plus, minus = special.T
+        odd = special[3 * groups[:, None] + np.arange(3)] > 0
+        if odd.any():
+            nan, plus, minus = odd.T
             sums[plus], sums[minus], sums[nan | (plus & minus)] = np.inf, -np.inf, np.nan
         return sums
 
@@ -334,12 +296,11 @@ class FloatSum:
         return float_ranks(self.numbers(groups))
 
 
-class Average:
+class Average(Accumulator):
     """Means of numbers, as doubles."""
 
-    places = None
-
     def __init__(self) -> None:
+        super().__init__()
         self._sum = FloatSum()
         self._count = IntegerSum()
 
@@ -359,19 +320,5 @@ class Average:
         ones: Counts = np.ones(len(groups), np.int64)
         self._count.add(groups, ValueColumn(Kind.INTEGER, ones if solutions is None else solutions))
 
-    def place(
-        self, groups: Counts, amounts: ValueColumn, place: Contributors, keys: tuple[Words, ...]
-    ) -> None:
-        self.add(groups, amounts)
-
     def ranks(self, groups: Counts) -> Ranks:
         return float_ranks(self._sum.numbers(groups) / self._count.ranks(groups))
-
-
-def grown(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """An array with room for `size` entries, new ones 0."""
-    if size <= len(array):
-        return array
-    larger = np.zeros(max(size, 2 * len(array), 16), array.dtype)
-    larger[: len(array)] = array
-    return larger

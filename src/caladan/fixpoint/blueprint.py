@@ -189,15 +189,19 @@ def said(step: Access, shown: Callable[[Scan], Scan] = lambda scan: scan) -> str
 
 def _amount(amount: Amount, steps: Iterable[Access]) -> str:
     """An amount in a few words; what was rolled up within it is one of its factors."""
-    inside = [step for step in steps if isinstance(step, Rollup)]
-    read = {name for name in names(amount.expression) if not name.startswith("#")}
-    for step in inside:
+    read = _factors(amount, steps)
+    return f"{amount.function} of {', '.join(sorted(read))}" if read else "count"
+
+
+def _factors(amount: Amount, steps: Iterable[Access]) -> frozenset[str]:
+    """The variables that an amount is made of, in place of those that steps have rolled up."""
+    read = frozenset(names(amount.expression))
+    for step in (each for each in steps if isinstance(each, Rollup)):
         for i, each in enumerate(step.amounts):
-            if f"{step.mark}{i}" in names(amount.expression) and each.function != "count":
-                read |= {name for name in names(each.expression) if not name.startswith("#")}
-    if not read:
-        return "count"
-    return f"{amount.function} of {', '.join(sorted(read))}"
+            if (made := f"{step.mark}{i}") in read:
+                within = frozenset() if each.function == "count" else _factors(each, step.steps)
+                read = read - {made} | within
+    return read
 
 
 def atom(scan: Scan) -> str:

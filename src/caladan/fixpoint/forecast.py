@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from math import prod
 
 import numpy as np
 import pyarrow as pa
@@ -27,24 +25,19 @@ from caladan.fixpoint.blueprint import (
     shape_of,
     why_rounds,
 )
-from caladan.fixpoint.limits import Limits
-from caladan.fixpoint.planner import Planner, splits
-from caladan.fixpoint.shapes.choice import Shaping
+from caladan.fixpoint.rehearsal import Rehearsal
 from caladan.fixpoint.shapes.forecast import Top, folds, links, top
-from caladan.fixpoint.state import State
 from caladan.join.access import Access
 from caladan.join.classes import Classes
 from caladan.join.eager import amounts
 from caladan.join.orders import orders
 from caladan.join.route import body_route
 from caladan.join.search_route import guided_route
-from caladan.join.walk import Sink
 from caladan.program import Constant, Variable, thresholds
-from caladan.program.diagnostics import CaladanError
-from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.body import Body
 from caladan.rules.delta import plain, seeded
+from caladan.rules.factoring import splits
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
 from caladan.rules.shapes.forms import Closure, Distances, Labels, Shape, Sides
 
@@ -140,7 +133,7 @@ def forecast(
     """
     options = options or Options()
     classes = Classes(plan.program)
-    known = None if given is None else _Known(plan, classes, given, options)
+    known = None if given is None else Rehearsal(plan, classes, given, options)
     layouts: dict[str, Sides] = {}
     cliques = [_clique(e, plan, known, options.search, layouts) for e in plan.program.cliques]
     return Forecast(
@@ -149,90 +142,10 @@ def forecast(
     )
 
 
-class _Known:
-    """A run that has read its data, and not begun."""
-
-    def __init__(
-        self,
-        plan: Blueprint,
-        classes: Classes,
-        given: Mapping[str, pa.Table],
-        options: Options,
-    ) -> None:
-        words = classes.encode(given)
-        encoded = {name: [(columns, given[name].num_rows)] for name, columns in words.items()}
-        self.limits = Limits(options)
-        self.state = State(plan.program, classes, encoded, self.limits, plan.orders)
-        self.planner = Planner(self.state, options.search)
-        self.shaping = Shaping(self.state, self.planner, Listener())
-        derived = {
-            name
-            for clique in plan.program.cliques
-            for name in clique.relations
-            if clique.exit_rules or clique.delta_rules
-        }
-        for name in plan.program.relations:
-            if name not in derived:
-                self.state.load(name)
-
-    def has(self, relations: Iterable[str]) -> bool:
-        """Whether all facts of some relations are there before anything is derived."""
-        return all(name in self.state.finished for name in relations)
-
-    def may_fold(self, relation: str) -> bool:
-        """Whether a relation may have so many facts that rules on top of it do not list them."""
-        domains = self.state.classes.columns(relation)
-        most = prod(domain.size for domain in domains)
-        return any(domain.grows for domain in domains) or most >= thresholds.now.folded
-
-    def begin(self, clique: DeltaClique) -> bool:
-        """Evaluate exit rules as a run does; False if that cannot be known, or would take long."""
-        rules = (*clique.exit_rules, *clique.delta_rules)
-        read = {name for rule in rules for name in rule.body.read}
-        if not clique.is_recursive or not self.has(read.difference(clique.relations)):
-            return False
-        heads = self.state.heads
-        self.state.start(clique.relations)
-        try:
-            for rule in clique.exit_rules:
-                ready = self.planner.ready(rule)
-                if ready.may_derive():
-                    ready.plan.run(ready.sink, partial(self._look, ready.sink))
-                    ready.sink.finish()
-            for name in clique.relations:
-                heads[name].flip()
-        except (ArithmeticError, CaladanError, _TooMany):
-            heads.clear()
-            return False
-        return True
-
-    def _look(self, sink: Sink) -> None:
-        self.limits.seconds()
-        if sink.count > thresholds.now.foreseen:
-            raise _TooMany
-
-    def unsuitable(self, clique: DeltaClique) -> str | None:
-        """Why the machine of small rounds does not know the rules of a clique that has begun."""
-        from caladan.fixpoint.small_rounds.values import Unsuitable
-        from caladan.fixpoint.small_rounds.worklist import Worklist
-
-        heads = self.state.heads
-        members, rules = self.planner.recursive(clique)
-        try:
-            Worklist([heads[name] for name in members], [(rule.head, rule.plan) for rule in rules])
-        except Unsuitable as reason:
-            return str(reason)
-        return None
-
-
-class _TooMany(Exception):
-    """Exit rules have more solutions than explain goes through."""
-
-
 def _clique(
     clique: DeltaClique,
     plan: Blueprint,
-    known: _Known | None,
+    known: Rehearsal | None,
     search: str | None,
     layouts: dict[str, Sides],
 ) -> CliqueForecast:
@@ -316,7 +229,7 @@ class _Choice:
 
 
 def _choice(
-    clique: DeltaClique, program: DeltaProgram, known: _Known | None, *, is_begun: bool
+    clique: DeltaClique, program: DeltaProgram, known: Rehearsal | None, *, is_begun: bool
 ) -> _Choice:
     stored = _stored(clique, known)
     if not clique.is_recursive:
@@ -351,13 +264,13 @@ def _choice(
             return _Choice((rounds,), stored, shape, is_tried=True)
 
 
-def _facts(clique: DeltaClique, known: _Known) -> tuple[int, bool]:
+def _facts(clique: DeltaClique, known: Rehearsal) -> tuple[int, bool]:
     """How many facts a clique reads, as far as they are known, and whether that is all."""
     elsewhere = [name for name in facts_read(clique) if name not in clique.relations]
     return known.shaping.facts_read(clique), known.has(elsewhere)
 
 
-def _asked(shape: Shape, known: _Known) -> list[str] | str:
+def _asked(shape: Shape, known: Rehearsal) -> list[str] | str:
     """The layouts of a shape whose clique has begun, the best first, or why it declines."""
     from caladan.fixpoint.shapes import evaluate
 
@@ -388,7 +301,7 @@ def _topped(choice: _Choice, above: Top, *, is_recursive: bool) -> _Choice:
     return replace(choice, strategies=tuple(taken.values()), layouts=layouts)
 
 
-def _small(clique: DeltaClique, begun: _Known | None) -> tuple[Option, ...]:
+def _small(clique: DeltaClique, begun: Rehearsal | None) -> tuple[Option, ...]:
     """How small rounds are done, by what is known of a clique that has begun."""
     unsuitable = None if begun is None else begun.unsuitable(clique)
     if unsuitable is not None:
@@ -403,7 +316,7 @@ def _small(clique: DeltaClique, begun: _Known | None) -> tuple[Option, ...]:
     return (Option("one fact at a time", when),)
 
 
-def _stored(clique: DeltaClique, known: _Known | None) -> tuple[Option, ...]:
+def _stored(clique: DeltaClique, known: Rehearsal | None) -> tuple[Option, ...]:
     """The layouts of what rounds leave."""
     packed = Option("packed keys", "facts of at most 64 bits")
     rows = Option("rows", "wider ones")
@@ -421,7 +334,7 @@ def _stored(clique: DeltaClique, known: _Known | None) -> tuple[Option, ...]:
 
 
 def _plans(
-    rule: DeltaRule, traits: Foreseen, known: _Known | None, own: Collection[str] = ()
+    rule: DeltaRule, traits: Foreseen, known: Rehearsal | None, own: Collection[str] = ()
 ) -> tuple[tuple[Access, ...], ...] | None:
     """The lists of steps of a rule; `own` are relations of a clique that has begun."""
     if known is not None and rule.seed is None and known.has({*rule.body.read}.difference(own)):

@@ -247,12 +247,9 @@ class AggregateHead:
 
     def finished(self, orders: Orders) -> StoredRelation:
         """The relation with its final values, packed like any other."""
-        relation = StoredRelation(self.domains, orders)
-        for block in self.relation.blocks():
-            relation.add(block, len(block[0]) if block else 1)
-        relation.flip()
-        relation.commit()
-        return relation
+        blocks = self.relation.blocks()
+        batches = ((block, len(block[0]) if block else 1) for block in blocks)
+        return StoredRelation.of(self.domains, batches, orders)
 
     def _numbers(self, group: Sequence[Words], rows: int) -> Counts:
         """The numbers of groups; room is made for new ones."""

@@ -1,17 +1,13 @@
 """Where a run must stop: rounds, facts, seconds and memory, looked at between pieces of work.
 
-How much memory a run may use, and what happens when that is not enough.
-
-The relations of a run may take `most` bytes: the option, else most of what the machine or the
-container has. Beyond that the largest runs go to disk (columns/runs.py). What cannot go there
+Memory: the relations of a run may take `most` bytes, the option or else most of what the machine or
+the container has. Beyond that the largest runs go to disk (columns/runs.py). What cannot go there
 (deltas, facts by rows, sets of facts, what a rule has just derived) must fit; if it does not, the
 run ends with a diagnostic. Data as it was given, and dictionaries, are not counted.
 
-Running long kernels so that they can be stopped.
-
-Python delivers Ctrl-C to the main thread between two instructions, and a kernel is one instruction.
-So kernels that may take long run in a thread of their own and look at a flag; the caller waits, and
-raises the flag on Ctrl-C or when the time is over.
+Seconds, and Ctrl-C: Python delivers it to the main thread between two instructions, and a kernel is
+one instruction. So kernels that may take long run in a thread of their own and look at a flag; the
+caller waits, and raises the flag on Ctrl-C or when the time is over.
 """
 
 from __future__ import annotations

@@ -30,16 +30,15 @@ from caladan.data.schema import arrow_schema, table_of
 from caladan.fixpoint.blueprint import blueprint
 from caladan.fixpoint.fixpoint import Fixpoint
 from caladan.fixpoint.limits import Limits
+from caladan.fixpoint.losses import NOTHING, Change
 from caladan.fixpoint.regroup import Improvement, Regrouping
-from caladan.fixpoint.repair import Change, FactRepair, Recomputation, Renewal, Repair
+from caladan.fixpoint.repair import FactRepair, Recomputation, Renewal, Repair
 from caladan.fixpoint.wiring import Upkeep, Wiring
 from caladan.join.classes import Classes
 from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram
 from caladan.rules.variants import given_of, linear
-
-NOTHING: Batch = ((), 0)
 
 _KINDS: dict[Upkeep, type[FactRepair | Regrouping | Improvement | Recomputation | Renewal]] = {
     Upkeep.REPAIRED: FactRepair,
@@ -114,12 +113,9 @@ class Living:
             if info.is_derived and name in derived:
                 alias = given_of(info).name
                 self._given[name] = alias
-                kept = StoredRelation(classes.columns(name))
-                for columns, rows in encoded_given.get(name, ()):
-                    kept.add(columns, rows)
-                kept.flip()
-                kept.commit()
-                self.relations[alias] = kept
+                self.relations[alias] = StoredRelation.of(
+                    classes.columns(name), encoded_given.get(name, ())
+                )
         for name, taking in steps.items():
             self._given[name] = self._given[taking]
         for relation in self.relations.values():
@@ -128,7 +124,10 @@ class Living:
         wiring.ready(classes, self.relations, self._limits)
         self._repairs: list[Repair] = [_KINDS[each.upkeep](wiring, each) for each in wiring.cliques]
         self._written = {
-            name: self._stored(name, table_of(rows, program.relations[name].columns))
+            name: StoredRelation.of(
+                self.domains[name],
+                [self.encode(name, table_of(rows, program.relations[name].columns))],
+            )
             for name, rows in program.facts.items()
             if rows
         }
@@ -236,19 +235,10 @@ class Living:
         if less[1]:
             relation.discard(*less)
         if more[1]:
-            relation.add(*more)
-            relation.flip()
-            relation.commit()
+            relation.extend([more])
         added, removed = relation.changes()
         if added[1] or removed[1]:
             changed[name] = (added, removed)
-
-    def _stored(self, name: str, table: pa.Table) -> StoredRelation:
-        relation = StoredRelation(self.domains[name])
-        relation.add(*self.encode(name, table))
-        relation.flip()
-        relation.commit()
-        return relation
 
     def _empty(
         self,

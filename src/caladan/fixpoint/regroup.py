@@ -22,17 +22,16 @@ from caladan.columns.layout import Counts, Mask, Words, concatenated
 from caladan.columns.ranks import Ranks
 from caladan.columns.relation import Batch, StoredRelation
 from caladan.fixpoint.groups import AggregateHead, Contributions
-from caladan.fixpoint.repair import (
+from caladan.fixpoint.losses import (
     NOTHING,
     Change,
     Losses,
-    Recomputation,
     TooMuchGoneError,
-    derive,
     listed,
     taken,
     those,
 )
+from caladan.fixpoint.repair import OwnRule, Recomputation, derive
 from caladan.fixpoint.wiring import CliqueWiring, PreparedVariant, Wiring
 from caladan.join.arithmetic import blamed
 from caladan.join.plan import RulePlan
@@ -137,15 +136,9 @@ class Improvement(Recomputation):
         self._sinks = {
             each: heads[each.rule.rule.head].sink(each) for each in (*self._gaining, *self._again)
         }
-        plans = [(rule, wiring.planned(rule)) for rule in made.rounds]
         self._rounds = [
-            (
-                wiring.relations[rule.rule.atoms[rule.seed or 0].relation],
-                rule,
-                plan,
-                heads[rule.rule.head].sink_of(rule, plan),
-            )
-            for rule, plan in plans
+            OwnRule(rule, wiring, lambda rule, plan: heads[rule.rule.head].sink_of(rule, plan))
+            for rule in made.rounds
         ]
         self._read = {
             (atom.relation, atom.negated) for each in made.gaining for atom in each.rule.atoms
@@ -155,15 +148,12 @@ class Improvement(Recomputation):
     def _wired_losses(self, domains: Mapping[str, Sequence[Domain]]) -> Losses | None:
         """What finds losses; None where values have no numbers in their order."""
         infos = {name: self._wiring.program.relations[name] for name in self._members}
-        places = {
-            id(relation): (domains[name], *_value(infos[name]))
-            for name, relation in zip(self._members, self.relations, strict=True)
-        }
+        places = {name: (domains[name], *_value(infos[name])) for name in self._members}
         if any(isinstance(of[column], TextDomain) for of, column, _ in places.values()):
             return None
 
-        def order(relation: StoredRelation, words: Sequence[Words], _: int) -> NDArray[np.int64]:
-            of, column, is_smaller = places[id(relation)]
+        def order(name: str, words: Sequence[Words], _: int) -> NDArray[np.int64]:
+            of, column, is_smaller = places[name]
             ranks = of[column].ranks(words[column])
             return ranks if is_smaller else ~ranks
 
@@ -206,10 +196,8 @@ class Improvement(Recomputation):
         while sum([head.improve() for head in self._heads.values()]):
             number += 1
             self._wiring.limits.rounds(number)
-            for seed, rule, plan, sink in self._rounds:
-                if seed.delta_count():
-                    with blamed(rule.rule):
-                        plan.run(sink, lambda: None)
+            for rule in self._rounds:
+                rule.run()
             for relation in self.relations:
                 relation.commit()
 
@@ -219,10 +207,7 @@ class Improvement(Recomputation):
         for name, relation in zip(self._members, self.relations, strict=True):
             added, removed = changed.get(name, (NOTHING, NOTHING))
             if added[1] and removed[1]:
-                new = StoredRelation(relation.domains)
-                new.add(*added)
-                new.flip()
-                new.commit()
+                new = StoredRelation.of(relation.domains, [added])
                 removed = those(removed, ~new.contains(removed[0]))
                 changed[name] = those(added, relation.contains(added[0])), removed
 
@@ -303,9 +288,7 @@ class Regrouping(Recomputation):
         facts = held(relation, group, asked)[1]
         before = facts, len(facts[0])
         relation.discard(*those(before, ~fresh.contains(before[0])))
-        relation.add(*listed(fresh))
-        relation.flip()
-        relation.commit()
+        relation.extend([listed(fresh)])
 
 
 def held(

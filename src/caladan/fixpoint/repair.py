@@ -16,27 +16,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from caladan.columns.layout import Layout, Mask, Words, concatenated
+from caladan.columns.layout import Layout
 from caladan.columns.membership import stamps
 from caladan.columns.relation import Batch, StoredRelation
 from caladan.fixpoint.fixpoint import Fixpoint
-from caladan.fixpoint.heads import PlainHead
 from caladan.fixpoint.limits import Limits
+from caladan.fixpoint.losses import (
+    NOTHING,
+    Change,
+    FactCandidates,
+    Losses,
+    Order,
+    TooMuchGoneError,
+    listed,
+    sink_of,
+    those,
+)
 from caladan.fixpoint.small_rounds.choice import TinyRounds
 from caladan.fixpoint.wiring import CliqueWiring, PreparedVariant, Wiring
 from caladan.join.arithmetic import blamed
-from caladan.join.frontier import Bindings
+from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink
-from caladan.program import thresholds
+from caladan.rules.program import DeltaRule
 from caladan.rules.variants import given_of
-
-Change: TypeAlias = tuple[Batch, Batch]
-"""What was added to a relation, and what was removed from it."""
 
 
 class Repair(Protocol):
@@ -72,10 +76,6 @@ class Repair(Protocol):
         `contents` has the facts of transient relations; `anew` asks for an evaluation from scratch.
         """
         ...
-
-
-class TooMuchGoneError(Exception):
-    """A repair would cost more than an evaluation."""
 
 
 class Recomputation:
@@ -134,6 +134,24 @@ class Recomputation:
                 changed[name] = (added, removed)
 
 
+class OwnRule:
+    """A delta rule of a clique's own, over its living relations."""
+
+    def __init__(
+        self, rule: DeltaRule, wiring: Wiring, sink: Callable[[DeltaRule, RulePlan], Sink]
+    ) -> None:
+        self.rule = rule
+        self.plan = wiring.planned(rule)
+        self._seed = wiring.relations[rule.rule.atoms[rule.seed or 0].relation]
+        self._sink = sink(rule, self.plan)
+
+    def run(self) -> None:
+        """Hand the solutions that start from what is new to its sink."""
+        if self._seed.delta_count():
+            with blamed(self.rule.rule):
+                self.plan.run(self._sink, lambda: None)
+
+
 class Rounds(Recomputation):
     """A clique whose own delta rules go round after round."""
 
@@ -147,19 +165,13 @@ class Rounds(Recomputation):
         self._sinks: dict[PreparedVariant, Sink] = {
             each: sink_of(each, self._heads[each.rule.rule.head]) for each in self._gaining
         }
-        plans = [(rule, wiring.planned(rule)) for rule in made.rounds]
         self._rounds = [
-            (
-                wiring.relations[rule.rule.atoms[rule.seed or 0].relation],
-                rule,
-                plan,
-                self._heads[rule.rule.head].sink(rule, plan, ()),
-            )
-            for rule, plan in plans
+            OwnRule(rule, wiring, lambda r, plan: self._heads[r.rule.head].sink(r, plan, ()))
+            for rule in made.rounds
         ]
         self._tiny = TinyRounds(
             list(self._heads.values()),
-            [(self._heads[rule.rule.head], plan) for rule, plan in plans],
+            [(self._heads[each.rule.rule.head], each.plan) for each in self._rounds],
             Limits(replace(wiring.options, timeout=None)),
             lambda _: None,
         )
@@ -175,10 +187,8 @@ class Rounds(Recomputation):
                 if self._tiny.run(None, None)[0]:
                     new = sum(relation.delta_count() for relation in self.relations)
                     continue
-                for seed, rule, plan, sink in self._rounds:
-                    if seed.delta_count():
-                        with blamed(rule.rule):
-                            plan.run(sink, never)
+                for rule in self._rounds:
+                    rule.run()
                 for relation in self.relations:
                     relation.commit()
                 new = sum(relation.flip() for relation in self.relations)
@@ -216,7 +226,8 @@ class FactRepair(Rounds):
             name: FactCandidates(wiring.head(name), relation)
             for name, relation in zip(self._members, self.relations, strict=True)
         }
-        self._losses = Losses(wiring, made, candidates, StoredRelation.ranks)
+        ages: Order = lambda name, *facts: wiring.relations[name].ranks(*facts)  # noqa: E731
+        self._losses = Losses(wiring, made, candidates, ages)
         for each in self._losses.supporting:
             self._sinks[each] = sink_of(each, self._heads[each.rule.rule.head])
 
@@ -268,198 +279,6 @@ def derive(
                     each.run(sinks[each], batch)
 
 
-def sink_of(each: PreparedVariant, head: PlainHead) -> Sink:
-    """Where the solutions of a variant go."""
-    return head.sink(each.rule, each.plan, ())
-
-
-class LossCandidates(Protocol):
-    """What may have to go: solutions with a fact that is gone lead to it."""
-
-    def sink(self, each: PreparedVariant) -> Sink:
-        """Where such solutions go."""
-        ...
-
-    def suspects(self) -> Batch:
-        """The facts of the relation that they derived; nothing is a candidate afterwards."""
-        ...
-
-    def clear(self) -> None:
-        """Nothing is a candidate."""
-        ...
-
-
-class FactCandidates:
-    """Of a set: the facts themselves."""
-
-    def __init__(self, head: PlainHead, relation: StoredRelation) -> None:
-        self._head = head
-        self._relation = relation
-
-    def sink(self, each: PreparedVariant) -> Sink:
-        """Where such solutions go."""
-        return sink_of(each, self._head)
-
-    def suspects(self) -> Batch:
-        """Those that are there."""
-        batch = taken(self._head)
-        return those(batch, self._relation.contains(batch[0])) if batch[1] else batch
-
-    def clear(self) -> None:
-        """Nothing is a candidate."""
-        self._head.relation.clear()
-
-
-Order: TypeAlias = Callable[[StoredRelation, Sequence[Words], int], NDArray[Any]]
-"""Numbers of facts: one that is derived from facts with smaller ones does not stand on itself."""
-
-
-class Losses:
-    """What a clique loses: candidates that nothing supports, and what was derived from these."""
-
-    def __init__(
-        self,
-        wiring: Wiring,
-        made: CliqueWiring,
-        candidates: Mapping[str, LossCandidates],
-        order: Order,
-    ) -> None:
-        self._relations = {name: wiring.relations[name] for name in made.clique.relations}
-        self._candidates = candidates
-        self._supported = {name: wiring.head(name) for name in self._relations}
-        self._losing = [wiring.prepared(each) for each in made.losing]
-        self.supporting = [wiring.prepared(each) for each in made.supporting]
-        self._sinks = {each: candidates[each.rule.rule.head].sink(each) for each in self._losing}
-        self._proofs = {
-            each: Proof(wiring, each, self._supported[each.rule.rule.head], order).sink
-            for each in self.supporting
-        }
-        self._counted = [*self._sinks.values(), *self._proofs.values()]
-
-    def find(self, changed: Mapping[str, Change]) -> None:
-        """Let go of what had a solution with a fact that is gone, unless something supports it.
-
-        Evaluating the clique anew is taken to cost what a few solutions for each fact cost. Where
-        this goes through more of them, or many facts go, TooMuchGoneError asks for that instead.
-        """
-        facts = sum(relation.count() for relation in self._relations.values())
-        least = thresholds.now.recompute_least
-        spent = -sum(sink.count for sink in self._counted)
-
-        def check() -> None:
-            if spent + sum(sink.count for sink in self._counted) > facts + least:
-                raise TooMuchGoneError
-
-        for each in self._losing:
-            if (change := changed.get(each.variant.relation)) is not None:
-                batch = change[0] if each.variant.negated else change[1]
-                if batch[1]:
-                    each.run(self._sinks[each], batch, check)
-        if not spent + sum(sink.count for sink in self._counted):
-            return
-        gone = 0
-        while True:
-            lost: dict[str, Batch] = {}
-            for name in self._relations:
-                batch = self._unsupported(name, check)
-                if batch[1]:
-                    lost[name] = batch
-            if not lost:
-                return
-            for name, batch in lost.items():
-                gone += self._relations[name].discard(*batch)
-            check()
-            if gone * thresholds.now.recompute > facts + least:
-                raise TooMuchGoneError
-            for each in self._losing:
-                if (batch := lost.get(each.variant.relation)) is not None:
-                    each.run(self._sinks[each], batch, check)
-
-    def _unsupported(self, name: str, check: Callable[[], None]) -> Batch:
-        """Those of a relation's candidates that are there, and have no support."""
-        batch = self._candidates[name].suspects()
-        if not batch[1]:
-            return batch
-        for each in self.supporting:
-            if each.rule.rule.head == name:
-                each.run(self._proofs[each], batch, check)
-        supported = self._supported[name].relation
-        supported.flip()
-        kept = supported.contains(batch[0])
-        supported.clear()
-        return those(batch, ~kept)
-
-    def clear(self) -> None:
-        """A change was given up: nothing is a candidate."""
-        for each in self._candidates.values():
-            each.clear()
-        for head in self._supported.values():
-            head.relation.clear()
-
-
-class Proof:
-    """Which facts have a derivation from facts that come before them in an order."""
-
-    def __init__(
-        self, wiring: Wiring, each: PreparedVariant, supported: PlainHead, order: Order
-    ) -> None:
-        self._columns = each.plan.body.columns
-        self._evaluator = each.plan.evaluator
-        self._order = order
-        head = each.rule.rule.head
-        self._domains = wiring.classes.columns(head)
-        self._head = wiring.relations[head]
-        self._inside = [
-            (wiring.relations[atom.relation], atom, wiring.classes.columns(atom.relation))
-            for atom in each.variant.inside
-        ]
-        self._supported = supported.relation
-        self.sink = Sink(self._take) if self._inside else supported.sink(each.rule, each.plan, ())
-
-    def _take(self, frontier: Bindings) -> None:
-        columns = [
-            self._evaluator.words(expression, frontier, domain)
-            for expression, domain in zip(self._columns, self._domains, strict=False)
-        ]
-        own = self._order(self._head, columns, frontier.rows)
-        good: Mask = np.ones(frontier.rows, np.bool_)
-        for relation, atom, domains in self._inside:
-            words = [
-                self._evaluator.words(argument, frontier, domain)
-                for argument, domain in zip(atom.arguments, domains, strict=True)
-            ]
-            good &= self._order(relation, words, frontier.rows) < own
-        batch = those((tuple(columns), frontier.rows), good)
-        self._supported.add(*batch)
-
-
-NOTHING: Batch = ((), 0)
-
-
-def taken(head: PlainHead) -> Batch:
-    """The distinct facts that a head has collected; it is empty afterwards."""
-    relation = head.relation
-    if not relation.flip():
-        return NOTHING
-    batch = relation.delta()
-    relation.clear()
-    return batch
-
-
-def those(batch: Batch, keep: Mask) -> Batch:
-    """Some facts of a batch."""
-    columns, rows = batch
-    if keep.all():
-        return batch
-    return tuple(column[keep] for column in columns), int(np.count_nonzero(keep)) if rows else 0
-
-
-def listed(relation: Layout) -> Batch:
-    """All facts of a relation."""
-    columns: tuple[Words, ...] = concatenated(relation.blocks(), relation.arity)
-    return columns, len(columns[0]) if columns else relation.count()
-
-
 def _become(relation: StoredRelation, fresh: Layout) -> None:
     """Give a relation the facts of another, as a change of it."""
     if not relation.arity:
@@ -474,7 +293,3 @@ def _become(relation: StoredRelation, fresh: Layout) -> None:
             relation.add(*those((block, len(block[0])), ~relation.contains(block)))
     relation.flip()
     relation.commit()
-
-
-def never() -> None:
-    """Nothing to look at."""

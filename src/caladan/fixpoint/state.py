@@ -53,13 +53,11 @@ class State:
 
     def load(self, name: str) -> None:
         """Store the given facts of a relation that no rule derives."""
-        relation = StoredRelation(self.classes.columns(name), self.orders.get(name, {}))
-        for columns, rows in self.given.get(name, ()):
-            relation.add(columns, rows)
-        new = relation.flip()
-        relation.commit()
-        self.finished[name] = relation
-        self.limits.memory.add(new, self.held)
+        columns, orders = self.classes.columns(name), self.orders.get(name, {})
+        self.finished[name] = relation = StoredRelation.of(
+            columns, self.given.get(name, ()), orders
+        )
+        self.limits.memory.add(relation.count(), self.held)
 
     def start(self, relations: Iterable[str]) -> None:
         """Give the relations of a clique their heads, with what was given for them."""

@@ -234,12 +234,8 @@ def stored(
     table: Bindings, variables: Sequence[str], domains: Mapping[str, ColumnDomain]
 ) -> StoredRelation:
     """Some columns of bindings as a relation."""
-    relation = StoredRelation([domains[v] for v in variables])
-    if table.rows:
-        relation.add([table.columns[v] for v in variables], table.rows)
-    relation.flip()
-    relation.commit()
-    return relation
+    batches = [([table.columns[v] for v in variables], table.rows)] if table.rows else []
+    return StoredRelation.of([domains[v] for v in variables], batches)
 
 
 def estimates(body: SearchBody, grade: str, statistics: Statistics) -> Iterator[str]:

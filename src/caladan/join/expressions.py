@@ -16,8 +16,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from caladan.columns.domains import CodedDomain, Domain, TextDomain, word_of
+from caladan.columns.interner import Tuples
 from caladan.columns.layout import Mask, Words
-from caladan.columns.ranks import CODED, rank_floats, rank_of
+from caladan.columns.ranks import CODED, numpy_of, rank_floats, rank_of
+from caladan.columns.texts import text_calls
+from caladan.data.schema import compute as pc
 from caladan.join.arithmetic import ValueColumn, arithmetic, negative
 from caladan.join.frontier import Bindings
 from caladan.program import (
@@ -32,6 +35,8 @@ from caladan.program import (
     Type,
     Value,
     Variable,
+    names,
+    thresholds,
 )
 from caladan.program.functions import calls, outcomes
 from caladan.program.kinds import Kind, kind_of, kind_of_value
@@ -82,16 +87,10 @@ class Evaluator:
                 return arithmetic(expression.operator, left, right)
             case Conditional():
                 return self._choose(expression, frontier, text)
-            case Function():
-                return self._outcomes(expression, frontier, text)
-            case Call(function="length"):
-                return ValueColumn(
-                    Kind.INTEGER, np.array(self.python(expression, frontier), np.int64)
-                )
-            case Call():
-                assert isinstance(text, TextDomain), f"{expression} has no dictionary"
-                words = text.take(self.python(expression, frontier))
-                return ValueColumn(Kind.STRING, words.astype(np.int64))
+            case Function() | Call():
+                distinct, ids = _distinct(expression, frontier)
+                made = self._made(expression, distinct, text)
+                return made if ids is None else ValueColumn(made.kind, made.data[ids])
             case _:
                 raise TypeError(f"not an expression of a body: {expression}")
 
@@ -153,15 +152,28 @@ class Evaluator:
                 columns = [self.python(each, frontier) for each in expression.arguments]
                 return calls(expression.function, columns)
             case Conditional():
-                chosen = np.ones(frontier.rows, np.bool_)
-                for comparison in expression.condition:
-                    chosen[chosen] = self.holds(comparison, frontier.where(chosen))
+                chosen = self._chosen(expression, frontier)
                 data = np.empty(frontier.rows, object)
                 data[chosen] = self.python(expression.then, frontier.where(chosen))
                 data[~chosen] = self.python(expression.otherwise, frontier.where(~chosen))
                 return data.tolist()
             case _:
                 return self.values(expression, frontier, None).data.tolist()
+
+    def _column(self, expression: Expression, frontier: Bindings) -> pa.Array | Value | None:
+        """Texts as Arrow has them, or a constant; None where they are to be computed in Python."""
+        match expression:
+            case Variable() if self._domains[expression.name].kind is Kind.STRING:
+                words = frontier.columns[expression.name]
+                return self._domains[expression.name].arrow(words, pa.string())
+            case Constant():
+                return expression.value
+            case Call() if frontier.rows >= thresholds.now.grouping:
+                given = [self._column(each, frontier) for each in expression.arguments]
+                known = not any(each is None for each in given)
+                return text_calls(expression.function, given) if known else None
+            case _:
+                return None
 
     def _called(self, function: Function, frontier: Bindings) -> list[Value]:
         """What a Python function gives in every row."""
@@ -176,15 +188,26 @@ class Evaluator:
             return domain.arrow(words, _ARROW[domain.kind]).to_pylist()
         return self.python(expression, frontier)
 
-    def _outcomes(self, function: Function, frontier: Bindings, text: Domain | None) -> ValueColumn:
-        made = self._called(function, frontier)
-        kind = kind_of(function.returns)
+    def _made(self, call: Function | Call, frontier: Bindings, text: Domain | None) -> ValueColumn:
+        """What a function gives in every row."""
+        if isinstance(call, Function):
+            kind = kind_of(call.returns)
+        else:
+            kind = Kind.INTEGER if call.function == "length" else Kind.STRING
+            if isinstance(column := self._column(call, frontier), pa.Array):
+                if kind is Kind.INTEGER:
+                    return ValueColumn(kind, numpy_of(column).astype(np.int64))
+                assert isinstance(text, TextDomain), f"{call} has no dictionary"
+                return ValueColumn(kind, text.take_column(column).astype(np.int64))
+        made = self.python(call, frontier)
         if kind is Kind.STRING:
-            assert isinstance(text, TextDomain), f"{function} has no dictionary"
-            return ValueColumn(kind, text.take(cast("list[str]", made)).astype(np.int64))
+            assert isinstance(text, TextDomain), f"{call} has no dictionary"
+            return ValueColumn(kind, text.take(made).astype(np.int64))
         if kind is Kind.FLOAT:
             return ValueColumn(kind, np.array(made, np.float64))
-        return ValueColumn(kind, np.array([rank_of(value) for value in made], np.int64))
+        if kind not in (Kind.INTEGER, Kind.BOOLEAN):
+            made = list(map(rank_of, made))
+        return ValueColumn(kind, np.array(made, np.int64))
 
     def _has_no_order(self, comparison: Comparison) -> bool:
         """Whether texts are compared that rules make: their words are in no order."""
@@ -195,8 +218,13 @@ class Evaluator:
         return any(isinstance(domain, TextDomain) for domain in domains)
 
     def _hold_in_python(self, comparison: Comparison, frontier: Bindings) -> Mask:
-        left, right = (self.python(s, frontier) for s in (comparison.left, comparison.right))
-        compare = _PYTHON[comparison.operator]
+        sides = (comparison.left, comparison.right)
+        one, other = (self._column(side, frontier) for side in sides)
+        if isinstance(one, pa.Array) and isinstance(other, pa.Array | str):
+            found = pc.call_function(_ARROW_COMPARISONS[comparison.operator], [one, other])
+            return numpy_of(found.cast(pa.uint8())).view(np.bool_)
+        left, right = (self.python(side, frontier) for side in sides)
+        compare = PYTHON[comparison.operator]
         rows = zip(left, right, strict=True)
         return np.fromiter((compare(a, b) for a, b in rows), np.bool_, frontier.rows)
 
@@ -207,14 +235,17 @@ class Evaluator:
                     return self._domains[name]
         return None
 
+    def _chosen(self, conditional: Conditional, frontier: Bindings) -> Mask:
+        """In which rows a condition holds; later comparisons are made where earlier ones hold."""
+        chosen: Mask = np.ones(frontier.rows, np.bool_)
+        for comparison in conditional.condition:
+            chosen[chosen] = self.holds(comparison, frontier.where(chosen))
+        return chosen
+
     def _choose(
         self, conditional: Conditional, frontier: Bindings, text: Domain | None
     ) -> ValueColumn:
-        chosen: Mask = np.ones(frontier.rows, np.bool_)
-        for comparison in conditional.condition:
-            # Later comparisons are looked at only where the earlier ones hold.
-            among = frontier.where(chosen)
-            chosen[chosen] = self.holds(comparison, among)
+        chosen = self._chosen(conditional, frontier)
         then = self.values(conditional.then, frontier.where(chosen), text)
         otherwise = self.values(conditional.otherwise, frontier.where(~chosen), text)
         kind = Kind.FLOAT if Kind.FLOAT in (then.kind, otherwise.kind) else then.kind
@@ -252,7 +283,17 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], Mask]]] = {
 }
 
 
-_PYTHON: Final[dict[str, Callable[[Any, Any], bool]]] = {
+_ARROW_COMPARISONS: Final = {
+    "=": "equal",
+    "~=": "not_equal",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+}
+
+
+PYTHON: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "=": operators.eq,
     "~=": operators.ne,
     "<": operators.lt,
@@ -260,6 +301,20 @@ _PYTHON: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">": operators.gt,
     ">=": operators.ge,
 }
+
+
+def _distinct(call: Expression, frontier: Bindings) -> tuple[Bindings, Words | None]:
+    """Each input of a call once, and for every row the number of its own; None if few repeat."""
+    inputs = {name: frontier.columns[name] for name in sorted(names(call))}
+    if frontier.rows < thresholds.now.grouping or not inputs:
+        return frontier, None
+    step = frontier.rows // max(1, thresholds.now.grouping)
+    sample = [words[::step] for words in inputs.values()]
+    some = len(sample[0])
+    if 8 * len(Tuples(len(inputs)).ids(sample, some)[1]) > 7 * some:
+        return frontier, None
+    ids, fresh = Tuples(len(inputs)).ids(list(inputs.values()), frontier.rows)
+    return Bindings(len(fresh), frontier.at(fresh.astype(np.uint32), inputs)), ids
 
 
 def _makes_text(expression: Expression) -> bool:
@@ -277,7 +332,7 @@ def _makes_text(expression: Expression) -> bool:
 def _constants_hold(operator: str, left: Constant, right: Constant) -> bool:
     one, other = left.value, right.value
     if kind_of_value(one).is_coded or kind_of_value(other).is_coded:
-        return bool(_PYTHON[operator](one, other))
+        return bool(PYTHON[operator](one, other))
     values = [_constant(value, 1, None) for value in (one, other)]
     return bool(compared(operator, *values)[0])
 

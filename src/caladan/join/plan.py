@@ -27,7 +27,6 @@ from caladan.join.access import (
     Probe,
     Rollup,
     Semijoin,
-    probe,
 )
 from caladan.join.constraints.condition import AbsentStep, BindStep, TestStep
 from caladan.join.constraints.lookup import LookupStep
@@ -43,8 +42,10 @@ from caladan.join.rollup import RollupStep, RollupTable, Uncountable
 from caladan.join.route import body_route
 from caladan.join.search_route import guided_route
 from caladan.join.selections import constraint_of
+from caladan.join.semijoin import SemijoinStep
 from caladan.join.statistics import Statistics
-from caladan.join.steps import Proposing, SemijoinStep, Step
+from caladan.join.steps import Step
+from caladan.join.trial import Trial
 from caladan.join.walk import Sink, Walk
 from caladan.join.windows import windowed
 from caladan.program import Comparison, Variable, thresholds, variables
@@ -154,7 +155,7 @@ class RulePlan:
         if self._search is not None:
             return self.steps()
         self._order_sizes = self._sizes()
-        self._order = join_order(self.body, self._order_sizes, self, _Trial(self, is_sure=True))
+        self._order = join_order(self.body, self._order_sizes, self, Trial(self, is_sure=True))
         steps = body_route(self.body, self._order, self, lasting=True)
         return [self.ready(step) for step in steps]
 
@@ -167,6 +168,11 @@ class RulePlan:
                 self.body.atoms, self._order_sizes, self._sizes(), strict=True
             )
         )
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """All that a solution may bind."""
+        return frozenset(self._domains)
 
     @property
     def is_steady(self) -> bool:
@@ -196,7 +202,7 @@ class RulePlan:
         if self._order is not None and not _grown(self._order_sizes, sizes):
             return self._order
         self._late.forget()
-        self._order = join_order(self.body, sizes, self, _Trial(self))
+        self._order = join_order(self.body, sizes, self, Trial(self))
         self._order_sizes = sizes
         return self._order
 
@@ -207,24 +213,6 @@ class RulePlan:
     def can_show(self, relation: str, column: int) -> bool:
         """Whether views of a relation may show a column."""
         return not self._steady and self._relations[relation].can_bind(column)
-
-    def tried(self, steps: Sequence[Access], frontier: Bindings) -> Bindings:
-        """A sample pushed through some steps; arithmetic that fails leaves it as it is."""
-        everything = frozenset(self._domains)
-        for step in (self.ready(each, is_trial=True) for each in steps):
-            assert not isinstance(step, SemijoinStep | RollupStep)  # orders are tried atom by atom
-            if not isinstance(step, AbsentStep | BindStep | TestStep):
-                found = step.run(frontier, everything)
-                frontier = next((f for f in found if f.rows), Bindings(0, {}))
-                frontier = frontier.sample(thresholds.now.sample)
-            else:
-                try:
-                    frontier = step.apply(frontier)
-                except ArithmeticError:
-                    return Bindings(0, {})
-            if not frontier.rows:
-                break
-        return frontier
 
     def count(self, scan: Scan) -> int:
         """How many facts a version of a relation has."""
@@ -373,54 +361,6 @@ class RulePlan:
             return term.name
         domain = self._columns(relation, column)
         return int(self.evaluator.words(term, Bindings(1, {}), domain)[0])
-
-
-class _Trial:
-    """A sample of a body's solutions, pushed along as its order grows; it may have to be large."""
-
-    def __init__(self, plan: RulePlan, *, is_sure: bool = False) -> None:
-        self._plan = plan
-        self._is_always_sure = is_sure or plan.is_steady
-        self.restart()
-
-    def restart(self, *, is_sure: bool = False) -> None:
-        """Another order is tried; if `is_sure`, however few facts its first atom has."""
-        self._is_sure = is_sure or self._is_always_sure
-        self._frontier = Bindings(1, {})
-        self._done = 0  # steps that the sample went through
-
-    def fan_out(self, steps: Sequence[Access], following: Probe | Meet | Fork) -> float | None:
-        """How many facts go with a solution of the steps so far; None if there are few."""
-        first = next((step for step in steps if isinstance(step, Probe | Meet | Fork)), None)
-        if first is None:  # atoms of the core that are bound by constants wait for others
-            return None
-        met = first.ways[0][0] if isinstance(first, Fork) else first
-        scan = met.scan if isinstance(met, Probe) else met.probes[0].scan
-        if not self._is_sure and self._plan.count(scan) < thresholds.now.worth_sampling:
-            return None
-        frontier = self._frontier
-        if frontier.rows:
-            frontier = self._plan.tried(steps[self._done :], frontier)
-            self._frontier, self._done = frontier, len(steps)
-        if not frontier.rows:
-            return None
-        step = self._plan.ready(following, is_trial=True)
-        if isinstance(step, LookupStep):
-            return step.matches(frontier).total / frontier.rows
-        assert isinstance(step, Proposing)
-        return int(step.least(frontier).sum()) / frontier.rows
-
-    def passing(self, scan: Scan, tests: Sequence[Comparison]) -> float:
-        """How much of an atom's facts pass tests of its own variables; 1 where nobody can tell."""
-        plan = self._plan
-        if plan.count(scan) < thresholds.now.worth_sampling:
-            return 1.0
-        lookup = plan.lookup(probe(scan, frozenset(), plan))
-        frontier = lookup.sampled(thresholds.now.sample)
-        if frontier is None or not frontier.rows:
-            return 1.0
-        left = plan.tried(list(map(Check, tests)), frontier).rows
-        return max(left, 1) / (frontier.rows + 1)
 
 
 def _label(scan: Scan) -> str:

@@ -13,19 +13,19 @@ out in the end: then the walk puts the step off, or the rule is gone through sol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caladan.columns.interner import Tuples
 from caladan.columns.kernels import groups as kernels
-from caladan.columns.layout import Counts, Mask, Words
+from caladan.columns.layout import Counts, Mask, Words, grown
 from caladan.columns.ranks import Ranks
 from caladan.join.access import Amount
 from caladan.join.arithmetic import Overflow, ValueColumn
+from caladan.join.constraints.lookup import LookupStep
 from caladan.join.eager import ONE
 from caladan.join.expressions import Evaluator
 from caladan.join.frontier import Bindings
@@ -33,11 +33,8 @@ from caladan.program import names
 from caladan.program.kinds import Kind
 
 if TYPE_CHECKING:
-    from caladan.join.steps import Step
+    from caladan.join.steps import Step, Through
     from caladan.join.windows import WindowAmounts
-
-Through = Callable[["tuple[Step, ...]", Bindings, Callable[[Bindings], None], frozenset[str]], None]
-"""Pushes solutions through some steps, of which some columns are kept."""
 
 
 class Uncountable(Overflow):
@@ -84,8 +81,8 @@ class AmountDomain:
 
     def grow(self, size: int) -> None:
         """Make room for so many."""
-        self._ranks, self._high = _grown(self._ranks, size), _grown(self._high, size)
-        self._known = _grown(self._known, size)
+        self._ranks, self._high = grown(self._ranks, size), grown(self._high, size)
+        self._known = grown(self._known, size)
 
     def take(self, numbers: Counts, found: Bindings) -> None:
         """Let every solution give to the amount with its number."""
@@ -138,7 +135,7 @@ class RollupTable:
     def numbers(self, columns: Sequence[Words], rows: int) -> tuple[Words, Words]:
         """The number of each row, and the rows whose number is new."""
         ids, fresh = self._tuples.ids(columns, rows)
-        self._has = _grown(self._has, len(self._tuples))
+        self._has = grown(self._has, len(self._tuples))
         for domain in self.domains:
             domain.grow(len(self._has))
         return ids, fresh.astype(np.uint32)
@@ -228,22 +225,11 @@ class RollupStep:
 
     def _counts(self, values: Bindings) -> Counts | None:
         """How many facts of the one atom there are, if that is all; None if it takes listing."""
-        from caladan.join.steps import LookupStep
-
         (first, *others) = self.steps
-        plain = isinstance(first, LookupStep) and not others and not first.checked
-        if not plain or any(each.function != "count" for each in self.amounts):
+        if others or not isinstance(first, LookupStep) or first.checked:
             return None
-        assert isinstance(first, LookupStep)
+        if any(each.function != "count" for each in self.amounts):
+            return None
         if first.within is not None or not first.index().is_exact:
             return None
         return first.counts(values)
-
-
-def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """An array with room for `size` entries, new ones 0."""
-    if size <= len(array):
-        return array
-    larger = np.zeros(max(size, 2 * len(array)), array.dtype)
-    larger[: len(array)] = array
-    return larger

@@ -11,8 +11,9 @@ for most X at the first attempt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -21,28 +22,43 @@ from caladan.columns.interner import Tuples
 from caladan.columns.layout import Mask
 from caladan.join.constraints.lookup import LookupStep
 from caladan.join.frontier import Bindings
-from caladan.join.steps import SemijoinStep, Step
 from caladan.program import thresholds
+
+if TYPE_CHECKING:
+    from caladan.join.steps import Step, Through
 
 MARK: Final = "#semijoin"
 """A column of the numbers of rows; no variable is called so."""
 
-Through = Callable[[tuple[Step, ...], Bindings, Callable[[Bindings], None]], None]
-"""Pushes solutions through some steps, of which the column MARK is kept."""
 
+@dataclass(frozen=True, slots=True)
+class SemijoinStep:
+    """Steps that nothing is read of but whether they lead to a solution, for what is shared."""
 
-def semijoin(step: SemijoinStep, frontier: Bindings, through: Through) -> Bindings:
-    """The solutions for which the steps lead to one."""
-    names = list(step.shared)
-    if len(names) == len(frontier.columns) and names:
-        return frontier.where(_SemijoinRows(frontier).found(step, through))
-    if not names:
-        return frontier.where(
-            np.repeat(_SemijoinRows(Bindings(1, {})).found(step, through), frontier.rows)
-        )
-    ids, fresh = Tuples(len(names)).ids([frontier.columns[n] for n in names], frontier.rows)
-    distinct = Bindings(len(fresh), frontier.at(fresh.astype(np.uint32), names))
-    return frontier.where(_SemijoinRows(distinct).found(step, through)[ids])
+    shared: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The variables it needs."""
+        return frozenset(self.shared)
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """None."""
+        return frozenset()
+
+    def apply(self, frontier: Bindings, through: Through) -> Bindings:
+        """The solutions for which the steps lead to one."""
+        names = list(self.shared)
+        if len(names) == len(frontier.columns) and names:
+            return frontier.where(_SemijoinRows(frontier).found(self.steps, through))
+        if not names:
+            found = _SemijoinRows(Bindings(1, {})).found(self.steps, through)
+            return frontier.where(np.repeat(found, frontier.rows))
+        ids, fresh = Tuples(len(names)).ids([frontier.columns[n] for n in names], frontier.rows)
+        distinct = Bindings(len(fresh), frontier.at(fresh.astype(np.uint32), names))
+        return frontier.where(_SemijoinRows(distinct).found(self.steps, through)[ids])
 
 
 class _SemijoinRows:
@@ -53,19 +69,18 @@ class _SemijoinRows:
         self._frontier = Bindings(frontier.rows, {**frontier.columns, MARK: numbers})
         self._has: Mask = np.zeros(frontier.rows, np.bool_)
 
-    def found(self, step: SemijoinStep, through: Through) -> Mask:
+    def found(self, steps: Sequence[Step], through: Through) -> Mask:
         """Which rows have a solution."""
-        first, *others = step.steps
-        rest = tuple(others)
+        first, *rest = steps
         keep = frozenset((MARK,)).union(*(each.reads for each in rest))
         if not isinstance(first, LookupStep) or first.is_test(keep):
-            through(step.steps, self._frontier, self._take)
+            through(steps, self._frontier, self._take, frozenset((MARK,)))
             return self._has
         matches = first.found(self._frontier)
         every = self._all(first, keep) if matches is None else self._some(first, matches, keep)
         for longer in every:
             if longer.rows:
-                through(rest, longer, self._take)
+                through(rest, longer, self._take, frozenset((MARK,)))
         return self._has
 
     def _take(self, found: Bindings) -> None:

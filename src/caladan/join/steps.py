@@ -13,7 +13,7 @@ AbsentStep, BindStep, TestStep   negated atoms, computed variables, comparisons
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from caladan.columns.layout import Counts
@@ -26,28 +26,17 @@ if TYPE_CHECKING:
     from caladan.join.guided import SearchStep
     from caladan.join.meeting import ConsultStep
     from caladan.join.rollup import RollupStep
-
-
-@dataclass(frozen=True, slots=True)
-class SemijoinStep:
-    """Steps that nothing is read of but whether they lead to a solution, for what is shared."""
-
-    shared: tuple[str, ...]
-    steps: tuple[Step, ...]
-
-    @property
-    def reads(self) -> frozenset[str]:
-        """The variables it needs."""
-        return frozenset(self.shared)
-
-    @property
-    def binds(self) -> frozenset[str]:
-        """None."""
-        return frozenset()
+    from caladan.join.semijoin import SemijoinStep
 
 
 _Joining: TypeAlias = "LookupStep | ProposeStep | ForkStep | ConsultStep | SearchStep"
 Step: TypeAlias = "_Joining | SemijoinStep | RollupStep | AbsentStep | BindStep | TestStep"
+
+
+Through: TypeAlias = (
+    "Callable[[Sequence[Step], Bindings, Callable[[Bindings], None], frozenset[str]], None]"
+)
+"""Pushes solutions through some steps, of which some columns are kept."""
 
 
 @runtime_checkable

@@ -28,8 +28,8 @@ from caladan.join.constraints.proposal import ForkStep, ProposeStep
 from caladan.join.frontier import Bindings
 from caladan.join.late_materialization import Crossing, LateColumns, Taker, Tests
 from caladan.join.rollup import RollupStep
-from caladan.join.semijoin import MARK, semijoin
-from caladan.join.steps import SemijoinStep, Step
+from caladan.join.semijoin import MARK, SemijoinStep
+from caladan.join.steps import Step
 from caladan.program import thresholds
 
 
@@ -94,21 +94,6 @@ class Sink:
 
 _ROW: Final = "#row"
 """A column of the numbers of rows; no variable is called so."""
-
-
-class RowNumbers:
-    """Takes solutions, and keeps which they were."""
-
-    def __init__(self) -> None:
-        self.rows: Words = np.empty(0, np.uint32)
-        self.is_direct = False
-
-    def __call__(self, frontier: Bindings) -> None:
-        self.rows = np.concatenate([self.rows, frontier.columns[_ROW]])
-
-    def direct(self, *_: object) -> bool:
-        """Never: there is no lookup."""
-        return False
 
 
 class Walk:
@@ -202,11 +187,12 @@ class Walk:
             return None
 
         def passing(frontier: Bindings, some: Sequence[int]) -> Words:
-            kept = RowNumbers()
+            kept: list[Words] = [np.empty(0, np.uint32)]
             numbers = np.arange(frontier.rows, dtype=np.uint32)
             marked = Bindings(frontier.rows, {**frontier.columns, _ROW: numbers})
-            self.walk([steps[i] for i in some], marked, kept, frozenset((_ROW,)))
-            return kept.rows
+            sink = Sink(lambda found: kept.append(found.columns[_ROW]))
+            self.walk([steps[i] for i in some], marked, sink, frozenset((_ROW,)))
+            return np.concatenate(kept)
 
         return Tests(steps, tuple(step.reads for step in steps), passing)
 
@@ -233,7 +219,7 @@ class Walk:
         steps: Sequence[Step],
         frontier: Bindings,
         take: Callable[[Bindings], None],
-        needed: frozenset[str] = frozenset((MARK,)),
+        needed: frozenset[str],
     ) -> None:
         """Push solutions through the steps of a semijoin, where one is enough, or of a rollup."""
         counting = self._counting and MARK not in needed
@@ -276,11 +262,9 @@ class Walk:
                         self.walk(rest, *groups, repeats and groups[1] is sink)
                 return
             try:
-                if isinstance(step, SemijoinStep):
-                    if i and repeats:
-                        frontier = self._late.distinct(frontier, i - len(steps))
-                    frontier = semijoin(step, frontier, self._through)
-                elif isinstance(step, RollupStep):
+                if isinstance(step, SemijoinStep) and i and repeats:
+                    frontier = self._late.distinct(frontier, i - len(steps))
+                if isinstance(step, SemijoinStep | RollupStep):
                     frontier = step.apply(frontier, self._through)
                 else:
                     frontier = step.apply(frontier)

@@ -159,10 +159,6 @@ class Span:
         """What stands there."""
         return self.source.text[self.start : self.end]
 
-    def to(self, other: Span) -> Span:
-        """From the start of this span to the end of another."""
-        return Span(self.source, self.start, other.end)
-
 
 @dataclass(frozen=True, slots=True)
 class Place:

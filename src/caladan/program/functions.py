@@ -25,9 +25,9 @@ RETURNED: Final = (
 """What a Python function may give."""
 
 _REMEMBERED: Final = 100_000  # inputs of one function
-_MEMORY: Final[WeakKeyDictionary[Callable[..., object], dict[tuple[Any, ...], Value]]] = (
-    WeakKeyDictionary()
-)
+_Known = dict[tuple[Any, ...], dict[tuple[Any, ...], Value]]
+"""By what a function gives and the types of its inputs, what it gave for which of these."""
+_MEMORY: Final[WeakKeyDictionary[Callable[..., object], _Known]] = WeakKeyDictionary()
 
 
 def call(function: CallFunction, arguments: list[Value]) -> Value:
@@ -112,20 +112,22 @@ def outcomes(function: Function, columns: Sequence[Sequence[Any]], count: int) -
     """
     if function.vectorized is not None:
         return _whole(function, columns, count)
-    known = _remembered(function.code)
-    made: list[Value] = []
-    for row in zip(*columns, strict=True) if columns else [()] * count:
-        # 1, 1.0 and True are one key of a dictionary, and not one input.
-        key = (function.returns, *map(type, row), *row)
-        if key not in known:
-            known[key] = _one(function, row)
-        made.append(known[key])
+    rows = list(zip(*columns, strict=True)) if columns else [()] * count
+    # 1, 1.0 and True are one key of a dictionary, and not one input.
+    kinds = [{*map(type, column)} for column in columns]
+    if any(len(kind) > 1 for kind in kinds):
+        return [outcomes(function, [(value,) for value in row], 1)[0] for row in rows]
+    known = _remembered(function.code).setdefault((function.returns, *map(frozenset, kinds)), {})
+    for row in dict.fromkeys(rows):
+        if row not in known:
+            known[row] = _one(function, row)
+    made = list(map(known.__getitem__, rows))
     if len(known) > _REMEMBERED:
         known.clear()
     return made
 
 
-def _remembered(code: Callable[..., object]) -> dict[tuple[Any, ...], Value]:
+def _remembered(code: Callable[..., object]) -> _Known:
     try:
         return _MEMORY.setdefault(code, {})
     except TypeError:  # a builtin, which cannot be referred to weakly

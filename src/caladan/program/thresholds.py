@@ -59,6 +59,8 @@ class Thresholds:
     bounds_keys: int = _int(64, least=1)  # of a run; fewer are found as quickly without bounds
     bounds_sparse: int = _int(8, most=64)  # leading words that bounds have for a key
     accumulate: int = _int(4)  # rows that look for a key, from which on runs are merged; 0: never
+    radix_keys: int = _int(1 << 11, least=1)  # that are sorted by their digits
+    radix_most: int = _int(1 << 24)  # more would take too much memory besides
     sort_in_threads: int = _int(1 << 19, least=2)  # keys
     spill_keys: int = _int(1 << 16, least=1)  # of a run that may go to disk
     folded_block: int = _int(1 << 22, least=1)  # facts of a folded relation listed at a time
@@ -132,6 +134,7 @@ class Thresholds:
     shape_empty: int = _int(8, least=1)  # words of it gone through while rounds find a fact
     folded: int = _int(1 << 16)  # facts of a layout, below which rules on top list them
     listed: int = _int(1 << 20)  # and below which joins with it do
+    shape_split: int = _int(64, least=1)  # bytes of a layout gone through while a fact is listed
     shape_kinds: int = _int(16)  # groups of sources that differ in the rules that apply to them
     closure_samples: int = _int(64, least=1, most=1 << 12)  # rows that are searched for an estimate
     closure_patience: int = _int(8)  # times its estimate that a way may take

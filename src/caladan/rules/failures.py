@@ -29,6 +29,11 @@ _REACHED: Final[dict[LimitName, str]] = {
     "memory": "{bound} bytes of memory were not enough to finish {relations}",
 }
 
+_STAYS: Final = (
+    ": facts of up to 64 bits go to disk, but groups of aggregates, wider facts, shapes that list "
+    "no facts, data and texts do not"
+)
+
 
 def division_by_zero(rule: CoreRule) -> Diagnostic:
     """C040: a rule divided by zero, with `/`, `div` or `mod`."""
@@ -78,11 +83,11 @@ def limit(name: LimitName, bound: float, relations: Sequence[str]) -> Diagnostic
         seconds=_seconds(bound),
         relations=_names(relations),
     )
+    more = _STAYS if name == "memory" else ", or look for a rule that keeps making new values"
     return Diagnostic(
         "C042",
         reached,
-        help=f"what was derived so far can be read; raise `{name}` to go on, "
-        "or look for a rule that keeps making new values",
+        help=f"what was derived so far can be read; raise `{name}` to go on{more}",
     )
 
 

@@ -15,7 +15,7 @@ it. A run that has facts in `lost` has no answer (C047).
 
 Data with a cycle may make sums grow for ever. `Growth` counts the rounds that change sums while no
 new facts come. Up to the number of sums, all is as it should be: sums along data without a cycle
-settle in so many rounds. After that, where the rules and whole numbers allow it (rules/delta.py),
+settle in so many rounds. After that, where the rules and whole numbers allow it (rules/sums.py),
 the next change is the proof. Otherwise values are looked at, and compared with those of a round
 some time ago:
 
@@ -42,8 +42,8 @@ from typing import Any, Final, TypeAlias
 from caladan.analysis.core import Checked, Clique, CoreAtom, CoreRule, RelationInfo
 from caladan.program import Aggregate, Column, Expression, Variable, names
 from caladan.program.transform import fresh
-from caladan.rules.delta import solution, steady
 from caladan.rules.program import Totals
+from caladan.rules.sums import solution, steady
 
 _CLOSE: Final = 1 - 1e-9  # differences of doubles are rounded
 

@@ -37,8 +37,9 @@ from itertools import count
 from caladan.analysis.core import Clique, CoreAtom, CoreRule, RelationInfo, Term
 from caladan.program import Aggregate, Comparison, Constant, Expression, Type, Variable
 from caladan.rules.body import Part, Scan, Version, body_of
-from caladan.rules.delta import contributors, delta_clique, without_wildcards
+from caladan.rules.delta import delta_clique, without_wildcards
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
+from caladan.rules.sums import contributors
 
 Relations = Mapping[str, RelationInfo]
 

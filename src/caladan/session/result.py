@@ -122,7 +122,7 @@ class Relation:
 
     def _rows(self, table: pa.Table) -> list[tuple[Any, ...]]:
         """Facts as tuples, with the values of objects."""
-        from caladan.data.output import rows
+        from caladan.data.schema import rows
 
         if self._objects is None or first_object(self._table.columns) is None:
             return list(rows(table))

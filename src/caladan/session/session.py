@@ -19,12 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from caladan.analysis.resolve import has_parameters
 from caladan.engines import interface
-from caladan.engines.interface import (
-    Engine,
-    Watchable,
-    engine_for,
-    stoppable,
-)
+from caladan.engines.interface import Engine, Watchable, engine_for, stoppable
 from caladan.program import Program
 from caladan.program.clock import attended
 from caladan.program.diagnostics import Diagnostic, did_you_mean, error

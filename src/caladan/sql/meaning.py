@@ -27,7 +27,7 @@ from caladan.language.rasql.script import span_of
 from caladan.program.diagnostics import SourceText, error
 from caladan.program.transform import ByIdentity
 from caladan.sql.casts import CASTS
-from caladan.sql.digits import KINDS, MOST_DIGITS, Width
+from caladan.sql.digits import DIGITS, KINDS, MOST_DIGITS, Width
 from caladan.sql.texts import TEXTS
 from caladan.sql.widths import Widths, given_by, kind_of
 
@@ -298,8 +298,7 @@ def decimal_type(width: Width) -> str:
     """A decimal as DuckDB spells it; a whole number as a decimal with room for it."""
     if width.is_decimal:
         return f"DECIMAL({width.digits}, {width.scale})"
-    digits = {"byte": 3, "short": 5, "integer": 10, "long": 20}[width.kind]
-    return f"DECIMAL({width.digits or digits}, 0)"
+    return f"DECIMAL({width.digits or DIGITS[width.kind]}, 0)"
 
 
 def times(value: exp.Expr, tens: int) -> exp.Expr:

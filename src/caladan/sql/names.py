@@ -24,13 +24,7 @@ from caladan.language.rasql.scope import KnownColumn, KnownTable
 from caladan.language.rasql.script import span_of
 from caladan.language.rasql.translate import relation_name
 from caladan.program import Column, Declaration
-from caladan.program.diagnostics import (
-    CaladanError,
-    SourceText,
-    Span,
-    did_you_mean,
-    error,
-)
+from caladan.program.diagnostics import CaladanError, SourceText, Span, did_you_mean, error
 from caladan.program.objects import first_object
 from caladan.sql.engine import Frame, SqlEngine, key_of, no_objects
 

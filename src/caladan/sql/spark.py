@@ -9,7 +9,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -18,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as sf
 from caladan.data.schema import ARROW, DECIMAL, SPARK, decimal_type
 from caladan.data.source import Source, source
 from caladan.engines.interface import Table
-from caladan.engines.spark.session.connect import is_connect
+from caladan.engines.spark.session.connect import is_connect, when_unused
 from caladan.engines.spark.session.failures import first_line, quietly, said
 from caladan.engines.spark.session.session import beside, created, moved
 from caladan.language.rasql.script import Hint
@@ -46,6 +48,9 @@ _SETTINGS: Final = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
 
+_CHILDREN: Final[WeakKeyDictionary[SparkSession, SparkSession]] = WeakKeyDictionary()
+"""Of each session, the one beside it: to Connect one more is a Python more, for an hour."""
+
 _HINTS: Final[dict[Hint, str]] = {"broadcast": "broadcast", "shuffle": "shuffle_merge"}
 
 
@@ -55,18 +60,16 @@ class SparkSQL:
     def __init__(self, session: SparkSession, written: SourceText) -> None:
         self.session = session
         self._written = written
-        self._child = beside(session)
-        for key, value in _SETTINGS.items():
-            self._child.conf.set(key, value)
+        self.child = _child(session)
         self._stem = f"caladan_{uuid.uuid4().hex}"
         self._count = 0
 
     def table(self, data: pa.Table | DataFrame) -> Frame:
         """An Arrow table, or a DataFrame of any session."""
         if isinstance(data, DataFrame):
-            frame = moved(data, self._child)
+            frame = moved(data, self.child)
         else:
-            frame = created(self._child, data)
+            frame = created(self.child, data)
         return self._frame(frame)
 
     def held(self, table: Table) -> Frame:
@@ -82,17 +85,19 @@ class SparkSQL:
             frames[key_of(table)].handle.createOrReplaceTempView(names[-1])
             return names[-1]
 
-        text = generate(tree, name, "spark")
+        text, found = generate(tree, name, "spark"), None
         try:
             with quietly():
-                found = self._child.sql(text.sql, args=dict(text.values) or None)
+                found = self.child.sql(text.sql, args=dict(text.values) or None)
                 return self._frame(found, tree)
         except (PySparkException, Py4JError) as problem:
             raise refused(_message(problem), tree, self._written) from None
         finally:
-            # With Connect a query is text until it runs: its views stay, in a session of our own.
-            for each in () if is_connect(self._child) else names:
-                self._child.catalog.dropTempView(each)
+            drop = partial(_drop, self.child, tuple(names))
+            if found is not None and is_connect(self.child):  # a query is text until it runs
+                when_unused(found, drop)
+            else:
+                drop()
 
     def nulls(self, frame: Frame) -> list[str]:
         """The columns in which there is a NULL; a job of its own."""
@@ -122,7 +127,7 @@ class SparkSQL:
         return SqlTable(columns, self._handed_out(frame), frame.tree, self._written)
 
     def close(self) -> None:
-        """Views are dropped after each query; nothing is left."""
+        """Views are dropped after each query, or with it; nothing is left."""
 
     def _handed_out(self, frame: Frame) -> DataFrame:
         """Columns of types that relations have; names as they are."""
@@ -188,6 +193,21 @@ class SqlTable:
                 return work()
         except (PySparkException, Py4JError) as problem:
             raise refused(_message(problem), self.tree, self.written) from None
+
+
+def _child(session: SparkSession) -> SparkSession:
+    """The session beside one, in which its queries run."""
+    if session not in _CHILDREN:
+        made = beside(session)
+        for key, value in _SETTINGS.items():
+            made.conf.set(key, value)
+        _CHILDREN[session] = made
+    return _CHILDREN[session]
+
+
+def _drop(session: SparkSession, views: tuple[str, ...]) -> None:
+    for each in views:
+        session.catalog.dropTempView(each)
 
 
 def _message(problem: BaseException) -> str:

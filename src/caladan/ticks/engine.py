@@ -33,9 +33,6 @@ class Edits:
     delete: list[Fact] = field(default_factory=list[Fact])
     upsert: list[Fact] = field(default_factory=list[Fact])
 
-    def __bool__(self) -> bool:
-        return bool(self.insert or self.delete or self.upsert)
-
     def add(self, other: Edits) -> None:
         """Take in what another holds, behind its own."""
         self.insert += other.insert

@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from caladan.analysis.core import Checked, CoreAtom, CoreRule, RelationInfo
+from caladan.analysis.core import Checked, CoreRule, RelationInfo
 from caladan.analysis.schedule import Absent, Bind, Lookup, schedule
+from caladan.explain import terms
 from caladan.explain.operators import operators
 from caladan.explain.pcg import pcg
 from caladan.explain.terms import comparison, expression, expressions
@@ -261,11 +262,7 @@ def _rule(rule: Rule) -> str:
 def _literal(node: Literal) -> str:
     if isinstance(node, Comparison):
         return comparison(node)
-    return _atom(node) if isinstance(node, Atom) else printer.literal(node)
-
-
-def _atom(atom: Atom | CoreAtom) -> str:
-    return f"{'~' if atom.negated else ''}{atom.relation}({expressions(atom.arguments)})"
+    return terms.atom(node) if isinstance(node, Atom) else printer.literal(node)
 
 
 def delta(wired: TickProgram) -> str:
@@ -285,13 +282,13 @@ def delta(wired: TickProgram) -> str:
 
 def _steps(rule: CoreRule, seed: int) -> Iterable[str]:
     atom = rule.atoms[seed]
-    yield f"δ{_atom(atom)}"
+    yield f"δ{terms.atom(atom)}"
     bound = atom.variables if atom.negated else ()
     for step in schedule(rule, None if atom.negated else seed, bound):
         match step:
             case Lookup(index) | Absent(index):
                 if index != seed:
-                    yield _atom(rule.atoms[index])
+                    yield terms.atom(rule.atoms[index])
             case Bind():
                 yield f"{step.variable} = {expression(step.expression)}"
             case _:

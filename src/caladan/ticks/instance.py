@@ -17,7 +17,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import Any, Self
 
 from caladan.language.bloom.module import Module, reserve, unknown
@@ -25,12 +24,14 @@ from caladan.language.bloom.schema import CollectionKind, Schema
 from caladan.language.bloom.text import module
 from caladan.language.bloom.values import revealed
 from caladan.program.diagnostics import error
+from caladan.ticks.dataflow import Change
 from caladan.ticks.engine import Edits, Repair, TickEngine
 from caladan.ticks.extent import Fact
 from caladan.ticks.network import Contents, Network, TickStats, Timer, local_network
 from caladan.ticks.wiring import TickProgram, wire
 
 Callback = Callable[[set[tuple[Any, ...]]], None]
+Filter = Callable[[list[Any]], tuple[Iterable[Any], Iterable[Any]]]
 
 
 class Bloom(Module):
@@ -76,7 +77,7 @@ class Bloom(Module):
             if schema.kind is CollectionKind.PERIODIC and schema.period is not None
         ]
         self._sending = [
-            (name, schema)
+            name
             for name, schema in self._user_schemas()
             if schema.kind.sends and self._wired.due(name, "async") is not None
         ]
@@ -121,13 +122,10 @@ class Bloom(Module):
         schema = self._schema(name)
         if what != "insert" and schema.kind is not CollectionKind.TABLE:
             raise error("C071", f"`{name}` is a {schema.kind.value}; `{what}` is for tables")
-        if schema.kind in (CollectionKind.OUTPUT, CollectionKind.CLOCK):
-            raise error(
-                "C071",
-                f"`{name}` is an output, which rules derive"
-                if schema.kind is CollectionKind.OUTPUT
-                else "nobody sets the clock",
-            )
+        if schema.kind is CollectionKind.OUTPUT:
+            raise error("C071", f"`{name}` is an output, which rules derive")
+        if schema.kind is CollectionKind.CLOCK:
+            raise error("C071", "nobody sets the clock")
         if schema.kind is CollectionKind.LATTICE and not isinstance(rows, list | tuple):
             rows = [rows]
         extent = self._engine.extents[name]
@@ -156,16 +154,11 @@ class Bloom(Module):
         engine.tick(handed, (self._ticks, now))
         self._ticks += 1
         self._stats.ticked(engine, time.perf_counter() - started)
-        for name, schema in self._sending:
+        for name in self._sending:
             for fact in list(engine.sent(name)):
-                if schema.kind is CollectionKind.STDIO:
-                    sys.stdout.write(f"{fact[0]}\n")
-                else:
-                    self._send(name, fact)
+                self._send(name, fact)
         for name, callbacks in list(self._callbacks.items()):
-            if not callbacks:
-                continue
-            if contents := engine.extents[name].contents:
+            if callbacks and (contents := engine.extents[name].contents):
                 rows = {revealed(fact) for fact in contents.values()}
                 for each in list(callbacks):
                     each(rows)
@@ -174,7 +167,9 @@ class Bloom(Module):
 
     def _send(self, name: str, fact: Fact) -> None:
         schema = self._wired.schemas[name]
-        if schema.kind is CollectionKind.LOOPBACK or schema.address is None:
+        if schema.kind is CollectionKind.STDIO:
+            sys.stdout.write(f"{fact[0]}\n")
+        elif schema.kind is CollectionKind.LOOPBACK or schema.address is None:
             self.deliver(name, fact)
         else:
             self._network.send(fact[schema.address], name, fact)
@@ -190,11 +185,11 @@ class Bloom(Module):
             arrived += handed.pop(name).insert
         if not arrived:
             return
-        now, later = keep(list(arrived))
+        now, later = map(list, keep(list(arrived)))
         if now:
-            handed[name] = Edits(list(now))
+            handed[name] = Edits(now)
         if later:
-            self._held[name] = list(later)
+            self._held[name] = later
 
     def filter(self, name: str, split: Filter) -> None:
         """Let a function split what arrives at a channel: (deliver now, keep for later)."""
@@ -210,8 +205,7 @@ class Bloom(Module):
         self._is_stopping = False
         for name, schema in self._user_schemas():
             if schema.kind is CollectionKind.STDIO and self._engine.is_read(name):
-                read = threading.Thread(target=self._read, args=(name,), daemon=True)
-                read.start()
+                threading.Thread(target=self._read, args=(name,), daemon=True).start()
         self._thread = threading.Thread(target=self._loop, name="bloom", daemon=True)
         self._thread.start()
         return self
@@ -226,7 +220,8 @@ class Bloom(Module):
             while True:
                 with self._news:
                     while not (self._is_stopping or self._has_work()):
-                        self._news.wait(self._pause())
+                        now = self._clock()
+                        self._news.wait(min((t.wait(now) for t in self._timers), default=None))
                     if self._is_stopping:
                         return
                 with self._mutex:
@@ -245,10 +240,6 @@ class Bloom(Module):
             or any(timer.is_due(now) for timer in self._timers)
         )
 
-    def _pause(self) -> float | None:
-        now = self._clock()
-        return min((timer.wait(now) for timer in self._timers), default=None)
-
     def stop(self) -> None:
         """End the thread after the tick that is running, and leave the network."""
         with self._news:
@@ -258,6 +249,10 @@ class Bloom(Module):
         if thread is not None and thread is not threading.current_thread():
             thread.join()
         self._network.leave(self.address)
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        """Whoever waits for a tick is told what went wrong in the thread, once."""
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -265,12 +260,7 @@ class Bloom(Module):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.stop()
 
     def on(self, name: str, callback: Callback) -> None:
@@ -305,7 +295,6 @@ class Bloom(Module):
 
         Others may have asked too: `match` says which facts answer this call, if not all.
         """
-        self._schema(answer)
         found: list[set[tuple[Any, ...]]] = []
 
         def answered(facts: set[tuple[Any, ...]]) -> None:
@@ -313,7 +302,7 @@ class Bloom(Module):
                 found.append(own)
 
         with self._mutex:  # no tick may end between the two
-            self._callbacks.setdefault(answer, []).append(answered)
+            self.on(answer, answered)
             self.insert(name, rows)
         try:
             if self._thread is None:
@@ -330,9 +319,7 @@ class Bloom(Module):
 
     def _wait(self, is_done: Callable[[], bool], timeout: float | None, what: str) -> None:
         done = self._news.wait_for(lambda: is_done() or self._failure is not None, timeout)
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
+        self._raise_failure()
         if not done:
             raise error("C042", f"{what} did not come within {timeout} seconds")
 
@@ -361,8 +348,7 @@ class Bloom(Module):
         self._schema(name)
         with self._mutex:
             change = self._engine.changes.get(name)
-        if change is None:
-            return set(), set()
+        change = change or Change()
         return {revealed(f) for f in change.added}, {revealed(f) for f in change.removed}
 
     @property
@@ -393,17 +379,13 @@ class Bloom(Module):
         return explain(self._wired, self._engine, stage)
 
     def _user_schemas(self) -> list[tuple[str, Schema]]:
-        return [
-            (name, schema)
-            for name, schema in self._wired.schemas.items()
-            if not schema.kind.is_element
-        ]
+        every = self._wired.schemas.items()
+        return [(name, schema) for name, schema in every if not schema.kind.is_element]
 
     def _schema(self, name: str) -> Schema:
-        schemas = self._wired.schemas
-        if name not in schemas:
+        if name not in self._wired.schemas:
             raise unknown(name, list(self.collections))
-        return schemas[name]
+        return self._wired.schemas[name]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} after {self._ticks} ticks>"
@@ -414,7 +396,5 @@ def program(text: str, *, name: str = "<bloom>", **options: Any) -> Bloom:
     made = type("TextProgram", (Bloom, module(text, name=name)), {})
     return made(**options)
 
-
-Filter = Callable[[list[Any]], tuple[Iterable[Any], Iterable[Any]]]
 
 reserve(Bloom)

@@ -88,9 +88,10 @@ def _gather(row: Array, bounds: Array, sources: Array, into: Array) -> None:
 
 
 @helper
-def _step(
+def step_row(
     row: Array, bounds: Array, targets: Array, back_bounds: Array, sources: Array, into: Array
 ) -> bool:
+    """Step the bits of a row, by whichever way costs less; whether there are any."""
     ones = i8(0)
     for q in range(row.size):
         ones += i8(popcount(row[q]))
@@ -191,7 +192,7 @@ def step_generations(
             c = groups[group_bounds[g]]
             if child_bounds[c] == child_bounds[c + 1]:
                 continue
-            if _step(bits[c], fan_bounds, fan, back_bounds, back, spread):
+            if step_row(bits[c], fan_bounds, fan, back_bounds, back, spread):
                 for p in range(child_bounds[c], child_bounds[c + 1]):
                     row = bits[children[p]]
                     for q in range(spread.size):
@@ -212,7 +213,7 @@ def step_generations(
             waiting -= 1
             queued[c] = False
             mine = pending[slots[c]]
-            if not _step(mine, fan_bounds, fan, back_bounds, back, spread):
+            if not step_row(mine, fan_bounds, fan, back_bounds, back, spread):
                 continue
             mine[:] = _ZERO
             for p in range(child_bounds[c], child_bounds[c + 1]):
@@ -237,244 +238,3 @@ def step_generations(
                 if stop[0] != 0:
                     return group_bounds.size - 2 - g
     return group_bounds.size - 1
-
-
-# Columns of the table of rules that `step_products` goes by.
-KIND, SOURCE, SECOND, TARGET, APART, LEAVING, ARRIVING = range(7)
-STEP, STAY, CROSS, JOIN = range(4)  # kinds
-
-
-@helper
-def _receive(given: Array, may: Array, without: Any, row: Array, later: Array) -> bool:
-    """Add to a row what it may have of some bits, and to what it has yet to pass on; if any."""
-    new = _ZERO
-    for q in range(given.size):
-        fresh = given[q] & may[q] & ~row[q]
-        if without >> 6 == q:
-            fresh &= ~(_ONE << u8(without & 63))
-        row[q] |= fresh
-        later[q] |= fresh
-        new |= fresh
-    return new != _ZERO
-
-
-@helper
-def _close(
-    x: Any,
-    relation: Any,
-    table: Array,
-    first: Array,
-    fan_bounds: Array,
-    fan: Array,
-    back_bounds: Array,
-    back: Array,
-    without: Any,
-    masks: Array,
-    row: Array,
-    given: Array,
-    todo: Array,
-    mine: Array,
-    spread: Array,
-) -> int:
-    """Follow what is given to a row along the rules that leave rows where they are, to the end.
-
-    What is new is added to the row, and to what is given; returns how many steps were looked at.
-    """
-    for k in range(todo.size):
-        todo[k] = _ZERO
-    looked = 0
-    for i in range(table.shape[0]):  # the first step of all at once, which may be the last
-        if table[i, KIND] != STAY or table[i, SOURCE] != relation:
-            continue
-        leaving = table[i, LEAVING]
-        arriving = table[i, ARRIVING]
-        for k in range(todo.size):
-            mine[k] = given[k] & masks[leaving, x, k] if leaving >= 0 else given[k]
-        fans = fan[first[i, 1] : first[i, 1] + fan_bounds[i, fan_bounds.shape[1] - 1]]
-        backs = back[first[i, 1] : first[i, 1] + fans.size]
-        if not _step(mine, fan_bounds[i], fans, back_bounds[i], backs, spread):
-            continue
-        at = without if table[i, APART] else i8(-1)
-        looked += todo.size
-        for k in range(todo.size):
-            fresh = spread[k] & ~row[k]
-            if arriving >= 0:
-                fresh &= masks[arriving, x, k]
-            if at >> 6 == k:
-                fresh &= ~(_ONE << u8(at & 63))
-            row[k] |= fresh
-            todo[k] |= fresh
-    for k in range(todo.size):
-        given[k] |= todo[k]
-    q = 0
-    while q < todo.size:
-        if todo[q] == _ZERO:
-            q += 1
-            continue
-        y = (q << 6) | i8(lowest(todo[q]))
-        todo[q] &= todo[q] - _ONE
-        for i in range(table.shape[0]):
-            if table[i, KIND] != STAY or table[i, SOURCE] != relation:
-                continue
-            leaving = table[i, LEAVING]
-            arriving = table[i, ARRIVING]
-            if leaving >= 0 and (masks[leaving, x, y >> 6] >> u8(y & 63)) & _ONE == _ZERO:
-                continue
-            for p in range(first[i, 1] + fan_bounds[i, y], first[i, 1] + fan_bounds[i, y + 1]):
-                f = i8(fan[p])
-                looked += 1
-                bit = (_ONE << u8(f & 63)) & ~row[f >> 6]
-                if arriving >= 0:
-                    bit &= masks[arriving, x, f >> 6]
-                if bit == _ZERO or (f == without and table[i, APART]):
-                    continue
-                row[f >> 6] |= bit
-                given[f >> 6] |= bit
-                todo[f >> 6] |= bit
-                q = min(q, f >> 6)
-    return looked
-
-
-@kernel(
-    "i8(i8[:, ::1], i8, i8[:, ::1], u4[::1], i8[::1], i8[:, ::1], u4[::1], i8[:, ::1], u4[::1], "
-    "i8[:, ::1], u4[::1], u8[:, :, ::1], u8[:, ::1], u8[:, ::1], i8[::1])"
-)
-def step_products(
-    table: Array,
-    size: int,
-    first: Array,
-    order: Array,
-    same: Array,
-    child_bounds: Array,
-    children: Array,
-    fan_bounds: Array,
-    fan: Array,
-    back_bounds: Array,
-    back: Array,
-    masks: Array,
-    bits: Array,
-    pending: Array,
-    stop: Array,
-) -> int:
-    """Step rows by several rules until nothing is new: rule i has row i of each table.
-
-    Relation r has the rows from r * size on. A rule leads from bits of its source to bits of its
-    target: rows to `children`, columns to `fan`, lists that stand from first[i] on; `back` is `fan`
-    turned round. One that leaves rows where they are is followed to the end at once; one that
-    crosses exchanges row and column first; one that joins gives a row whatever the rows of the
-    second relation have that its columns lead to. Rules that keep rows and columns apart give no
-    row the column same[row], if there is one. Of the `masks` a rule has a number for each end, or
-    -1: it steps from, and to, what is set there. `pending` has what rows have yet to pass on; they
-    wait in the order given. Returns how many were taken, -1 if `stop` was raised.
-    """
-    queue = np.empty(order.size, np.uint32)
-    queued = np.zeros(order.size, np.bool_)
-    width = bits.shape[1]
-    every = np.full(width, ~_ZERO, np.uint64)
-    spread = np.zeros(width, np.uint64)
-    given = np.empty(width, np.uint64)
-    todo = np.empty(width, np.uint64)
-    mine = np.empty(width, np.uint64)
-    waiting = 0
-    head = 0
-    for i in range(order.size):
-        some = _ZERO
-        for q in range(width):
-            some |= pending[order[i], q]
-        if some != _ZERO:
-            waiting = _wait(order[i], queue, queued, head, waiting)
-    taken = 0
-    work = 0
-    while waiting > 0:
-        c = i8(queue[head])
-        head = head + 1 if head + 1 < queue.size else 0
-        waiting -= 1
-        queued[c] = False
-        taken += 1
-        given[:] = pending[c]
-        pending[c][:] = _ZERO
-        x = c % size
-        relation = c // size
-        work += _close(
-            x, relation, table, first, fan_bounds, fan, back_bounds, back, same[x], masks,
-            bits[c], given, todo, mine, spread,
-        )  # fmt: skip
-        for i in range(table.shape[0]):
-            kind = table[i, KIND]
-            target = table[i, TARGET] * size
-            leaving = table[i, LEAVING]
-            arriving = table[i, ARRIVING]
-            fans = fan[first[i, 1] : first[i, 1] + fan_bounds[i, fan_bounds.shape[1] - 1]]
-            backs = back[first[i, 1] : first[i, 1] + fans.size]
-            if kind == JOIN and table[i, SECOND] == relation:
-                begin = table[i, SOURCE] * size
-                for p in range(back_bounds[i, x], back_bounds[i, x + 1]):
-                    y = i8(backs[p])
-                    bit = _ONE << u8(y & 63)
-                    for e in range(size):
-                        if bits[begin + e, y >> 6] & bit == _ZERO:
-                            continue
-                        if leaving >= 0 and masks[leaving, e, y >> 6] & bit == _ZERO:
-                            continue
-                        may = masks[arriving, e] if arriving >= 0 else every
-                        at = same[e] if table[i, APART] else i8(-1)
-                        t = target + e
-                        if _receive(given, may, at, bits[t], pending[t]):
-                            waiting = _wait(t, queue, queued, head, waiting)
-                        work += width
-            if table[i, SOURCE] != relation or kind == STAY:
-                continue
-            mine[:] = given
-            if leaving >= 0:
-                for q in range(width):
-                    mine[q] &= masks[leaving, x, q]
-            if kind == STEP:
-                lo = first[i, 0] + child_bounds[i, x]
-                hi = first[i, 0] + child_bounds[i, x + 1]
-                if lo == hi or not _step(mine, fan_bounds[i], fans, back_bounds[i], backs, spread):
-                    continue
-                for p in range(lo, hi):
-                    e = i8(children[p])
-                    may = masks[arriving, e] if arriving >= 0 else every
-                    at = same[e] if table[i, APART] else i8(-1)
-                    t = target + e
-                    if _receive(spread, may, at, bits[t], pending[t]):
-                        waiting = _wait(t, queue, queued, head, waiting)
-                    work += width
-                continue
-            for q in range(width):
-                word = mine[q]
-                while word != _ZERO:
-                    y = (q << 6) | i8(lowest(word))
-                    word &= word - _ONE
-                    if kind == JOIN:
-                        may = masks[arriving, x] if arriving >= 0 else every
-                        at = same[x] if table[i, APART] else i8(-1)
-                        t = target + x
-                        new = False
-                        for p in range(fan_bounds[i, y], fan_bounds[i, y + 1]):
-                            other = bits[table[i, SECOND] * size + i8(fans[p])]
-                            new |= _receive(other, may, at, bits[t], pending[t])
-                            work += width
-                        if new:
-                            waiting = _wait(t, queue, queued, head, waiting)
-                        continue
-                    for p in range(child_bounds[i, y], child_bounds[i, y + 1]):
-                        e = i8(children[first[i, 0] + p])
-                        may = masks[arriving, e] if arriving >= 0 else every
-                        at = same[e] if table[i, APART] else i8(-1)
-                        t = target + e
-                        for r in range(fan_bounds[i, x], fan_bounds[i, x + 1]):
-                            f = i8(fans[r])
-                            bit = (_ONE << u8(f & 63)) & may[f >> 6] & ~bits[t, f >> 6]
-                            if bit == _ZERO or f == at:
-                                continue
-                            bits[t, f >> 6] |= bit
-                            pending[t, f >> 6] |= bit
-                            waiting = _wait(t, queue, queued, head, waiting)
-                        work += fan_bounds[i, x + 1] - fan_bounds[i, x]
-        if work > 1 << 23:
-            work = 0
-            if stop[0] != 0:
-                return -1
-    return taken

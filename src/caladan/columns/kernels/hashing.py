@@ -100,6 +100,15 @@ def place_of(number: Scalar, mask: Scalar) -> Scalar:
     return ((h << u8(2)) | (number & u8(3))) & mask
 
 
+@helper
+def word_at(number: Scalar, table: Array, mask: Scalar) -> Scalar:
+    """The place of a word in a table, or the free one where it belongs."""
+    at = place_of(number, mask)
+    while table[at + at] != number and table[at + at] != u8(0):
+        at = (at + u8(1)) & mask
+    return at
+
+
 @kernel("i8(u8[::1], i8, u8[::1], i8, i8[::1], u8[::1])")
 def unseen_words(
     keys: Array, first: Scalar, table: Array, room: Scalar, done: Array, out: Array
@@ -121,16 +130,10 @@ def unseen_words(
         if number != last:
             if used >= room:
                 break
-            at = place_of(number, mask)
-            while True:
-                held = table[at + at]
-                if held == number:
-                    break
-                if held == u8(0):
-                    table[at + at] = number
-                    used += 1
-                    break
-                at = (at + u8(1)) & mask
+            at = word_at(number, table, mask)
+            if table[at + at] == u8(0):
+                table[at + at] = number
+                used += 1
             last = number
         bit = u8(1) << (key & u8(63))
         before = table[at + at + u8(1)]
@@ -158,9 +161,7 @@ def unknown_words(keys: Array, table: Array, out: Array) -> Scalar:
         key = keys[i]
         number = (key >> u8(6)) + u8(1)
         if number != last:
-            at = place_of(number, mask)
-            while table[at + at] != number and table[at + at] != u8(0):
-                at = (at + u8(1)) & mask
+            at = word_at(number, table, mask)
             bits = table[at + at + u8(1)] if table[at + at] == number else u8(0)
             last = number
         out[written] = key
@@ -175,9 +176,7 @@ def mark_words(keys: Array, table: Array, marks: Array) -> None:
     for i in range(keys.size):
         key = keys[i]
         number = (key >> u8(6)) + u8(1)
-        at = place_of(number, mask)
-        while table[at + at] != number and table[at + at] != u8(0):
-            at = (at + u8(1)) & mask
+        at = word_at(number, table, mask)
         if table[at + at] == number and (table[at + at + u8(1)] >> (key & u8(63))) & u8(1):
             marks[i] = True
 
@@ -188,10 +187,7 @@ def drop_words(keys: Array, table: Array) -> None:
     mask = u8((table.size >> 1) - 1)
     for i in range(keys.size):
         key = keys[i]
-        number = (key >> u8(6)) + u8(1)
-        at = place_of(number, mask)
-        while table[at + at] != number:
-            at = (at + u8(1)) & mask
+        at = word_at((key >> u8(6)) + u8(1), table, mask)
         table[at + at + u8(1)] &= ~(u8(1) << (key & u8(63)))
 
 
@@ -202,8 +198,6 @@ def refill_words(old: Array, table: Array) -> None:
     for q in range(old.size >> 1):
         number = old[2 * q]
         if number != u8(0):
-            at = place_of(number, mask)
-            while table[at + at] != u8(0):
-                at = (at + u8(1)) & mask
+            at = word_at(number, table, mask)
             table[at + at] = number
             table[at + at + u8(1)] = old[2 * q + 1]

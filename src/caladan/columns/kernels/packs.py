@@ -66,15 +66,6 @@ def compress(words: Array, keep: Array, out: Array) -> Scalar:
     return written
 
 
-@kernel("u4(u4[::1])")
-def largest(words: Array) -> Scalar:
-    """The largest word; 0 if there is none."""
-    most = u4(0)
-    for i in range(words.size):
-        most = max(most, words[i])
-    return most
-
-
 @helper
 def _mixed(value: Scalar) -> Scalar:
     value = (value ^ (value >> u8(30))) * u8(0xBF58476D1CE4E5B9)

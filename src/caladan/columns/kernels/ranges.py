@@ -196,3 +196,15 @@ def fill_columns_ranges(
             for j in range(begin, end):
                 out[r, places[j] >> u4(6)] |= _ONE << u8(places[j] & u4(63))
     return bounds.size - 1
+
+
+@kernel("i8(u4[::1], u4[::1], i8[::1], i8[::1], i8[::1], i8[::1], i8[::1])")
+def tally(
+    first: Array, second: Array, left: Array, right: Array, one: Array, other: Array, out: Array
+) -> int:
+    """Add up what facts are worth, one[x] * other[y], at the place left[x] + right[y] of each."""
+    for i in range(first.size):
+        x = first[i]
+        y = second[i]
+        out[left[x] + right[y]] += one[x] * other[y]
+    return first.size

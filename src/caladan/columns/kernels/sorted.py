@@ -3,7 +3,8 @@
 All searches give the first position of values[low:high] whose bits under `mask` are not below a
 word. The mask of a whole key is `WHOLE`, which costs nothing where it is written out.
 
-All other kernels but `dedup` take arrays that are sorted and free of repetitions, and keep them so.
+All other kernels but `radix` and `dedup` take arrays that are sorted and free of repetitions, and
+keep them so.
 Outputs are given by the caller, large enough for the worst case; the count of what was written is
 returned.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
 from numpy import uint64 as u8
 
 from caladan.columns.kernels import helper, kernel
@@ -65,6 +67,37 @@ def seek(
 
 Array = Any
 Scalar = Any  # numba tells signed and unsigned apart, Python does not
+
+
+@kernel("i8(u8[::1], u8[::1], i8, i8, i8)")
+def radix(keys: Array, scratch: Array, low: Scalar, high: Scalar, width: Scalar) -> Scalar:
+    """Sort keys by their bits from `low` to `high`, by digits of a width, the lowest one first.
+
+    Keys that agree in those bits keep their order. A digit that all keys share costs a look at
+    them. Whether the result is in `scratch`, which is as large, is returned.
+    """
+    counts = np.empty(1 << width, np.int64)
+    mask = u8(counts.size - 1)
+    is_swapped = False
+    for shift in range(low, high, width):
+        by = u8(shift)
+        counts[:] = 0
+        for i in range(keys.size):
+            counts[(keys[i] >> by) & mask] += 1
+        if counts[(keys[0] >> by) & mask] == keys.size:
+            continue
+        at = 0
+        for digit in range(counts.size):
+            count = counts[digit]
+            counts[digit] = at
+            at += count
+        for i in range(keys.size):
+            place = (keys[i] >> by) & mask
+            scratch[counts[place]] = keys[i]
+            counts[place] += 1
+        keys, scratch = scratch, keys
+        is_swapped = not is_swapped
+    return is_swapped
 
 
 @kernel("i8(u8[::1])")

@@ -26,15 +26,12 @@ from caladan.columns.domains import CodedDomain, Domain, SortedDomain, forked, w
 from caladan.columns.kernels import compilations
 from caladan.columns.relation import StoredRelation
 from caladan.columns.warmup import load_ahead
-from caladan.data.load import load
 from caladan.data.schema import arrow_schema, table_of
-from caladan.engines.embedded.projection import Projection
-from caladan.engines.embedded.tables import DerivedTable, LoadedTable
+from caladan.engines.embedded.tables import DerivedTable, LoadedTable, Projection
 from caladan.engines.interface import EngineStopped, InProcess, Table
 from caladan.fixpoint.blueprint import Blueprint, blueprint
 from caladan.fixpoint.fixpoint import Fixpoint
 from caladan.fixpoint.limits import Limits, OutOfMemory
-from caladan.fixpoint.living import Living
 from caladan.join.classes import Class, Classes, Node
 from caladan.program import Column, thresholds
 from caladan.program.clock import attended
@@ -46,6 +43,7 @@ from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
     from caladan.data.source import Source
+    from caladan.fixpoint.living import Living
 
 Place = tuple[int, int]  # a table by its number, and a column of it
 
@@ -222,6 +220,8 @@ class EmbeddedEngine(InProcess):
         self, name: str, source: Source, columns: tuple[Column, ...], options: Options
     ) -> tuple[Table, pa.Table | None]:
         """The facts of a source, and the rows set aside."""
+        from caladan.data.load import load
+
         started = time.perf_counter()
         load_ahead(source.paths)
         data, rejected = attended(
@@ -237,21 +237,12 @@ class EmbeddedEngine(InProcess):
         events: Listener,
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program."""
-        with compilations(events):
-            return self._run(program, store, options, events)
-
-    def _run(
-        self,
-        program: DeltaProgram,
-        store: Mapping[str, Table],
-        options: Options,
-        events: Listener,
-    ) -> dict[str, Table]:
         started = time.perf_counter()
-        events.tell(RunStarted(self.name, len(program.cliques)))
-        plan = blueprint(program)
-        while (done := self._evaluated(program, plan, store, options, events, started)) is None:
-            pass  # a table that lost facts that are counted is whole now
+        with compilations(events):
+            events.tell(RunStarted(self.name, len(program.cliques)))
+            plan = blueprint(program)
+            while (done := self._evaluated(program, plan, store, options, events, started)) is None:
+                pass  # a table that lost facts that are counted is whole now
         return done
 
     def _evaluated(
@@ -292,28 +283,22 @@ class EmbeddedEngine(InProcess):
             for clique in program.cliques:
                 relations = clique.origins
                 evaluation.clique(clique)
+            _tell_held(program, evaluation, events)
+            tables = _tables(program, evaluation, classes)
         except LimitReached as reached:
-            raise EngineStopped(
-                reached.diagnostics[0], _tables(program, evaluation, classes)
-            ) from None
+            why = reached.diagnostics[0]
         except MemoryError:
-            reached = limits.out_of_memory()
-            raise EngineStopped(
-                reached.diagnostics[0], _tables(program, evaluation, classes)
-            ) from None
+            why = limits.out_of_memory().diagnostics[0]
         except KeyboardInterrupt:
-            raise EngineStopped(
-                interrupted(relations), _tables(program, evaluation, classes)
-            ) from None
-        for name, layout in evaluation.layouts().items():
-            stored = layout if isinstance(layout, StoredRelation) else None
-            spilled = 0 if stored is None else stored.spilled
-            columns = [column.name for column in program.relations[name].columns]
-            orders = [] if stored is None else stored.arranged(columns)
-            held = (layout.count(), layout.nbytes, spilled)
-            events.tell(RelationHeld(name, *held, layout.form, orders))
-        events.tell(RunDone(time.perf_counter() - started))
-        return _tables(program, evaluation, classes)
+            why = interrupted(relations)
+        else:
+            events.tell(RunDone(time.perf_counter() - started))
+            return tables
+        for name, info in program.relations.items():
+            if info.is_derived and name not in evaluation.layouts():
+                with suppress(OutOfMemory):  # what is given is stored by then, and can be read
+                    evaluation.load(name)
+        raise EngineStopped(why, _tables(program, evaluation, classes))
 
     def watch(
         self,
@@ -323,6 +308,8 @@ class EmbeddedEngine(InProcess):
         events: Listener,
     ) -> Living:
         """The relations of a program, to be kept true while facts come and go."""
+        from caladan.fixpoint.living import Living
+
         started = time.perf_counter()
         events.tell(RunStarted(self.name, len(program.cliques)))
         try:
@@ -386,15 +373,20 @@ def _tell_reading(store: Mapping[str, Table], evaluation: Fixpoint, events: List
             table.reading = None
 
 
+def _tell_held(program: DeltaProgram, evaluation: Fixpoint, events: Listener) -> None:
+    """Tell in which form every relation is held, and what of it is on disk."""
+    for name, layout in evaluation.layouts().items():
+        stored = layout if isinstance(layout, StoredRelation) else None
+        spilled = 0 if stored is None else stored.spilled
+        columns = [column.name for column in program.relations[name].columns]
+        orders = [] if stored is None else stored.arranged(columns)
+        events.tell(RelationHeld(name, layout.count(), layout.nbytes, spilled, layout.form, orders))
+
+
 def _tables(program: DeltaProgram, evaluation: Fixpoint, classes: Classes) -> dict[str, Table]:
     layouts = evaluation.layouts()
-    tables: dict[str, Table] = {}
-    for name, info in program.relations.items():
-        if info.is_derived:
-            if name not in layouts:
-                with suppress(OutOfMemory):  # what is given is stored by then, and can be read
-                    evaluation.load(name)
-                layouts = evaluation.layouts()
-            domains = classes.columns(name)
-            tables[name] = DerivedTable(info.columns, layouts[name], domains, info.order)
-    return tables
+    return {
+        name: DerivedTable(info.columns, layouts[name], classes.columns(name), info.order)
+        for name, info in program.relations.items()
+        if info.is_derived
+    }

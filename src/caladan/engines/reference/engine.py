@@ -19,7 +19,7 @@ from caladan.data.source import Source
 from caladan.engines.interface import EngineStopped, InProcess, Table
 from caladan.engines.reference.body import Facts, Row, canonical, row_key, same, widened
 from caladan.engines.reference.fixpoint import NaiveFixpoint, NaiveLimits, evaluate_clique
-from caladan.program import Column, Constant, Value
+from caladan.program import Column, Value
 from caladan.program.clock import attended
 from caladan.program.events import CliqueDone, CliqueStarted, Listener, RunDone, RunStarted
 from caladan.program.options import Options
@@ -104,17 +104,9 @@ def _tables(program: DeltaProgram, facts: Facts) -> dict[str, Table]:
 
 
 def _matches(goal: CoreGoal, row: Row) -> bool:
-    bound: dict[str, Value] = {}
-    for argument, value in zip(goal.arguments, row, strict=True):
-        if isinstance(argument, Constant):
-            wanted = canonical(argument.value)
-        elif not argument.is_anonymous:
-            wanted = bound.setdefault(argument.name, value)
-        else:
-            continue
-        if not same(wanted, value):
-            return False
-    return True
+    return all(same(canonical(value), row[i]) for i, value in goal.constants) and all(
+        same(row[one], row[other]) for one, other in goal.repeated
+    )
 
 
 @dataclass(frozen=True, slots=True)

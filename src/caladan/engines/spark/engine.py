@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from caladan.analysis.core import CoreGoal
 from caladan.data.source import Source
-from caladan.engines.interface import EngineStopped, Table
+from caladan.engines.interface import EngineStopped, Store, Table
 from caladan.engines.spark.cancellation import Attended, Cancelled, new_tag
 from caladan.engines.spark.choice import outlooks
 from caladan.engines.spark.frame import plans
@@ -24,6 +24,7 @@ from caladan.engines.spark.session.staging import Readers, Staging
 from caladan.engines.spark.session.workspace import ShuffleBytes, Workspace, release_abandoned
 from caladan.engines.spark.sources import sources
 from caladan.engines.spark.sources.table import SparkTable
+from caladan.engines.spark.sources.validity import Reading
 from caladan.program import Column
 from caladan.program.clock import TimeOver, deadline
 from caladan.program.events import BytesShuffled, DataRead, Listener, RunDone, RunStarted
@@ -70,9 +71,8 @@ class SparkEngine:
             workspace = Workspace(self._child, check, self._staging)
             connect.described(self._child, f"reading {name}")
             try:
-                found = sources.load(
-                    name, source, columns, workspace, permissive=options.permissive
-                )
+                reading = Reading(name, source, columns, workspace, options.permissive)
+                found = sources.load(reading)
                 workspace.keep(*found[0].runs)
                 return found
             finally:
@@ -83,11 +83,7 @@ class SparkEngine:
         return table, rejected
 
     def run(
-        self,
-        program: DeltaProgram,
-        store: Mapping[str, Table],
-        options: Options,
-        events: Listener,
+        self, program: DeltaProgram, store: Store, options: Options, events: Listener
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program."""
         started = time.perf_counter()
@@ -144,12 +140,7 @@ class SparkEngine:
         return connect.parallelism(self._child)
 
     def plans(
-        self,
-        program: DeltaProgram,
-        store: Mapping[str, Table],
-        options: Options,
-        *,
-        is_all_there: bool,
+        self, program: DeltaProgram, store: Store, options: Options, *, is_all_there: bool
     ) -> list[tuple[str, str]]:
         """What Spark would be handed, with a title each: its own plans of frames, or tasks.
 

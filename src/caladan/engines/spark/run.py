@@ -7,8 +7,8 @@ tables that one makes are data for the next, whichever strategies they have.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -43,51 +43,45 @@ from caladan.rules.program import DeltaClique, DeltaProgram, program_of, reads
 _FEW_NAMES: Final = 5  # relations that the description of a job names
 
 
+@dataclass(slots=True)
 class Cliques:
     """One run of a program."""
 
-    def __init__(
-        self,
-        program: DeltaProgram,
-        store: Mapping[str, SparkTable],
-        options: Options,
-        events: Listener,
-        workspace: Workspace,
-    ) -> None:
-        self._program = program
-        self._options = options
-        self._events = events
-        self._workspace = workspace
-        self._deadline = deadline(options.timeout)
-        self._given = options  # what the strategy that is at work was given
-        self._known = dict(store)
-        self._derived: dict[str, SparkTable] = {}
-        self._frame: FrameFixpoint | None = None
-        self.stopping = Stopping()
-        self.current: tuple[str, ...] = ()
-        """The relations that are being derived."""
-        self._has_rdds = not is_connect(workspace.session)
-        self._strategies: Final[dict[str, Callable[[], Strategy]]] = {
-            "single": _single if self._has_rdds else _single_there,
-            "cubed": _cubed,
-            "pivoted": _pivoted,
-            "meshed": _meshed,
-            "frame": lambda: self._by_frames,
-        }
+    program: DeltaProgram
+    store: InitVar[Mapping[str, SparkTable]]
+    options: Options
+    events: Listener
+    workspace: Workspace
+    stopping: Stopping = field(default_factory=Stopping)
+    current: tuple[str, ...] = ()
+    """The relations that are being derived."""
+    _deadline: float | None = field(init=False)
+    _given: Options = field(init=False)  # what the strategy that is at work was given
+    _known: dict[str, SparkTable] = field(init=False)
+    _derived: dict[str, SparkTable] = field(default_factory=dict)
+    _frame: FrameFixpoint | None = None
+
+    def __post_init__(self, store: Mapping[str, SparkTable]) -> None:
+        self._deadline = deadline(self.options.timeout)
+        self._given, self._known = self.options, dict(store)
+
+    @property
+    def _has_rdds(self) -> bool:
+        return not is_connect(self.workspace.session)
 
     @property
     def rules(self) -> list[CoreRule]:
         """All rules of the program, to be named in diagnostics."""
-        return [rule.rule for rule in self._program.rules]
+        return [rule.rule for rule in self.program.rules]
 
     def run(self) -> None:
         """Evaluate every clique."""
-        in_cliques = {name for clique in self._program.cliques for name in clique.relations}
-        for name, info in self._program.relations.items():
+        in_cliques = {name for clique in self.program.cliques for name in clique.relations}
+        for name, info in self.program.relations.items():
             if name not in in_cliques and info.is_derived:
                 self._keep({name: self._written(info)})
-        waiting = list(self._program.cliques)
-        tasks: int | None = parts_of(self._workspace)
+        waiting = list(self.program.cliques)
+        tasks: int | None = parts_of(self.workspace)
         is_open = True  # whether all that is left may go to one task
         while waiting:
             if is_open and self._goes_together(waiting, tasks):
@@ -101,7 +95,7 @@ class Cliques:
         """The derived relations, as far as they are known."""
         if self._frame is not None:
             # A run that was told to end is no reason not to finish what it has derived.
-            self._workspace.check = lambda: None
+            self.workspace.check = lambda: None
             self._keep(self._frame.tables())
             self._frame = None
         return dict(self._derived)
@@ -114,16 +108,16 @@ class Cliques:
     # ── Strategies ───────────────────────────────────────────────────────────────────────────────
 
     def _goes_together(self, cliques: Sequence[DeltaClique], tasks: int | None) -> bool:
-        facts, relations = facts_in(cliques, self._sizes()), self._program.relations
-        how = together(cliques, facts, self._options, tasks, relations, has_rdds=self._has_rdds)
+        facts, relations = facts_in(cliques, self._sizes()), self.program.relations
+        how = together(cliques, facts, self.options, tasks, relations, has_rdds=self._has_rdds)
         return how is not None
 
     def _evaluate(self, clique: DeltaClique) -> None:
-        tasks = parts_of(self._workspace)
-        facts, asked = facts_in([clique], self._sizes()), forced(clique, self._options)
-        relations = self._program.relations
+        tasks = parts_of(self.workspace)
+        facts, asked = facts_in([clique], self._sizes()), forced(clique, self.options)
+        relations = self.program.relations
         if asked is not None and (obstacle := why_not(asked, clique, relations)):
-            self._events.tell(StrategyDeclined(clique.relations, asked, obstacle))
+            self.events.tell(StrategyDeclined(clique.relations, asked, obstacle))
             asked = None
         for choice in choices(clique, facts, asked, tasks, relations, has_rdds=self._has_rdds):
             if self._try(choice.strategy, [clique]):
@@ -132,42 +126,62 @@ class Cliques:
 
     def _try(self, name: str, cliques: Sequence[DeltaClique]) -> bool:
         """Have cliques evaluated by a strategy; False if it cannot."""
-        program = program_of(self._program, cliques)
+        program = program_of(self.program, cliques)
         self.current = cliques[0].origins
         store = {n: self._known[n] for n, info in program.relations.items() if info.takes_data}
         self._given = self._left()
-        parts = parts_of(self._workspace)
+        parts = parts_of(self.workspace)
         context = Context(
-            self._workspace,
+            self.workspace,
             self._given,
-            self._events,
+            self.events,
             parts,
             self.stopping,
             self._limits,
-            asked(self._program, cliques),
+            asked(self.program, cliques),
         )
-        if name == "meshed" and self._workspace.shuffle_bytes is not None:
-            self._workspace.shuffle_bytes.expected = True
+        if name == "meshed" and self.workspace.shuffle_bytes is not None:
+            self.workspace.shuffle_bytes.expected = True
         try:
             if name != "frame" and (reason := self._why_no_tasks(name)) is not None:
                 raise CannotServe(reason)
-            described(self._workspace.session, f"{_listed(cliques)}, {name}{_tasks(name, parts)}")
-            found = self._strategies[name]()(program, store, context)
+            described(self.workspace.session, f"{_listed(cliques)}, {name}{_tasks(name, parts)}")
+            found = self._strategy(name)(program, store, context)
         except CannotServe as cannot:
             for clique in cliques:
-                self._events.tell(StrategyDeclined(clique.relations, name, cannot.reason))
+                self.events.tell(StrategyDeclined(clique.relations, name, cannot.reason))
             return False
         except EngineStopped as stopped:
             self._keep(stopped.store)
             said = stopped.diagnostics[0]
             late = self.stopping.is_late
-            told = restated(said, self._given, self._options, cliques, late)
+            told = restated(said, self._given, self.options, cliques, late)
             raise EngineStopped(told, {}) from None
         self._keep(found)
         return True
 
+    def _strategy(self, name: str) -> Strategy:
+        """A strategy, loaded when it is first wanted."""
+        if name == "frame":
+            return self._by_frames
+        if name == "cubed":
+            from caladan.engines.spark.cube.strategy import cubed
+
+            return cubed
+        if name == "meshed":
+            from caladan.engines.spark.mesh.strategy import meshed
+
+            return meshed
+        if name == "single" and not self._has_rdds:
+            from caladan.engines.spark.tasks import connect
+
+            return connect.single
+        from caladan.engines.spark.tasks import strategies
+
+        return strategies.single if name == "single" else strategies.pivoted
+
     def _why_no_tasks(self, strategy: str) -> str | None:
-        workspace = self._workspace
+        workspace = self.workspace
         try:
             if strategy != "single" and not self._has_rdds:
                 return ONE_TASK
@@ -184,9 +198,7 @@ class Cliques:
         self, program: DeltaProgram, store: Mapping[str, SparkTable], context: Context
     ) -> dict[str, SparkTable]:
         """Strategy *frame*; what it has derived can be had even after its jobs were cancelled."""
-        self._frame = FrameFixpoint(
-            program, store, context.options, context.events, self._workspace
-        )
+        self._frame = FrameFixpoint(program, store, context.options, context.events, self.workspace)
         try:
             self._frame.run()
         except LimitReached as reached:
@@ -202,7 +214,7 @@ class Cliques:
 
     def _left(self) -> Options:
         """The limits that hold from now on."""
-        left = self._options
+        left = self.options
         if self._deadline is not None:
             # Never nothing: an engine that has no time left should say so itself.
             left = replace(left, timeout=max(self._deadline - time.monotonic(), 1e-3))
@@ -220,15 +232,15 @@ class Cliques:
     def _keep(self, tables: Mapping[str, Table]) -> None:
         """Relations that are known from now on."""
         for name, table in tables.items():
-            if isinstance(table, SparkTable) and self._program.relations[name].is_derived:
+            if isinstance(table, SparkTable) and self.program.relations[name].is_derived:
                 self._known[name] = self._derived[name] = table
 
     def _written(self, info: RelationInfo) -> SparkTable:
         """A relation whose facts are in the program, perhaps beside data."""
-        data = table_of(self._program.facts.get(info.name, ()), info.columns)
+        data = table_of(self.program.facts.get(info.name, ()), info.columns)
         if info.takes_data:
             data = pa.concat_tables([self._known[info.name].arrow(), data])
-        return held(info.columns, distinct(data), self._workspace)
+        return held(info.columns, distinct(data), self.workspace)
 
 
 class _Sizes(Mapping[str, int]):
@@ -306,33 +318,3 @@ def _tasks(strategy: str, parts: int) -> str:
     if strategy in ("pivoted", "meshed"):
         return f", {parts} tasks"
     return ", 1 task" if strategy == "single" else ""
-
-
-def _single() -> Strategy:
-    from caladan.engines.spark.tasks.strategies import single
-
-    return single
-
-
-def _single_there() -> Strategy:
-    from caladan.engines.spark.tasks.connect import single
-
-    return single
-
-
-def _cubed() -> Strategy:
-    from caladan.engines.spark.cube.strategy import cubed
-
-    return cubed
-
-
-def _pivoted() -> Strategy:
-    from caladan.engines.spark.tasks.strategies import pivoted
-
-    return pivoted
-
-
-def _meshed() -> Strategy:
-    from caladan.engines.spark.mesh.strategy import meshed
-
-    return meshed

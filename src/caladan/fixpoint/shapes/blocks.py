@@ -23,8 +23,8 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from caladan.columns.folded import NONE, Fold
-from caladan.columns.folded_index import stretches
+from caladan.columns.folded import Fold
+from caladan.columns.folded_index import NONE, stretches
 from caladan.columns.kernels.bits import set_bits
 from caladan.columns.kernels.blocks import (
     WORDS,
@@ -72,31 +72,32 @@ class ComparedTest:
 
 
 class PairedTest:
-    """Pairs of a kind of source and a node that must be, or must not be."""
+    """Pairs of a kind of source and a kind of node that must be, or must not be."""
 
-    def __init__(self, pairs: Pairs, kind_of: Words, kinds: int, *, negated: bool) -> None:
-        self._lists = Graph.of(*pairs, kinds)
-        self._kind_of = kind_of
+    def __init__(
+        self, pairs: Pairs, of_source: Words, of_node: Words, kinds: tuple[int, int], negated: bool
+    ) -> None:
+        self._lists = Graph.of(*pairs, kinds[0])
+        self._of_source = of_source
+        self._of_node = of_node
+        self._kinds = kinds[1]
         self._negated = negated
 
     def keep(self, sources: Words, nodes: Words, rows: Words, masks: Bits) -> None:
-        kinds, kind = np.unique(self._kind_of[sources], return_inverse=True)
+        kinds, kind = np.unique(self._of_source[sources], return_inverse=True)
         begin, end = self._lists.bounds[kinds], self._lists.bounds[kinds + np.uint32(1)]
         found = self._lists.targets[stretches(begin, end)]
-        of = np.repeat(np.arange(len(kinds)), end - begin)
-        order = np.argsort(nodes, kind="stable")
-        at = np.minimum(np.searchsorted(nodes[order], found), max(len(nodes) - 1, 0))
-        known = nodes[order][at] == found if len(nodes) else np.zeros(len(found), np.bool_)
-        at, of = order[at[known]], of[known]
-        held = np.zeros((len(nodes), WORDS), np.uint64)
+        held = np.zeros((self._kinds, WORDS), np.uint64)
         if len(kinds) == len(sources):
-            set_bits(held, at.astype(np.uint32), np.argsort(kind)[of].astype(np.uint32))
+            of = np.repeat(np.argsort(kind).astype(np.uint32), end - begin)
+            set_bits(held, found, of)
         else:  # all sources of a kind at once
             members = as_bits(kind == np.arange(len(kinds))[:, None])
-            ends = np.searchsorted(of, np.arange(len(kinds) + 1))
-            for bits, first, last in zip(members, ends[:-1], ends[1:], strict=True):
-                held[at[first:last]] |= bits
-        masks[rows] &= ~held if self._negated else held
+            ends = np.cumsum(end - begin)
+            for bits, first, last in zip(members, ends - (end - begin), ends, strict=True):
+                held[found[first:last]] |= bits
+        may = held[self._of_node[nodes]]
+        masks[rows] &= ~may if self._negated else may
 
 
 class Holds(Protocol):
@@ -133,6 +134,10 @@ class LayeredTest:
         self.tests = tests
 
     def keep(self, sources: Words, nodes: Words, rows: Words, masks: Bits) -> None:
+        if len(self._layers) == 1 and (self._layers[0][sources] != NONE).all():
+            for test in self.tests:
+                test.keep(self._layers[0][sources], nodes, rows, masks)
+            return
         held = np.zeros((len(nodes), WORDS), np.uint64)
         every = np.arange(len(nodes), dtype=np.uint32)
         for layer in self._layers:

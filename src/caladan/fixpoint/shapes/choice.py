@@ -118,8 +118,11 @@ class Shaping:
 
     def overlay(self, clique: DeltaClique) -> Overlaying | None:
         """What takes the rules of a relation that reads layouts; None if it has none."""
+        from caladan.fixpoint.shapes.halves import refusals
+
         (name, *_) = clique.relations
-        read = (a for rule in clique.exit_rules for a in rule.rule.positive)
+        bodies = [each.rule for each in clique.exit_rules]
+        read = (a for rule in bodies for a in (*rule.positive, *refusals(rule)))
         if clique.is_recursive or self._state.is_ranked or not any(map(self.layout, read)):
             return None
         return Overlaying(name, self._state, self._run, self)
@@ -351,7 +354,7 @@ class Overlaying:
         if isinstance(head, PlainHead):
             return self._overlay.take(rule, head.give, limits)
         from caladan.fixpoint.groups import AggregateHead
-        from caladan.fixpoint.shapes.weighing import weigh
+        from caladan.fixpoint.shapes.aggregates import weigh
 
         assert isinstance(head, AggregateHead)
         return weigh(self._overlay.solve(rule, limits), head, rule, limits)

@@ -29,7 +29,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from caladan.columns.folded import NONE, Fold
+from caladan.columns.folded import Fold
+from caladan.columns.folded_index import NONE
 from caladan.columns.kernels.closure import (
     closure_bits,
     closure_ranges,

@@ -4,25 +4,23 @@
                                      against numbers of nodes, found once for each of them
     ~far(X, Z), near(X, Z)           atoms: their facts as pairs of a source and a node; those of a
                                      layout as its own bits
-    X * Z > 100, f(X, Z)             anything else is asked for every pair
+    X * Z > X + Z, f(X, Z)           anything else is asked for every pair
 
-Sums of integers are taken apart: Z - X < 9 becomes X > Z - 9, unless it might leave 64 bits.
+comparisons.py tells sides apart: Z - X < 9 becomes X > Z - 9.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from caladan.analysis.core import CoreAtom, CoreRule
-from caladan.columns.folded import NONE
-from caladan.columns.folded_index import class_of, stretches
+from caladan.columns.folded_index import NONE, class_of
 from caladan.columns.interner import ABSENT, Tuples
 from caladan.columns.kernels.blocks import WORDS
-from caladan.columns.layout import Counts, Mask, Words
+from caladan.columns.layout import Mask, Words
 from caladan.columns.matrices import Matrix
 from caladan.fixpoint.shapes.blocks import (
     AskedTest,
@@ -32,26 +30,17 @@ from caladan.fixpoint.shapes.blocks import (
     PairedTest,
     PlaceTest,
 )
-from caladan.fixpoint.shapes.pairs import Declined, NodePlace, Pairs
-from caladan.join.expressions import Evaluator
+from caladan.fixpoint.shapes.comparisons import told_apart
+from caladan.fixpoint.shapes.inputs import ShapeInputs
+from caladan.fixpoint.shapes.pairs import Declined, NodePlace
 from caladan.join.frontier import Bindings
 from caladan.program import (
-    Arithmetic,
     Comparison,
     Expression,
-    Negative,
     Variable,
-    names,
     thresholds,
-    variables,
 )
-from caladan.program.kinds import Kind
-from caladan.rules.shapes.literals import TURNED, Literal
-
-if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.evaluate import ShapeInputs
-
-_FAR: Final = 1 << 62
+from caladan.rules.shapes.literals import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +113,7 @@ def _compared(
     first = Bindings(len(sources.numbers), sources.columns(sources.numbers))
     second = Bindings(len(ends.numbers), ends.columns(ends.numbers))
     try:
-        found = _parted(comparison, evaluator, first, second)
+        found = told_apart(comparison, evaluator, first, second)
     except ArithmeticError:
         raise Declined("a comparison of it cannot be made for all values") from None
     if found is None:
@@ -135,65 +124,6 @@ def _compared(
     others = np.zeros(ends.place.begin + ends.place.size, np.int64)
     others[ends.numbers + np.uint32(ends.place.begin)] = of_node
     return ComparedTest(operator, values, others)
-
-
-def _parted(
-    comparison: Comparison, evaluator: Evaluator, first: Bindings, second: Bindings
-) -> tuple[str, Counts, Counts] | None:
-    """A comparison of two batches: the operator, and numbers of each; None if it cannot be told."""
-    left, right = (_sides(e, first, second) for e in (comparison.left, comparison.right))
-    if left <= {0} and right <= {1}:
-        ranks = evaluator.ranks(comparison, first, second)
-        return None if ranks is None else (comparison.operator, *ranks)
-    if left <= {1} and right <= {0}:
-        ranks = evaluator.ranks(comparison, second, first)
-        return None if ranks is None else (TURNED[comparison.operator], ranks[1], ranks[0])
-    sums: list[Counts] = [np.zeros(batch.rows, np.int64) for batch in (first, second)]
-    most = 0
-    terms = [*summands(comparison.left, 1), *summands(comparison.right, -1)]
-    for sign, term in terms:
-        sides = _sides(term, first, second)
-        if len(sides) > 1 or any(map(evaluator.is_text, (v.name for v in variables(term)))):
-            return None
-        side = min(sides, default=0)
-        values = evaluator.values(term, (first, second)[side], None)
-        if values.kind is not Kind.INTEGER:
-            return None
-        most += max(abs(int(values.data.min(initial=0))), abs(int(values.data.max(initial=0))))
-        if most >= _FAR:
-            return None
-        sums[side] += sign * values.data
-    return comparison.operator, sums[0], -sums[1]
-
-
-def _sides(expression: Expression, first: Bindings, second: Bindings) -> set[int]:
-    """Which of two batches have variables of an expression."""
-    read = names(expression)
-    return {i for i, batch in enumerate((first, second)) if read & batch.columns.keys()}
-
-
-def summands(expression: Expression, sign: int) -> Iterator[tuple[int, Expression]]:
-    """What is added up, and what is taken away."""
-    match expression:
-        case Arithmetic(operator="+"):
-            yield from summands(expression.left, sign)
-            yield from summands(expression.right, sign)
-        case Arithmetic(operator="-"):
-            yield from summands(expression.left, sign)
-            yield from summands(expression.right, -sign)
-        case Negative():
-            yield from summands(expression.operand, -sign)
-        case _:
-            yield sign, expression
-
-
-def factors(expression: Expression) -> Iterator[Expression]:
-    """What is multiplied."""
-    if isinstance(expression, Arithmetic) and expression.operator == "*":
-        yield from factors(expression.left)
-        yield from factors(expression.right)
-    else:
-        yield expression
 
 
 # ── Atoms ────────────────────────────────────────────────────────────────────────────────────────
@@ -258,12 +188,12 @@ def _in_layout(
 def _paired(
     rule: CoreRule, atom: CoreAtom, sources: TestedSide, ends: TestedSide, inputs: ShapeInputs
 ) -> PairedTest | None:
-    """The facts of an atom as pairs of a source and a node; None if they are too many, or none."""
-    named = [n for n in dict.fromkeys(atom.variables) if n in sources.names | ends.names]
-    if not named:
-        return None
+    """The facts of an atom as pairs of kinds of sources and nodes; None if they are too many."""
+    named = dict.fromkeys(atom.variables)
     first = [n for n in named if n in sources.names]
     second = [n for n in named if n in ends.names]
+    if not first or not second:
+        return None
     facts = replace(
         rule,
         arguments=tuple(Variable(n) for n in (*first, *second)),
@@ -274,30 +204,21 @@ def _paired(
         columns = inputs.solve(facts, thresholds.now.shape_join)
     except Declined:
         return None
-    # Sources that agree in what the atom reads are one kind: there may be many of each.
-    known: Mapping[str, Words] = sources.columns(sources.numbers)
-    kinds = Tuples(len(first))
-    kind, _ = kinds.ids([known[n] for n in first], len(sources.numbers))
-    of = kinds.find([np.ascontiguousarray(c) for c in columns[: len(first)]], len(columns[0]))
-    rows, others = _of_facts(second, columns[len(first) :], ends, of != ABSENT)
-    if len(rows) > 4 * thresholds.now.shape_join:
-        return None
-    kind_of = np.full(sources.place.size, len(kinds), np.uint32)
-    kind_of[sources.numbers] = kind
-    found: Pairs = (of[rows], others + np.uint32(ends.place.begin))
-    return PairedTest(found, kind_of, len(kinds) + 1, negated=atom.negated)
+    # Sources that agree in what the atom reads are one kind, and so are nodes.
+    of_source, kinds, one = _kinds(sources, first, columns[: len(first)])
+    of_node, node_kinds, other = _kinds(ends, second, columns[len(first) :])
+    known = (one != ABSENT) & (other != ABSENT)
+    both = kinds + 1, node_kinds + 1
+    return PairedTest((one[known], other[known]), of_source, of_node, both, atom.negated)
 
 
-def _of_facts(
-    names: Sequence[str], columns: Sequence[Words], side: TestedSide, some: Mask
-) -> tuple[Counts, Words]:
-    """The tuples of a side that agree with some facts: numbers of facts, and of tuples."""
+def _kinds(
+    side: TestedSide, names: Sequence[str], facts: Sequence[Words]
+) -> tuple[Words, int, Words]:
+    """The kinds of tuples of a place by some variables, how many there are, and those of facts."""
     known: Mapping[str, Words] = side.columns(side.numbers)
     tuples = Tuples(len(names))
     ids, _ = tuples.ids([known[n] for n in names], len(side.numbers))
-    order = np.argsort(ids, kind="stable")
-    bounds = np.searchsorted(ids[order], np.arange(len(tuples) + 1))
-    keys = tuples.find([np.ascontiguousarray(c) for c in columns], len(some))
-    rows = np.flatnonzero((keys != ABSENT) & some)
-    begin, end = bounds[keys[rows]], bounds[keys[rows] + np.uint32(1)]
-    return np.repeat(rows, end - begin), side.numbers[order[stretches(begin, end)]]
+    kinds = np.full(side.place.begin + side.place.size, len(tuples), np.uint32)
+    kinds[side.numbers + np.uint32(side.place.begin)] = ids
+    return kinds, len(tuples), tuples.find([np.ascontiguousarray(c) for c in facts], len(facts[0]))

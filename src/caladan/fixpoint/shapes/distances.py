@@ -10,7 +10,7 @@ improve a sum by themselves, or one might go on for ever: rounds have the limits
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from caladan.columns.kernels.graph import components
 from caladan.columns.layout import Layout, Words
 from caladan.columns.ranks import float_ranks, rank_floats
 from caladan.fixpoint.shapes.blocks import ALL, BLOCK, PlaceTest, as_bits
+from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import (
     Declined,
     Graph,
@@ -36,9 +37,6 @@ from caladan.join.frontier import Bindings
 from caladan.program import thresholds
 from caladan.program.kinds import EXACT, Kind, kind_of
 from caladan.rules.shapes.forms import Distances
-
-if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.evaluate import ShapeInputs
 
 Sums: TypeAlias = NDArray[np.float64]
 

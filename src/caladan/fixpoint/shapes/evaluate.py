@@ -26,18 +26,16 @@ rounds then stop where they have to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
-from caladan.columns.domains import Domain
 from caladan.columns.folded import Distinct
 from caladan.columns.folded_relation import ClosureGraph, FoldedRelation, FoldedSide
-from caladan.columns.layout import Counts, Layout, Mask, Words
+from caladan.columns.layout import Layout, Mask, Words
 from caladan.fixpoint.shapes.blocks import Trail, searched
 from caladan.fixpoint.shapes.closure import (
     LAYOUTS,
@@ -49,6 +47,7 @@ from caladan.fixpoint.shapes.closure import (
 from caladan.fixpoint.shapes.distances import distances, prepared
 from caladan.fixpoint.shapes.explore import graph_of
 from caladan.fixpoint.shapes.generations import generations, paced
+from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.labels import label_graph, labels
 from caladan.fixpoint.shapes.pairs import (
     NO_PAIRS,
@@ -62,8 +61,7 @@ from caladan.fixpoint.shapes.pairs import (
 )
 from caladan.fixpoint.shapes.sources import StepSources
 from caladan.fixpoint.shapes.steps import StepGraph, stepped
-from caladan.join.expressions import Evaluator
-from caladan.program import Value, Variable, thresholds
+from caladan.program import Variable, thresholds
 from caladan.rules.shapes.forms import (
     Closure,
     Distances,
@@ -73,75 +71,8 @@ from caladan.rules.shapes.forms import (
     Shape,
     Sides,
 )
-from caladan.rules.shapes.literals import Literal
 
 L = TypeVar("L", bound=Layout)
-
-
-class ShapeInputs(Protocol):
-    """What a shape asks of the engine."""
-
-    def exit(self, relation: str) -> tuple[Words, ...]:
-        """The distinct facts of a relation before its recursive rules: exit rules, facts, data."""
-        ...
-
-    def solve(self, rule: CoreRule, most: int | None = None) -> tuple[Words, ...]:
-        """The distinct head rows of a rule over finished relations; its head names no relation.
-
-        Declines if there are more solutions than `most`. Relations of the clique have their exit
-        facts.
-        """
-        ...
-
-    def info(self, relation: str) -> RelationInfo:
-        """What is known of a relation."""
-        ...
-
-    def word(self, relation: str, column: int, value: Value) -> int | None:
-        """The word of a value in a column, None if no fact has it."""
-        ...
-
-    def domain(self, relation: str, column: int) -> Domain:
-        """The domain of a column."""
-        ...
-
-    def share_words(self, relation: str, *columns: int) -> bool:
-        """Whether the same word in some columns is the same value."""
-        ...
-
-    def numbers(self, relation: str, column: int, words: Words) -> Counts:
-        """The numbers that words of a column stand for."""
-        ...
-
-    def words(self, relation: str, column: int, numbers: Counts) -> Words:
-        """The words of numbers in a column, new ones if need be."""
-        ...
-
-    def values(self, rule: CoreRule, variable: str, words: Words) -> Counts:
-        """The numbers that words of a variable stand for."""
-        ...
-
-    def stored(self, relation: str, facts: Iterator[tuple[Words, ...]]) -> Layout:
-        """A relation that holds some facts, each of which comes once."""
-        ...
-
-    def layout(self, atom: CoreAtom) -> FoldedRelation | None:
-        """The relation of an atom, if it is folded and has many facts."""
-        ...
-
-    def evaluator(self, rule: CoreRule, names: Iterable[str]) -> Evaluator:
-        """What evaluates expressions over some variables of a rule."""
-        ...
-
-    def holds(
-        self,
-        rule: CoreRule,
-        literals: Sequence[Literal],
-        columns: Mapping[str, Words],
-        shape: tuple[int, int],
-    ) -> Mask:
-        """Where literals of a rule hold, in a matrix; columns have its rows or its columns."""
-        ...
 
 
 def evaluated(
@@ -380,8 +311,8 @@ def _from_both_ends(
     """One relation p, stepping either side: L*·B·R*; or doubling, where it may step by B."""
     (name,) = shape.relations
     kept, stepping = shape.sides[name].both
-    ahead = stepped({name: stepping}, shape.steps, exits, inputs, limits)
-    back = stepped({name: kept}, shape.back, exits, inputs, limits)
+    ahead = graph_of({name: stepping}, shape.steps, exits, inputs, limits)
+    back = graph_of({name: kept}, shape.back, exits, inputs, limits)
     right, left = ahead.places[name], back.places[name]
     known = partial(_Closure, sides=shape.sides, sources=left)
     if shape.doubles or shape.swaps:

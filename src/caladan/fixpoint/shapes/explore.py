@@ -11,20 +11,18 @@ a rule are solved once, and looked up by what it reads of a tuple.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from caladan.columns.folded_index import stretches
 from caladan.columns.interner import ABSENT, Tuples
 from caladan.columns.layout import Counts, Words, concatenated
+from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import NO_PAIRS, Declined, NodePlace, Pairs, ShapeLimits, union
 from caladan.fixpoint.shapes.steps import Key, StepGraph, fitting, headed, stepped
 from caladan.program import Variable, thresholds
 from caladan.rules.shapes.forms import Step
-
-if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.evaluate import ShapeInputs
 
 Columns: TypeAlias = tuple[Words, ...]
 _MANY: Final = "its steps lead to many more tuples than it has facts"

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.fixpoint.blueprint import OVERLAY
-from caladan.fixpoint.shapes.halves import Halves, around, parted, spelled_out
+from caladan.fixpoint.shapes.halves import Halves, around, parted, refusals, spelled_out
 from caladan.fixpoint.shapes.pairs import Declined
 from caladan.program import Variable, thresholds
 from caladan.rules.body import names
@@ -127,7 +127,8 @@ def top(
 
     Which of several relations is one is not known, so each is looked at by itself, and all at once.
     """
-    read = [a.relation for rule in clique.exit_rules for a in rule.rule.positive]
+    bodies = [each.rule for each in clique.exit_rules]
+    read = [a.relation for rule in bodies for a in (*rule.positive, *refusals(rule))]
     large = [name for name in dict.fromkeys(read) if name in known]
     if not large:
         return None

@@ -7,46 +7,28 @@ beside it. The matrix is taken where it fits the budget: its cost is bounded by 
 by the bits it gets, while the facts may be thousands of times as many.
 
 With several rules, tests of both sides, or rules that step one of them only, exchange or join them,
-there are no classes that serve all: every tuple is a row of bits, for each relation, and a test is
-a matrix as well, of what may be.
+there are no classes that serve all (grid.py). `paced` says what a shape comes down to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from caladan.columns.folded import NONE, Fold
+from caladan.columns.folded import Fold
+from caladan.columns.folded_index import NONE
 from caladan.columns.folded_relation import FoldedRelation, FoldedSide
-from caladan.columns.kernels.bits import set_bits
-from caladan.columns.kernels.blocks import WORDS, drain_rows
-from caladan.columns.kernels.generations import (
-    APART,
-    ARRIVING,
-    CROSS,
-    JOIN,
-    KIND,
-    LEAVING,
-    SECOND,
-    SOURCE,
-    STAY,
-    STEP,
-    TARGET,
-    equal_sets,
-    seed_generations,
-    step_generations,
-    step_products,
-)
+from caladan.columns.kernels.generations import equal_sets, seed_generations, step_generations
 from caladan.columns.kernels.graph import components
 from caladan.columns.layout import Layout, Mask, Words
 from caladan.columns.matrices import BitRows
-from caladan.fixpoint.shapes.blocks import ALL, BLOCK, Bits, PlaceTest
+from caladan.fixpoint.shapes.closure import carried
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
 from caladan.fixpoint.shapes.explore import explored
+from caladan.fixpoint.shapes.grid import Grid, GridRule, require_dense, side_words, stepped_grid
+from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import (
     Declined,
     Graph,
@@ -59,19 +41,19 @@ from caladan.fixpoint.shapes.pairs import (
     turned,
     union,
 )
-from caladan.program import thresholds
-from caladan.rules.shapes.forms import Generations, Link, Step
-
-if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.evaluate import ShapeInputs
+from caladan.program import Variable, thresholds
+from caladan.rules.shapes.forms import Generations, Link, Pace, Step
+from caladan.rules.shapes.literals import Literal, literal_names, named, without
 
 
 def generations(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> dict[str, Layout]:
     """The relations of a shape."""
+    if shape.rises and (risen := _risen(shape, inputs, limits)) is not None:
+        return risen
     grid = paced(shape, inputs, limits)
     (rule, *others) = grid.rules
     if others or not rule.is_plain or rule.left is None or rule.right is None:
-        found = products(grid, limits)
+        found = stepped_grid(grid, limits)
     else:
         found = classes(grid.exits[0], rule.left, rule.right, limits)
         found = None if found is None else [found]
@@ -87,14 +69,25 @@ def generations(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) ->
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """The places of rows and columns, the same for all relations; exit pairs by relation; rules."""
-
-    rows: NodePlace
-    columns: NodePlace
-    exits: list[Pairs]
-    rules: list[Product]
+def _risen(
+    shape: Generations, inputs: ShapeInputs, limits: ShapeLimits
+) -> dict[str, Layout] | None:
+    """p(X, Z) <- p(X, Y), p(Y, Z), X < Z, if exit facts have it: then their closure has it, too."""
+    ((name, sides),), (pace,) = shape.sides.items(), shape.paces
+    facts = inputs.exit(name)
+    if limits.max_rounds is not None or not inputs.share_words(name, 0, 1) or not len(facts[0]):
+        return None
+    exits = facts[sides.carried[0]], facts[sides.stepping[0]]
+    limits.require_some(len(exits[0]))
+    limits.require_close(*exits)
+    read = (*named(pace.head[0]), *named(pace.head[1]))
+    columns = {n: words[:, None] for n, words in zip(read, exits, strict=True)}
+    if not inputs.holds(pace.rule, pace.arriving, columns, (len(exits[0]), 1)).all():
+        return None
+    matrix = carried(exits, exits, limits)
+    if matrix is None:
+        return None
+    return {name: FoldedRelation(matrix, FoldedSide(sides.carried), FoldedSide(sides.stepping))}
 
 
 def paced(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> Grid:
@@ -128,14 +121,20 @@ def paced(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> Grid:
     known = [pairs for some in edges for pairs in some if pairs is not None]
     limits.require_some(sum(len(first) for first, _ in (*exits, *known)))
     rows, cols = axes[0].place, axes[1].place
-    used = [_ends(np.concatenate([pair[i] for pair in exits]), edges[i]) for i in (0, 1)]
+    used = [side_words(np.concatenate([pair[i] for pair in exits]), edges[i]) for i in (0, 1)]
     if shape.is_square:
         used = [np.union1d(*used)] * 2
     if limits.max_rounds is not None:
         limits.require_path(_most_steps(shape, edges, (rows.size, cols.size)))
     number = {name: i for i, name in enumerate(shape.sides)}
-    rules: list[Product] = []
+    rules: list[GridRule] = []
     for pace, left, right in zip(shape.paces, *edges, strict=True):
+        of_rows, arriving = _of_rows(pace) if left is None else ((), pace.arriving)
+        may = _rows_that(pace, of_rows, rows, inputs) if of_rows else None
+        if left is not None and not pace.crosses and np.array_equal(*left):
+            may = np.zeros(rows.size, np.bool_)  # rows stay, as far as there are any
+            may[left[0]] = True
+            left = None
         tests = [
             place_tests(
                 pace.rule,
@@ -144,12 +143,32 @@ def paced(shape: Generations, inputs: ShapeInputs, limits: ShapeLimits) -> Grid:
                 TestedSide(cols, used[1], terms[1]),
                 inputs,
             )
-            for literals, terms in ((pace.leaving, pace.body), (pace.arriving, pace.head))
+            for literals, terms in ((pace.leaving, pace.body), (arriving, pace.head))
         ]
         ends = number[pace.source], number[pace.rule.head]
         second = None if pace.second is None else number[pace.second]
-        rules.append(Product(left, right, *ends, second, pace.crosses, pace.apart, *tests))
+        kept = pace.crosses, pace.apart
+        rules.append(GridRule(left, right, *ends, second, *kept, tests[0], tests[1], may))
     return Grid(rows, cols, exits, rules)
+
+
+def _of_rows(pace: Pace) -> tuple[tuple[Literal, ...], tuple[Literal, ...]]:
+    """The literals that say which rows a rule applies to, where these stay; and the others."""
+    mine = {*named(pace.head[0])}
+    if pace.crosses:
+        return (), pace.arriving
+    found = [each for each in pace.arriving if literal_names(each) <= mine]
+    return tuple(found), tuple(without(pace.arriving, found))
+
+
+def _rows_that(
+    pace: Pace, literals: Sequence[Literal], rows: NodePlace, inputs: ShapeInputs
+) -> Mask:
+    """The rows that some literals hold for."""
+    every = rows.columns(np.arange(rows.size, dtype=np.uint32))
+    known = zip(pace.head[0], every, strict=True)
+    columns = {t.name: words[:, None] for t, words in known if isinstance(t, Variable)}
+    return inputs.holds(pace.rule, literals, columns, (rows.size, 1))[:, 0]
 
 
 def _most_steps(
@@ -206,174 +225,6 @@ def _pairs(inputs: ShapeInputs, link: Link, exits: int) -> Pairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
-    """A rule: pairs (A, X) and (B, Y), None where a side stays as it is; numbers of relations.
-
-    One that keeps rows and columns `apart` derives no (X, X); tests are of what it leaves, and
-    arrives at.
-    """
-
-    left: Pairs | None
-    right: Pairs | None
-    source: int
-    target: int
-    second: int | None = None
-    crosses: bool = False
-    apart: bool = False
-    leaving: tuple[PlaceTest, ...] = ()
-    arriving: tuple[PlaceTest, ...] = ()
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether nothing but the pairs says what it derives."""
-        return not (self.apart or self.leaving or self.arriving or self.crosses)
-
-
-def products(grid: Grid, limits: ShapeLimits) -> list[BitRows] | None:
-    """What several rules derive together, or rules with tests; every word is a row or a column.
-
-    A matrix for each relation. None if they would not fit the budget.
-    """
-    limits.check()
-    rules, exits = grid.rules, grid.exits
-    sides = [[rule.left for rule in rules], [rule.right for rule in rules]]
-    row_words, column_words = (
-        _ends(np.concatenate([pair[i] for pair in exits]), sides[i]) for i in (0, 1)
-    )
-    if any(rule.crosses or rule.second is not None for rule in rules):
-        row_words = column_words = np.union1d(row_words, column_words)
-        row_words = column_words = _in_order(column_words, sides[1])
-    else:
-        column_words = _in_order(column_words, sides[1])
-    words = (len(column_words) + 63) // 64
-    tested = [each for rule in rules for each in (rule.leaving, rule.arriving) if each]
-    if (2 * len(exits) + len(tested)) * len(row_words) * words * 8 > limits.budget:
-        return None
-    lists = [r.left for r in rules], [r.right for r in rules]
-    _require_dense(union(exits), *lists, len(row_words) * words)
-    rows, columns = _singles(row_words), _singles(column_words)
-    lefts = [(row_words, row_words) if r.left is None else r.left for r in rules]
-    rights = [(column_words, column_words) if r.right is None else r.right for r in rules]
-    left = [_within(rows, pairs) for pairs in lefts]
-    fan = [_within(columns, pairs) for pairs in rights]
-    back = [_within(columns, turned(pairs)) for pairs in rights]
-    size = rows.count
-    bits = np.zeros((len(exits) * size, words), np.uint64)
-    for number, (first, second) in enumerate(exits):
-        part = bits[number * size : (number + 1) * size]
-        set_bits(part, rows.class_of[first], columns.class_of[second])
-    same = np.full(size, -1, np.int64)
-    (own, *_) = grid.rows.columns(row_words)
-    (others, *_) = grid.columns.columns(column_words)
-    known = _singles(others)
-    shared = np.flatnonzero(own < len(known.class_of))
-    found = known.class_of[own[shared]]
-    same[shared[found != NONE]] = found[found != NONE]
-    leads = [*lefts, *map(turned, exits)] if any(r.second is not None for r in rules) else lefts
-    along = union([(rows.class_of[one], rows.class_of[other]) for one, other in leads])
-    graph = Graph.of(*along, size)
-    component = np.empty(size, np.uint32)
-    components(graph.bounds, graph.targets, component)
-    order = np.argsort(np.tile(component, len(exits)), kind="stable")[::-1].astype(np.uint32)
-    masks = np.zeros((len(tested), size, words), np.uint64)
-    for mask, tests in zip(masks, tested, strict=True):
-        _may_be(tests, row_words, column_words, mask)
-        limits.check()
-    table = np.full((len(rules), 7), -1, np.int64)
-    mask_numbers = iter(range(len(tested)))
-    for line, rule in zip(table, rules, strict=True):
-        line[KIND] = CROSS if rule.crosses else STEP if rule.second is None else JOIN
-        if line[KIND] == STEP and rule.left is None and rule.source == rule.target:
-            line[KIND] = STAY
-        line[SOURCE], line[TARGET], line[APART] = rule.source, rule.target, rule.apart
-        line[SECOND] = -1 if rule.second is None else rule.second
-        line[LEAVING] = next(mask_numbers) if rule.leaving else -1
-        line[ARRIVING] = next(mask_numbers) if rule.arriving else -1
-    firsts = [np.cumsum([0, *(len(g.targets) for g in some)])[:-1] for some in (left, fan)]
-    done = step_products(
-        table, size, np.stack(firsts, axis=1), order, same,
-        *_together(left), *_together(fan), *_together(back), masks,
-        bits, bits.copy(), limits.stop,
-    )  # fmt: skip
-    limits.check()
-    assert done >= 0
-    parts = [bits[i * size : (i + 1) * size] for i in range(len(exits))]
-    return [BitRows.of(rows, columns, part) for part in parts]
-
-
-def _require_dense(
-    exits: Pairs, lefts: Sequence[Pairs | None], rights: Sequence[Pairs | None], words: int
-) -> None:
-    """Decline if a matrix of so many words is all but empty: it is gone through, facts or not.
-
-    A fact leads from what one exit fact is connected with to what it is connected with too, so
-    there are no more of them than pairs within parts that nothing connects.
-    """
-    left, right = ([each for each in side if each is not None] for side in (lefts, rights))
-    if words < thresholds.now.shape_matrix * (
-        len(exits[0]) + sum(len(first) for first, _ in (*left, *right))
-    ):
-        return
-    shift = np.uint32(extent(exits[0], *(column for pairs in left for column in pairs)))
-    pairs = [(exits[0], exits[1] + shift), *left, *((a + shift, b + shift) for a, b in right)]
-    size = extent(*(column for each in pairs for column in each))
-    edges = [np.concatenate([each[i] for each in pairs]) for i in (0, 1)]
-    graph = Graph.of(np.concatenate(edges), np.concatenate(edges[::-1]), size)
-    part = np.empty(size, np.uint32)
-    count = components(graph.bounds, graph.targets, part)
-    rows, columns = (
-        np.bincount(side, minlength=count).astype(np.float64)
-        for side in (part[:shift], part[shift:])
-    )
-    if thresholds.now.shape_empty * float(rows @ columns) < words:
-        raise Declined("its values fall into many parts, and few pairs of them can be facts")
-
-
-def _ends(words: Words, sides: Sequence[Pairs | None]) -> Words:
-    """All words of a side."""
-    return np.unique(np.concatenate([words, *(end for side in sides if side for end in side)]))
-
-
-def _in_order(words: Words, steps: Sequence[Pairs | None]) -> Words:
-    """Words so that steps lead from earlier to later ones, unless in circles."""
-    edges = union([pairs for pairs in steps if pairs is not None])
-    graph = Graph.of(*edges, extent(words))
-    component = np.empty(graph.nodes, np.uint32)
-    components(graph.bounds, graph.targets, component)
-    return words[np.argsort(component[words], kind="stable")[::-1]]
-
-
-def _may_be(tests: Sequence[PlaceTest], rows: Words, columns: Words, out: Bits) -> None:
-    """The places of a matrix where tests hold."""
-    every = np.arange(len(columns), dtype=np.uint32)
-    touched = np.full((len(columns) + 63) // 64, ALL, np.uint64)
-    bits = np.empty((len(columns), WORDS), np.uint64)
-    for at in range(0, len(rows), BLOCK):
-        block = rows[at : at + BLOCK]
-        bits[:] = ALL
-        for each in tests:
-            each.test.keep(block, columns, every, bits)
-        drain_rows(bits, touched, len(block), out[at:])
-
-
-def _singles(words: Words) -> Fold:
-    """Every word a class of its own."""
-    class_of = np.full(extent(words), NONE, np.uint32)
-    class_of[words] = np.arange(len(words), dtype=np.uint32)
-    return Fold.of(class_of, len(words))
-
-
-def _within(fold: Fold, pairs: Pairs) -> Graph:
-    """Pairs of words as a graph of their classes."""
-    return Graph.of(fold.class_of[pairs[0]], fold.class_of[pairs[1]], fold.count)
-
-
-def _together(graphs: Sequence[Graph]) -> tuple[NDArray[np.int64], Words]:
-    """The bounds of graphs as a table, and their targets one behind the other."""
-    return np.stack([g.bounds for g in graphs]), np.concatenate([g.targets for g in graphs])
-
-
-@dataclass(frozen=True, slots=True)
 class Side:
     """One side of the rule, from pairs (A, X).
 
@@ -400,7 +251,7 @@ def classes(exits: Pairs, left: Pairs, right: Pairs, limits: ShapeLimits) -> Bit
     slots, circling = _slots(group_of, cyclic)
     if (rows.fold.count + circling) * words * 8 > limits.budget:
         return None
-    _require_dense(exits, [left], [right], rows.fold.count * words)
+    require_dense(exits, [left], [right], rows.fold.count * words)
     bits = np.zeros((rows.fold.count, words), np.uint64)
     pairs = Graph.of(*exits, rows.below.nodes)
     seed_generations(

@@ -3,14 +3,14 @@
     tc(A, B), A > 10, w(B, V), V < 5, B - A > 100      A > 10 | w(B, V), V < 5 | B - A > 100
 
 `parted` takes a body apart around an atom, `around` finds the atom of a rule that it falls apart
-around. Each side is a rule of its own.
+around. Each side is a rule of its own. A body may fall apart by itself, with a layout among the
+tests, n(A), n(B), ~tc(A, B): `refusals`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.columns.folded_relation import FoldedRelation
@@ -21,18 +21,24 @@ from caladan.program import Comparison, Type, Variable
 from caladan.rules.body import names
 from caladan.rules.program import DeltaRule
 from caladan.rules.shapes.forms import Sides
-from caladan.rules.shapes.literals import Literal, defined, is_positive, literal_names
+from caladan.rules.shapes.literals import (
+    Literal,
+    body_rule,
+    connected,
+    defined,
+    is_positive,
+    literal_names,
+    without,
+)
 from caladan.rules.shapes.recognise import is_of_one_kind
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
 class Halves:
     """A body around a folded atom: the rules for the tuples of its sides, and tests of both.
 
-    The heads of the rules begin with the columns of the atom's side.
+    The heads of the rules begin with the columns of the atom's side. In one that `is_free` the atom
+    is negated, and nothing but tests connects the sides: any two of their tuples may be a solution.
     """
 
     rule: CoreRule
@@ -40,6 +46,7 @@ class Halves:
     left: CoreRule
     right: CoreRule
     tests: tuple[Literal, ...]
+    is_free: bool = False
 
 
 def parted(
@@ -125,11 +132,14 @@ def around(
     """The folded atom that a body falls apart around, and its parts; declines if there is none."""
     core = rule.rule
     large = [a for a in core.positive if sides(a) is not None]
-    if not large or core.order or core.limit is not None:
+    refused = [a for a in refusals(core) if sides(a) is not None]
+    if not (large or refused) or core.order or core.limit is not None:
         raise Declined("its rules read no layout")
     if not is_of_one_kind(core, relations, with_head=False):
         raise Declined("its variables stand for values of several kinds")
     wanted = None if core.has_aggregates else names(*rule.body.columns)
+    if not large:
+        return refused[0], _free(core, refused[0], wanted)
     for atom in large:
         mine = sides(atom)
         assert mine is not None
@@ -137,6 +147,50 @@ def around(
         if body is not None and all(a is atom or any(a is t for t in body.tests) for a in large):
             return atom, body  # no other layout is listed for a side
     raise Declined("its rules join layouts with each other")
+
+
+def refusals(rule: CoreRule) -> list[CoreAtom]:
+    """The negated atoms of a body of two parts, ~tc(X, Y) of n(X), m(Y), if they connect these."""
+    near, far = _unconnected(rule)
+    if not far:
+        return []
+    one, other = literal_names(*near), literal_names(*far)
+    negated = (a for a in rule.atoms if a.negated and literal_names(a) <= one | other)
+    return [a for a in negated if literal_names(a) & one and literal_names(a) & other]
+
+
+def _unconnected(rule: CoreRule) -> tuple[list[Literal], list[Literal]]:
+    """The atoms that are connected with the first, and all others, if those are one part more."""
+    positive = list(rule.positive)
+    if not positive:
+        return [], []
+    near, _ = connected(positive, literal_names(positive[0]))
+    far = without(positive, near)
+    part, _ = connected(far, literal_names(*far[:1]))
+    return near, (far if len(part) == len(far) else [])
+
+
+def _free(rule: CoreRule, atom: CoreAtom, wanted: frozenset[str] | None) -> Halves:
+    """A body of two parts, with what is tested of both."""
+    parts = _unconnected(rule)
+    reach = [literal_names(*part) for part in parts]
+    tests: list[Literal] = []
+    for literal in without([*rule.atoms, *rule.comparisons], [*parts[0], *parts[1]]):
+        mine = literal_names(literal)
+        if mine <= reach[0] or mine <= reach[1]:
+            parts[0 if mine <= reach[0] else 1].append(literal)
+        elif mine <= reach[0] | reach[1]:
+            tests.append(literal)
+        else:
+            raise Declined("its rules read no layout")
+    asked = literal_names(*tests) | (wanted or frozenset())
+    rules = [
+        body_rule(rule, part, sorted(known if wanted is None else known & asked))
+        for part, known in zip(parts, reach, strict=True)
+    ]
+    assert rules[0] is not None
+    assert rules[1] is not None
+    return Halves(rule, atom.relation, rules[0], rules[1], tuple(tests), is_free=True)
 
 
 def _bound(

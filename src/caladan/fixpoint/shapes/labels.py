@@ -11,24 +11,21 @@ Where rules say how bad a label may be to be handed on (`Z < 50`), worse ones fi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from caladan.columns.domains import TextDomain
-from caladan.columns.folded import NONE
+from caladan.columns.folded_index import NONE
 from caladan.columns.kernels.graph import spread
 from caladan.columns.layout import Layout, Words
 from caladan.columns.ranks import Numbers, rank_floats
 from caladan.fixpoint.shapes.explore import graph_of
+from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import Graph, ShapeLimits, longest_path, union
 from caladan.fixpoint.shapes.steps import StepGraph
 from caladan.program import thresholds
 from caladan.program.kinds import Kind, kind_of
 from caladan.rules.shapes.forms import Labels
-
-if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.evaluate import ShapeInputs
 
 
 def labels(shape: Labels, inputs: ShapeInputs, limits: ShapeLimits) -> Layout:

@@ -7,23 +7,24 @@
 
 A body falls into two sides and tests (halves.py), and its solutions are a matrix over the tuples of
 these (solutions.py). That is all there is to it where a head keeps them apart; otherwise rows and
-columns are added up. A head that reads one side only is listed; aggregates are up to weighing.py.
+columns are added up. A head that reads one side only is listed; aggregates are up to aggregates.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from caladan.analysis.core import CoreAtom, RelationInfo
-from caladan.columns.folded import NONE, Fold
+from caladan.columns.folded import Fold
+from caladan.columns.folded_index import NONE
 from caladan.columns.folded_relation import FoldedRelation, FoldedSide
 from caladan.columns.layout import Words
 from caladan.columns.matrices import Matrix
 from caladan.fixpoint.shapes.halves import around, sides_of
+from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import (
     Declined,
     NodePlace,
@@ -36,9 +37,6 @@ from caladan.join.frontier import Bindings
 from caladan.program.diagnostics import CaladanError
 from caladan.rules.program import DeltaRule
 from caladan.rules.shapes.forms import Sides
-
-if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.evaluate import ShapeInputs
 
 _HALF = np.uint64(32)
 

@@ -11,21 +11,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from caladan.analysis.core import CoreAtom, CoreRule
-from caladan.columns.folded import NONE, Fold
-from caladan.columns.folded_index import class_of, stretches
+from caladan.columns.folded import Fold
+from caladan.columns.folded_index import NONE, class_of, stretches
 from caladan.columns.folded_relation import FoldedRelation, FoldedSide
 from caladan.columns.kernels.bits import set_bits
 from caladan.columns.kernels.blocks import WORDS, add_rows
-from caladan.columns.layout import Keys, Words
-from caladan.columns.matrices import Matrix
+from caladan.columns.layout import Keys, Mask, Words
+from caladan.columns.matrices import Matrix, RangeRows
 from caladan.fixpoint.shapes.blocks import Bits, BlockTest, ComparedTest, drained
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
 from caladan.fixpoint.shapes.halves import Halves
+from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import (
     NO_PAIRS,
     Declined,
@@ -39,9 +39,6 @@ from caladan.join.frontier import Bindings
 from caladan.program import Expression, Variable, thresholds
 from caladan.rules.body import names
 from caladan.rules.shapes.literals import Literal, literal_names
-
-if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.evaluate import ShapeInputs
 
 _HALF = np.uint64(32)
 
@@ -89,6 +86,18 @@ class Solutions:
         """How many solutions there are."""
         return self.matrix.count()
 
+    def part(self, some: Mask, *, first: bool) -> Solutions:
+        """The solutions of some tuples of a side."""
+        matrix = self.matrix
+        folds = [matrix.rows, matrix.columns]
+        fold = folds[not first]
+        kept = np.where(some[: len(fold.class_of)], fold.class_of, NONE)
+        folds[not first] = Fold.of(kept, fold.count)
+        pairs = [(matrix.extra >> _HALF).astype(np.uint32), matrix.extra.astype(np.uint32)]
+        beside = some[pairs[not first]]
+        found = matrix.with_folds(*folds).with_extra(*(each[beside] for each in pairs))
+        return Solutions(found, self.left, self.right, self.evaluator)
+
 
 def solved(
     body: Halves,
@@ -99,16 +108,39 @@ def solved(
     """The solutions of a body."""
     # Where a side is a join of its own with far more tuples, listing the layout costs less.
     most = 4 * folded.count() + thresholds.now.shape_join
-    left, first = solved_side(body.left, folded.first, inputs, most)
-    right, second = solved_side(body.right, folded.second, inputs, most)
-    sides = left, right
-    known = [name for side in sides for name in side.columns if name in body.rule.types]
-    matrix = refolded(folded.matrix, first, second)
+    if body.is_free:
+        left, right = (_solved(rule, inputs) for rule in (body.left, body.right))
+        matrix = _every_pair(left, right, folded)
+    else:
+        left, first = solved_side(body.left, folded.first, inputs, most)
+        right, second = solved_side(body.right, folded.second, inputs, most)
+        matrix = refolded(folded.matrix, first, second)
+    known = [n for side in (left, right) for n in side.columns if n in body.rule.types]
     if body.tests:
         tests = _tests(body, left, right, inputs)
         whole = BlockPart(matrix, _every(left.rows), _every(right.rows))
         matrix = blocked([whole], left.rows, right.rows, limits, tests=tests)
     return Solutions(matrix, left, right, inputs.evaluator(body.rule, known))
+
+
+def _solved(rule: CoreRule, inputs: ShapeInputs) -> SideTuples:
+    """The tuples of a part of a body."""
+    found = inputs.solve(rule)
+    terms = (a.name for a in rule.arguments if isinstance(a, Variable))
+    return SideTuples(dict(zip(terms, found, strict=True)), len(found[0]))
+
+
+def _every_pair(left: SideTuples, right: SideTuples, folded: FoldedRelation) -> Matrix:
+    """Each tuple with each, columns in the order of a layout whose facts are left out: so there are
+    few ranges."""
+    if left.rows * right.rows < thresholds.now.folded:
+        raise Declined("there are few pairs that might be no facts of a layout")
+    place = class_of(folded.matrix.columns.class_of, next(iter(right.columns.values())))
+    number = np.empty(right.rows, np.uint32)
+    number[np.argsort(place, kind="stable")] = _every(right.rows)
+    rows = Fold.of(np.zeros(left.rows, np.uint32), 1)
+    whole = np.array([max(right.rows - 1, 0)], np.uint64)
+    return RangeRows.of(rows, Fold.of(number, right.rows), np.array([0, 1], np.int64), whole)
 
 
 def solved_side(
@@ -261,7 +293,8 @@ def blocked(
         nodes, places = _listed(facts, block)
         set_bits(bits, nodes, places)
         for test in tests:
-            test.keep(block, order, _every(len(order)), bits)
+            some = np.flatnonzero(bits.any(axis=1)).astype(np.uint32)
+            test.keep(block, order[some], some, bits)
 
     folds = Fold.of(row_of, len(sources)), Fold.of(node_of, len(order))
     found = drained(sources, fill, bits, touched, folds, limits)

@@ -7,21 +7,18 @@ with an end of the step become tests of a block of sources (conditions.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from caladan.columns.folded import NONE
+from caladan.columns.folded_index import NONE
 from caladan.columns.layout import Mask, Words
 from caladan.fixpoint.shapes.blocks import LayeredTest, PlaceTest
 from caladan.fixpoint.shapes.conditions import TestedSide, place_tests
+from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import Declined, NodePlace, numbered
 from caladan.program import Expression, Variable, thresholds
 from caladan.rules.shapes.forms import Sides, Step
 from caladan.rules.shapes.literals import Literal
-
-if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.evaluate import ShapeInputs
 
 
 class StepSources:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from caladan.analysis.core import Term
 from caladan.columns.folded_index import stretches
 from caladan.columns.layout import Mask, Words
 from caladan.fixpoint.shapes.halves import parted, sides_of
+from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import (
     Declined,
     Graph,
@@ -32,9 +33,6 @@ from caladan.fixpoint.shapes.solutions import solved_side
 from caladan.join.frontier import Bindings
 from caladan.program import Constant, Expression, Variable, thresholds
 from caladan.rules.shapes.forms import Link, Step
-
-if TYPE_CHECKING:
-    from caladan.fixpoint.shapes.evaluate import ShapeInputs
 
 Columns: TypeAlias = tuple[Words, ...]
 Key: TypeAlias = str | tuple[int, int]  # a relation, or a step and which of its places between

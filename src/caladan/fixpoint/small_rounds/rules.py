@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from caladan.columns.domains import CodedDomain, Domain, OffsetDomain, SortedDomain
 from caladan.columns.index import PackedIndex
-from caladan.columns.kernels import worklist as machine
+from caladan.columns.kernels import machine
 from caladan.columns.packed import PackedRelation
 from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.small_rounds.values import Numbers, PackedGroups, Term, Unsuitable

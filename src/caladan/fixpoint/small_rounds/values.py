@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 from caladan.columns.domains import Domain, OffsetDomain, SortedDomain
 from caladan.columns.groups import GroupRelation
 from caladan.columns.invariants import CHECKED, check_groups
-from caladan.columns.kernels import worklist as machine
+from caladan.columns.kernels import machine
 from caladan.columns.layout import Keys, Packing, concatenated
 from caladan.columns.relation import widths_of
 from caladan.columns.runs import Arrangement, Run

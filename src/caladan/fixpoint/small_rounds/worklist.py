@@ -15,7 +15,7 @@ import numpy as np
 
 from caladan.columns.domains import FAR
 from caladan.columns.index import PackedIndex
-from caladan.columns.kernels import worklist as machine
+from caladan.columns.kernels import machine, worklist as kernels
 from caladan.columns.layout import Counts, Keys, Words
 from caladan.columns.membership import LAST, stamps
 from caladan.columns.packed import PackedRelation
@@ -203,7 +203,7 @@ class Worklist:
             assert len(keys) <= row["capacity"], "the machine writes only where there is room"
             row["count"] = len(keys)
             self._facts[row["tail"] : row["tail"] + len(keys)] = keys
-            machine.seed(
+            kernels.seed(
                 number, self._relation_rows, self._index_rows, self._fields, self._facts,
                 self._owners, self._links, self._bits,
             )  # fmt: skip
@@ -241,7 +241,7 @@ class Worklist:
         self._tops[:] = 0
         counters[3] = 0
         while True:
-            code = machine.work(
+            code = kernels.work(
                 most, np.array(self._members, np.int64), self._rules, self._steps, self._terms,
                 self._relation_rows, self._index_rows, self._fields,
                 np.array(runs or [(0, 0, 0, 0)], machine.RUNS), self._facts, self._owners,

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from caladan.columns.layout import Counts
+from caladan.columns.layout import Counts, Keys, Words
 from caladan.columns.relation import StoredRelation
 from caladan.columns.views import ViewColumns
 from caladan.join.constraints.lookup import LookupStep
@@ -46,14 +46,15 @@ class StoredAtom:
 
     def listed(self) -> StoredAtom:
         """The same atom over a copy of its facts as they are now."""
-        copied = StoredRelation(self.relation.domains)
         index = self.relation.index((), self.version)
-        for hits in self.relation.scan(self.version):
+
+        def facts(hits: Keys) -> tuple[list[Words], int]:
             alive = index.alive(hits)
             kept = hits if alive is None else hits[alive]
-            copied.add([index.column(kept, c) for c in range(copied.arity)], len(kept))
-        copied.flip()
-        copied.commit()
+            return [index.column(kept, c) for c in range(self.relation.arity)], len(kept)
+
+        every = map(facts, self.relation.scan(self.version))
+        copied = StoredRelation.of(self.relation.domains, every)
         return StoredAtom(copied, Version.FULL, self.arguments, self.name)
 
     def under(self, bound: Collection[str], new: tuple[str, ...] = ()) -> LookupStep:

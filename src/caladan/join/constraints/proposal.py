@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from caladan.join.constraints.lookup import LookupStep, present, projection
 from caladan.join.frontier import Bindings
 from caladan.join.statistics import Statistics
 from caladan.program import thresholds
-
-if TYPE_CHECKING:
-    pass
 
 _Behind: TypeAlias = "LookupStep | ProposeStep | BindStep | TestStep"
 _List: TypeAlias = "tuple[Keys, Counts, Counts, int]"  # a run, and for each row start and length

@@ -38,8 +38,9 @@ from caladan.join.plan import RulePlan
 from caladan.join.rollup import RollupStep
 from caladan.join.search.library import Data, Library
 from caladan.join.search.question import Question, Way
+from caladan.join.semijoin import SemijoinStep
 from caladan.join.statistics import Statistics
-from caladan.join.steps import SemijoinStep, Step
+from caladan.join.steps import Step
 from caladan.language.deals import literals
 from caladan.language.deals.cursor import Cursor, SyntaxFailure
 from caladan.language.deals.tokens import END

@@ -248,12 +248,8 @@ class Library:
 def stored_ranks(domains: Sequence[Domain], columns: Sequence[Words], rows: int) -> StoredRelation:
     """A relation of facts that are given by their ranks."""
     words = [domain.coding.words(ranks) for domain, ranks in zip(domains, columns, strict=True)]
-    relation = StoredRelation([domain.coding for domain in domains])
-    if rows:
-        relation.add(words, rows if words else 1)
-    relation.flip()
-    relation.commit()
-    return relation
+    batches = [(words, rows if words else 1)] if rows else []
+    return StoredRelation.of([domain.coding for domain in domains], batches)
 
 
 def as_facts(name: str, data: Data) -> EncodedFacts:

@@ -14,8 +14,7 @@ Python.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -33,6 +32,7 @@ from caladan.columns.relation import StoredRelation
 from caladan.join.constraints.protocol import Constraint, JoinConstraint, Mask, Var, Words
 from caladan.join.constraints.sets import OneOf, Predicate
 from caladan.join.constraints.values import ValueConstraint
+from caladan.join.expressions import PYTHON
 from caladan.join.search.library import Domain, Library, stored_ranks
 from caladan.join.search.specs import BetweenSpec, OneOfSpec, PredicateSpec, Spec, one_of, predicate
 from caladan.program import (
@@ -230,23 +230,13 @@ class _PythonTest:
                 for side in sides
             ]
             try:
-                return np.asarray(_PYTHON[self.comparison.operator](*values), np.bool_)
+                return np.asarray(PYTHON[self.comparison.operator](*values), np.bool_)
             except TypeError as problem:
                 said = f"these values do not compare: {problem}"
                 raise error("C012", said, self.comparison.span) from None
 
         test.__name__ = self.comparison.operator
         return Predicate(self.variables, test)
-
-
-_PYTHON: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "=": operator.eq,
-    "~=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 def _columns(kinds: Iterable[Kind]) -> tuple[Column, ...]:

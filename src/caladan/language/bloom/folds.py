@@ -231,9 +231,6 @@ _MADE: Final[dict[str, Callable[[], FoldState]]] = {
     "accum_pair": lambda: _Tally(frozenset),
 }
 
-FOLDS: Final = frozenset(_MADE)
-"""The names of the aggregates that come along."""
-
 
 def running(name: str, code: Callable[..., Any] | None, initial: Any) -> FoldState:
     """The state of an aggregate over nothing."""

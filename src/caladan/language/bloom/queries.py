@@ -93,34 +93,25 @@ class Query:
         owners = [part for part in self.parts if any(each is source for each in part.sources)]
         if source is self.token:
             owners = [JoinPart((), self.columns)]
-        found = [value for part in owners for n, value in part.columns if n == name]
-        if len(found) == 1:
-            return found[0]
-        known = [n for part in owners for n, _ in part.columns]
-        raise error(
-            "C063",
-            f"column `{name}` is of two collections here"
-            if found
-            else f"there is no column `{name}` here",
-            self.recorder.here(),
-            help=_NAMED
-            if found
-            else did_you_mean(name, known)
-            or (_columns(known) if known else "the collection is none of those that are joined"),
-        )
+        known = [pair for part in owners for pair in part.columns]
+        if not known:
+            problem = f"there is no column `{name}` here"
+            strange = "the collection is none of those that are joined"
+            raise error("C063", problem, self.recorder.here(), help=strange)
+        return self._one(name, known)
 
     def named(self, name: str) -> Expression:
         """A column by its name alone."""
-        found = list(dict.fromkeys(value for n, value in self.columns if n == name))
-        if len(found) != 1:
-            known = self.column_names()
-            raise error(
-                "C063",
-                f"there are two columns `{name}`" if found else f"there is no column `{name}`",
-                self.recorder.here(),
-                help=_NAMED if found else did_you_mean(name, known) or _columns(known),
-            )
-        return found[0]
+        return self._one(name, self.columns)
+
+    def _one(self, name: str, columns: Iterable[tuple[str, Expression]]) -> Expression:
+        found = list(dict.fromkeys(value for n, value in columns if n == name))
+        if len(found) == 1:
+            return found[0]
+        known = [n for n, _ in columns]
+        problem = f"there {'are two columns' if found else 'is no column'} `{name}` here"
+        hint = _NAMED if found else did_you_mean(name, known) or _columns(known)
+        raise error("C063", problem, self.recorder.here(), help=hint)
 
     def value(self, given: object) -> tuple[Query, Expression]:
         """An expression as a node, and this query with the lattices that it reads."""
@@ -328,12 +319,9 @@ class Query:
     def names(self) -> list[str]:
         """The names of the columns, each once; C063 if a function gives rows without any."""
         if self.row is not None:
-            raise error(
-                "C063",
-                "the columns that a function gives have no names here",
-                self.recorder.here(),
-                help='name them: map(f, "a", "b")',
-            )
+            problem = "the columns that a function gives have no names here"
+            hint = 'name them: map(f, "a", "b")'
+            raise error("C063", problem, self.recorder.here(), help=hint)
         return [name for name, _ in self.flat()]
 
     @property

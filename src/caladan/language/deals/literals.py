@@ -174,9 +174,8 @@ def as_expression(cursor: Cursor, item: _Item) -> Expression:
             return Constant(item.name, item.span)
         case _If():
             then = _only(cursor, item.then, item.span)
-            return Conditional(
-                item.condition, then, _only(cursor, item.otherwise, item.span), item.span
-            )
+            otherwise = _only(cursor, item.otherwise, item.span)
+            return Conditional(item.condition, then, otherwise, item.span)
         case Atom() | Comparison() | Choice() | Disjunction():
             _refuse_literal(cursor, item.span)
         case _:
@@ -314,10 +313,9 @@ def _only(cursor: Cursor, items: tuple[_Item, ...], span: Span) -> Expression:
 def _refuse_value(cursor: Cursor, value: Expression) -> NoReturn:
     span = value.span or cursor.span(cursor.current)
     text = span.text
+    help = f"compare it, as in `X = {text}`"
     if isinstance(value, Variable):
         help = f"`{text}` is a variable; a relation is written `{text}(…)`, or begins in lower case"
-    else:
-        help = f"compare it, as in `X = {text}`"
     cursor.fail_at(span, f"expected {_LITERAL}, found a value", help=help)
 
 
@@ -339,18 +337,24 @@ class CutGoals:
 
     def read(self, cursor: Cursor) -> None:
         """Read one goal; the cursor stands on its name."""
-        token = cursor.advance()
+        token, opening = cursor.advance(), cursor.advance()
         name = cursor.text(token)
         order, limit = self.order, self.limit
         if name == "sort":
-            order = _sort(cursor)
+            order = tuple(cursor.several(_sort_key))
+            cursor.close(opening, ")", "`,` or `)` after a sort key")
         else:
-            limit = _limit(cursor)
+            limit = expression(cursor)
+            cursor.close(opening, ")", "`)` after the limit")
         span = cursor.since(token.start)
-        if name in self._seen:
-            _report_second(cursor, name, span, self._seen[name])
+        first = self._seen.setdefault(name, span)
+        if first is span:
+            self.order, self.limit = order, limit
             return
-        self.order, self.limit, self._seen[name] = order, limit, span
+        help = "put all keys into one `sort`" if name == "sort" else None
+        related = [RelatedSpan("the first one is here", first)]
+        message = f"a rule can have only one `{name}`"
+        cursor.found.add("C022", message, span, related=related, help=help)
 
 
 def at_goal(cursor: Cursor) -> bool:
@@ -360,23 +364,9 @@ def at_goal(cursor: Cursor) -> bool:
 
 def misplaced_goal(cursor: Cursor, why: str) -> NoReturn:
     """Fail: the goal that stands here cannot."""
-    token = cursor.current
-    message = f"`{cursor.text(token)}` cannot be used here: {why}"
-    cursor.found.add("C022", message, cursor.span(token))
+    message = f"`{cursor.text(cursor.current)}` cannot be used here: {why}"
+    cursor.found.add("C022", message, cursor.span(cursor.current))
     raise SyntaxFailure
-
-
-def _report_second(cursor: Cursor, name: str, span: Span, first: Span) -> None:
-    help = "put all keys into one `sort`" if name == "sort" else None
-    related = [RelatedSpan("the first one is here", first)]
-    cursor.found.add("C022", f"a rule can have only one `{name}`", span, related=related, help=help)
-
-
-def _sort(cursor: Cursor) -> tuple[SortKey, ...]:
-    opening = cursor.advance()
-    keys = cursor.several(_sort_key)
-    cursor.close(opening, ")", "`,` or `)` after a sort key")
-    return tuple(keys)
 
 
 def _sort_key(cursor: Cursor) -> SortKey:
@@ -393,19 +383,11 @@ def _sort_key(cursor: Cursor) -> SortKey:
     variable = Variable(cursor.text(token), cursor.span(token))
     if opening is None:
         return SortKey(variable, False, variable.span)
-    descending = False
+    direction = "asc"
     if cursor.accept(","):
         direction = cursor.text(cursor.current).lower()
         if direction not in ("asc", "desc"):
             cursor.fail("`asc` or `desc`")
         cursor.advance()
-        descending = direction == "desc"
     cursor.close(opening, ")", "`)` after a sort key")
-    return SortKey(variable, descending, cursor.since(opening.start))
-
-
-def _limit(cursor: Cursor) -> Expression:
-    opening = cursor.advance()
-    limit = expression(cursor)
-    cursor.close(opening, ")", "`)` after the limit")
-    return limit
+    return SortKey(variable, direction == "desc", cursor.since(opening.start))

@@ -181,7 +181,8 @@ class Scope:
                 span,
                 help=did_you_mean(column.table, (i.alias for i in self.items)),
             )
-        names = [c.name for item in self.items for c in item.known.columns]
+        items = [self.tables[column.table.lower()]] if column.table else self.items
+        names = [c.name for item in items for c in item.known.columns]
         return error(
             "C063",
             f"no column is called `{column.name}` here",

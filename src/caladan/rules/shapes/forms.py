@@ -1,6 +1,7 @@
 """What shapes are made of: the parts that recursive rules fall into, as plain data.
 
-`recognise` (recognise.py) makes them of rules, `evaluated` (evaluate.py) goes by them.
+`recognise` (recognise.py) makes them of rules, `evaluated` (fixpoint/shapes/evaluate.py) goes by
+them.
 """
 
 from __future__ import annotations
@@ -213,7 +214,8 @@ class Pace:
     first side of the head comes from the second of the atom. A rule with another recursive atom,
     of relation `second`, joins: the second side of its first atom steps to the first side of that.
     If it keeps the two `apart`, they are never alike; literals `leaving` read both sides of the
-    body, those `arriving` the head's.
+    body, those `arriving` the head's. If it `rises`, it only joins, and what it tests, such as
+    X < Z, holds of what it joins if it holds of both.
     """
 
     rule: CoreRule
@@ -227,6 +229,7 @@ class Pace:
     arriving: tuple[Literal, ...]
     crosses: bool = False
     second: str | None = None
+    rises: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +240,16 @@ class Generations:
     paces: tuple[Pace, ...]
 
     name = "generations"
-    layouts = ("bit rows",)
+
+    @property
+    def layouts(self) -> tuple[str, ...]:
+        """What it may leave; a relation that rises may be a closure."""
+        return ("bit rows", "ranges") if self.rises else ("bit rows",)
+
+    @property
+    def rises(self) -> bool:
+        """Whether its only rule does, so that all facts may have what is tested."""
+        return len(self.paces) == len(self.sides) == 1 and self.paces[0].rises
 
     @property
     def relations(self) -> tuple[str, ...]:

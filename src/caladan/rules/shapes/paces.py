@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
-from caladan.program import Comparison, Expression, names
+from caladan.program import Comparison, Expression, Variable, names
+from caladan.program.transform import replace_in
 from caladan.rules.shapes.forms import Generations, Pace, Sides, Step, Terms
 from caladan.rules.shapes.literals import (
     Literal,
@@ -22,7 +23,7 @@ from caladan.rules.shapes.literals import (
     named,
     without,
 )
-from caladan.rules.shapes.stepping import whole_step
+from caladan.rules.shapes.steps import whole_step
 
 
 def generations_of(infos: Sequence[RelationInfo], rules: Sequence[CoreRule]) -> Generations | None:
@@ -142,9 +143,23 @@ def _join(
             return None
     apart = [each for each in arriving if _are_apart(each, head)]
     tests = tuple(leaving), tuple(without(arriving, apart))
+    rises = step is None and len(head[0]) == len(head[1]) == 1 and not (apart or leaving)
+    rises = rises and all(_rises(each, head) for each in arriving)
     return Pace(
-        rule, first.relation, body, head, None, step, bool(apart), *tests, second=last.relation
-    )
+        rule, first.relation, body, head, None, step, bool(apart), *tests,
+        second=last.relation, rises=rises,
+    )  # fmt: skip
+
+
+def _rises(literal: Literal, head: Terms) -> bool:
+    """Whether a literal compares the same of both sides, X < Z or 2 * X >= 2 * Z: transitively."""
+    if not isinstance(literal, Comparison) or literal.operator == "~=":
+        return False
+    (one,), (other,) = (named(terms) for terms in head)
+    if names(literal.left) == frozenset([other]):
+        one, other = other, one
+    moved = replace_in(literal.left, lambda t: Variable(other) if t == Variable(one) else None)
+    return names(literal.left) == frozenset([one]) and moved == literal.right
 
 
 def _names(*terms: Expression) -> frozenset[str]:

@@ -51,8 +51,8 @@ from caladan.rules.shapes.literals import (
     without,
 )
 from caladan.rules.shapes.paces import generations_of, swaps
-from caladan.rules.shapes.stepping import entry, step_of
-from caladan.rules.shapes.weighted import weighted
+from caladan.rules.shapes.steps import entry, step_of
+from caladan.rules.shapes.weights import weighted
 from caladan.rules.variants import doubles
 
 
@@ -127,15 +127,18 @@ def _carried(infos: list[RelationInfo], rules: list[CoreRule]) -> Closure | None
         if behind and len(relations) > 1:
             continue
         ahead = tuple(step for step in steps if step is not None)
+        both = (*ahead, *behind)
         if (behind or doubling or swapping) and not all(
-            step.is_open and not step.is_tested and not step.explores for step in (*ahead, *behind)
+            s.is_open and not s.is_tested for s in both
         ):
+            continue
+        if (doubling or swapping) and any(step.explores for step in both):
             continue
         if len({len(each.stepping) for each in sides.values()}) > 1 or any(
             step.explores for step in ahead
         ):
             ahead = tuple(replace(step, links=(), explores=True) for step in ahead)
-            otherwise = otherwise or Closure(relations, sides, ahead)
+            otherwise = otherwise or Closure(relations, sides, ahead, behind)
         else:
             return Closure(relations, sides, ahead, behind, bool(doubling), bool(swapping))
     return otherwise

@@ -18,9 +18,9 @@ from caladan.rules.body import Version
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_HASHED: Final = 2_000_000
-"""New facts of a round up to which the candidates of the next are put into a hash table, against
-which the runs are read; beyond that Spark sorts both, which fits in memory whatever their size."""
+_HASHED: Final = 500_000
+"""New facts in a partition up to which the candidates that they derive go into a hash table, which
+runs are read against; beyond that Spark sorts both, which fits in memory whatever their size."""
 
 
 class PlainFacts:
@@ -58,12 +58,12 @@ class PlainFacts:
     def advance(self, derived: Sequence[DataFrame]) -> int:
         """Take what a round derived; how many facts of it are new."""
         log, before = self._log, self._log.tail
-        made = self.round(derived) if derived else None
+        made, many = self.round(derived) if derived else None, log.expects(self.new)
         self.new = 0
         log.settle()
         if made is None:
             return 0
-        run = log.workspace.materialise(made)
+        run = log.workspace.materialise(made, many=many)
         self.new = run.count - (0 if before is None else before.count)
         if self.new:
             log.renew(run)
@@ -80,6 +80,8 @@ class PlainFacts:
         pool = found.select(*self._as_new)
         if log.tail is not None:
             pool = log.tail.frame.select(*self._as_old).union(pool)
+        elif log.runs:
+            return pool  # each fact is there once
         return log.placed(pool).groupBy(*self._columns).agg(self._is_fresh)
 
     def spread(self) -> None:
@@ -95,7 +97,7 @@ class PlainFacts:
         log = self._log
         found = log.placed(found).distinct()
         known = log.of(log.runs)
-        if log.runs[-1].count > _HASHED:
+        if self.new > _HASHED * log.workspace.partitions:
             return found.join(known, self._names, "left_anti")
         known = known.select(*self._names, sf.lit(True).alias("known"))
         met = found.hint("shuffle_hash").join(known, self._names, "left")

@@ -54,12 +54,12 @@ class BestFacts:
     def advance(self, derived: Sequence[DataFrame]) -> int:
         """Take what a round derived; how many groups improved."""
         log = self._log
-        made = self.round(derived) if derived else None
+        made, many = self.round(derived) if derived else None, log.expects(self.new)
         self.new = 0
         log.settle()
         if made is None:
             return 0
-        run = log.workspace.materialise(made, (FRESH, BORN))
+        run = log.workspace.materialise(made, (FRESH, BORN), many=many)
         self.new, born = run.counted
         self.count += born
         if self.new:

@@ -93,6 +93,10 @@ class Log:
             return frame.repartition(partitions, *(sf.col(name) for name in self._key))
         return frame
 
+    def expects(self, new: int) -> bool:
+        """Whether a round may find many facts, if the last one found so many."""
+        return self.workspace.partitions > 1 and (new > SMALL or not self.all)
+
     def settle(self) -> None:
         """Nothing is new any more."""
         self._latest = None
@@ -134,7 +138,8 @@ class Log:
             # Where nothing is grouped nothing is moved, so the runs are brought there by hand;
             # Spark leaves out an exchange that changes nothing.
             frame = frame.repartition(self.workspace.partitions, *map(sf.col, self._key))
-        run = self.workspace.materialise(frame.select(*self.names, sf.lit(False).alias(FRESH)))
+        frame = frame.select(*self.names, sf.lit(False).alias(FRESH))
+        run = self.workspace.materialise(frame, many=sum(each.count for each in runs) > SMALL)
         kept = [each for each in self.runs if each not in runs]
         self.workspace.release(*runs)
         self.runs = [*kept, run]

@@ -73,7 +73,7 @@ class ContributorFrames:
         choose = sf.coalesce if self._latest else sf.greatest
         value = choose(best_new, best_old)
         made = pool.groupBy(*self._by).agg(value.alias(_VALUE))
-        self.held = self._workspace.materialise(made)
+        self.held = self._workspace.materialise(made, many=self._workspace.partitions > 1)
         self._workspace.release(before)
 
 
@@ -127,7 +127,8 @@ class SummedFacts:
         if not bags and not (is_first and not self._group):
             return 0
         self._contribute(bags)
-        run = self._workspace.materialise(self._changed([bag for _, bag in bags]), (FRESH, BORN))
+        changed, many = self._changed([bag for _, bag in bags]), self._workspace.partitions > 1
+        run = self._workspace.materialise(changed, (FRESH, BORN), many=many)
         self.new, born = run.counted
         self.count += born
         self._workspace.release(before)

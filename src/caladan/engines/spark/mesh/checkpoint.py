@@ -13,14 +13,12 @@ different attempts are never put together: sums of doubles may differ in their l
 is a line with the format, a JSON object, the values that are split, the sections of the part
 (snapshot.py), and a SHA-256 of all that. One that is damaged is not used, and nor is its round.
 
-Nothing here is needed for the answer. Where files cannot be written tasks go on without.
-
-What a checkpoint belongs to: the same rules over the same facts.
-
 A fingerprint is a digest of all that decides what the parts of a clique hold after a round: this
 version of Caladan, the rules and types, how tasks go about it, and every fact that goes in. How
 many tasks there are and which values they split is told by the files. Facts are digested in an
 order of their own, so that it does not matter in which one they were read.
+
+Nothing here is needed for the answer. Where files cannot be written tasks go on without.
 """
 
 from __future__ import annotations

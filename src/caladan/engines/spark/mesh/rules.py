@@ -115,10 +115,7 @@ class MeshInputs:
         """What a checkpoint belongs to; before `facts` are gone."""
         given: dict[str, StoredRelation] = dict(self.base)
         for name, (columns, rows) in self.facts.items():
-            given[name] = relation = StoredRelation(self.classes.columns(name))
-            relation.add(columns, rows)
-            relation.flip()
-            relation.commit()
+            given[name] = StoredRelation.of(self.classes.columns(name), [(columns, rows)])
         relations = {name: (each, self.classes.columns(name)) for name, each in given.items()}
         return fingerprint(self.program, relations, *settings)
 

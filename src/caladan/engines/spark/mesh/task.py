@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,7 +25,7 @@ from caladan.engines.spark.mesh.recovery import Recovery
 from caladan.engines.spark.mesh.shard import Shard
 from caladan.engines.spark.mesh.skew import SkewLimits
 from caladan.engines.spark.tasks.control import Line
-from caladan.engines.spark.tasks.output import output
+from caladan.engines.spark.tasks.output import Effort, output
 from caladan.engines.spark.tasks.relay import Relay, packed
 from caladan.engines.spark.tasks.work import TaskOutcome, Work
 from caladan.fixpoint.exchange import Tally
@@ -123,7 +122,7 @@ def _attempt(doors: Sequence[Door]) -> str:
 def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> TaskOutcome:
     work = mesh.work
     options = work.options
-    started = time.perf_counter()
+    effort = Effort()
     relay = Relay(line if me == 0 else None)
     limits = TaskLimits(options, line, links)
 
@@ -180,9 +179,9 @@ def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> Ta
         relay.close()
         totals = [*part.told(), BytesShuffled(links.sent)]
         line.send({"totals": me, "events": [to_plain(event) for event in totals]})
-    seconds = time.perf_counter() - started
     (clique,) = work.program.cliques
     # What a shape has found one task finds again, if somebody wants to see it.
+    seconds = effort.seconds
     outputs = tuple(
         output(name, part.owned(name), work.keeping, seconds, is_final=part.is_shaped)
         for name in clique.relations

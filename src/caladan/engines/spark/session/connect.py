@@ -199,10 +199,15 @@ def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
     owner: Any = frame.sparkSession
     name = f"caladan_{uuid.uuid4().hex}"
     frame.createGlobalTempView(name)
-    found: Any = session.table(f"global_temp.{name}")
-    drop = partial(_drop_view, owner, name)
-    weakref.finalize(found._plan, _UNUSED.append, drop).atexit = False
+    found = session.table(f"global_temp.{name}")
+    when_unused(found, partial(_drop_view, owner, name))
     return found
+
+
+def when_unused(frame: DataFrame, drop: Callable[[], object]) -> None:
+    """Do something once no plan reads a frame any more."""
+    plan = cast("Any", frame)._plan
+    weakref.finalize(plan, _UNUSED.append, drop).atexit = False
 
 
 def drop_unused() -> None:

@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 
 from caladan.engines.spark.choice import SMALL
 from caladan.engines.spark.session import connect
+from caladan.engines.spark.session.batches import in_columns
 from caladan.engines.spark.session.session import created
 from caladan.engines.spark.session.staging import Staging
 
@@ -132,8 +133,13 @@ class Workspace:
         """How many partitions an exchange makes."""
         return self._partitions
 
-    def materialise(self, frame: DataFrame, flags: Sequence[str] = ()) -> FrameRun:
-        """Compute a frame. For each of the flags, boolean columns, the rows that have it count."""
+    def materialise(
+        self, frame: DataFrame, flags: Sequence[str] = (), *, many: bool = False
+    ) -> FrameRun:
+        """Compute a frame. For each of the flags, boolean columns, the rows that have it count.
+
+        Rows that may be `many` are held in columns.
+        """
         self.check()
         if self.shuffle_bytes is not None:
             self.shuffle_bytes.expected = True
@@ -141,23 +147,39 @@ class Workspace:
             run = _counted(connect.checkpointed(frame, HELD), flags, 0)
             self._alive.add(run)
             return run
-        if flags:
+        if flags or many:
             sums = [sf.sum(sf.col(flag).cast("long")).alias(flag) for flag in flags]
-            frame = frame.observe(_OBSERVED, *sums)
+            frame = frame.observe(_OBSERVED, sf.count(sf.lit(1)).alias("rows"), *sums)
         held = frame.localCheckpoint(eager=False, storageLevel=HELD)
         handle = _handle(held)
         if handle is None:
             run = _counted(held, flags, held.rdd.getNumPartitions())
         else:
-            try:
-                count = int(handle.count())
-            except BaseException:
-                handle.unpersist(False)  # parts of it may have been computed
-                raise
-            counted = observed(frame, _OBSERVED, len(flags)) if flags else ()
-            run = FrameRun(held, count, int(handle.getNumPartitions()), counted, handle)
+            run = self._held(frame, held, handle, len(flags), many=many)
         self._alive.add(run)
         return run
+
+    def _held(
+        self, frame: DataFrame, held: DataFrame, handle: Any, flags: int, *, many: bool
+    ) -> FrameRun:
+        """A run of a frame that was checkpointed; its rows are computed and counted in one job."""
+        columns = in_columns(held, HELD) if many else None
+        rows = handle
+        if columns is not None:
+            rows.unpersist(False)
+            held, handle = columns.frame, columns.batches
+        try:
+            count = int(handle.count())
+        except BaseException:
+            handle.unpersist(False)  # parts of it may have been computed
+            raise
+        counted: tuple[int, ...] = ()
+        if flags or many:
+            count, *sums = observed(frame, _OBSERVED, 1 + flags)
+            counted = tuple(sums)
+        if columns is not None:
+            rows.markCheckpointed()  # in columns: they need not be computed from anything again
+        return FrameRun(held, count, int(handle.getNumPartitions()), counted, handle)
 
     def release(self, *runs: FrameRun | None) -> None:
         """Runs that nobody needs after this round; until then, frames may still read them."""

@@ -18,23 +18,23 @@ from urllib.parse import unquote
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession, functions as sf
+from pyspark.sql import DataFrame, DataFrameReader, functions as sf
 
-from caladan.data import formats, json_rows, load as in_process, text
-from caladan.data.problems import BadRow, cannot_read, not_found, rejected_table, report
+from caladan.data import formats, json_rows, text
+from caladan.data.problems import BadRow, cannot_read, not_found
 from caladan.data.schema import arrow_schema, match_columns
 from caladan.data.source import Source, check_kinds, compression, files as local_files, of_kind
 from caladan.engines.spark.session.connect import is_connect
 from caladan.engines.spark.session.failures import first_line, is_bad_row
-from caladan.engines.spark.session.workspace import Workspace, observed, union
+from caladan.engines.spark.session.workspace import observed, union
 from caladan.engines.spark.sources.fields import from_column
 from caladan.engines.spark.sources.lines import can_parse, delimited, json_objects
-from caladan.engines.spark.sources.table import SparkTable
 from caladan.engines.spark.sources.validity import (
     CheckedRows,
+    Found,
+    Reading,
     empty,
     from_arrow,
-    from_process,
     table,
 )
 from caladan.program import Column, Type
@@ -42,7 +42,6 @@ from caladan.program import Column, Type
 if TYPE_CHECKING:
     from caladan.program.diagnostics import CaladanError
 
-Found: TypeAlias = "tuple[SparkTable, pa.Table | None]"
 CloserLook: TypeAlias = "Callable[[Sequence[str]], tuple[pa.Table, pa.Table | None]]"
 
 FEW_BYTES: Final = 16 << 20
@@ -59,18 +58,12 @@ class _SecondHeader(Exception):
     """A line that is a header was met more than once in a file."""
 
 
-def load(
-    relation: str,
-    source: Source,
-    columns: tuple[Column, ...],
-    workspace: Workspace,
-    *,
-    permissive: bool,
-) -> Found:
+def load(reading: Reading) -> Found:
     """The facts of files, each once, and, if permissive, the rows set aside."""
+    source, columns, workspace = reading.source, reading.columns, reading.workspace
     if source.is_remote:
-        return _load_remote(relation, source, columns, workspace, permissive=permissive)
-    paths = {_absolute(p): p for p in local_files(relation, source) if p.stat().st_size}
+        return _load_remote(reading)
+    paths = {_absolute(p): p for p in local_files(reading.relation, source) if p.stat().st_size}
     if not paths:
         return empty(columns, workspace), None
 
@@ -81,53 +74,36 @@ def load(
     if is_here and size > FEW_BYTES:
         is_here = sum(map(_unpacked, paths.values(), repeat(len(columns)))) <= most
     if is_here or is_connect(workspace.session):  # whose server does not see our files
-        found, rejected = in_process.load(relation, source, columns, permissive=permissive)
-        return from_process(found, columns, workspace), rejected
+        return reading.in_process()
 
     def closer_look(files: Sequence[str]) -> tuple[pa.Table, pa.Table | None]:
         chosen = tuple(str(paths[file]) for file in files)
-        return in_process.load(
-            relation, replace(source, paths=chosen), columns, permissive=permissive
-        )
+        return reading.looked_at(replace(source, paths=chosen))
 
-    reader = _Reader(relation, source, columns, workspace)
     readable = {file: _start(path) for file, path in paths.items() if _is_for_spark(path)}
     if source.format == "json" and not can_parse(columns):
         readable = {}
     base = source.paths[0] if len(source.paths) == 1 and Path(source.paths[0]).is_dir() else None
     odd = [file for file in paths if file not in readable]
-    return reader.load(readable, odd, closer_look, base and _absolute(Path(base)), size // _ROW)
+    base = base and _absolute(Path(base))
+    return _Reader(reading).load(readable, odd, closer_look, base, size // _ROW)
 
 
-def _load_remote(
-    relation: str,
-    source: Source,
-    columns: tuple[Column, ...],
-    workspace: Workspace,
-    *,
-    permissive: bool,
-) -> Found:
-    there = RemoteFiles(relation, source, columns, workspace.session)
+def _load_remote(reading: Reading) -> Found:
+    there = RemoteFiles(reading)
     starts = there.starts()
     if not starts:
-        return empty(columns, workspace), None
-    reader = _Reader(relation, source, columns, workspace)
-
-    def closer_look(files: Sequence[str]) -> tuple[pa.Table, pa.Table | None]:
-        return there.closer_look(files, permissive=permissive)
-
-    base = source.paths[0] if len(source.paths) == 1 else None
-    return reader.load(starts, [], closer_look, base, None)
+        return empty(reading.columns, reading.workspace), None
+    paths = reading.source.paths
+    base = paths[0] if len(paths) == 1 else None
+    return _Reader(reading).load(starts, [], there.closer_look, base, None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads files for one relation."""
+    """Reads files for one relation, by Spark as far as that can."""
 
-    relation: str
-    source: Source
-    columns: tuple[Column, ...]
-    workspace: Workspace
+    of: Reading
 
     def load(
         self,
@@ -146,9 +122,8 @@ class _Reader:
                 parts = self._parts(starts, base)
             if not odd:
                 facts = union([part.strict() for part in parts])
-                return table(
-                    facts, self.columns, self.workspace, rows, self._verifier(starts)
-                ), None
+                verify = self._verifier(starts)
+                return table(facts, self.of.columns, self.of.workspace, rows, verify), None
         except _SecondHeader:
             wrong, parts = [*starts, *odd], []
         except (PySparkException, Py4JError) as problem:
@@ -159,14 +134,14 @@ class _Reader:
                 wrong, parts = [*starts, *odd], []
         taken, rejected = closer_look(wrong)
         facts = [part.good(but_of=spelled) for part in parts]
-        facts.append(from_arrow(taken, self.columns, self.workspace))
-        return table(union(facts), self.columns, self.workspace, rows), rejected
+        facts.append(from_arrow(taken, self.of.columns, self.of.workspace))
+        return table(union(facts), self.of.columns, self.of.workspace, rows), rejected
 
     def _parts(self, starts: Mapping[str, bytes], base: str | None) -> list[CheckedRows]:
         paths = list(starts)
-        if self.source.format == "json":
-            return [json_objects(self._lines(paths), self.columns)]
-        if self.source.format != "csv":
+        if self.of.source.format == "json":
+            return [json_objects(self._lines(paths), self.of.columns)]
+        if self.of.source.format != "csv":
             return [self._columnar(paths, base)]
         parts: list[CheckedRows] = []
         for layout, alike in self._layouts(starts).items():
@@ -174,22 +149,20 @@ class _Reader:
             if layout.header is not None:
                 met = sf.count_if(sf.col("value") == sf.lit(layout.header))
                 lines = lines.observe(f"headers {len(parts)}", met.alias("met"))
-            parts.append(delimited(lines, self.source, self.columns, layout))
+            parts.append(delimited(lines, self.of.source, self.of.columns, layout))
         return parts
 
     def _layouts(self, starts: Mapping[str, bytes]) -> dict[text.TextColumns, list[str]]:
         """Files by how they are laid out."""
-        found: dict[text.TextColumns, list[str]] = {}
+        of, found = self.of, dict[text.TextColumns, list[str]]()
         for path, start in starts.items():
-            layout = text.layout(
-                self.relation, path, start, self.source, self.columns, is_whole=False
-            )
+            layout = text.layout(of.relation, path, start, of.source, of.columns, is_whole=False)
             found.setdefault(layout, []).append(path)
         return found
 
     def _verifier(self, starts: Mapping[str, bytes]) -> Callable[[DataFrame], None] | None:
         """Makes sure that a line that is a header was left out once in each file, not more."""
-        if self.source.format != "csv":
+        if self.of.source.format != "csv":
             return None
 
         def verify(frame: DataFrame) -> None:
@@ -206,20 +179,21 @@ class _Reader:
         return verify
 
     def _lines(self, paths: Sequence[str]) -> DataFrame:
-        read = self.workspace.session.read.text([_escaped(path) for path in paths])
+        read = self.of.workspace.session.read.text([_escaped(path) for path in paths])
         return read.select("value", sf.col("_metadata.file_path").alias("file"))
 
     def _columnar(self, paths: Sequence[str], base: str | None) -> CheckedRows:
-        reader = self.workspace.session.read.format(cast("str", self.source.format))
+        reader = self.of.workspace.session.read.format(cast("str", self.of.source.format))
         if base is not None:
             reader = reader.option("basePath", base)
         frame = reader.load([_escaped(path) for path in paths])
-        places = match_columns(self.relation, paths[0], frame.columns, self.columns)
+        relation, columns = self.of.relation, self.of.columns
+        places = match_columns(relation, paths[0], frame.columns, columns)
         where = sf.col("_metadata.file_path").alias("file")
         named = frame.select("*", where).toDF(*(f"f{i}" for i in range(len(frame.columns))), "file")
         fields = [
-            from_column(self.relation, paths[0], f"f{place}", frame.dtypes[place][1], column)
-            for place, column in zip(places, self.columns, strict=True)
+            from_column(relation, paths[0], f"f{place}", frame.dtypes[place][1], column)
+            for place, column in zip(places, columns, strict=True)
         ]
         return CheckedRows.of(named, fields)
 
@@ -281,58 +255,55 @@ def _known_as(spelled: str, files: Iterable[str]) -> str:
 class RemoteFiles:
     """The files behind URIs."""
 
-    relation: str
-    source: Source
-    columns: tuple[Column, ...]
-    session: SparkSession
+    of: Reading
+
+    @property
+    def _read(self) -> DataFrameReader:
+        return self.of.workspace.session.read
 
     def starts(self) -> dict[str, bytes]:
         """Each file, with its first line where that may be a header."""
         try:
-            read = self.session.read.format("text").option("recursiveFileLookup", "true")
-            files = self._chosen(read.load(list(self.source.paths)).inputFiles())
-            if self.source.format != "csv" or self.source.header is False:
+            read = self._read.format("text").option("recursiveFileLookup", "true")
+            files = self._chosen(read.load(list(self.of.source.paths)).inputFiles())
+            if self.of.source.format != "csv" or self.of.source.header is False:
                 return dict.fromkeys(files, b"")
             return {file: self._first_line(file) for file in files}
         except (PySparkException, Py4JError) as problem:
             raise self._unreadable(problem) from None
 
-    def closer_look(
-        self, files: Sequence[str], *, permissive: bool
-    ) -> tuple[pa.Table, pa.Table | None]:
+    def closer_look(self, files: Sequence[str]) -> tuple[pa.Table, pa.Table | None]:
         """The rows of files, read in this process, and what is wrong with the others."""
-        bad: list[BadRow] = []
-        tables: list[pa.Table] = [arrow_schema(self.columns).empty_table()]
+        of, bad = self.of, list[BadRow]()
+        tables: list[pa.Table] = [arrow_schema(of.columns).empty_table()]
         for file in files:
-            if self.source.format not in ("csv", "json"):
+            if of.source.format not in ("csv", "json"):
                 raise cannot_read(
-                    self.relation, file, "values are missing or do not fit their columns",
+                    of.relation, file, "values are missing or do not fit their columns",
                     "read it with Spark, filter it, and add the DataFrame",
                 )  # fmt: skip
             raw = self._content(file)
-            if self.source.format == "csv":
-                found = text.read(self.relation, file, raw, self.source, self.columns, bad)
+            if of.source.format == "csv":
+                found = text.read(of.relation, file, raw, of.source, of.columns, bad)
             else:
-                found = json_rows.read(self.relation, file, raw, self.columns, bad)
+                found = json_rows.read(of.relation, file, raw, of.columns, bad)
             tables.append(found)
-        if bad and not permissive:
-            raise report(bad)
-        return pa.concat_tables(tables), rejected_table(bad) if bad else None
+        return pa.concat_tables(tables), of.judged(bad)
 
     def _chosen(self, files: list[str]) -> list[str]:
         """The files of the one kind that is meant; C035 if there are others and nobody said."""
-        if self.source.named is None:
-            check_kinds(self.relation, self.source.name, files)
+        if self.of.source.named is None:
+            check_kinds(self.of.relation, self.of.source.name, files)
             return files
-        return of_kind(files, self.source.named) or files
+        return of_kind(files, self.of.source.named) or files
 
     def _first_line(self, file: str) -> bytes:
-        row = self.session.read.text(file).head()
+        row = self._read.text(file).head()
         return b"" if row is None else f"{row[0]}\n".encode()
 
     def _content(self, file: str) -> bytes:
         try:
-            read = self.session.read.format("binaryFile").load(file).select("content").head()
+            read = self._read.format("binaryFile").load(file).select("content").head()
         except (PySparkException, Py4JError) as problem:
             raise self._unreadable(problem) from None
         raw = b"" if read is None else bytes(cast("Any", read)[0])
@@ -341,5 +312,5 @@ class RemoteFiles:
     def _unreadable(self, problem: Exception) -> CaladanError:
         reason = str(problem)
         if "PATH_NOT_FOUND" in reason or "FileNotFound" in reason:
-            return not_found(self.relation, self.source.name)
-        return cannot_read(self.relation, self.source.name, first_line(reason))
+            return not_found(self.of.relation, self.of.source.name)
+        return cannot_read(self.of.relation, self.of.source.name, first_line(reason))

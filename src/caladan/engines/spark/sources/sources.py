@@ -12,19 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, functions as sf
 
-from caladan.data import load as in_process, memory
+from caladan.data import memory
 from caladan.data.convert import check_kind
 from caladan.data.infer import from_spark
-from caladan.data.problems import BadRow, rejected_table, report
+from caladan.data.problems import BadRow
 from caladan.data.schema import match_columns
-from caladan.data.source import Source
 from caladan.engines.spark.choice import ENOUGH_FOR_ONE
 from caladan.engines.spark.session.connect import estimated, is_connect
 from caladan.engines.spark.session.failures import is_bad_row, said
@@ -33,12 +32,16 @@ from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources import files
 from caladan.engines.spark.sources.external import unreadable
 from caladan.engines.spark.sources.fields import from_column
-from caladan.engines.spark.sources.table import SparkTable
-from caladan.engines.spark.sources.validity import CheckedRows, from_arrow, from_process, table
+from caladan.engines.spark.sources.validity import (
+    CheckedRows,
+    Found,
+    Reading,
+    from_arrow,
+    from_process,
+    table,
+)
 from caladan.program import Column
 from caladan.program.diagnostics import error
-
-Found: TypeAlias = "tuple[SparkTable, pa.Table | None]"
 
 _ROW: Final = 16  # bytes of a row, for guessing how many there are
 _PACKED: Final = 8  # times more rows may take than Spark believes
@@ -47,37 +50,22 @@ _COPIES: Final = 16  # times what is taken that a driver's heap must have
 _OFF: Final = 64  # times more that a guess of Spark's must be to be taken for none
 _FEW_BYTES: Final = 8 << 20  # of a frame of Spark Connect that is brought here
 _TOO_LARGE: Final = "spark.driver.maxResultSize"
+_KNOWN: Final = "_caladan_room"  # where a SparkContext keeps how much is taken
 _EXAMPLES: Final = (
     1000  # wrong rows of a frame that are brought here to say what is wrong with them
 )
 
 
-def load(
-    relation: str,
-    source: Source,
-    columns: tuple[Column, ...],
-    workspace: Workspace,
-    *,
-    permissive: bool,
-) -> Found:
+def load(reading: Reading) -> Found:
     """The facts of a source, each once, and, if permissive, the rows set aside."""
-    if source.kind == "path":
-        return files.load(relation, source, columns, workspace, permissive=permissive)
-    if source.kind == "spark":
-        return _from_frame(relation, source, columns, workspace, permissive=permissive)
-    found, rejected = in_process.load(relation, source, columns, permissive=permissive)
-    return from_process(found, columns, workspace), rejected
+    if reading.source.kind == "path":
+        return files.load(reading)
+    return _from_frame(reading) if reading.source.kind == "spark" else reading.in_process()
 
 
-def _from_frame(
-    relation: str,
-    source: Source,
-    columns: tuple[Column, ...],
-    workspace: Workspace,
-    *,
-    permissive: bool,
-) -> Found:
-    given = cast("DataFrame", source.data)
+def _from_frame(reading: Reading) -> Found:
+    relation, columns, workspace = reading.relation, reading.columns, reading.workspace
+    given = cast("DataFrame", reading.source.data)
     if is_connect(given) != is_connect(workspace.session):
         kinds = ("a Spark driver", "Spark Connect")
         theirs, ours = kinds[is_connect(given)], kinds[is_connect(workspace.session)]
@@ -92,12 +80,11 @@ def _from_frame(
     try:
         chosen, arrow = _taken(chosen, workspace)
     except (PySparkException, Py4JError) as problem:
-        raise _unreadable(relation, source, problem) from None
+        raise _unreadable(reading, problem) from None
     if arrow is not None:
         found, bad = _read(relation, arrow.select([*places]) if is_whole else arrow, columns)
-        if bad and not permissive:
-            raise report(bad)
-        return from_process(found, columns, workspace), rejected_table(bad) if bad else None
+        rejected = reading.judged(bad)
+        return from_process(found, columns, workspace), rejected
     chosen = _chosen(chosen, places) if is_whole else chosen
     frame = moved(chosen, workspace.session)
     fields = [
@@ -109,15 +96,14 @@ def _from_frame(
         return table(rows.strict(), columns, workspace), None
     except (PySparkException, Py4JError) as problem:
         if not is_bad_row(problem):
-            raise _unreadable(relation, source, problem) from None
+            raise _unreadable(reading, problem) from None
     wrong = frame.where(~rows.ok)
     total = wrong.count()
-    shown = wrong if permissive else wrong.limit(_EXAMPLES)
-    taken, bad = _closer_look(relation, shown, columns)
-    if bad and not permissive:
-        raise report(bad, total - taken.num_rows)
+    shown: Any = wrong if reading.permissive else wrong.limit(_EXAMPLES)
+    taken, bad = _read(relation, shown.toArrow(), columns)
+    rejected = reading.judged(bad, total - taken.num_rows)
     facts = rows.good().union(from_arrow(taken, columns, workspace))
-    return table(facts, columns, workspace), rejected_table(bad) if bad else None
+    return table(facts, columns, workspace), rejected
 
 
 def _chosen(given: DataFrame, places: Sequence[int]) -> DataFrame:
@@ -171,20 +157,17 @@ def _most(workspace: Workspace) -> int:
     Rows are in its heap several times, as batches, as the result of a task, and on their way here.
     """
     context: Any = workspace.session.sparkContext
-    allowed = int(context._jsc.sc().conf().getSizeAsBytes(_TOO_LARGE, "1g"))
-    heap = int(context._jvm.java.lang.Runtime.getRuntime().maxMemory())
-    return min(ENOUGH_FOR_ONE * _ROW, allowed // 2 if allowed else heap, heap // _COPIES)
+    if _KNOWN not in context.__dict__:  # a dozen questions to the JVM, for every relation
+        allowed = int(context._jsc.sc().conf().getSizeAsBytes(_TOO_LARGE, "1g"))
+        heap = int(context._jvm.java.lang.Runtime.getRuntime().maxMemory())
+        most = min(ENOUGH_FOR_ONE * _ROW, allowed // 2 if allowed else heap, heap // _COPIES)
+        context.__dict__[_KNOWN] = most
+    return context.__dict__[_KNOWN]
 
 
-def _unreadable(relation: str, source: Source, problem: Exception) -> Exception:
-    return problem if source.place is None else unreadable(relation, source.place, problem)
-
-
-def _closer_look(
-    relation: str, wrong: DataFrame, columns: Sequence[Column]
-) -> tuple[pa.Table, list[BadRow]]:
-    """Rows that Spark did not take: those that are right after all, and what is wrong."""
-    return _read(relation, cast("Any", wrong).toArrow(), columns)
+def _unreadable(reading: Reading, problem: Exception) -> Exception:
+    place = reading.source.place
+    return problem if place is None else unreadable(reading.relation, place, problem)
 
 
 def _read(

@@ -200,7 +200,7 @@ class SparkTable:
         if data is not None and _is_plain(data, self._columns):
             given = zip(self._columns, outside(self._columns, looks=looks), strict=True)
             fields = [StructField(c.name, field.dataType, field.nullable) for c, field in given]
-            return created(session, data, StructType(fields))
+            return _in_one(created(session, data, StructType(fields)))
         for run in self.runs if self._of is None else self._of.runs:
             sized(run)
         frame = moved(self._outside(widths, looks), session)
@@ -275,11 +275,17 @@ def held(
             streams: Any = in_streams(session, facts)
             return streams.mapInArrow(unpacker(), schema(columns))
         if folder is None or facts.nbytes < _MANY_BYTES:
-            return created(session, facts, schema(columns))
+            frame = created(session, facts, schema(columns))
+            return _in_one(frame) if facts.nbytes < _MANY_BYTES else frame
         files.append(written(facts.to_batches(), facts.schema, folder))
         return session.read.schema(schema(columns)).parquet(files[-1])
 
     return SparkTable(columns, make, held=rows, files=files, staging=staging)
+
+
+def _in_one(frame: DataFrame) -> DataFrame:
+    """A frame of few rows in one partition; Spark would cut it for all tasks, and shuffle it."""
+    return frame.coalesce(1)
 
 
 def _is_plain(data: pa.Table, columns: Sequence[Column]) -> bool:

@@ -1,4 +1,4 @@
-"""Rows that were read, with whether they can be taken; and what becomes of them.
+"""What is to be read; rows that were, with whether they can be taken; and what becomes of them.
 
 `CheckedRows.strict` raises at the first row that cannot, in the middle of a job; so data that is
 right, as most is, takes one job. `good` leaves such rows out.
@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pyspark.sql import functions as sf
 
+from caladan.data import load as in_process
+from caladan.data.problems import BadRow, rejected_table, report
 from caladan.data.schema import empty_table
+from caladan.data.source import Source
 from caladan.engines.spark.choice import partitions
 from caladan.engines.spark.columns.expressions import raised
 from caladan.engines.spark.columns.physical import arrow_table, names
@@ -30,8 +33,40 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column as SparkColumn, DataFrame
 
+Found: TypeAlias = "tuple[SparkTable, pa.Table | None]"
+"""Facts, each once, and, if permissive, the rows set aside."""
+
 MANY: Final = 100_000
 """Rows in this process that are not compared before they have to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is to be read: a source, for a relation of such columns.
+
+    If permissive, rows that cannot be taken are set aside; else they are an error.
+    """
+
+    relation: str
+    source: Source
+    columns: tuple[Column, ...]
+    workspace: Workspace
+    permissive: bool
+
+    def in_process(self) -> Found:
+        """What `caladan.data` reads of it here."""
+        found, rejected = self.looked_at(self.source)
+        return from_process(found, self.columns, self.workspace), rejected
+
+    def looked_at(self, source: Source) -> tuple[pa.Table, pa.Table | None]:
+        """The same of another source, as rows."""
+        return in_process.load(self.relation, source, self.columns, permissive=self.permissive)
+
+    def judged(self, bad: list[BadRow], total: int | None = None) -> pa.Table | None:
+        """The rows set aside, if there are any; an error of `total` rows unless permissive."""
+        if bad and not self.permissive:
+            raise report(bad, total)
+        return rejected_table(bad) if bad else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,14 +160,10 @@ def unpacked(packed: Iterable[dict[str, Any]], program: DeltaProgram) -> list[Di
     ]
 
 
-def _sources(program: DeltaProgram) -> Iterator[SourceText]:
-    """The texts that a program was written in, in an order that pickling keeps."""
-    seen: set[int] = set()
+def _sources(program: DeltaProgram) -> dict[SourceText, None]:
+    """The texts that a program was written in, each once, in an order that pickling keeps."""
     spans = [
         *(rule.rule.span for rule in program.rules),
         *(info.span for info in program.relations.values()),
     ]
-    for span in spans:
-        if span is not None and id(span.source) not in seen:
-            seen.add(id(span.source))
-            yield span.source
+    return dict.fromkeys(span.source for span in spans if span is not None)

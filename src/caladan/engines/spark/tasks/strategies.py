@@ -1,17 +1,11 @@
-"""A clique that several tasks evaluate side by side, none of which asks another.
+"""Strategies *single* and *pivoted*: tasks of the embedded engine, none of which asks another.
 
-*pivoted* and *cubed* differ in what a part is; how parts are run, heard and put together is here.
+*single*: where inputs are small, the embedded engine needs less time for the whole program than
+Spark for one round of it. One task is that engine, fed and heard through Spark.
 
-Strategy *single*: one task evaluates everything.
-
-Where inputs are small, the embedded engine needs less time for the whole program than Spark for one
-round of it. The task is the embedded engine, fed and heard through Spark.
-
-Strategy *pivoted*: a task for each part of the pivot's values, no exchange.
-
-A clique that hands one column on unchanged falls into independent parts. Every task has all inputs,
-evaluates the facts that fall to it (shard.py), and never asks another. One job, whatever the number
-of rounds.
+*pivoted*: a clique that hands one column on unchanged falls into independent parts. Every task has
+all inputs and evaluates the facts that fall to it (shard.py): one job, whatever the number of
+rounds. How parts are run, heard and put together serves *cubed* too, where a part is another thing.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ import _thread
 import os
 import signal
 import threading
-import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from caladan.engines.embedded.tables import DerivedTable, LoadedTable
 from caladan.engines.interface import EngineStopped, Table
 from caladan.engines.spark.tasks.cells import in_cell
 from caladan.engines.spark.tasks.control import Line
-from caladan.engines.spark.tasks.output import batches, output
+from caladan.engines.spark.tasks.output import Effort, batches, output
 from caladan.engines.spark.tasks.relay import Relay, packed
 from caladan.engines.spark.tasks.shard import in_part
 from caladan.engines.spark.tasks.work import TaskOutcome, Work
@@ -69,7 +68,7 @@ def evaluated(work: Work, part: int) -> TaskOutcome:
 
 def evaluation(work: Work, part: int, events: Listener, line: Line | None = None) -> Evaluation:
     """Evaluate a part of the work."""
-    started = time.perf_counter()
+    effort = Effort()
 
     def derived(tables: Mapping[str, Table]) -> dict[str, DerivedTable]:
         known = work.program.relations
@@ -80,10 +79,8 @@ def evaluation(work: Work, part: int, events: Listener, line: Line | None = None
         diagnostics: Sequence[Diagnostic],
         tables: Mapping[str, Table] | None = None,
     ) -> Evaluation:
-        seconds = time.perf_counter() - started
-        return Evaluation(
-            status, derived(tables or {}), seconds, tuple(packed(diagnostics, work.program))
-        )
+        said = tuple(packed(diagnostics, work.program))
+        return Evaluation(status, derived(tables or {}), effort.seconds, said)
 
     try:
         program, store = _ready(work, part)
@@ -92,7 +89,7 @@ def evaluation(work: Work, part: int, events: Listener, line: Line | None = None
                 tables = EmbeddedEngine().run(program, store, work.options, events)
         except EngineStopped as stopped:
             return ended("stopped", stopped.diagnostics, stopped.store)
-        return Evaluation("done", derived(tables), time.perf_counter() - started)
+        return Evaluation("done", derived(tables), effort.seconds)
     except CaladanError as problem:
         cannot = problem.diagnostics[0].code == "C051"  # what this engine does not do
         return ended("cannot" if cannot else "failed", problem.diagnostics)

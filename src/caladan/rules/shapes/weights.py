@@ -6,7 +6,7 @@
     d(Z, mmax<D>) <- d(Y, E), step(Y, Z, W), D = E + W                nothing is carried
     l(Y, mmin<E>) <- l(X, E), step(X, Y)                              a label, as it is
 
-Literals on what is carried, or on that and one end of a step, are those of any step (stepping.py).
+Literals on what is carried, or on that and one end of a step, are those of any step (steps.py).
 `E < 50` and `D <= 50` say how far sums may go: what is better than a value that may go on may go
 on too.
 """
@@ -47,7 +47,7 @@ from caladan.rules.shapes.literals import (
     named,
     without,
 )
-from caladan.rules.shapes.stepping import divided, step_of
+from caladan.rules.shapes.steps import divided, step_of
 
 
 def weighted(info: RelationInfo, rules: list[CoreRule]) -> Distances | Labels | None:
@@ -191,7 +191,8 @@ def _doubles(
     names = named((*step.carried, *step.head))
     return (
         not (more or bounds or weight.is_widest or step.condition or step.leaving)
-        and [*map(id, rest)] == [id(other)]
+        and not without(rest, [other])
+        and len(rest) == 1
         and other.arguments[column] == weight.added
         and tuple(other.arguments[i] for i in sides.stepping) == step.head
         and all(len(names) == 2 and are_apart(each, *names) for each in step.arriving)

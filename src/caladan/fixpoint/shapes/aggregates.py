@@ -6,14 +6,18 @@ the least or largest is looked up for each row. Sums and products are taken apar
 `sum<B - A>` is the sum of B less so many times A, `sum<A * B>` is A times the sum of B, and
 `min<A + B>` is A and the least B.
 
-    count, sum, avg     of integers: amounts of a tuple that stand for many solutions
+    count, sum, avg     of integers: amounts of a tuple that stand for many solutions; of doubles
+                        of one side, digit by digit
     min, max            the best of a row, or what a tuple has itself; of integers that add up, both
     countd              one for each group and each of the terms: rows that are added up
+
+Groups that read both sides are told apart by one of them first; those of a sum, such as B - A, are
+counted place by place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
@@ -22,15 +26,17 @@ import numpy as np
 
 from caladan.columns.domains import TextDomain
 from caladan.columns.folded_relation import FoldedRelation, FoldedSide
+from caladan.columns.kernels.ranges import tally
 from caladan.columns.layout import Counts, Words
 from caladan.columns.matrices import Matrix
 from caladan.columns.ranks import rank_floats
 from caladan.fixpoint.groups import AggregateHead, Contribution
-from caladan.fixpoint.shapes.conditions import factors, summands
+from caladan.fixpoint.shapes.comparisons import factors, summands
+from caladan.fixpoint.shapes.digits import Floats, digits
 from caladan.fixpoint.shapes.pairs import Declined, ShapeLimits, numbered
 from caladan.fixpoint.shapes.solutions import BlockPart, SideTuples, Solutions, blocked
 from caladan.join.arithmetic import ValueColumn
-from caladan.program import Expression, Variable, thresholds
+from caladan.program import Arithmetic, Constant, Expression, Variable, thresholds
 from caladan.program.kinds import EXACT, Kind
 from caladan.rules.program import Contributors, DeltaRule
 
@@ -42,39 +48,125 @@ def weigh(body: Solutions, head: AggregateHead, rule: DeltaRule, limits: ShapeLi
 
     Declines where they have to be listed.
     """
-    info, columns = head.info, rule.body.columns
-    group = [columns[i] for i in info.group]
+    group = {i: rule.body.columns[i] for i in head.info.group}
+    on_left = [i for i, each in group.items() if body.left.has(each)]
+    others = [i for i in group if i not in on_left]
     try:
-        if all(map(body.left.has, group)):
-            weighed = _Weights(body, limits, is_first=True)
-        elif all(map(body.right.has, group)):
-            weighed = _Weights(body, limits, is_first=False)
+        if not others or all(map(body.right.has, group.values())):
+            whole = _Weights(body, head, rule, limits, is_first=not others)
+            found = [whole.contribution()]
+        elif not all(body.right.has(group[i]) for i in others):
+            found = [_by_sum(body, head, rule, limits)]
         else:
-            return _count_pairs(body, head, rule, limits)
-        words = [
-            body.evaluator.words(each, weighed.mine.bindings, head.domains[i])
-            for i, each in zip(info.group, group, strict=True)
-        ]
-        amounts = {
-            i: weighed.amounts(i, head, rule, words) for i, f in enumerate(info.aggregates) if f
-        }
+            parts = _by_kind(body, head, rule, limits, on_left, others)
+            found = [part.contribution() for part in parts]
     except ArithmeticError:
         raise Declined("something in it cannot be computed for all values") from None
-    some = np.flatnonzero(weighed.counts)
-    if len(some):
-        given = {i: replace(each, data=each.data[some]) for i, each in amounts.items()}
-        of = [each[some] for each in words]
-        head.take(Contribution(len(some), of, given, {}, weighed.counts[some]), {})
+    for each in found:
+        if each.rows:
+            head.take(each, {})
     return body.count()
+
+
+def _by_kind(
+    body: Solutions,
+    head: AggregateHead,
+    rule: DeltaRule,
+    limits: ShapeLimits,
+    on_left: Sequence[int],
+    on_right: Sequence[int],
+) -> Iterator[_Weights]:
+    """Solutions by groups that read both sides: one kind of tuples of a side after the other.
+
+    Kinds are those of the side that has fewer; what there is to do for one of them is to go through
+    the matrix.
+    """
+    kinds: list[tuple[list[Words], Counts, Words]] = []
+    for columns, side in ((on_left, body.left), (on_right, body.right)):
+        words = [
+            body.evaluator.words(rule.body.columns[i], side.bindings, head.domains[i])
+            for i in columns
+        ]
+        _, (numbers,) = numbered([tuple(words)], [side.rows])
+        _, first, kind = np.unique(numbers, return_index=True, return_inverse=True)
+        kinds.append((words, first, kind.astype(np.uint32)))
+    is_first = len(kinds[1][1]) <= len(kinds[0][1])
+    words, firsts, kind = kinds[is_first]
+    if len(firsts) * body.matrix.nbytes > thresholds.now.shape_split * body.count():
+        raise Declined("its groups read both sides of a layout, and are many")
+    for number, first in enumerate(firsts):
+        limits.check()
+        part = body.part(kind == number, first=not is_first)
+        fixed = {
+            i: int(each[first])
+            for i, each in zip(on_right if is_first else on_left, words, strict=True)
+        }
+        yield _Weights(part, head, rule, limits, is_first=is_first, fixed=fixed)
+
+
+def _by_sum(
+    body: Solutions, head: AggregateHead, rule: DeltaRule, limits: ShapeLimits
+) -> Contribution:
+    """Solutions by a sum of what both sides have, such as B - A, or by the rest of a division."""
+    (column, *others) = head.info.group
+    if others or rule.contributors:
+        raise Declined("a group is computed from both sides of a layout")
+    weights = _Weights(body, head, rule, limits, is_first=True)
+    mine, others, divisor = weights.sides(rule.body.columns[column])
+    shift = int(mine.min(initial=0)) + int(others.min(initial=0))
+    size = int(mine.max(initial=0)) + int(others.max(initial=0)) - shift + 1
+    places = mine - mine.min(initial=0), others - others.min(initial=0)
+    if size > thresholds.now.shape_block or (divisor is not None and shift < 0):
+        raise Declined("a group is computed from both sides of a layout, and there may be many")
+
+    def by_group(one: Counts | None, other: Counts | None) -> Counts:
+        found: Counts = np.zeros(size, np.int64)
+        left = np.ones(len(places[0]), np.int64) if one is None else one
+        right = np.ones(len(places[1]), np.int64) if other is None else other
+        for first, second in body.matrix.blocks():
+            limits.check()
+            tally(first, second, *places, left, right, found)
+        return found
+
+    counts = by_group(None, None)
+    amounts: dict[int, ValueColumn] = {}
+    for i, function in enumerate(head.info.aggregates):
+        if function == "count":
+            amounts[i] = ValueColumn(Kind.INTEGER, counts)
+        elif function is not None:
+            if function not in ("sum", "avg"):
+                raise Declined("a group is computed from both sides of a layout")
+            total: Counts = np.zeros(size, np.int64)
+            below = EXACT if function == "avg" else _FAR
+            for sign, one, other in weights.products(rule.body.columns[i], below):
+                total += sign * by_group(one, other)
+            amounts[i] = ValueColumn(Kind.INTEGER, total)
+    some = np.flatnonzero(counts)
+    values = some + shift if divisor is None else (some + shift) % divisor
+    given = {i: replace(each, data=each.data[some]) for i, each in amounts.items()}
+    words = head.domains[column].words(values)
+    return Contribution(len(some), [words], given, {}, counts[some])
 
 
 class _Weights:
     """Solutions by the tuples of the side that groups read."""
 
-    def __init__(self, body: Solutions, limits: ShapeLimits, *, is_first: bool) -> None:
+    def __init__(
+        self,
+        body: Solutions,
+        head: AggregateHead,
+        rule: DeltaRule,
+        limits: ShapeLimits,
+        *,
+        is_first: bool,
+        fixed: Mapping[int, int] | None = None,
+    ) -> None:
+        self._head = head
         self._body = body
+        self._rule = rule
         self._limits = limits
         self._is_first = is_first
+        self._fixed = fixed or {}  # words of the group that all solutions have
         sides = body.left, body.right
         self.mine, self._others = sides if is_first else sides[::-1]
         self.counts: Counts = np.zeros(self.mine.rows, np.int64)
@@ -91,10 +183,25 @@ class _Weights:
         part = BlockPart(body.matrix, *every, is_turned=True)
         return blocked([part], self.mine.rows, self._others.rows, self._limits)
 
-    def amounts(
-        self, column: int, head: AggregateHead, rule: DeltaRule, words: Sequence[Words]
-    ) -> ValueColumn:
-        """What each tuple adds to a column."""
+    def contribution(self) -> Contribution:
+        """What tuples give to their groups."""
+        info = self._head.info
+        words = [self._group_words(i) for i in info.group]
+        amounts = {i: self._amounts(i, words) for i, f in enumerate(info.aggregates) if f}
+        some = np.flatnonzero(self.counts)
+        given = {i: replace(each, data=each.data[some]) for i, each in amounts.items()}
+        return Contribution(len(some), [each[some] for each in words], given, {}, self.counts[some])
+
+    def _group_words(self, column: int) -> Words:
+        """A column of the group, for each tuple."""
+        if column in self._fixed:
+            return np.full(self.mine.rows, self._fixed[column], np.uint32)
+        expression, domain = self._rule.body.columns[column], self._head.domains[column]
+        return self._body.evaluator.words(expression, self.mine.bindings, domain)
+
+    def _amounts(self, column: int, words: Sequence[Words]) -> ValueColumn:
+        """What each tuple adds to a column; `words` are those of its group."""
+        head, rule = self._head, self._rule
         function, domain = head.info.aggregates[column], head.domains[column]
         expression = rule.body.columns[column]
         keyed = next((each for each in rule.contributors if each.column == column), None)
@@ -106,6 +213,8 @@ class _Weights:
             return ValueColumn(Kind.INTEGER, self.counts)
         if function == "sum" and domain.kind is Kind.INTEGER:
             return ValueColumn(Kind.INTEGER, self._total(expression, _FAR))
+        if function in ("sum", "avg") and self._is_float(expression):
+            return ValueColumn(Kind.FLOAT, self._float_total(expression, words))
         if function == "avg":
             return ValueColumn(Kind.INTEGER, self._total(expression, EXACT))
         text = isinstance(domain, TextDomain)
@@ -122,10 +231,17 @@ class _Weights:
     def _total(self, expression: Expression, below: int) -> Counts:
         """The sum of an expression over the solutions of each tuple."""
         found: Counts = np.zeros(self.mine.rows, np.int64)
+        for sign, mine, others in self.products(expression, below):
+            found += sign * mine * (self.counts if others is None else self._sums(others))
+        return found
+
+    def products(
+        self, expression: Expression, below: int
+    ) -> Iterator[tuple[int, Counts, Counts | None]]:
+        """What is added up: signs, and what tuples of both sides have, to be multiplied."""
         most = 0.0
         for sign, term in summands(expression, 1):
             mine, others = self._factors(term)
-            many = self.counts if others is None else self._sums(others)
             if others is None:
                 sizes = np.abs(mine.astype(np.float64) * self.counts)
             else:
@@ -133,7 +249,40 @@ class _Weights:
             most += float(sizes.max(initial=0))
             if most >= below:
                 raise Declined("its sums are too large to be told apart by sides")
-            found += sign * mine * many
+            yield sign, mine, others
+
+    def sides(self, expression: Expression) -> tuple[Counts, Counts, int | None]:
+        """What a sum has of either side, and what it is divided by if the rest is asked for."""
+        divisor: int | None = None
+        if isinstance(expression, Arithmetic) and expression.operator == "mod":
+            by = expression.right
+            if isinstance(by, Constant) and isinstance(by.value, int) and by.value > 0:
+                expression, divisor = expression.left, by.value
+        return *self._parted(expression), divisor
+
+    def _is_float(self, expression: Expression) -> bool:
+        """Whether it is a double of one side."""
+        side = self.mine if self.mine.has(expression) else self._others
+        if not side.has(expression):
+            return False
+        return self._body.evaluator.values(expression, side.bindings, None).kind is Kind.FLOAT
+
+    def _float_total(self, expression: Expression, group: Sequence[Words]) -> Floats:
+        """The sum of doubles for each group, rounded once, said at the first tuple of it."""
+        side = self.mine if self.mine.has(expression) else self._others
+        parts = digits(self._body.evaluator.values(expression, side.bindings, None).data)
+        if not self._head.is_sole or parts is None or self._body.count() >> 36:
+            raise Declined("sums of it depend on the order of their amounts")
+        place, (to,) = numbered([tuple(group)], [self.mine.rows])
+        sums: list[Counts] = []
+        for part in parts.parts:
+            mine = self._sums(part) if side is self._others else part * self.counts
+            sums.append(np.zeros(place.size, np.int64))
+            np.add.at(sums[-1], to, mine)
+        found: Floats = np.zeros(self.mine.rows, np.float64)
+        some = np.flatnonzero(self.counts)
+        groups, at = np.unique(to[some], return_index=True)
+        found[some[at]] = parts.rounded([each[groups] for each in sums])
         return found
 
     def _factors(self, term: Expression) -> tuple[Counts, Counts | None]:
@@ -202,6 +351,11 @@ class _Weights:
 
     def _best_sum(self, expression: Expression, *, smaller: bool) -> Counts:
         """The least or largest of a sum whose terms are of one side each."""
+        mine, others = self._parted(expression)
+        return mine + self._best_of(others, smaller=smaller)
+
+    def _parted(self, expression: Expression) -> tuple[Counts, Counts]:
+        """A sum whose terms are of one side each: what either side adds to it."""
         sides = self.mine, self._others
         sums: list[Counts] = [np.zeros(side.rows, np.int64) for side in sides]
         most = 0.0
@@ -214,7 +368,7 @@ class _Weights:
             if most >= _FAR:
                 raise Declined("its sums are too large to be told apart by sides")
             sums[at] += sign * values
-        return sums[0] + self._best_of(sums[1], smaller=smaller)
+        return sums[0], sums[1]
 
     def _distinct(self, group: Sequence[Words], keyed: Contributors, rule: DeltaRule) -> Counts:
         """How many different terms a group has, said at the first tuple of it."""
@@ -234,47 +388,3 @@ class _Weights:
         _, first = np.unique(to[some], return_index=True)
         found[some[first]] = by_group[to[some[first]]]
         return found
-
-
-def _count_pairs(body: Solutions, head: AggregateHead, rule: DeltaRule, limits: ShapeLimits) -> int:
-    """Count solutions by groups that read both sides: those of the one by those of the other."""
-    info, columns = head.info, rule.body.columns
-    if any(f not in (None, "count") for f in info.aggregates) or rule.contributors:
-        raise Declined("its groups read both sides of a layout")
-    words: list[list[Words]] = []
-    parts: list[list[int]] = []
-    for side, taken in ((body.left, False), (body.right, True)):
-        mine = [i for i in info.group if (side.has(columns[i]) and not (taken and i in parts[0]))]
-        parts.append(mine)
-        words.append(
-            [body.evaluator.words(columns[i], side.bindings, head.domains[i]) for i in mine]
-        )
-    if len(parts[0]) + len(parts[1]) < len(info.group):
-        raise Declined("a group is computed from both sides of a layout")
-    ids: list[Counts] = []
-    firsts: list[Counts] = []
-    for mine, side in zip(words, (body.left, body.right), strict=True):
-        _, (numbers,) = numbered([tuple(mine)], [side.rows])
-        _, first, group = np.unique(numbers, return_index=True, return_inverse=True)
-        ids.append(group.astype(np.int64))
-        firsts.append(first)
-    width = len(firsts[1])
-    if len(firsts[0]) * width > thresholds.now.shape_block:
-        raise Declined("its groups read both sides of a layout, and are many")
-    counts: Counts = np.zeros(len(firsts[0]) * width, np.int64)
-    for first, second in body.matrix.blocks():
-        limits.check()
-        counts += np.bincount(ids[0][first] * width + ids[1][second], minlength=len(counts))
-    some = np.flatnonzero(counts)
-    picked = firsts[0][some // max(width, 1)], firsts[1][some % max(width, 1)]
-    by_column = {
-        i: each[at]
-        for mine, given, at in zip(parts, words, picked, strict=True)
-        for i, each in zip(mine, given, strict=True)
-    }
-    amounts = {
-        i: ValueColumn(Kind.INTEGER, counts[some]) for i, f in enumerate(info.aggregates) if f
-    }
-    if len(some):
-        head.take(Contribution(len(some), [by_column[i] for i in info.group], amounts, {}), {})
-    return body.count()
