@@ -99,7 +99,7 @@ def may_not_end(rule: CoreRule, clique: Clique) -> bool:
 
 def computes(rule: CoreRule, clique: Clique) -> Expression | None:
     """The first head column that arithmetic makes out of the recursion's own values, if any."""
-    growing, sources = _computed(rule, clique), _recursive_variables(rule, clique)
+    growing, sources = _computed(rule, clique), _free_variables(rule, clique)
     for argument in rule.arguments:
         if not isinstance(argument, Aggregate):
             used = names(argument)
@@ -117,9 +117,27 @@ def _recursive_variables(rule: CoreRule, clique: Clique) -> set[str]:
     }
 
 
+def _free_variables(rule: CoreRule, clique: Clique) -> set[str]:
+    """Variables of the recursion that no other atom keeps to the values of finitely many facts."""
+    kept = {n for a in rule.positive if a.relation not in clique.relations for n in a.variables}
+    for each in rule.comparisons:
+        if each.operator == "=":
+            kept |= _solved(each.left, each.right, kept) | _solved(each.right, each.left, kept)
+    return _recursive_variables(rule, clique) - kept
+
+
+def _solved(one: Expression, other: Expression, kept: set[str]) -> frozenset[str]:
+    """The variable of `D + 1` or `D - 1`, where that is one of finitely many values."""
+    match one, other:
+        case Variable(), Arithmetic("+" | "-", Variable(), Constant()) if one.name in kept:
+            return names(other)
+        case _:
+            return frozenset()
+
+
 def _computed(rule: CoreRule, clique: Clique) -> set[str]:
     """Variables that arithmetic makes out of the recursion's own values."""
-    sources = _recursive_variables(rule, clique)
+    sources = _free_variables(rule, clique)
     bound = {name for atom in rule.positive for name in atom.variables}
     growing: set[str] = set()
     equations = [
