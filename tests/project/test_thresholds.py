@@ -38,6 +38,7 @@ NO_THRESHOLDS = {
     "join/constraints/narrowing.py": {"_SMALL"},  # of 64 bits
     "join/constraints/pairing.py": {"_FAR"},  # of 64 bits
     "columns/ranks.py": {"_MAGNITUDE"},
+    "columns/runs.py": {"_GLANCE", "_WIDE_DIGIT", "_NARROW_DIGIT"},  # looked at; bits of a digit
     "columns/texts.py": {"_MOST"},  # of 32 bits
 }
 

@@ -33,7 +33,6 @@ _GLANCE: Final = 64  # keys that show whether all may be in order
 # Bits of a digit: with few keys there are fewer passes, with many the lines written stay in cache.
 _WIDE_DIGIT: Final = 11
 _NARROW_DIGIT: Final = 8
-_MANY: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +240,7 @@ def in_order(keys: Keys, low: int = 0) -> Keys:
         keys.sort()
         return keys
     high = int(keys.max()).bit_length()
-    digit = _WIDE_DIGIT if len(keys) < _MANY else _NARROW_DIGIT
+    digit = _WIDE_DIGIT if len(keys) < chosen.radix_narrow else _NARROW_DIGIT
     scratch: Keys = np.empty(len(keys), np.uint64)
     return scratch if kernels.radix(keys, scratch, low, high, digit) else keys
 

@@ -60,6 +60,7 @@ class Thresholds:
     bounds_sparse: int = _int(8, most=64)  # leading words that bounds have for a key
     accumulate: int = _int(4)  # rows that look for a key, from which on runs are merged; 0: never
     radix_keys: int = _int(1 << 11, least=1)  # that are sorted by their digits
+    radix_narrow: int = _int(1 << 18)  # from which on digits have few bits
     radix_most: int = _int(1 << 24)  # more would take too much memory besides
     sort_in_threads: int = _int(1 << 19, least=2)  # keys
     spill_keys: int = _int(1 << 16, least=1)  # of a run that may go to disk
