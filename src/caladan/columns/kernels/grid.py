@@ -268,8 +268,10 @@ def step_grid(
         queue[at >> 6] &= ~(_ONE << u8(at & 63))
         c = i8(order[at])
         taken += 1
-        given[:] = pending[c]
-        pending[c][:] = _ZERO
+        # A slice of another array would raise what no stored kernel can (columns/object_code.py).
+        for q in range(width):
+            given[q] = pending[c, q]
+            pending[c, q] = _ZERO
         x = c % size
         relation = c // size
         if closes[relation, x]:
@@ -303,7 +305,8 @@ def step_grid(
                         work += width
             if table[i, SOURCE] != relation or kind == STAY or not applies[i, x]:
                 continue
-            mine[:] = given
+            for q in range(width):
+                mine[q] = given[q]
             if leaving >= 0:
                 for q in range(width):
                     mine[q] &= masks[leaving, x, q]
@@ -313,7 +316,8 @@ def step_grid(
                 if lo == hi:
                     continue
                 if table[i, KEEPS]:
-                    spread[:] = mine
+                    for q in range(width):
+                        spread[q] = mine[q]
                 elif not step_row(mine, fan_bounds[i], fans, back_bounds[i], backs, spread):
                     continue
                 for p in range(lo, hi):
