@@ -248,6 +248,16 @@ def test_not_recognised(text: str) -> None:
     assert recognise(recursive(program), program.relations) is None
 
 
+def test_what_is_computed_steps_ahead() -> None:
+    """Of hops the source is carried: from behind, every node with every count would be one."""
+    text = "p(X, Y, 1) <- f(X, Y). p(X, Z, N + 1) <- p(X, Y, N), e(Y, Z)."
+    program = delta(text)
+    shape = recognise(recursive(program), program.relations)
+    assert isinstance(shape, Closure)
+    assert shape.sides["p"].carried == (0,)
+    assert (len(shape.steps), len(shape.back)) == (1, 0)
+
+
 @st.composite
 def edges(draw: st.DrawFn) -> Edges:
     nodes = draw(st.integers(1, 16))

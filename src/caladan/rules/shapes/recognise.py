@@ -132,7 +132,8 @@ def _carried(infos: list[RelationInfo], rules: list[CoreRule]) -> Closure | None
             s.is_open and not s.is_tested for s in both
         ):
             continue
-        if (doubling or swapping) and any(step.explores for step in both):
+        # Where all rules step behind, the sides turned round have them step ahead.
+        if (doubling or swapping or not ahead) and any(step.explores for step in both):
             continue
         if len({len(each.stepping) for each in sides.values()}) > 1 or any(
             step.explores for step in ahead
