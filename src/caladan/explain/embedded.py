@@ -245,11 +245,18 @@ def _arrangements(found: Forecast, *, is_decided: bool) -> str:
             scan for scan in _scanned(sampled) if len(scan.arguments) > 1
         ],
     }
-    for what, scans in later.items():
-        names = dict.fromkeys(
-            s.relation for s in scans if s.relation in found.plan.program.relations
-        )
-        said += [f"of {commas(names)} {what}"] if names else []
+    waiting = {what: [scan.relation for scan in scans] for what, scans in later.items()}
+    waiting["those of the orders that small rounds look up, where rounds have views"] = [
+        name
+        for each in found.cliques
+        if each.small
+        for rule in each.everything
+        for plan in rule.plans or ()
+        for name, _ in views(plan)
+    ]
+    for what, names in waiting.items():
+        known = dict.fromkeys(n for n in names if n in found.plan.program.relations)
+        said += [f"of {commas(known)} {what}"] if known else []
     return "; ".join(said) or "none"
 
 
