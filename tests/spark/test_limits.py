@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import caladan
-from caladan.engines.spark.sources import sources
+from caladan.engines.spark.sources import validity
 from caladan.session.result import Stopped
 
 COUNTING = """database({zero(A: integer)}).
@@ -88,13 +88,13 @@ def test_reading_data_is_part_of_the_time(
         db.add("slow", frame)
     else:
         db.add("slow", [(1,)])
-        read = sources.in_process.load
+        read = validity.in_process.load
 
         def wait(*given: Any, **named: Any) -> Any:
             time.sleep(20)
             return read(*given, **named)
 
-        monkeypatch.setattr(sources.in_process, "load", wait)
+        monkeypatch.setattr(validity.in_process, "load", wait)
     started = time.monotonic()
     timer = threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT))
     if interrupt:

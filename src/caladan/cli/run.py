@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from caladan.engines.interface import (
-    Engine,
     LazyEngine,
     check_connection,
     engine_for,
@@ -135,7 +134,7 @@ def _connected(arguments: argparse.Namespace, listeners: Sequence[Listener]) -> 
         return connect(engine, master=master, conf=conf, listeners=listeners)
     check_connection(engine, master)
     start = partial(engine_for, engine, master, settings_of(conf))
-    return Session(cast("Engine", LazyEngine(engine, start)), listeners)
+    return Session(LazyEngine(engine, start), listeners)
 
 
 def _run(program: Program | Script, arguments: argparse.Namespace, live: Progress | None) -> int:

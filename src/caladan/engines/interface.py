@@ -214,18 +214,47 @@ class LazyEngine:
                 self._engine = self._start()
         return self._engine
 
+    @property
+    def session(self) -> Any:
+        """The SparkSession of the engine."""
+        return self._started().session
+
+    @property
+    def variant(self) -> str:
+        """What plans are for."""
+        return self._started().variant
+
+    @property
+    def tasks(self) -> int | None:
+        """How many tasks run at the same time."""
+        return self._started().tasks
+
+    def load(
+        self, name: str, source: Source, columns: tuple[Column, ...], options: Options
+    ) -> tuple[Table, pa.Table | None]:
+        """The facts of a source, and the rows set aside."""
+        return self._started().load(name, source, columns, options)
+
+    def run(
+        self, program: DeltaProgram, store: Store, options: Options, events: Listener
+    ) -> dict[str, Table]:
+        """Tables for every derived relation of the program."""
+        return self._started().run(program, store, options, events)
+
     def answer(self, goal: CoreGoal, table: Table) -> Table:
         """The rows of a table that match a goal; an engine that never ran has given none."""
         return table if self._engine is None else self._engine.answer(goal, table)
+
+    def plans(
+        self, program: DeltaProgram, store: Store, options: Options, *, is_all_there: bool
+    ) -> Sequence[tuple[str, str]]:
+        """The engine's own plans."""
+        return self._started().plans(program, store, options, is_all_there=is_all_there)
 
     def close(self) -> None:
         """End what was started."""
         if self._engine is not None:
             self._engine.close()
-
-    def __getattr__(self, name: str) -> Any:
-        """Whatever else an engine has."""
-        return getattr(self._started(), name)
 
 
 def engine_for(

@@ -265,6 +265,7 @@ def sized(run: FrameRun) -> None:
     """Have Spark know how large a run is, where it lets us: it may broadcast one that is small.
 
     Inside, sizes are ours to know; users' joins with a frame that they were handed rely on Spark's.
+    Of rows that are held in columns (batches.py) it knows.
     """
     if run.handle is None:
         return
@@ -272,6 +273,8 @@ def sized(run: FrameRun) -> None:
     rows = like.select(*(sf.lit(None).cast(f.dataType).alias(f.name) for f in run.frame.schema))
     try:
         plan = cast("Any", run.frame)._jdf.queryExecution().logical()
+        if plan.nodeName() == "InMemoryRelation":
+            return
         size = rows._jdf.queryExecution().analyzed().stats()
         option = cast("Any", run.frame.sparkSession)._jvm.scala.Option.apply(size)
         for field, _ in _estimates(plan)[:1]:
