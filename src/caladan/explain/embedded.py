@@ -226,17 +226,24 @@ def _arrangements(found: Forecast, *, is_decided: bool) -> str:
 
     What is decided while a run goes on is told by its relations.
     """
-    rules = [rule for each in found.cliques for rule in each.everything]
     first = _made_for(found, lambda rule: () if rule.is_spare else (rule.plans or ())[:1])
     others = _made_for(found, lambda rule: rule.plans or ())
     others = {name: None for name in others if name not in first}
     said = [commas(first)] if first else []
     said += [f"for other plans {commas(others)}"] if others else []
+    for what, names in waiting(found, is_decided=is_decided).items():
+        said += [f"of {commas(names)} {what}"] if names else []
+    return "; ".join(said) or "none"
+
+
+def waiting(found: Forecast, *, is_decided: bool) -> dict[str, tuple[str, ...]]:
+    """What is made of relations as a run decides, by what it is; not all of them may need it."""
+    rules = [rule for each in found.cliques for rule in each.everything]
     steps = [step for rule in rules for plan in rule.plans or () for step in plan]
     sampled = [
         rule for rule in rules if is_decided and not _may_vary(rule) and not _is_guided(rule)
     ]
-    later = {
+    scans = {
         "those of the orders that samples choose": _scanned(r for r in rules if r.plans is None),
         "those of the variables that rows choose in a search": [
             scan for step in steps if isinstance(step, GuidedSearch) for scan in step.scans
@@ -245,8 +252,8 @@ def _arrangements(found: Forecast, *, is_decided: bool) -> str:
             scan for scan in _scanned(sampled) if len(scan.arguments) > 1
         ],
     }
-    waiting = {what: [scan.relation for scan in scans] for what, scans in later.items()}
-    waiting["those of the orders that small rounds look up, where rounds have views"] = [
+    names = {what: [scan.relation for scan in some] for what, some in scans.items()}
+    names["those of the orders that small rounds look up, where rounds have views"] = [
         name
         for each in found.cliques
         if each.small
@@ -254,10 +261,11 @@ def _arrangements(found: Forecast, *, is_decided: bool) -> str:
         for plan in rule.plans or ()
         for name, _ in views(plan)
     ]
-    for what, names in waiting.items():
-        known = dict.fromkeys(n for n in names if n in found.plan.program.relations)
-        said += [f"of {commas(known)} {what}"] if known else []
-    return "; ".join(said) or "none"
+    known = found.plan.program.relations
+    return {
+        what: tuple(dict.fromkeys(name for name in some if name in known))
+        for what, some in names.items()
+    }
 
 
 def _scanned(rules: Iterable[RuleForecast]) -> list[Scan]:
