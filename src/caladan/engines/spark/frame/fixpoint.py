@@ -122,7 +122,7 @@ class FrameFixpoint:
         if frame is None:
             self._tables[name] = self._empty(info)
         else:
-            run = self._workspace.materialise(frame, many=self._workspace.partitions > 1)
+            run = self._workspace.materialise(frame)
             self._tables[name] = SparkTable(info.columns, run.frame, [run], run.count)
         count = self._tables[name].count()
         self._events.tell(RoundDone(1, count, count, time.perf_counter() - started))

@@ -95,7 +95,7 @@ class Log:
 
     def expects(self, new: int) -> bool:
         """Whether a round may find many facts, if the last one found so many."""
-        return self.workspace.partitions > 1 and (new > SMALL or not self.all)
+        return self.workspace.partitions > 1 and new > SMALL
 
     def settle(self) -> None:
         """Nothing is new any more."""
