@@ -9,7 +9,7 @@ tests, n(A), n(B), ~tc(A, B): `refusals`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
@@ -78,15 +78,9 @@ def parted(
     reach = [{own[c].name for c in side} for side in sides]
     parts: tuple[list[Literal], list[Literal]] = ([], [])
     rest = _bound(literals, reach, parts, types, whole)
-    tests: list[Literal] = []
-    for literal in rest:
-        mine = literal_names(literal)
-        if mine <= reach[0] or mine <= reach[1]:
-            parts[0 if mine <= reach[0] else 1].append(literal)
-        elif mine <= reach[0] | reach[1]:
-            tests.append(literal)
-        else:
-            return None
+    tests = _divided(rest, reach, parts)
+    if tests is None:
+        return None
     asked = literal_names(*tests) if wanted is None else literal_names(*tests) | wanted
     rules: list[CoreRule] = []
     for side, mine, known in zip(sides, parts, reach, strict=True):
@@ -170,19 +164,32 @@ def _unconnected(rule: CoreRule) -> tuple[list[Literal], list[Literal]]:
     return near, (far if len(part) == len(far) else [])
 
 
-def _free(rule: CoreRule, atom: CoreAtom, wanted: frozenset[str] | None) -> Halves:
-    """A body of two parts, with what is tested of both."""
-    parts = _unconnected(rule)
-    reach = [literal_names(*part) for part in parts]
+def _divided(
+    literals: Sequence[Literal],
+    reach: Sequence[Set[str]],
+    parts: tuple[list[Literal], list[Literal]],
+) -> list[Literal] | None:
+    """Give each part its literals; those of both are tests, and None says that some are of none."""
     tests: list[Literal] = []
-    for literal in without([*rule.atoms, *rule.comparisons], [*parts[0], *parts[1]]):
+    for literal in literals:
         mine = literal_names(literal)
         if mine <= reach[0] or mine <= reach[1]:
             parts[0 if mine <= reach[0] else 1].append(literal)
         elif mine <= reach[0] | reach[1]:
             tests.append(literal)
         else:
-            raise Declined("its rules read no layout")
+            return None
+    return tests
+
+
+def _free(rule: CoreRule, atom: CoreAtom, wanted: frozenset[str] | None) -> Halves:
+    """A body of two parts, with what is tested of both."""
+    parts = _unconnected(rule)
+    reach = [literal_names(*part) for part in parts]
+    rest = without([*rule.atoms, *rule.comparisons], [*parts[0], *parts[1]])
+    tests = _divided(rest, reach, parts)
+    if tests is None:
+        raise Declined("its rules read no layout")
     asked = literal_names(*tests) | (wanted or frozenset())
     rules = [
         body_rule(rule, part, sorted(known if wanted is None else known & asked))
