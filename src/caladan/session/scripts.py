@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from caladan.analysis.check import column_names
 from caladan.engines.interface import Engine, Table, stoppable
 from caladan.language.rasql.script import Script, Statement, TableDeclaration
-from caladan.pipeline import Compiled, compile_program
+from caladan.pipeline import Compiled
 from caladan.program import Column, Program, Value
 from caladan.program.clock import attended
 from caladan.program.objects import first_object
@@ -25,8 +24,8 @@ from caladan.session.store import Store
 from caladan.session.wrap import FinishedRun
 from caladan.sql.demand import with_goals
 from caladan.sql.engine import SqlEngine, no_objects
+from caladan.sql.reading import Demands, compiled
 from caladan.sql.script import (
-    Demands,
     Evaluate,
     ProgramOutcome,
     ScriptOutcome,
@@ -105,7 +104,8 @@ class Scripts:
                 for name, info in done.compiled.relations.items()
                 if name not in done.derived
             }
-            return ProgramOutcome(done.compiled, {**missing, **done.derived}, done.stopped)
+            whole = frozenset(done.derived) if done.stopped is None else frozenset()
+            return ProgramOutcome(done.compiled, {**missing, **done.derived}, done.stopped, whole)
 
         tables: list[Table] = []
         aside: list[pa.Table] = []
@@ -251,14 +251,10 @@ def result(ran: ScriptRun, engine: Engine, stats: Stats) -> Result:
 
 def _compiled(program: Program, demands: Demands) -> Compiled:
     """The rules of views, compiled for what is asked of them."""
-    named = {
-        goal.atom.relation: column_names([goal.atom.arguments], len(goal.atom.arguments))
-        for goal in program.goals
-    }
-    whole = compile_program(program, {}, {}, named=named)
+    whole = compiled(program)
     columns = {name: info.columns for name, info in whole.checked.relations.items()}
     asked = with_goals(program, demands, columns)
-    return whole if asked == program else compile_program(asked, {}, {}, named=named)
+    return whole if asked == program else compiled(program, asked)
 
 
 def _set_aside(rejected: Sequence[pa.Table]) -> Table:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from sqlglot import exp
 
@@ -34,7 +34,6 @@ from caladan.language.rasql.script import (
     body,
     groups,
     span_of,
-    tables_of,
     views,
 )
 from caladan.language.rasql.translate import column_names, translate
@@ -43,9 +42,9 @@ from caladan.program import Atom, Column, Declaration, Object, Program, Value
 from caladan.program.diagnostics import CaladanError, Diagnostic, Diagnostics, did_you_mean, error
 from caladan.program.transform import fresh
 from caladan.program.values import written
-from caladan.sql.demand import Bindings, asked
 from caladan.sql.engine import Frame, SqlEngine, named
 from caladan.sql.names import Names, SqlInputs, SqlSession
+from caladan.sql.reading import Demands, ViewReading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,15 +54,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProgramOutcome:
-    """What became of a program: its tables by relation, complete unless it was stopped."""
+    """What became of a program: its tables by relation, complete unless it was stopped.
+
+    `whole` has the relations that are there in full, whether or not they were asked for.
+    """
 
     compiled: Compiled
     tables: Mapping[str, Table]
     stopped: EngineStopped | None = None
-
-
-Demands: TypeAlias = "Mapping[str, Sequence[Bindings] | None]"
-"""What is asked of relations: all, what is bound to constants, or nothing (None)."""
+    whole: frozenset[str] = frozenset()
 
 
 class Evaluate(Protocol):
@@ -163,15 +162,15 @@ class _Runner:
                 clause.set("recursive", None)
             return self._query(what, tree, statement.columns, names)
         local = names.within()
-        query = body(statement)
+        reading = ViewReading(body(statement), found)
         for group in found:
             if group.is_recursive:
-                others = [view for each in found if each is not group for view in each.views]
-                self._recurse(group, statement, local, _demands(group, query, others))
+                self._recurse(group, statement, local, reading)
             else:
                 view = group.views[0]
-                local.add(view.name, self._query(view.name, view.query, view.columns, local))
-        return self._query(what, query, statement.columns, local)
+                tree = reading.views[view.key]
+                local.add(view.name, self._query(view.name, tree, view.columns, local))
+        return self._query(what, reading.query, statement.columns, local)
 
     def show(self, name: str, frame: Frame) -> None:
         """Hand a view out under its name."""
@@ -183,11 +182,7 @@ class _Runner:
         return self.engine.query(tree, names.frames(tree))
 
     def _recurse(
-        self,
-        group: Group,
-        statement: Statement,
-        names: Names,
-        demands: Demands,
+        self, group: Group, statement: Statement, names: Names, reading: ViewReading
     ) -> None:
         unused = partial(fresh, taken=self.taken, fold=str.lower)
         inputs = SqlInputs(names, self.engine, unused, statement.hint)
@@ -198,6 +193,13 @@ class _Runner:
         relations = {
             goal.atom.relation: v for v, goal in zip(group.views, program.goals, strict=True)
         }
+        demands = reading.demands(group)
+        parts = reading.excerpts(group, program, demands, names, self.taken)
+        program = replace(
+            program,
+            rules=(*program.rules, *(part.rule for part in parts)),
+            goals=(*program.goals, *(part.goal for part in parts)),
+        )
         wanted = {name: demands[view.key] for name, view in relations.items()}
         done = self.evaluate(program, inputs.sources, wanted)
         self.outcome.compiled.append(done.compiled)
@@ -208,13 +210,18 @@ class _Runner:
 
         evaluated = {goal.name: goal.relation for goal in done.compiled.delta.goals}
         for name, view in relations.items():
-            table = _renamed(done.tables[evaluated.get(name, name)], view)
-            is_whole = evaluated.get(name) == name or done.stopped is not None
-            self.outcome.views[view.name] = (
-                partial(_itself, table) if is_whole else partial(_later, in_full, name, view)
-            )
-            if done.stopped is None:
-                names.add(view.name, self.engine.held(table))
+            found = done.tables.get(evaluated.get(name, name))
+            is_whole = evaluated.get(name) == name or name in done.whole
+            if found is None or not (is_whole or done.stopped is not None):
+                self.outcome.views[view.name] = partial(_later, in_full, name, view)
+            else:
+                self.outcome.views[view.name] = partial(_itself, _renamed(found, view))
+            if found is not None and done.stopped is None and wanted[name] is not None:
+                names.add(view.name, self.engine.held(_renamed(found, view)))
+        if done.stopped is None:
+            for part in parts:
+                table = _under_names(done.tables[evaluated[part.name]], part.columns)
+                names.add(part.name, self.engine.held(table))
         columns = {name: column_names(view) for name, view in relations.items()}
         self.outcome.findings += premappable(done.compiled.checked, columns)
         if done.stopped is not None:
@@ -241,7 +248,7 @@ def _with_columns(tree: exp.Query, name: str, columns: tuple[str, ...]) -> exp.Q
 
 @dataclass(frozen=True, slots=True)
 class RenamedTable:
-    """A table under the column names of its view."""
+    """A table under other column names: those of its view, or of an excerpt."""
 
     table: Table
     columns: tuple[Column, ...]
@@ -261,7 +268,10 @@ class RenamedTable:
 
 def _renamed(table: Table, view: View) -> Table:
     """A view's table under the names that its WITH gives the columns."""
-    names = column_names(view)
+    return _under_names(table, column_names(view))
+
+
+def _under_names(table: Table, names: Sequence[str]) -> Table:
     return RenamedTable(
         table, tuple(Column(n, c.type) for n, c in zip(names, table.columns, strict=True))
     )
@@ -273,20 +283,6 @@ def _itself(table: Table) -> Table:
 
 def _later(in_full: Callable[[], Mapping[str, Table]], name: str, view: View) -> Table:
     return _renamed(in_full()[name], view)
-
-
-def _demands(group: Group, query: exp.Query, others: Sequence[View]) -> Demands:
-    """What is asked of the views of a group: all, what is bound to constants, or nothing (None)."""
-    elsewhere = {name for view in others for name in view.reads}
-    read = {view.key for view in group.views if view.key in elsewhere | tables_of(query)}
-    return {
-        view.key: None
-        if read and view.key not in read
-        else ()
-        if view.key in elsewhere
-        else asked(query, view)
-        for view in group.views
-    }
 
 
 def bind(script: Script, values: Mapping[str, Value]) -> Script:

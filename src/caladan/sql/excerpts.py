@@ -1,0 +1,116 @@
+"""Excerpts of recursive views, which rules on top of them derive, and queries over excerpts.
+
+    WITH recursive tc(A, B) AS … SELECT A, count(*) FROM tc WHERE B > 5 GROUP BY A
+
+needs no more than `tc_part(A, count<_>) <- tc(A, B), B > 5.`, and is asked as
+
+    SELECT A, coalesce(sum(tc.rows), 0) AS "count(*)" FROM tc_part AS tc GROUP BY A
+
+so that a view of many facts is counted where it was derived, and SQL sees the few rows that are
+left. What a query needs is found by mentions.py and filters.py; what is not known to mean the same
+stays with SQL, over the whole view. A view has no NULL, and no row twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from caladan.language.rasql.body import variable_name
+from caladan.language.rasql.scope import KnownTable
+from caladan.program import Aggregate, Atom, Constant, Expression, Goal, Head, Rule, Variable
+from caladan.program.diagnostics import SourceText
+from caladan.program.transform import fresh, names as names_in
+from caladan.sql.engine import key_of, named
+from caladan.sql.filters import without
+from caladan.sql.mentions import Columns, Mention, PartialColumn, mention
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A table that a rule derives from a view, under the names that a query has for its columns."""
+
+    name: str
+    columns: tuple[str, ...]
+    rule: Rule
+    goal: Goal
+
+
+def excerpts(
+    query: exp.Query,
+    views: Mapping[str, KnownTable],
+    columns: Columns,
+    unused: Callable[[str], str],
+    source: SourceText,
+) -> tuple[exp.Query, list[Excerpt]]:
+    """The query over excerpts of views, which are known by their names in lower case.
+
+    Where it reads all that there is, a view stays what it was.
+    """
+    tree = named(query)
+    found: list[Excerpt] = []
+    if any(cte.alias.lower() in views for cte in tree.find_all(exp.CTE)):
+        return query, found
+    for table in list(tree.find_all(exp.Table)):
+        read = mention(table, views, columns, source) if key_of(table) in views else None
+        if read is not None:
+            found.append(_excerpt(read, unused(f"{read.known.relation}_part")))
+            _rewrite(read, found[-1].name)
+    return (tree, found) if found else (query, found)
+
+
+def _excerpt(read: Mention, name: str) -> Excerpt:
+    """The rule that derives what is needed of a view."""
+    variables = read.variables
+    columns = [read.known.columns[i].name for i in sorted(read.needed)]
+    head: list[Expression] = [variables[i] for i in sorted(read.needed)]
+    if not head:  # a group that there is only where there are rows
+        head.append(Constant(1))
+        columns.append(fresh("one", read.names, str.lower))
+    for part in read.parts.values():
+        of = Variable("_") if part.column is None else variables[part.column]
+        head.append(Aggregate(part.kind, (of,)))
+        columns.append(part.name)
+    tests = [literal for test in read.tests for literal in test.literals]
+    used = names_in(*head, *tests)
+    arguments = tuple(v if v.name in used else Variable("_") for v in variables)
+    taken: set[str] = set()
+    asked = tuple(Variable(fresh(variable_name(column), taken)) for column in columns)
+    return Excerpt(
+        name,
+        tuple(columns),
+        Rule(Head(name, tuple(head)), (Atom(read.known.relation, arguments), *tests)),
+        Goal(Atom(name, asked)),
+    )
+
+
+def _rewrite(read: Mention, name: str) -> None:
+    """Let a query read an excerpt in place of a view."""
+    for node, parts in read.aggregates:
+        node.replace(_aggregate(node, parts, read))
+    for test in read.tests:
+        without(test.node)
+    alias = read.table.args.get("alias") or exp.TableAlias(this=read.table.this.copy())
+    read.table.set("alias", alias)
+    read.table.set("this", exp.to_identifier(name))
+
+
+def _aggregate(node: exp.Expr, parts: Sequence[PartialColumn], read: Mention) -> exp.Expr:
+    """An aggregate of rows as one of parts."""
+    first, *more = (exp.column(part.name, table=read.alias, quoted=True) for part in parts)
+    match parts[0].kind:
+        case "count" | "countd":
+            if read.is_outer and read.own(node.this) is None:  # a row without the view is a row
+                first = exp.func("COALESCE", first, exp.Literal.number(1))
+            return exp.func("COALESCE", exp.Sum(this=first), exp.Literal.number(0))
+        case "sum" if more:
+            total = exp.cast(exp.Sum(this=first), "double")
+            return exp.Paren(this=exp.Div(this=total, expression=exp.Sum(this=more[0])))
+        case "sum":
+            return exp.Sum(this=first)
+        case "min":
+            return exp.Min(this=first)
+        case "max" | "avg":  # an avg is whole: there is one for each group
+            return exp.Max(this=first)
