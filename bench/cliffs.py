@@ -47,6 +47,15 @@ def _closure(
     return f"{ARC}tc(A, B) <- {exits}. tc(A, B) <- {step}.\n{rest}\n{top}\n{goal}"
 
 
+def _sql(select: str, tables: str = "") -> NearMiss:
+    """The closure as a recursive view, and a query after it."""
+    return NearMiss(
+        f"CREATE TABLE arc(A integer, B integer); {tables}\n"
+        "WITH recursive tc(A, B) AS (SELECT A, B FROM arc) UNION\n"
+        f"(SELECT tc.A, arc.B FROM tc, arc WHERE tc.B = arc.A)\n{select}"
+    )
+
+
 def cases() -> dict[str, NearMiss]:
     """All cases by name; the first of a group is the plain one."""
     wide = "database({arc(A: integer, B: integer), src(K: integer, A: integer)}).\n"
@@ -251,6 +260,30 @@ def cases() -> dict[str, NearMiss]:
         ),
         "sum of doubles on top": NearMiss(
             f"{heavy}{closure}n(A, sum<V>) <- tc(A, B), heavy(B, V). query n(A, N)."
+        ),
+        **{
+            f"SQL: {select}": _sql(f"SELECT {select}")
+            for select in (
+                "count(*) FROM tc",
+                "A, count(*) FROM tc GROUP BY A",
+                "count(DISTINCT B) FROM tc",
+                "A, max(B), avg(B) FROM tc WHERE B > 10 GROUP BY A ORDER BY A LIMIT 5",
+                "DISTINCT A FROM tc",
+            )
+        },
+        "SQL: labels joined, counted": _sql(
+            "SELECT s.K, count(*) FROM tc JOIN src AS s ON tc.A = s.A GROUP BY s.K",
+            "CREATE TABLE src(K integer, A integer);",
+        ),
+        "SQL: labels of both joined": _sql(
+            "SELECT s.K, t.K, count(*) FROM tc JOIN src AS s ON tc.A = s.A "
+            "JOIN src AS t ON tc.B = t.A GROUP BY s.K, t.K",
+            "CREATE TABLE src(K integer, A integer);",
+        ),
+        "SQL: pairs joined": _sql(
+            "SELECT p.A, p.B FROM pair AS p JOIN tc ON tc.A = p.A AND tc.B = p.B "
+            "WHERE p.A < 1000 ORDER BY p.A, p.B LIMIT 20",
+            "CREATE TABLE pair(A integer, B integer);",
         ),
         "hops": NearMiss(
             f"{ARC}p(A, B, 1) <- arc(A, B). p(A, B, N + 1) <- p(A, C, N), arc(C, B).\n"

@@ -60,6 +60,7 @@ FROMS = st.sampled_from(
         "v LEFT JOIN o ON v.A = o.K",
         "v FULL JOIN o ON v.A = o.K AND v.B = o.L",
         "o JOIN v ON v.A = o.K AND v.B > o.L",
+        "o JOIN v ON v.A = o.K AND o.L = v.B",
         "v JOIN v AS w ON v.B = w.A",
     ]
 )

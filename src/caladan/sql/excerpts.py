@@ -7,8 +7,8 @@ needs no more than `tc_part(A, count<_>) <- tc(A, B), B > 5.`, and is asked as
     SELECT A, coalesce(sum(tc.rows), 0) AS "count(*)" FROM tc_part AS tc GROUP BY A
 
 so that a view of many facts is counted where it was derived, and SQL sees the few rows that are
-left. What a query needs is found by mentions.py and filters.py; what is not known to mean the same
-stays with SQL, over the whole view. A view has no NULL, and no row twice.
+left. What a query needs is found by mentions.py, filters.py and semijoins.py; what is not known to
+mean the same stays with SQL, over the whole view. A view has no NULL, and no row twice.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from caladan.program.transform import fresh, names as names_in
 from caladan.sql.engine import key_of, named
 from caladan.sql.filters import without
 from caladan.sql.mentions import Columns, Mention, PartialColumn, mention
+from caladan.sql.semijoins import FrameOf, Semijoin, semijoins
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,52 +39,64 @@ class Excerpt:
     goal: Goal
 
 
-def excerpts(
-    query: exp.Query,
-    views: Mapping[str, KnownTable],
-    columns: Columns,
-    unused: Callable[[str], str],
-    source: SourceText,
-) -> tuple[exp.Query, list[Excerpt]]:
-    """The query over excerpts of views, which are known by their names in lower case.
+@dataclass(frozen=True, slots=True)
+class Excerpts:
+    """Makes excerpts of views, which are known by their names in lower case.
 
-    Where it reads all that there is, a view stays what it was.
+    `frame` gives tables of data, `evaluate` a relation with what a query selects, `unused` a name.
     """
-    tree = named(query)
-    found: list[Excerpt] = []
-    if any(cte.alias.lower() in views for cte in tree.find_all(exp.CTE)):
-        return query, found
-    for table in list(tree.find_all(exp.Table)):
-        read = mention(table, views, columns, source) if key_of(table) in views else None
-        if read is not None:
-            found.append(_excerpt(read, unused(f"{read.known.relation}_part")))
-            _rewrite(read, found[-1].name)
-    return (tree, found) if found else (query, found)
 
+    views: Mapping[str, KnownTable]
+    columns: Columns
+    frame: FrameOf
+    evaluate: Callable[[exp.Query, str], str]
+    unused: Callable[[str], str]
+    source: SourceText
 
-def _excerpt(read: Mention, name: str) -> Excerpt:
-    """The rule that derives what is needed of a view."""
-    variables = read.variables
-    columns = [read.known.columns[i].name for i in sorted(read.needed)]
-    head: list[Expression] = [variables[i] for i in sorted(read.needed)]
-    if not head:  # a group that there is only where there are rows
-        head.append(Constant(1))
-        columns.append(fresh("one", read.names, str.lower))
-    for part in read.parts.values():
-        of = Variable("_") if part.column is None else variables[part.column]
-        head.append(Aggregate(part.kind, (of,)))
-        columns.append(part.name)
-    tests = [literal for test in read.tests for literal in test.literals]
-    used = names_in(*head, *tests)
-    arguments = tuple(v if v.name in used else Variable("_") for v in variables)
-    taken: set[str] = set()
-    asked = tuple(Variable(fresh(variable_name(column), taken)) for column in columns)
-    return Excerpt(
-        name,
-        tuple(columns),
-        Rule(Head(name, tuple(head)), (Atom(read.known.relation, arguments), *tests)),
-        Goal(Atom(name, asked)),
-    )
+    def of(self, query: exp.Query) -> tuple[exp.Query, list[Excerpt]]:
+        """The query over excerpts; where it reads all that there is, a view stays what it was."""
+        tree = named(query)
+        found: list[Excerpt] = []
+        if any(cte.alias.lower() in self.views for cte in tree.find_all(exp.CTE)):
+            return query, found
+        for table in list(tree.find_all(exp.Table)):
+            if key_of(table) not in self.views:
+                continue
+            read = mention(table, self.views, self.columns, self.source)
+            joined = [] if read is None else list(semijoins(read, self.frame))
+            if read is not None and (joined or read.leaves_out):
+                found.append(self._excerpt(read, joined))
+                _rewrite(read, found[-1].name)
+        return (tree, found) if found else (query, found)
+
+    def _excerpt(self, read: Mention, joined: Sequence[Semijoin]) -> Excerpt:
+        """The rule that derives what is needed of a view."""
+        name = self.unused(f"{read.known.relation}_part")
+        variables = read.variables
+        columns = [read.known.columns[i].name for i in sorted(read.needed)]
+        head: list[Expression] = [variables[i] for i in sorted(read.needed)]
+        if not head:  # a group that there is only where there are rows
+            head.append(Constant(1))
+            columns.append(fresh("one", read.names, str.lower))
+        for part in read.parts.values():
+            of = Variable("_") if part.column is None else variables[part.column]
+            head.append(Aggregate(part.kind, (of,)))
+            columns.append(part.name)
+        tests = [literal for test in read.tests for literal in test.literals]
+        keys = [
+            Atom(self.evaluate(each.query, each.stem), tuple(variables[i] for i in each.columns))
+            for each in joined
+        ]
+        used = names_in(*head, *tests, *keys)
+        arguments = tuple(v if v.name in used else Variable("_") for v in variables)
+        taken: set[str] = set()
+        asked = tuple(Variable(fresh(variable_name(column), taken)) for column in columns)
+        return Excerpt(
+            name,
+            tuple(columns),
+            Rule(Head(name, tuple(head)), (Atom(read.known.relation, arguments), *keys, *tests)),
+            Goal(Atom(name, asked)),
+        )
 
 
 def _rewrite(read: Mention, name: str) -> None:

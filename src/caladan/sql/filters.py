@@ -45,7 +45,7 @@ def filters(
 
     values = ValueTranslator(source, variable, lambda _: None)
     sayable = _Sayable(known, own)
-    for node in _conjuncts(where.this) if where is not None else ():
+    for node in conjuncts(where.this) if where is not None else ():
         if not sayable.condition(node):
             continue
         ways = alternatives(node, None, disjoint=False, nullable=lambda _: False)
@@ -68,10 +68,11 @@ def without(node: exp.Expr) -> None:
         around.parent.set("where", None)
 
 
-def _conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
+def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The conditions that AND combines."""
     if isinstance(node, exp.And):
-        yield from _conjuncts(node.this)
-        yield from _conjuncts(node.expression)
+        yield from conjuncts(node.this)
+        yield from conjuncts(node.expression)
     else:
         yield node
 

@@ -86,6 +86,11 @@ class Mention:
         return set(range(len(self.known.columns)))
 
     @property
+    def leaves_out(self) -> bool:
+        """Whether less than the view is needed."""
+        return bool(self.tests) or self.needed != self.every
+
+    @property
     def variables(self) -> list[Variable]:
         """A variable for each column of the view."""
         taken: set[str] = set()
@@ -134,7 +139,7 @@ class Mention:
 def mention(
     table: exp.Table, views: Mapping[str, KnownTable], columns: Columns, source: SourceText
 ) -> Mention | None:
-    """What a SELECT needs of a view that it reads, if that is less than all of it."""
+    """What a SELECT needs of a view that it reads, None if that is not to be told."""
     select = table.parent_select
     if not isinstance(select, exp.Select) or not _is_plain(table, select):
         return None
@@ -152,7 +157,7 @@ def mention(
         _read(found, is_alone=is_alone)
     except _UnclearError:
         return None
-    return found if found.tests or found.needed != found.every else None
+    return found
 
 
 def _read(found: Mention, *, is_alone: bool) -> None:

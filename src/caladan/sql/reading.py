@@ -1,7 +1,8 @@
 """What the SQL of a statement asks of its recursive views.
 
-A statement has its query, and views that are not recursive: `ViewReading` knows both. Of a view it may
-ask for what is bound to constants (demand.py), for excerpts (excerpts.py), for all, or for nothing.
+A statement has its query, and views that are not recursive: `ViewReading` knows both. Of a view it
+may ask for what is bound to constants (demand.py), for excerpts (excerpts.py), for all, or
+for nothing.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from sqlglot import exp
 
 from caladan.analysis.check import column_names
 from caladan.language.rasql.scope import KnownColumn, KnownTable
-from caladan.language.rasql.script import Group, tables_of
+from caladan.language.rasql.script import Group, span_of, tables_of
 from caladan.language.rasql.translate import column_names as names_of
 from caladan.pipeline import Compiled, compile_program
 from caladan.program import Program
 from caladan.program.diagnostics import CaladanError
 from caladan.program.transform import fresh
 from caladan.sql.demand import Bindings, asked
-from caladan.sql.engine import key_of
-from caladan.sql.excerpts import Excerpt, excerpts
-from caladan.sql.names import Names
+from caladan.sql.engine import Frame, key_of
+from caladan.sql.excerpts import Excerpt, Excerpts
+from caladan.sql.names import Names, SqlInputs
 
 Demands: TypeAlias = "Mapping[str, Sequence[Bindings] | None]"
 """What is asked of relations: all, what is bound to constants, or nothing (None)."""
@@ -60,6 +61,7 @@ class ViewReading:
         program: Program,
         demands: dict[str, Sequence[Bindings] | None],
         names: Names,
+        inputs: SqlInputs,
         taken: set[str],
     ) -> list[Excerpt]:
         """Excerpts of views that are asked for in full, which SQL reads from now on.
@@ -92,26 +94,38 @@ class ViewReading:
             for key, (name, view) in wanted.items()
         }
 
-        def columns(table: exp.Table) -> frozenset[str] | None:
-            if key_of(table) in self.views:  # it is perhaps not there yet
-                return None
+        def frame(table: exp.Table) -> Frame | None:
+            if key_of(table) in self.views or key_of(table) in known:
+                return None  # it is perhaps not there yet
             try:
-                return frozenset(column.name.lower() for column in names.frame(table).columns)
+                return names.frame(table)
             except CaladanError:
                 return None  # whoever runs the query reports it
+
+        def columns(table: exp.Table) -> frozenset[str] | None:
+            found = frame(table)
+            return found and frozenset(column.name.lower() for column in found.columns)
+
+        def data(table: exp.Table) -> Frame | None:
+            found = frame(table)
+            return found if found is not None and found.tree is None else None
 
         def unused(stem: str) -> str:
             name = fresh(stem, taken | tables, str.lower)
             taken.add(name.lower())
             return name
 
+        def evaluate(query: exp.Query, stem: str) -> str:
+            return inputs.evaluate(query, stem, span_of(query, source)).relation
+
         trees = [self.query, *(view.query for each in self.groups for view in each.views)]
         tables = {node.name.lower() for tree in trees for node in tree.find_all(exp.Table)}
         tables |= {view.key for each in self.groups for view in each.views}
         source = group.views[0].source
-        self.query, found = excerpts(self.query, known, columns, unused, source)
+        excerpts = Excerpts(known, columns, data, evaluate, unused, source)
+        self.query, found = excerpts.of(self.query)
         for key, tree in self.views.items():
-            self.views[key], more = excerpts(tree, known, columns, unused, source)
+            self.views[key], more = excerpts.of(tree)
             found += more
         left = tables_of(self.query).union(*map(tables_of, self.views.values()))
         for key in wanted:

@@ -187,19 +187,20 @@ class _Runner:
         unused = partial(fresh, taken=self.taken, fold=str.lower)
         inputs = SqlInputs(names, self.engine, unused, statement.hint)
         rules = translate(group.views, inputs, unused)
-        for relation, query in inputs.queries.items():
-            self.outcome.queries.append((relation, query.sql(pretty=True)))
         program = replace(rules, relations=tuple(_used(inputs, rules)))
         relations = {
             goal.atom.relation: v for v, goal in zip(group.views, program.goals, strict=True)
         }
         demands = reading.demands(group)
-        parts = reading.excerpts(group, program, demands, names, self.taken)
+        parts = reading.excerpts(group, program, demands, names, inputs, self.taken)
+        for relation, query in inputs.queries.items():
+            self.outcome.queries.append((relation, query.sql(pretty=True)))
         program = replace(
             program,
             rules=(*program.rules, *(part.rule for part in parts)),
             goals=(*program.goals, *(part.goal for part in parts)),
         )
+        program = replace(program, relations=tuple(_used(inputs, program)))
         wanted = {name: demands[view.key] for name, view in relations.items()}
         done = self.evaluate(program, inputs.sources, wanted)
         self.outcome.compiled.append(done.compiled)
