@@ -269,6 +269,9 @@ def cases() -> dict[str, NearMiss]:
                 "count(DISTINCT B) FROM tc",
                 "A, max(B), avg(B) FROM tc WHERE B > 10 GROUP BY A ORDER BY A LIMIT 5",
                 "DISTINCT A FROM tc",
+                "A, count(DISTINCT B) FROM tc GROUP BY 1 HAVING count(*) > 100",
+                "max(B - A), sum(A * B) FROM tc",
+                "B - A AS D, count(*) FROM tc GROUP BY D ORDER BY D LIMIT 5",
             )
         },
         "SQL: labels joined, counted": _sql(

@@ -7,7 +7,7 @@
                  casts and texts), patterns and widths (with digits) help
     demand       constants by which a query asks for a part of a recursive view
     excerpts     what else it needs: rules on top of the view, and the query over what they derive;
-                 mentions and filters tell what that is
+                 mentions (with selects), filters and semijoins tell what that is
     reading      what all SQL of a statement asks of its recursive views
     names        which table a name stands for; data with duplicates and NULL, as SQL sees it
     script       statements one after the other: `run`, the table of contents; parameters

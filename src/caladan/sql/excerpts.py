@@ -20,13 +20,13 @@ from sqlglot import exp
 
 from caladan.language.rasql.body import variable_name
 from caladan.language.rasql.scope import KnownTable
-from caladan.program import Aggregate, Atom, Constant, Expression, Goal, Head, Rule, Variable
+from caladan.program import Aggregate, Atom, Constant, Expression, Goal, Head, Rule, Type, Variable
 from caladan.program.diagnostics import SourceText
 from caladan.program.transform import fresh, names as names_in
 from caladan.sql.engine import key_of, named
 from caladan.sql.filters import without
 from caladan.sql.mentions import Columns, Mention, PartialColumn, mention
-from caladan.sql.semijoins import FrameOf, Semijoin, semijoins
+from caladan.sql.semijoins import FrameOf, JoinedKeys, semijoins
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +69,18 @@ class Excerpts:
                 _rewrite(read, found[-1].name)
         return (tree, found) if found else (query, found)
 
-    def _excerpt(self, read: Mention, joined: Sequence[Semijoin]) -> Excerpt:
+    def _excerpt(self, read: Mention, joined: Sequence[JoinedKeys]) -> Excerpt:
         """The rule that derives what is needed of a view."""
         name = self.unused(f"{read.known.relation}_part")
         variables = read.variables
         columns = [read.known.columns[i].name for i in sorted(read.needed)]
         head: list[Expression] = [variables[i] for i in sorted(read.needed)]
-        if not head:  # a group that there is only where there are rows
+        if not head and not read.terms:  # a group that there is only where there are rows
             head.append(Constant(1))
             columns.append(fresh("one", read.names, str.lower))
         for part in read.parts.values():
-            of = Variable("_") if part.column is None else variables[part.column]
-            head.append(Aggregate(part.kind, (of,)))
+            of = Variable("_") if part.term is None else part.term.value
+            head.append(of if part.kind is None else Aggregate(part.kind, (of,)))
             columns.append(part.name)
         tests = [literal for test in read.tests for literal in test.literals]
         keys = [
@@ -103,6 +103,8 @@ def _rewrite(read: Mention, name: str) -> None:
     """Let a query read an excerpt in place of a view."""
     for node, parts in read.aggregates:
         node.replace(_aggregate(node, parts, read))
+    for node, part in read.terms:
+        node.replace(_typed(_column(part, read), part))
     for test in read.tests:
         without(test.node)
     alias = read.table.args.get("alias") or exp.TableAlias(this=read.table.this.copy())
@@ -112,10 +114,11 @@ def _rewrite(read: Mention, name: str) -> None:
 
 def _aggregate(node: exp.Expr, parts: Sequence[PartialColumn], read: Mention) -> exp.Expr:
     """An aggregate of rows as one of parts."""
-    first, *more = (exp.column(part.name, table=read.alias, quoted=True) for part in parts)
-    match parts[0].kind:
+    part = parts[0]
+    first, *more = (_column(each, read) for each in parts)
+    match part.kind:
         case "count" | "countd":
-            if read.is_outer and read.own(node.this) is None:  # a row without the view is a row
+            if read.is_outer and read.term(node.this) is None:  # a row without the view is a row
                 first = exp.func("COALESCE", first, exp.Literal.number(1))
             return exp.func("COALESCE", exp.Sum(this=first), exp.Literal.number(0))
         case "sum" if more:
@@ -124,6 +127,19 @@ def _aggregate(node: exp.Expr, parts: Sequence[PartialColumn], read: Mention) ->
         case "sum":
             return exp.Sum(this=first)
         case "min":
-            return exp.Min(this=first)
-        case "max" | "avg":  # an avg is whole: there is one for each group
+            return _typed(exp.Min(this=first), part)
+        case "max":
+            return _typed(exp.Max(this=first), part)
+        case _:  # an avg is whole: there is one for each group
             return exp.Max(this=first)
+
+
+def _column(part: PartialColumn, read: Mention) -> exp.Expr:
+    return exp.column(part.name, table=read.alias, quoted=True)
+
+
+def _typed(node: exp.Expr, part: PartialColumn) -> exp.Expr:
+    """What is computed of integers is an integer in SQL, and a long in rules."""
+    term = part.term
+    is_integer = term is not None and term.is_computed and term.type is Type.INTEGER
+    return exp.cast(node, "int") if is_integer else node

@@ -1,7 +1,8 @@
 """The conditions of a WHERE that rules can say: comparisons of whole numbers, or of a text with one
 that is written out, about the columns of one recursive view and nothing else.
 
-`filters` finds them, each with its literals; `without` takes one out of its query.
+`filters` finds them, each with its literals, with the help of `Sayable`, which knows what rules can
+say of a view; `without` takes one out of its query.
 """
 
 from __future__ import annotations
@@ -29,22 +30,69 @@ class SayableTest:
     literals: tuple[Comparison, ...]
 
 
-def filters(
-    where: exp.Where | None,
-    known: KnownTable,
-    own: Callable[[exp.Expr | None], int | None],
-    variables: Sequence[Variable],
-    source: SourceText,
-) -> Iterator[SayableTest]:
-    """The conditions that rules can say of a view; `own` tells which of its columns a node is."""
+@dataclass(frozen=True, slots=True)
+class Sayable:
+    """What rules can say of a view; `own` tells which of its columns a node is."""
 
-    def variable(column: exp.Column) -> Expression:
-        place = own(column)
+    known: KnownTable
+    own: Callable[[exp.Expr | None], int | None]
+    variables: Sequence[Variable]
+    source: SourceText
+
+    @property
+    def values(self) -> ValueTranslator:
+        """Translates what is sayable."""
+        return ValueTranslator(self.source, self._variable, lambda _: None)
+
+    def _variable(self, column: exp.Column) -> Expression:
+        place = self.own(column)
         assert place is not None
-        return variables[place]
+        return self.variables[place]
 
-    values = ValueTranslator(source, variable, lambda _: None)
-    sayable = _Sayable(known, own)
+    def condition(self, node: exp.Expr) -> bool:
+        """Whether rules can say a condition."""
+        match node:
+            case exp.Paren() | exp.Not():
+                return self.condition(node.this)
+            case exp.And() | exp.Or():
+                return self.condition(node.this) and self.condition(node.expression)
+            case exp.Between():
+                sides = [node.this, node.args["low"], node.args["high"]]
+            case _ if type(node) in _COMPARISONS:
+                sides = [node.this, node.expression]
+            case _:
+                return False
+        return any(side.find(exp.Column) for side in sides) and (
+            all(map(self.whole, sides)) or all(map(self._text, sides))
+        )
+
+    def whole(self, node: exp.Expr) -> bool:
+        """Whether a node is made of whole numbers."""
+        match node:
+            case exp.Column():
+                type = self._type(node)
+                return type is not None and type.is_integral
+            case exp.Literal():
+                return not node.is_string and str(node.this).isdigit() and int(node.this) < 2**31
+            case exp.Neg() | exp.Paren():
+                return self.whole(node.this)
+            case exp.Add() | exp.Sub() | exp.Mul():
+                return self.whole(node.this) and self.whole(node.expression)
+            case _:
+                return False
+
+    def _text(self, node: exp.Expr) -> bool:
+        if isinstance(node, exp.Literal):
+            return node.is_string
+        return self._type(node) is Type.STRING
+
+    def _type(self, node: exp.Expr) -> Type | None:
+        place = self.own(node)
+        return None if place is None else self.known.columns[place].type
+
+
+def filters(where: exp.Where | None, sayable: Sayable) -> Iterator[SayableTest]:
+    """The conditions that rules can say of a view."""
     for node in conjuncts(where.this) if where is not None else ():
         if not sayable.condition(node):
             continue
@@ -52,7 +100,7 @@ def filters(
         if len(ways) != 1:
             continue  # rules on top of a view that is not listed have no alternatives
         try:
-            found = [values.comparison(leaf) for leaf in ways[0]]
+            found = [sayable.values.comparison(leaf) for leaf in ways[0]]
         except Unsupported:
             continue
         yield SayableTest(node, tuple(each for each in found if each is not None))
@@ -75,48 +123,3 @@ def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
         yield from conjuncts(node.expression)
     else:
         yield node
-
-
-@dataclass(frozen=True, slots=True)
-class _Sayable:
-    known: KnownTable
-    own: Callable[[exp.Expr | None], int | None]
-
-    def condition(self, node: exp.Expr) -> bool:
-        match node:
-            case exp.Paren() | exp.Not():
-                return self.condition(node.this)
-            case exp.And() | exp.Or():
-                return self.condition(node.this) and self.condition(node.expression)
-            case exp.Between():
-                sides = [node.this, node.args["low"], node.args["high"]]
-            case _ if type(node) in _COMPARISONS:
-                sides = [node.this, node.expression]
-            case _:
-                return False
-        return any(side.find(exp.Column) for side in sides) and (
-            all(map(self._whole, sides)) or all(map(self._text, sides))
-        )
-
-    def _whole(self, node: exp.Expr) -> bool:
-        match node:
-            case exp.Column():
-                type = self._type(node)
-                return type is not None and type.is_integral
-            case exp.Literal():
-                return not node.is_string and str(node.this).isdigit() and int(node.this) < 2**31
-            case exp.Neg() | exp.Paren():
-                return self._whole(node.this)
-            case exp.Add() | exp.Sub() | exp.Mul():
-                return self._whole(node.this) and self._whole(node.expression)
-            case _:
-                return False
-
-    def _text(self, node: exp.Expr) -> bool:
-        if isinstance(node, exp.Literal):
-            return node.is_string
-        return self._type(node) is Type.STRING
-
-    def _type(self, node: exp.Expr) -> Type | None:
-        place = self.own(node)
-        return None if place is None else self.known.columns[place].type

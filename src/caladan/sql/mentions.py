@@ -8,7 +8,7 @@ for, and only what it is not grouped by is gone. None is for what is left to SQL
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal as OneOf, TypeAlias
 
@@ -16,22 +16,19 @@ from sqlglot import exp
 
 from caladan.language.rasql.body import variable_name
 from caladan.language.rasql.scope import KnownTable
-from caladan.program import Type, Variable
+from caladan.program import Expression, Type, Variable
 from caladan.program.diagnostics import SourceText
 from caladan.program.transform import fresh
 from caladan.sql.engine import key_of
-from caladan.sql.filters import SayableTest, filters
+from caladan.sql.filters import Sayable, SayableTest, filters
+from caladan.sql.selects import given, has_name, is_plain, is_seen, is_set, own
 
 Kind: TypeAlias = OneOf["count", "sum", "min", "max", "countd", "avg"]
 """A part of an aggregate, as rules have it."""
 
 _WORDS: Final[dict[str, str]] = {"count": "rows", "countd": "distinct"}
 
-_CLAUSES: Final = frozenset(
-    ("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
-     "distinct")
-)  # fmt: skip
-_UNUSUAL: Final = (exp.Window, exp.Anonymous, exp.AnonymousAggFunc, exp.UDTF, exp.Lambda)
+_OPERATIONS: Final = (exp.Add, exp.Sub, exp.Mul)
 _AROUND: Final = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 _SMALL: Final = (Type.BYTE, Type.SHORT, Type.INTEGER)
@@ -47,11 +44,22 @@ class _UnclearError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class PartialColumn:
-    """A column with an aggregate of a column, or of rows."""
+class ViewTerm:
+    """A column of a view, or whole numbers computed of several (`is_computed`)."""
 
-    kind: Kind
-    column: int | None
+    value: Expression
+    type: Type | None
+    columns: frozenset[int]
+    stem: str
+    is_computed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartialColumn:
+    """A column with an aggregate of a term, or of rows; or with a term itself, without a kind."""
+
+    kind: Kind | None
+    term: ViewTerm | None
     name: str
 
 
@@ -60,12 +68,14 @@ class Mention:
     """A view in the FROM of a SELECT, and what that SELECT needs of it.
 
     `others` are the columns of the tables beside it, None if that is not known; with `is_outer`
-    there may be rows without the view. `aggregates` have the parts that they are made of.
+    there may be rows without the view. `aggregates` have the parts that they are made of, `terms`
+    the columns that stand for what is computed.
     """
 
     table: exp.Table
     select: exp.Select
     known: KnownTable
+    source: SourceText
     others: frozenset[str] | None
     is_outer: bool
     needed: set[int] = field(default_factory=set[int])
@@ -73,8 +83,11 @@ class Mention:
     aggregates: list[tuple[exp.Expr, tuple[PartialColumn, ...]]] = field(
         default_factory=list[tuple[exp.Expr, "tuple[PartialColumn, ...]"]]
     )
-    parts: dict[tuple[Kind, int | None], PartialColumn] = field(
-        default_factory=dict[tuple[Kind, "int | None"], PartialColumn]
+    terms: list[tuple[exp.Expr, PartialColumn]] = field(
+        default_factory=list[tuple[exp.Expr, PartialColumn]]
+    )
+    parts: dict[tuple[Kind | None, Expression | None], PartialColumn] = field(
+        default_factory=dict[tuple["Kind | None", "Expression | None"], PartialColumn]
     )
 
     @property
@@ -126,14 +139,36 @@ class Mention:
             return found
         return None
 
-    def part(self, kind: Kind, column: int | None) -> PartialColumn:
-        """A part of an aggregate, with a name that nothing in the query has."""
-        if (kind, column) not in self.parts:
-            of = "" if column is None else f"_{self.known.columns[column].name}"
+    @property
+    def sayable(self) -> Sayable:
+        """What rules can say of the view."""
+        return Sayable(self.known, self.own, self.variables, self.source)
+
+    def term(self, node: exp.Expr | None) -> ViewTerm | None:
+        """A column of the view, or what is computed of its columns."""
+        if (place := self.own(node)) is not None:
+            column = self.known.columns[place]
+            return ViewTerm(self.variables[place], column.type, frozenset([place]), column.name)
+        if node is None or not isinstance(node.unnest(), _OPERATIONS):
+            return None
+        if not (sayable := self.sayable).whole(node):
+            return None
+        places = frozenset(p for c in node.find_all(exp.Column) if (p := self.own(c)) is not None)
+        types = {self.known.columns[place].type for place in places}
+        if not types or types - {Type.INTEGER, Type.LONG}:
+            return None
+        type = Type.LONG if Type.LONG in types else Type.INTEGER
+        return ViewTerm(sayable.values.value(node), type, places, "value", is_computed=True)
+
+    def part(self, kind: Kind | None, term: ViewTerm | None = None) -> PartialColumn:
+        """A column that is made for the query, with a name that nothing in it has."""
+        key = (kind, None if term is None else term.value)
+        if key not in self.parts:
+            words = [_WORDS.get(kind, kind) if kind else None, term.stem if term else None]
             taken = self.names | {each.name.lower() for each in self.parts.values()}
-            name = fresh(_WORDS.get(kind, kind) + of, taken, str.lower)
-            self.parts[kind, column] = PartialColumn(kind, column, name)
-        return self.parts[kind, column]
+            name = fresh("_".join(word for word in words if word), taken, str.lower)
+            self.parts[key] = PartialColumn(kind, term, name)
+        return self.parts[key]
 
 
 def mention(
@@ -141,19 +176,18 @@ def mention(
 ) -> Mention | None:
     """What a SELECT needs of a view that it reads, None if that is not to be told."""
     select = table.parent_select
-    if not isinstance(select, exp.Select) or not _is_plain(table, select):
+    if not isinstance(select, exp.Select) or not is_plain(table, select):
         return None
     joins = list[exp.Join](select.args.get("joins") or [])
     tables = [select.args["from_"].this, *(join.this for join in joins)]
     names = [_columns(each, views, columns) for each in tables if each is not table]
     others = None if None in names else frozenset(n for each in names if each for n in each)
     known = views[key_of(table)]
-    found = Mention(table, select, known, others, any(join.side for join in joins))
+    found = Mention(table, select, known, source, others, any(join.side for join in joins))
     is_alone = sum(isinstance(t, exp.Table) and key_of(t) in views for t in tables) == 1
     try:
         if not found.is_outer:
-            where = select.args.get("where")
-            found.tests = list(filters(where, known, found.own, found.variables, source))
+            found.tests = list(filters(select.args.get("where"), found.sayable))
         _read(found, is_alone=is_alone)
     except _UnclearError:
         return None
@@ -163,68 +197,100 @@ def mention(
 def _read(found: Mention, *, is_alone: bool) -> None:
     """Find out what is needed."""
     select = found.select
-    aggregates = [node for node in _own(select) if isinstance(node, exp.AggFunc)]
+    aggregates = [node for node in own(select) if isinstance(node, exp.AggFunc)]
     is_grouped = bool(aggregates or select.args.get("group") or select.args.get("having"))
-    aside = [test.node for test in found.tests]
     found.needed = found.every
-    if is_grouped and (meant := _meanings(found, aggregates)) is not None:
-        named = _named(found, [*aside, *(node for node, kind, _ in meant if kind)])
-        _take_apart(found, meant, named, is_alone=is_alone)
-    elif not is_grouped and _is_set(select):
-        found.needed = _named(found, aside)
+    if is_seen(select) and not all(map(has_name, select.expressions)):
+        return  # the engine gives a column its name, by how it is computed
+    meant = _meanings(found, aggregates) if is_grouped else [] if is_set(select) else None
+    if meant is None:
+        return
+    aside = [test.node for test in found.tests] + [node for node, kind, _ in meant if kind]
+    computed = _computed(found, aside) if is_alone else []
+    named = _named(found, [*aside, *(node for node, _ in computed)])
+    if any(term.columns & named for _, term in computed):
+        computed, named = [], _named(found, aside)
+    _take_apart(found, meant, named, computed, is_alone=is_alone)
 
 
-_Meaning: TypeAlias = tuple[exp.Expr, "Kind | None", "int | None"]
+_Meaning: TypeAlias = tuple[exp.Expr, "Kind | None", "ViewTerm | None"]
 
 
 def _take_apart(
-    found: Mention, meant: Sequence[_Meaning], named: set[int], *, is_alone: bool
+    found: Mention,
+    meant: Sequence[_Meaning],
+    named: set[int],
+    computed: Sequence[tuple[exp.Expr, ViewTerm]],
+    *,
+    is_alone: bool,
 ) -> None:
     """Make aggregates of parts, where columns are left out; `named` are needed besides."""
-    by_group = [of for _, kind, of in meant if kind in ("countd", "avg")]
-    is_group = _is_group(found, named)
-    if by_group and not is_group:
-        if any(kind == "avg" and not _is_small(found, of) for _, kind, of in meant):
+    is_group = _is_group(found, named, {term.value for _, term in computed})
+    if not is_group:
+        if any(kind == "avg" and term and term.type not in _SMALL for _, kind, term in meant):
             return
-        named = named | {of for _, kind, of in meant if kind == "countd" and of is not None}
-    if named == found.every or not (is_alone or not any(kind for _, kind, _ in meant)):
+        for _, kind, term in meant:
+            named = named | term.columns if kind == "countd" and term else named
+    is_apart = any(kind for _, kind, _ in meant)
+    if named == found.every or (is_apart and not is_alone):
         return
     found.needed = named
-    for node, kind, of in meant:
+    found.terms = [(node, found.part(None, term)) for node, term in computed]
+    if computed:  # as groups, they need not be listed
+        found.part("count")
+    for node, kind, term in meant:
         if kind == "avg" and not is_group:
-            made = (found.part("sum", of), found.part("count", None))
+            made = (found.part("sum", term), found.part("count"))
         elif kind is not None and (kind != "countd" or is_group):
-            made = (found.part(kind, of),)
+            made = (found.part(kind, term),)
         else:
             continue
         found.aggregates.append((node, made))
 
 
+def _computed(found: Mention, aside: Sequence[exp.Expr]) -> list[tuple[exp.Expr, ViewTerm]]:
+    """What a SELECT computes of several columns of a view, if it is one thing."""
+    skipped = {id(node) for node in aside}
+    terms: dict[int, tuple[exp.Expr, ViewTerm]] = {}
+
+    def is_over(node: exp.Expr) -> bool:
+        if id(node) in skipped or (node is not found.select and isinstance(node, exp.Query)):
+            return True
+        term = found.term(node) if isinstance(node, _OPERATIONS) else None
+        if term is None or len(term.columns) < 2:
+            return False
+        terms[id(node)] = (node, term)
+        return True
+
+    for _ in found.select.walk(prune=is_over):
+        pass
+    is_one = len({term.value for _, term in terms.values()}) == 1
+    return list(terms.values()) if is_one else []
+
+
 def _meanings(found: Mention, aggregates: Sequence[exp.AggFunc]) -> list[_Meaning] | None:
     """For each aggregate the part that it needs, if any; None if one needs all rows as they are."""
-    if _is_seen(found.select) and not all(map(_has_name, found.select.expressions)):
-        return None  # the engine gives a column its name, by how it is computed
     meant: list[_Meaning] = []
     for node in aggregates:
-        of = found.own(node.this)
-        type = None if of is None else found.known.columns[of].type
+        term = found.term(node.this)
+        type = None if term is None else term.type
         is_whole = type is not None and type.is_integral
         match node:
             case _ if node.args.get("expressions") or isinstance(node.parent, _AROUND):
                 return None
             case exp.Count(this=exp.Distinct(expressions=[one])):
-                of = found.own(one)
-                meant.append((node, None if of is None else "countd", of))
-            case exp.Count() if of is not None or isinstance(node.this, exp.Star | exp.Literal):
+                term = found.term(one)
+                meant.append((node, None if term is None else "countd", term))
+            case exp.Count() if term or isinstance(node.this, exp.Star | exp.Literal):
                 meant.append((node, "count", None))
             case exp.Sum() if is_whole:
-                meant.append((node, "sum", of))
+                meant.append((node, "sum", term))
             case exp.Avg() if is_whole:
-                meant.append((node, "avg", of))
+                meant.append((node, "avg", term))
             case exp.Min() if type in _ORDERED:
-                meant.append((node, "min", of))
+                meant.append((node, "min", term))
             case exp.Max() if type in _ORDERED:
-                meant.append((node, "max", of))
+                meant.append((node, "max", term))
             case exp.Min() | exp.Max():
                 meant.append((node, None, None))
             case exp.Count() | exp.Sum() | exp.Avg() if isinstance(node.this, exp.Distinct):
@@ -261,28 +327,6 @@ def _named(found: Mention, aside: Sequence[exp.Expr]) -> set[int]:
     return needed
 
 
-def _is_plain(table: exp.Table, select: exp.Select) -> bool:
-    """Whether a table is one of a FROM, in a SELECT with nothing unusual."""
-    clause, alias = table.parent, table.args.get("alias")
-    distinct = select.args.get("distinct")
-    joins = list[exp.Join](select.args.get("joins") or [])
-    return (
-        isinstance(clause, exp.From | exp.Join)
-        and clause.parent is select
-        and _given(table) <= {"this", "alias"}
-        and not (alias and alias.columns)
-        and _given(select) <= _CLAUSES
-        and not (isinstance(distinct, exp.Distinct) and distinct.args.get("on"))
-        and all(_given(join) <= {"this", "on", "using", "side", "kind"} for join in joins)
-        and all(join.kind in ("", "INNER", "OUTER", "CROSS") for join in joins)
-        and not any(isinstance(node, _UNUSUAL) for node in _own(select))
-    )
-
-
-def _given(node: exp.Expr) -> set[str]:
-    return {key for key, value in node.args.items() if value}
-
-
 def _columns(
     node: exp.Expr, views: Mapping[str, KnownTable], columns: Columns
 ) -> frozenset[str] | None:
@@ -292,50 +336,28 @@ def _columns(
     return columns(node) if known is None else frozenset(c.name.lower() for c in known.columns)
 
 
-def _own(select: exp.Select) -> Iterator[exp.Expr]:
-    """The nodes of a SELECT without those of queries in it."""
-    return select.walk(prune=lambda node: node is not select and isinstance(node, exp.Query))
-
-
-def _is_set(select: exp.Select) -> bool:
-    """Whether it does not matter how often a SELECT gives a row."""
-    if select.args.get("distinct"):
-        return True
-    if select.args.get("limit") or select.args.get("offset"):
-        return False
-    around: exp.Expr | None = select.parent
-    if isinstance(around, exp.SetOperation):
-        return bool(around.args.get("distinct"))
-    while isinstance(around, exp.Subquery | exp.Paren):
-        around = around.parent
-    return isinstance(around, exp.Exists | exp.In)
-
-
-def _is_seen(select: exp.Select) -> bool:
-    """Whether others know the columns of a SELECT by their names."""
-    around: exp.Expr | None = select.parent
-    while isinstance(around, exp.SetOperation):
-        around = around.parent
-    return isinstance(around, exp.CTE) or (
-        isinstance(around, exp.Subquery) and isinstance(around.parent, exp.From | exp.Join)
-    )
-
-
-def _has_name(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Alias | exp.Column) or not node.find(exp.AggFunc)
-
-
-def _is_small(found: Mention, column: int | None) -> bool:
-    """Whether no sum of a column is too large."""
-    return column is not None and found.known.columns[column].type in _SMALL
-
-
-def _is_group(found: Mention, needed: set[int]) -> bool:
+def _is_group(found: Mention, needed: set[int], computed: set[Expression]) -> bool:
     """Whether each row with the needed columns is a group of the query."""
-    group = found.select.args.get("group")
-    if found.select.args.get("joins"):
+    select = found.select
+    group = select.args.get("group")
+    if select.args.get("joins"):
         return False
     if group is None:
-        return not needed
-    by = {found.own(node) for node in group.expressions}
-    return _given(group) == {"expressions"} and bool(needed) and needed <= by
+        return not needed and not computed
+    terms = [found.term(_meant_by(node, found)) for node in group.expressions]
+    columns = {i for term in terms if term and not term.is_computed for i in term.columns}
+    values = {term.value for term in terms if term}
+    is_some = bool(needed or computed)
+    return given(group) == {"expressions"} and is_some and needed <= columns and computed <= values
+
+
+def _meant_by(node: exp.Expr, found: Mention) -> exp.Expr:
+    """What is grouped by: a number or another name may stand for something that is selected."""
+    selected = found.select.expressions
+    if isinstance(node, exp.Literal) and str(node.this).isdigit():
+        i = int(node.this) - 1
+        return selected[i].unalias() if i < len(selected) else node
+    if isinstance(node, exp.Column) and not node.table and found.place(node) is None:
+        name = node.name.lower()
+        return next((s.this for s in selected if s.alias.lower() == name), node)
+    return node

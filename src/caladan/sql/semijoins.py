@@ -34,7 +34,7 @@ _PLAIN: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Semijoin:
+class JoinedKeys:
     """Columns of a view that must have values which a query has, in the order of its columns."""
 
     columns: tuple[int, ...]
@@ -42,7 +42,7 @@ class Semijoin:
     stem: str
 
 
-def semijoins(read: Mention, frame: FrameOf) -> Iterator[Semijoin]:
+def semijoins(read: Mention, frame: FrameOf) -> Iterator[JoinedKeys]:
     """What the tables beside a view ask of it."""
     joins = list[exp.Join](read.select.args.get("joins") or [])
     if read.is_outer or read.parts:
@@ -60,7 +60,7 @@ def semijoins(read: Mention, frame: FrameOf) -> Iterator[Semijoin]:
 
 def _semijoin(
     read: Mention, table: exp.Table, data: Frame, conditions: Sequence[exp.Expr]
-) -> Semijoin | None:
+) -> JoinedKeys | None:
     """The columns of a view that must equal those of a table; None if there are none."""
     types = {column.name.lower(): column.type for column in data.columns}
     alias = table.alias_or_name.lower()
@@ -86,7 +86,7 @@ def _semijoin(
     present = [exp.Is(this=c.copy(), expression=exp.Null()).not_() for c in equal.values()]
     selected = [exp.alias_(c.copy(), f"c{i + 1}") for i, c in enumerate(equal.values())]
     query = exp.select(*selected).distinct().from_(table.copy()).where(*kept, *present)
-    return Semijoin(tuple(equal), query, f"{table.name}_keys")
+    return JoinedKeys(tuple(equal), query, f"{table.name}_keys")
 
 
 def _is_same(one: Type | None, other: Type | None) -> bool:
