@@ -204,6 +204,14 @@ def test_a_view_is_read_as_it_is(query: str) -> None:
     assert "v_part" not in found
 
 
+def test_values_of_a_scalar_subquery_are_as_many_as_they_are() -> None:
+    db = caladan.connect("embedded")
+    db.add("arc", {"A": [1, 2], "B": [3, 3], "C": ["x", "x"]})
+    assert db.sql(VIEW + "SELECT 1 WHERE 3 IN (SELECT B FROM v)").rows() == [(1,)]
+    with pytest.raises(caladan.CaladanError, match="C062"):
+        db.sql(VIEW + "SELECT 1 WHERE (SELECT B FROM v) IN (3, 4)").rows()
+
+
 def test_a_view_stays_whole_by_its_name() -> None:
     db = caladan.connect("embedded")
     db.add("arc", {"A": [1, 2, 3], "B": [2, 3, 4], "C": ["x", "x", "y"]})

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from caladan.analysis.check import column_names
+from caladan.engines.interface import EngineStopped
 from caladan.language.rasql.scope import KnownColumn, KnownTable
 from caladan.language.rasql.script import Group, span_of, tables_of
 from caladan.language.rasql.translate import column_names as names_of
@@ -99,6 +100,8 @@ class ViewReading:
                 return None  # it is perhaps not there yet
             try:
                 return names.frame(table)
+            except EngineStopped:
+                raise
             except CaladanError:
                 return None  # whoever runs the query reports it
 

@@ -48,12 +48,16 @@ def is_set(select: exp.Select) -> bool:
         return True
     if select.args.get("limit") or select.args.get("offset"):
         return False
-    around: exp.Expr | None = select.parent
-    if isinstance(around, exp.SetOperation):
-        return bool(around.args.get("distinct"))
-    while isinstance(around, exp.Subquery | exp.Paren):
+    around: exp.Expr = select
+    while isinstance(around.parent, exp.Subquery | exp.Paren):
         around = around.parent
-    return isinstance(around, exp.Exists | exp.In)
+    match around.parent:
+        case exp.SetOperation() as both:
+            return bool(both.args.get("distinct")) and around is select
+        case exp.In() as within:
+            return within.args.get("query") is around
+        case _:
+            return isinstance(around.parent, exp.Exists)
 
 
 def is_seen(select: exp.Select) -> bool:
