@@ -24,6 +24,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from caladan.data.frames import is_running
 from caladan.engines.spark.session import archive, connect
 from caladan.engines.spark.session.failures import cannot_start
 from caladan.engines.spark.session.java import java_home
@@ -64,9 +65,20 @@ def adopt(
     given: SparkSession | None, master: str | None, conf: Mapping[str, str] | None
 ) -> tuple[SparkSession, bool]:
     """The session to use, and whether it was started for us."""
-    session = given or _active()
+    try:
+        session = given or _active()
+    except (Py4JError, ConnectionError):
+        raise error(
+            "C044", "the JVM of this process has died, and PySpark starts no other",
+            help="start Python anew",
+        ) from None  # fmt: skip
     if session is None:
         return start(master, conf), True
+    if not is_running(session):
+        raise error(
+            "C050", "this SparkSession was stopped",
+            help="start another: SparkSession.builder.getOrCreate()",
+        )  # fmt: skip
     if connect.is_connect(session):
         connect.check()
     _check_same(session, master, conf or {})
