@@ -17,6 +17,7 @@ from caladan.program.diagnostics import CaladanError, error
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_THREAD: Final = re.compile(r'^Exception in thread "[^"]*" ')
 _CLASS: Final = re.compile(r"^(?:[a-z_]+\.)+[A-Z][\w$]*(?:Exception|Error)?:?\s*")
 _TASK: Final = re.compile(r"^Job aborted .*?: Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): ")
 _TRACE: Final = re.compile(r"^(?:\s+at |\s*\.\.\. \d+ more|Driver stacktrace|An error occurred)")
@@ -97,7 +98,7 @@ def first_line(text: str) -> str:
     for line in text.splitlines():
         told = line.strip().removeprefix(":").removeprefix("Caused by:").strip()
         if told and not _TRACE.match(line) and not told.endswith(_WAITED):
-            for prefix in (_CLASS, _TASK, _CLASS):
+            for prefix in (_THREAD, _CLASS, _TASK, _CLASS):
                 told = prefix.sub("", told, count=1)
             return scrubbed(told or line.strip())
     return "no reason given"

@@ -29,6 +29,8 @@ BAD_ROW: Final = "caladan:bad row"
 """What reading raises at the first row that needs a closer look."""
 
 _MARK: Final = re.compile(r"caladan:(C04[01])(?:/(double))?:(\d+):")
+_STOPPED: Final = "on a stopped SparkContext"
+_NO_JVM: Final = "Could not create the Java Virtual Machine"
 _IN_VAIN: Final = re.compile(r"caladan:C073:(\d+):(\w+):(.*)")
 
 
@@ -73,13 +75,18 @@ class SparkSaid(Exception):
         super().__init__(scrubbed(said(problem)))
 
 
-def cannot_start(problem: BaseException, said: str) -> CaladanError:
+def cannot_start(problem: BaseException, said: str, master: str) -> CaladanError:
     """C044 for a session that did not start; `said` is what its JVM wrote."""
+    text = str(problem)
+    if _STOPPED in text:  # by itself, once it has asked for a minute
+        return error("C044", f"Spark did not start: no cluster answers at {scrubbed(master)}")
     lines = [line for line in said.splitlines() if line.strip() and "WARN" not in line]
     reason = next((line for line in lines if "rror" in line or "xception" in line), None)
+    if reason is not None and _NO_JVM in reason:
+        reason = lines[0]  # Java says first which of its options is wrong
     return error(
         "C044",
-        f"Spark did not start: {first_line(reason or str(problem))}",
+        f"Spark did not start: {first_line(reason or text)}",
         help="`caladan run` takes settings of Spark as `--conf spark.driver.memory=2g`",
     )
 

@@ -28,7 +28,7 @@ from caladan.data.frames import is_running
 from caladan.engines.spark.session import archive, connect
 from caladan.engines.spark.session.failures import cannot_start
 from caladan.engines.spark.session.java import java_home
-from caladan.program.clock import TimeOver, look
+from caladan.program.clock import TimeOver, attended, look
 from caladan.program.diagnostics import error
 
 _LOCAL: Final = "local[*]"
@@ -107,10 +107,11 @@ def start(master: str | None = None, conf: Mapping[str, str] | None = None) -> S
         try:
             _launch(settings, said if quiet else None)
             builder = cast("Any", SparkSession.builder)
-            return builder.config(map=settings).getOrCreate()
-        except (PySparkException, RuntimeError, OSError) as problem:
+            return attended(builder.config(map=settings).getOrCreate)
+        except (PySparkException, Py4JError, RuntimeError, OSError) as problem:
             said.seek(0)
-            raise cannot_start(problem, said.read().decode(errors="replace")) from None
+            told = said.read().decode(errors="replace")
+            raise cannot_start(problem, told, settings["spark.master"]) from None
 
 
 def child(session: SparkSession) -> SparkSession:
