@@ -167,8 +167,9 @@ def _from_paths(
     if delimiter is not None and len(delimiter) != 1:
         raise error("C050", f"the delimiter of {relation} must be one character, not {delimiter!r}")
     if format is not None:
+        format = "json" if format == "jsonl" else format
         if format not in ("tsv", *FORMATS.values()):
-            known_formats = "csv, tsv, json, parquet, orc and delta"
+            known_formats = "csv, tsv, json, jsonl, parquet, orc and delta"
             raise error("C050", f"unknown format {format!r}; known are {known_formats}")
         for path in given:
             if not _is_uri(path):
