@@ -1,11 +1,13 @@
 """Spark as its users have it: cached DataFrames in, a DataFrame out, beside other ways.
 
-    python -m bench.spark_users [--rows 50000,500000] [--loop SECONDS] [--runs 100] [CASE…]
+    python -m bench.spark_users [--rows 50000,500000] [--loop SECONDS]
+        [--strategy frame] [--runs 100] [CASE…]
 
 One session on local[2], all contestants in turn, after warming up; CPU seconds of all processes
 (this one, the JVM, Python workers), with loading the data and reading the answer:
 
-    ours        connect(spark), add the frames, run, count the answer's DataFrame
+    ours        connect(spark), add the frames, run (by a strategy, if one is named), count the
+                answer's DataFrame
     embedded    toArrow, the embedded engine, the answer as a DataFrame, counted
     loop        the DataFrame loop or SQL that people write, once, given up after CPU seconds
 
@@ -257,6 +259,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", default="50000,500000")
     parser.add_argument("--loop", type=float, default=0, help="CPU seconds for the loop, too")
+    parser.add_argument("--strategy", default=None)
     parser.add_argument("--warm", type=int, default=4)
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument(
@@ -289,7 +292,7 @@ def row(name: str, rows: int, session: SparkSession, given: argparse.Namespace) 
         with caladan.connect(session) as db:
             for relation, frame in frames.items():
                 db.add(relation, frame)
-            with db.run(case.program) as out:
+            with db.run(case.program, strategy=given.strategy) as out:
                 facts["ours"] = out.answer.spark().count()
 
     def embedded() -> None:

@@ -14,6 +14,7 @@ from caladan.engines.spark import choice
 from caladan.engines.spark.frame import facts as facts_module, fixpoint, log
 from caladan.engines.spark.session import session, workspace as workspace_module
 from caladan.engines.spark.sources import table
+from caladan.program.events import Event, Listener, RoundDone
 
 CHAIN = 40  # bench/spark_rounds.py goes further, and looks at the time as well
 
@@ -118,6 +119,37 @@ def test_runs_that_are_merged_hold_the_same_facts(
                 db.add("arc", arcs)
                 answers.append([a.rows() for a in db.run(text, strategy="frame").answers])
     assert answers[0] == answers[1]
+
+
+class Rounds(Listener):
+    """How many facts of a recursive relation each round found."""
+
+    def __init__(self) -> None:
+        self.new: list[int] = []
+
+    def tell(self, event: Event) -> None:
+        if isinstance(event, RoundDone):
+            self.new.append(event.new)
+
+
+def test_only_groups_that_improve_on_all_runs_are_new(
+    spark: SparkSession, tiny_partitions: None
+) -> None:
+    """Ranks come down a ladder: from round to round a group is in another run, with a better value.
+
+    What improves on an old run alone is not new: it would be joined again, and for long.
+    """
+    rungs = [(i, i + 1) for i in range(24)] + [(i + 1, i) for i in range(24)]
+    rounds = Rounds()
+    with caladan.connect(spark, listeners=[rounds]) as db:
+        db.add("arc", rungs)
+        out = db.run(
+            """r(A, mmin<A>) <- arc(A, _). r(B, mmin<L>) <- r(A, L), arc(A, B).
+            query r(A, L).""",
+            strategy="frame",
+        )
+        assert out.answer.rows() == [(rung, 0) for rung in range(25)]
+    assert rounds.new == [25, *range(24, -1, -1)]
 
 
 FAN_THEN_CHAIN = [(0, i) for i in range(1, 41)] + [(i, i + 1) for i in range(40, 52)]

@@ -71,22 +71,21 @@ class BestFacts:
     def round(self, derived: Sequence[DataFrame]) -> DataFrame:
         """The frame that a round computes: the tail with the groups that improved."""
         log, found = self._log, self._candidates(derived)
-        if log.tail is None:
-            return self._improved(found)
-        known = log.tail.frame.select(
-            *self._group,
-            *(self._none(i).alias(f"n{i}") for i in self._values),
-            *(sf.col(f"c{i}").alias(f"o{i}") for i in self._values),
-            sf.lit(True).alias(_HELD),
-        )
-        merged = (
-            log.placed(known.union(found))
-            .groupBy(*self._group)
-            .agg(
-                *self._aggregated("n", "n"),
-                *self._aggregated("o", "o"),
-                sf.bool_or(_HELD).alias(_HELD),
+        if log.tail is not None:
+            known = log.tail.frame.select(
+                *self._group,
+                *(self._none(i).alias(f"n{i}") for i in self._values),
+                *(sf.col(f"c{i}").alias(f"o{i}") for i in self._values),
+                sf.lit(True).alias(_HELD),
             )
+            found = log.placed(known.union(found))
+        elif len(log.runs) < 2:
+            return self._improved(found)
+        # A group that several runs know met each of them: what the newest knows is the best.
+        merged = found.groupBy(*self._group).agg(
+            *self._aggregated("n", "n"),
+            *self._aggregated("o", "o"),
+            sf.bool_or(_HELD).alias(_HELD),
         )
         return self._improved(merged)
 

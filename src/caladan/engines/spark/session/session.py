@@ -45,6 +45,8 @@ _STARTED: Final = {
     # A barrier stage that finds fewer slots than it has tasks is given up in seconds, not minutes.
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
     "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "10",
+    # A round of a few rules is compiled into some forty classes; Spark keeps a hundred in all.
+    "spark.sql.codegen.cache.maxEntries": "1000",
     # Where every DataFrame call was made is not for users of Caladan to know, and takes time.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
