@@ -112,3 +112,5 @@ Traceback (most recent call last):
 OSError: no space left
 """
     assert first_line(text) == "OSError: no space left"
+    by_connect = text.replace("worker:", "worker. Please see the stack trace below.")
+    assert first_line(by_connect) == "OSError: no space left"

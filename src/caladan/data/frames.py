@@ -21,7 +21,7 @@ _THREAD: Final = re.compile(r'^Exception in thread "[^"]*" ')
 _CLASS: Final = re.compile(r"^(?:[a-z_]+\.)+[A-Z][\w$]*(?:Exception|Error)?:?\s*")
 _TASK: Final = re.compile(r"^Job aborted .*?: Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): ")
 _TRACE: Final = re.compile(r"^(?:\s+at |\s*\.\.\. \d+ more|Driver stacktrace|An error occurred)")
-_PYTHON: Final = re.compile(r"Python worker:\nTraceback .*\n(?:\s.*\n|\n)*(\S.*)")
+_PYTHON: Final = re.compile(r"Python worker.*\nTraceback .*\n(?:\s.*\n|\n)*(\S.*)")
 _WAITED: Final = "Exception thrown in awaitResult:"  # of no interest: its cause is
 _HELP: Final = (
     "`--debug` shows what Spark said in full; in Python it is the `__cause__` of this exception"
