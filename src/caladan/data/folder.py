@@ -81,7 +81,7 @@ _SPARK_FORMAT: Final = {"tsv": "csv", "jsonl": "json"}
 _MOMENTS: Final = {
     # Left to itself, Spark drops microseconds; and seconds of the offsets that zones once had.
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]XXX",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]'Z'",
     "timeZone": "UTC",
 }
 _AS_WE_WRITE: Final = {
