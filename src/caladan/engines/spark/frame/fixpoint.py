@@ -47,7 +47,8 @@ Facts: TypeAlias = PlainFacts | BestFacts | SummedFacts
 Build: TypeAlias = Callable[[Read], "DataFrame"]
 
 _FAN_OUT: Final = 5  # how many facts a join is guessed to make of one
-_NARROW_ROUNDS: Final = 3  # that could do with a quarter of the partitions, until they get as many
+_READ: Final = 8  # times as many facts as make a partition full are read in one, in the same time
+_MOVED: Final = 30_000  # facts that are brought elsewhere in the time that a task takes
 
 
 class FrameFixpoint:
@@ -69,7 +70,7 @@ class FrameFixpoint:
         self._tables: dict[str, SparkTable] = {}
         self._facts: dict[str, Facts] = {}
         self._built: dict[tuple[int, int | None], Build] = {}
-        self._narrow_rounds = 0
+        self._idle_tasks = 0
         self.current: tuple[str, ...] = ()
         """The relations that are being derived, by the names that users know."""
 
@@ -248,18 +249,19 @@ class FrameFixpoint:
     def _spread(self, work: int, known: int = 0) -> None:
         """Choose how many partitions the next frames have, from the facts that go into them.
 
-        What is known lies in so many already. It is brought into fewer once a few rounds in a row
-        would do with far fewer: then a task for each costs more than to move the facts.
+        What is known lies in so many already, and a round reads it. It is brought into fewer once
+        the tasks that rounds could have done without have cost as much as to move the facts.
         """
         workspace = self._workspace
-        wanted = partitions(max(work, known), workspace.parallelism)
-        if known > SMALL and wanted <= workspace.partitions:
-            self._narrow_rounds = (
-                self._narrow_rounds + 1 if 4 * wanted <= workspace.partitions else 0
-            )
-            if self._narrow_rounds < _NARROW_ROUNDS:
+        is_summed = any(isinstance(facts, SummedFacts) for facts in self._facts.values())
+        read = known if is_summed else known // _READ  # totals are not read but grouped
+        wanted = partitions(max(work, read), workspace.parallelism)
+        if known > SMALL:
+            wanted = max(wanted, min(2, workspace.parallelism))
+            self._idle_tasks += max(workspace.partitions - wanted, 0)
+            if wanted <= workspace.partitions and self._idle_tasks * _MOVED < known:
                 return
-        self._narrow_rounds = 0
+        self._idle_tasks = 0
         if wanted != workspace.partitions:
             workspace.spread(wanted)
             for facts in self._facts.values():
