@@ -240,6 +240,18 @@ def test_what_cannot_be_inferred(data: object, expected: str) -> None:
     assert expected in str(caught.value)
 
 
+def test_a_column_that_no_type_holds_can_be_left_out() -> None:
+    table = pa.table({"id": [1], "tags": [["a"]]})
+    with cal.connect("embedded") as db:
+        db.add("r", table)
+        with pytest.raises(
+            CaladanError, match=r"declare the columns to read, without it: database"
+        ):
+            db.run("p(X) <- r(X, _). query p(X).")
+        found = db.run("database({r(id: long)}). p(X) <- r(X). query p(X).")
+        assert found.answer.rows() == [(1,)]
+
+
 def test_files_have_no_objects(tmp_path) -> None:
     (tmp_path / "a.json").write_text('[{"x": [1]}]')
     with pytest.raises(CaladanError, match=r"C035.*column x is nested values"):

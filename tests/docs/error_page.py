@@ -100,7 +100,8 @@ PROSE = {
     "C043": "Ctrl-C, or a cancelled cell of a notebook. What was derived so far is still handed "
     "out.",
     "C044": "Spark itself failed: an executor was lost, a disk is full. The message has Spark's "
-    "reason in one line; `--debug` shows all of it.",
+    "reason in one line; `--debug` shows all of it, and in Python it is the cause of the "
+    "exception.",
     "C045": "Spark needs Java 17 or newer: set JAVA_HOME, or install `caladan[java]`.",
     "C046": "`caladan test` found other facts than a program expects: `-` is before those that are "
     "missing, `+` before those that are there and should not be.",

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import math
+import threading
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,17 @@ def session(engine: Any) -> cal.Session:
     db.add("n", [(i,) for i in range(4)])
     db.add("born", [("x", dt.date(1999, 5, 1))])
     return db
+
+
+def test_what_tasks_cannot_be_handed_is_told_at_once(spark: Any) -> None:
+    lock = threading.Lock()
+    with cal.connect(spark) as db:
+        for held, what in ((lock, "_thread.lock"), (spark, "SparkContext")):
+            with pytest.raises(cal.CaladanError, match=r"C050.*`f` cannot be sent") as problem:
+                db.define("f", lambda x, held=held: (held, x)[1], returns="long")
+            assert what in told(problem)
+        db.define("f", lambda x: x + 1, returns="long")
+        assert db.run("p(f(1)). query p(X).").answer.rows() == [(2,)]
 
 
 def told(problem: pytest.ExceptionInfo[cal.CaladanError]) -> str:

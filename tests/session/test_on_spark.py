@@ -169,3 +169,53 @@ print(SparkContext._active_spark_context)
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "1,2\n1,3\n0\nNone\n[(2, 3)]\n10\nNone\n"
+
+
+def test_spark_that_was_stopped_is_told_so(tmp_path: Path) -> None:
+    """By whoever has something of it; what is in this process can still be read."""
+    script = """
+import caladan
+from pyspark.sql import SparkSession
+
+def tell(ask):
+    try:
+        print(ask())
+    except caladan.CaladanError as problem:
+        print(problem.diagnostics[0].code, problem.diagnostics[0].message)
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+program = "p(A, B) <- arc(A, B). query p(A, B)."
+given = spark.range(2).selectExpr("id", "id + 1")
+db = caladan.connect(spark)
+db.add("arc", given)
+few = db.run(program).answer
+many = db.run(program, strategy="frame").answer
+spark.stop()
+for _ in range(2):
+    tell(few.rows)
+    tell(few.spark)
+    tell(many.rows)
+    tell(many.spark)
+    tell(lambda: many.write("many.csv"))
+    tell(lambda: db.run(program))
+    tell(lambda: db.explain(program))
+    tell(lambda: db.sql("SELECT 1"))
+    tell(lambda: caladan.connect(spark))
+    tell(lambda: caladan.connect("embedded").add("arc", given))
+    again = SparkSession.builder.master("local[1]").getOrCreate()
+tell(lambda: caladan.connect(again).add("arc", given))
+db.close()
+with caladan.connect() as db:
+    db.add("arc", [(1, 2)])
+    print(db.run(program).answer.spark().collect())
+again.stop()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=280,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    gone = "C050 Spark was stopped, and what it held is gone"
+    stale = "C050 the DataFrame given for arc is of a Spark session that was stopped"
+    told = ["[(0, 1), (1, 2)]", *[gone] * 7, "C050 this SparkSession was stopped", stale]
+    assert done.stdout.splitlines() == [*told, *told, stale, "[Row(A=1, B=2)]"]

@@ -254,6 +254,36 @@ def test_what_spark_writes_is_read_back(db: cal.Session, tmp_path: Path, format:
         assert sorted(here.run(program).answer.rows()) == sorted(rows)
 
 
+@pytest.mark.parametrize("format", ["csv", "tsv", "json", "jsonl", "parquet", "orc"])
+def test_instants_are_written_to_the_microsecond(
+    spark: SparkSession, tmp_path: Path, format: str
+) -> None:
+    """Whatever the zone of the session that they came from."""
+    elsewhere = spark.newSession()
+    elsewhere.conf.set("spark.sql.session.timeZone", "America/New_York")
+    given = elsewhere.sql(
+        "SELECT timestamp_micros(m) AS t FROM VALUES (123456L), (-4000000000000000L) AS v(m)"
+    )
+    program = "database({p(t: datetime)}). out(T) <- p(T). query out(T)."
+    with cal.connect(elsewhere) as db:
+        db.add("p", given)
+        before = db.run(program).answer
+        before.write(tmp_path / "out", format=format)
+        db.add("p", tmp_path / "out", format=format)
+        first = dt.datetime(1970, 1, 1)
+        wanted = [first - dt.timedelta(microseconds=4 * 10**15), first.replace(microsecond=123456)]
+        assert db.run(program).answer.rows() == before.rows() == [(t,) for t in wanted]
+
+
+def test_why_nothing_was_written(db: cal.Session, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    db.add("p", [(1,)])
+    with pytest.raises(CaladanError, match=r"C037\]: cannot write: (?!An error occurred)\S+"):
+        db.query("p(X)").write(tmp_path / "file" / "inside")
+    with pytest.raises(CaladanError, match=r"C037\]: cannot write: .*no-such-files"):
+        db.query("p(X)").write("no-such-files://host/out")
+
+
 def test_a_tab_does_not_go_into_a_tsv_file(db: cal.Session, tmp_path: Path) -> None:
     for text in ("a\tb", ""):
         db.add("p", [(text,)])

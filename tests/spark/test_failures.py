@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession, functions as sf
 
 import caladan
-from caladan.engines.spark.session.failures import first_line
+from caladan.data.frames import first_line
 from caladan.program.diagnostics import CaladanError
 
 NUMBERS = "database({n(A: long, B: long)}).\n"
@@ -58,6 +58,29 @@ def test_a_sum_overflows_only_if_the_whole_does(spark: SparkSession) -> None:
     assert run(spark, "p(sum<A>) <- n(A, _). query p(X).", rows) == [(5,)]
 
 
+@pytest.mark.parametrize("engine", ["spark", "embedded"])
+def test_a_failure_of_the_users_own_function(spark: SparkSession, engine: str) -> None:
+    looked_up = sf.udf(lambda number: {1: 2}[number], "long")
+    with caladan.connect(spark if engine == "spark" else engine) as db:
+        db.add("n", spark.range(1).select("id", looked_up("id").alias("B")))
+        with pytest.raises(CaladanError) as raised:
+            db.run("p(A) <- n(A, _). query p(X).")
+        shown = "error[C044]: Spark failed: KeyError: 0"
+        assert str(raised.value).startswith(shown)
+        assert "in <lambda>" in str(raised.value.__cause__)
+        with pytest.raises(CaladanError, match=r"KeyError: 0"):
+            _ = db.sql("SELECT B FROM n").rows()
+
+
+@pytest.mark.parametrize("engine", ["spark", "embedded"])
+def test_a_stream_is_no_data(spark: SparkSession, engine: str) -> None:
+    stream = spark.readStream.format("rate").load()
+    with caladan.connect(spark if engine == "spark" else engine) as db:
+        with pytest.raises(CaladanError, match=r"C050.*given for n is a stream") as raised:
+            db.add("n", stream)
+        assert "foreachBatch" in str(raised.value)
+
+
 def test_a_failure_of_the_users_own_frame(spark: SparkSession) -> None:
     broken = spark.range(2).select(
         sf.raise_error(sf.lit("the disk is gone")).cast("long").alias("A"), sf.lit(1).alias("B")
@@ -89,3 +112,5 @@ Traceback (most recent call last):
 OSError: no space left
 """
     assert first_line(text) == "OSError: no space left"
+    by_connect = text.replace("worker:", "worker. Please see the stack trace below.")
+    assert first_line(by_connect) == "OSError: no space left"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession, functions as sf
 
 import caladan
@@ -33,6 +34,27 @@ def test_the_active_session_is_adopted_and_left_alone(spark: SparkSession) -> No
 
 def test_sessions_that_are_started_here_are_quiet() -> None:
     assert Path(session.__file__).with_name("log4j2.properties").is_file()
+
+
+def test_a_session_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever of PySpark's it is that raises; of what Java says, the line that tells."""
+
+    def starting(says: str, raises: Exception) -> str:
+        def launch(settings: Mapping[str, str], said: Any) -> None:
+            said.write(says.encode())
+            raise raises
+
+        monkeypatch.setattr(session, "_launch", launch)
+        with pytest.raises(CaladanError) as raised:
+            session.start("spark://far:7077")
+        return raised.value.diagnostics[0].message.removeprefix("Spark did not start: ")
+
+    gone = Py4JError(": x.StateException: Cannot call methods on a stopped SparkContext.\nIt")
+    assert starting("", gone) == "no cluster answers at spark://far:7077"
+    java = "Invalid heap size: banana\nError: Could not create the Java Virtual Machine.\n"
+    assert starting(java, RuntimeError("exited")) == "Invalid heap size: banana"
+    spark = 'WARN x\nException in thread "main" org.spark.SparkException: no such master\n\tat y\n'
+    assert starting(spark, RuntimeError("exited")) == "no such master"
 
 
 def test_settings_that_a_running_session_does_not_have_are_refused(spark: SparkSession) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from caladan.data import output
-from caladan.data.secrets import scrubbed
+from caladan.data.frames import first_line
 from caladan.data.source import suffix
 from caladan.program.diagnostics import error
 
@@ -78,15 +78,21 @@ _PART: Final = re.compile(r"part-.*|_SUCCESS|_temporary|\.(part-.*|_SUCCESS)\.cr
 
 _SPARK_FORMAT: Final = {"tsv": "csv", "jsonl": "json"}
 
+_MOMENTS: Final = {
+    # Left to itself, Spark drops microseconds; and seconds of the offsets that zones once had.
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]'Z'",
+    "timeZone": "UTC",
+}
 _AS_WE_WRITE: Final = {
-    # Left to itself, Spark drops microseconds and blanks, and escapes quotes with backslashes.
+    # Left to itself, Spark drops blanks, and escapes quotes with backslashes.
     "csv": {
-        "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
+        **_MOMENTS,
         "ignoreLeadingWhiteSpace": False,
         "ignoreTrailingWhiteSpace": False,
         "escape": '"',
     },
-    "json": {"timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]"},
+    "json": _MOMENTS,
 }
 
 
@@ -155,8 +161,7 @@ def _with_spark(
             raise output.unwritable() from None
         if mode == "error" and "ALREADY_EXISTS" in str(problem):
             output.check_mode(path, mode, exists=True)
-        first = str(problem).partition("\n")[0]
-        raise output.cannot_write(path, scrubbed(first)) from None
+        raise output.cannot_write(path, first_line(str(problem))) from None
 
 
 def _as_text(frame: Any, *, tabbed: bool) -> Any:

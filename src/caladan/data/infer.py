@@ -267,4 +267,7 @@ def _check_json(relation: str, place: str, columns: Sequence[Column]) -> tuple[C
 
 
 def _no_type(relation: str, place: str | None, name: str, found: str) -> Exception:
-    return cannot_read(relation, place, f"column {name} is {found}, which no column type holds")
+    return cannot_read(
+        relation, place, f"column {name} is {found}, which no column type holds",
+        f"declare the columns to read, without it: database({{{relation}(…)}}); or drop or cast it",
+    )  # fmt: skip

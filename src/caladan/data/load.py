@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 import numpy as np
 import pyarrow as pa
 
-from caladan.data import formats, json_rows, memory, text
+from caladan.data import formats, frames, json_rows, memory, text
 from caladan.data.formats import columnar
 from caladan.data.problems import BadRow, cannot_read, only_spark, reading, rejected_table, report
 from caladan.data.schema import empty_table, table_of
@@ -151,8 +151,8 @@ def load(
     """
     bad: list[BadRow] = []
     if source.kind == "spark":
-        frame = cast("Any", source.data)
-        table = memory.read(relation, frame.toArrow(), columns, bad, objects=source.objects)
+        taken = frames.collected(relation, source.data)
+        table = memory.read(relation, taken, columns, bad, objects=source.objects)
     elif source.kind == "arrow":
         given = cast("memory.Snapshot", source.data)
         table = memory.read(relation, given, columns, bad, objects=source.objects)

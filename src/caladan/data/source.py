@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Final, Literal, TypeAlias, cast
 
-from caladan.data import memory, problems
+from caladan.data import frames, memory, problems
 from caladan.data.external import CatalogTable, External, Jdbc, StoredFiles, named
 from caladan.program.diagnostics import error
 from caladan.program.objects import Objects
@@ -104,6 +104,7 @@ def source(
     name = f"the {type(data).__name__} given for {relation}"
     module = type(data).__module__
     if module.startswith("pyspark.sql") and type(data).__name__ == "DataFrame":
+        frames.check(relation, data)
         return Source("spark", name, data=data)
     if isinstance(data, bytes) or not (
         hasattr(data, "__arrow_c_stream__") or hasattr(data, "__iter__")
@@ -166,8 +167,9 @@ def _from_paths(
     if delimiter is not None and len(delimiter) != 1:
         raise error("C050", f"the delimiter of {relation} must be one character, not {delimiter!r}")
     if format is not None:
+        format = "json" if format == "jsonl" else format
         if format not in ("tsv", *FORMATS.values()):
-            known_formats = "csv, tsv, json, parquet, orc and delta"
+            known_formats = "csv, tsv, json, jsonl, parquet, orc and delta"
             raise error("C050", f"unknown format {format!r}; known are {known_formats}")
         for path in given:
             if not _is_uri(path):

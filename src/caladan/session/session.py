@@ -159,6 +159,10 @@ class Session(Course):
                 function, vectorized = test
                 returns = "boolean"
         self._definitions.define(name, function, returns, vectorized)
+        if self._engine.name == "spark":
+            from caladan.engines.spark.tasks.work import check_sendable
+
+            check_sendable(name, function)
 
     def run(
         self,

@@ -194,6 +194,7 @@ def _needs_escapes(text: str) -> bool:
 
 _QUOTED: Final = re.compile(r"""["'`]([^"'`\n]+)["'`]""")
 _KIND: Final = re.compile(r"^(?:[A-Z]\w*(?: [A-Z]\w*)* Error|\[[A-Z_.0-9]+\]):?\s*")
+_CLASS: Final = re.compile(r"[A-Z]\w*[A-Z]")  # of an exception in a function of the user's
 _MACRO: Final = re.compile(r"^macro spark_(\w+?)(?:_\d+)?\(\) does not support")
 _NOISE: Final = re.compile(r"\s*(?:SQLSTATE: \w+\.?|;?\s*line \d+ pos \d+.*)$")
 
@@ -206,7 +207,8 @@ def refused(message: str, tree: exp.Query | None, source: SourceText) -> Caladan
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     said = _NOISE.sub("", _KIND.sub("", lines[0] if lines else "no reason given")).rstrip(".;")
     said, _, _ = said.partition(". ")  # what follows is advice about another SQL
-    said = said[:1].lower() + said[1:]
+    if not _CLASS.match(said):
+        said = said[:1].lower() + said[1:]
     if found := _MACRO.match(said):
         said = f"`{found[1]}` does not take such arguments on embedded"
     if said.startswith("max expression depth"):

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from sqlglot import exp
 
+from caladan.data.frames import collected
 from caladan.data.load import load
 from caladan.data.problems import no_data
 from caladan.data.schema import ARROW, arrow_schema, check_apart, match_columns
@@ -288,7 +289,7 @@ def _with_nulls(name: str, source: Source, columns: Sequence[Column]) -> pa.Tabl
         return None
     data = cast("Any", source.data)
     if source.kind == "spark":
-        data = data.toArrow()
+        data = collected(name, data)
     elif source.kind == "path":
         if source.format not in ("parquet", "orc"):
             return None

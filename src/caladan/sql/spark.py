@@ -17,11 +17,12 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions as sf
 
+from caladan.data.frames import first_line
 from caladan.data.schema import ARROW, DECIMAL, SPARK, decimal_type
 from caladan.data.source import Source, source
 from caladan.engines.interface import Table
 from caladan.engines.spark.session.connect import is_connect, when_unused
-from caladan.engines.spark.session.failures import first_line, quietly, said
+from caladan.engines.spark.session.failures import quietly, said
 from caladan.engines.spark.session.session import beside, created, moved
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type

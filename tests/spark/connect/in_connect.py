@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+import grpc
 import pytest
 from pyspark import StorageLevel
 from pyspark.sql import SparkSession, functions as sf
@@ -94,6 +95,25 @@ def test_queries_of_a_script_read_their_own_relations(db: cal.Session) -> None:
     first, second = db.run("\n".join(views)).answers
     assert sorted(second.rows()) == [(25,)]
     assert sorted(first.rows()) == [(12,), (13,)]
+
+
+def test_a_session_ends_at_once_where_its_server_is_gone(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    class Gone(grpc.RpcError):
+        def code(self) -> grpc.StatusCode:
+            return grpc.StatusCode.UNAVAILABLE
+
+    def release(request: object, **_: object) -> None:
+        asked.append(request)
+        raise Gone
+
+    db: Any = cal.connect(spark)
+    monkeypatch.setattr(db._engine._child.client._stub, "ReleaseSession", release)
+    db.close()
+    assert len(asked) == 1
 
 
 def test_scripts_share_a_session_and_leave_no_views_there(db: cal.Session, spark: Any) -> None:

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from caladan.analysis.core import CoreGoal
+from caladan.data.frames import check_running
 from caladan.data.source import Source
 from caladan.engines.interface import EngineStopped, Store, Table
 from caladan.engines.spark.cancellation import Attended, Cancelled, new_tag
@@ -65,6 +66,7 @@ class SparkEngine:
         self, name: str, source: Source, columns: tuple[Column, ...], options: Options
     ) -> tuple[Table, pa.Table | None]:
         """The facts of a source, read once, and the rows set aside."""
+        check_running(self.session)
         started = time.perf_counter()
 
         def work(check: Callable[[], None]) -> tuple[SparkTable, pa.Table | None]:
@@ -86,6 +88,7 @@ class SparkEngine:
         self, program: DeltaProgram, store: Store, options: Options, events: Listener
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program."""
+        check_running(self.session)
         started = time.perf_counter()
         self._staging.sweep()
         events.tell(RunStarted(self.name, len(program.cliques)))
@@ -126,7 +129,8 @@ class SparkEngine:
         return dict(derived)
 
     def start(self) -> None:
-        """It has started."""
+        """It has started; C050 if Spark was stopped since."""
+        check_running(self.session)
 
     def answer(self, goal: CoreGoal, table: Table) -> Table:
         """The rows that match a goal's constants and its repeated variables."""
@@ -137,6 +141,7 @@ class SparkEngine:
     @property
     def tasks(self) -> int:
         """How many tasks run at the same time."""
+        check_running(self.session)
         return connect.parallelism(self._child)
 
     def plans(
@@ -182,7 +187,7 @@ class SparkEngine:
         try:
             attended = Attended(connect.jobs(self._child), work, stopping, tag)
             return attended.run(until, patience)
-        except (PySparkException, Py4JError, Cancelled) as problem:
+        except (PySparkException, Py4JError, ConnectionError, Cancelled) as problem:
             raise diagnosed(problem, rules) from SparkSaid(problem)
 
 

@@ -10,9 +10,9 @@ from typing import Final
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from caladan.data.frames import first_line
 from caladan.data.output import cannot_write
 from caladan.engines.spark.mesh import checkpoint, job
-from caladan.engines.spark.session.failures import first_line
 from caladan.engines.spark.sources.table import SparkTable
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks.control import Message

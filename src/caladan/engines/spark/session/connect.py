@@ -109,8 +109,9 @@ def beside(session: SparkSession) -> SparkSession:
 
 def released(session: SparkSession) -> None:
     """End a session that `beside` made. (Its own `stop` would stop a local server, too.)"""
-    drop_unused()
     client = cast("Any", session).client
+    client.set_retry_policies([])  # PySpark would ask a server that is gone for ten minutes
+    drop_unused()
     with suppress(Exception):  # a server that is gone has let go of everything
         client.release_session()
     client.close()

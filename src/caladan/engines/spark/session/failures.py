@@ -2,7 +2,7 @@
 
 Rules mark what they raise: `marked(code, number)` is the text of an error that a Spark expression
 raises, and `diagnosed` finds it again in the exception that comes out of Spark, however deep.
-Anything else is C044 with the first line that means something. Nobody sees a Java stack trace,
+Anything else is C044, as `data/frames.py` says it. Nobody sees a Java stack trace,
 also not in what PySpark logs of its own accord: `quietly` keeps it from that. `--debug` shows it,
 as the cause of the diagnostic (`SparkSaid`). Neither has secrets of databases.
 """
@@ -19,8 +19,9 @@ from typing import Final
 from pyspark.logger import PySparkLogger
 
 from caladan.analysis.core import CoreRule
+from caladan.data.frames import failed, first_line
 from caladan.data.secrets import scrubbed
-from caladan.program.diagnostics import CaladanError, Diagnostic, error
+from caladan.program.diagnostics import CaladanError, error
 from caladan.program.functions import CallFailed
 from caladan.rules.failures import call_failed, division_by_zero, overflow
 
@@ -28,13 +29,9 @@ BAD_ROW: Final = "caladan:bad row"
 """What reading raises at the first row that needs a closer look."""
 
 _MARK: Final = re.compile(r"caladan:(C04[01])(?:/(double))?:(\d+):")
+_STOPPED: Final = "on a stopped SparkContext"
+_NO_JVM: Final = "Could not create the Java Virtual Machine"
 _IN_VAIN: Final = re.compile(r"caladan:C073:(\d+):(\w+):(.*)")
-_CLASS: Final = re.compile(r"^(?:[a-z_]+\.)+[A-Z][\w$]*(?:Exception|Error)?:?\s*")
-_TASK: Final = re.compile(r"^Job aborted .*?: Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): ")
-_TRACE: Final = re.compile(r"^(?:\s+at |\s*\.\.\. \d+ more|Driver stacktrace|An error occurred)")
-_PYTHON: Final = re.compile(r"Python worker:\nTraceback .*\n(?:\s.*\n|\n)*(\S.*)")
-_WAITED: Final = "Exception thrown in awaitResult:"  # of no interest: its cause is
-_HELP: Final = "`--debug` shows what Spark said in full"
 
 
 def marked(code: str, rule: CoreRule, *, double: bool = False) -> str:
@@ -68,7 +65,7 @@ def diagnosed(problem: BaseException, rules: Iterable[CoreRule] = ()) -> Caladan
         rule = next((r for r in rules if r.number == int(call.group(1))), None)
         if rule is not None:
             return CaladanError(call_failed(rule, call.group(2), call.group(3).strip()))
-    return CaladanError(Diagnostic("C044", f"Spark failed: {first_line(text)}", help=_HELP))
+    return failed(problem, text)
 
 
 class SparkSaid(Exception):
@@ -78,13 +75,18 @@ class SparkSaid(Exception):
         super().__init__(scrubbed(said(problem)))
 
 
-def cannot_start(problem: BaseException, said: str) -> CaladanError:
+def cannot_start(problem: BaseException, said: str, master: str) -> CaladanError:
     """C044 for a session that did not start; `said` is what its JVM wrote."""
+    text = str(problem)
+    if _STOPPED in text:  # by itself, once it has asked for a minute
+        return error("C044", f"Spark did not start: no cluster answers at {scrubbed(master)}")
     lines = [line for line in said.splitlines() if line.strip() and "WARN" not in line]
     reason = next((line for line in lines if "rror" in line or "xception" in line), None)
+    if reason is not None and _NO_JVM in reason:
+        reason = lines[0]  # Java says first which of its options is wrong
     return error(
         "C044",
-        f"Spark did not start: {first_line(reason or str(problem))}",
+        f"Spark did not start: {first_line(reason or text)}",
         help="`caladan run` takes settings of Spark as `--conf spark.driver.memory=2g`",
     )
 
@@ -123,19 +125,3 @@ def said(problem: BaseException) -> str:
     """The text of an exception of Spark's; the JVM is asked for it, and Py4J logs no word of it."""
     with quietly():
         return str(problem)
-
-
-def first_line(text: str) -> str:
-    """The first line of an exception's text that means something to a person.
-
-    Of an exception in Python that is what comes after its stack trace.
-    """
-    if raised := _PYTHON.search(text):
-        return scrubbed(raised[1])
-    for line in text.splitlines():
-        told = line.strip().removeprefix(":").removeprefix("Caused by:").strip()
-        if told and not _TRACE.match(line) and not told.endswith(_WAITED):
-            for prefix in (_CLASS, _TASK, _CLASS):
-                told = prefix.sub("", told, count=1)
-            return scrubbed(told or line.strip())
-    return "no reason given"

@@ -24,10 +24,11 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from caladan.data.frames import is_running
 from caladan.engines.spark.session import archive, connect
 from caladan.engines.spark.session.failures import cannot_start
 from caladan.engines.spark.session.java import java_home
-from caladan.program.clock import TimeOver, look
+from caladan.program.clock import TimeOver, attended, look
 from caladan.program.diagnostics import error
 
 _LOCAL: Final = "local[*]"
@@ -66,9 +67,20 @@ def adopt(
     given: SparkSession | None, master: str | None, conf: Mapping[str, str] | None
 ) -> tuple[SparkSession, bool]:
     """The session to use, and whether it was started for us."""
-    session = given or _active()
+    try:
+        session = given or _active()
+    except (Py4JError, ConnectionError):
+        raise error(
+            "C044", "the JVM of this process has died, and PySpark starts no other",
+            help="start Python anew",
+        ) from None  # fmt: skip
     if session is None:
         return start(master, conf), True
+    if not is_running(session):
+        raise error(
+            "C050", "this SparkSession was stopped",
+            help="start another: SparkSession.builder.getOrCreate()",
+        )  # fmt: skip
     if connect.is_connect(session):
         connect.check()
     _check_same(session, master, conf or {})
@@ -97,10 +109,11 @@ def start(master: str | None = None, conf: Mapping[str, str] | None = None) -> S
         try:
             _launch(settings, said if quiet else None)
             builder = cast("Any", SparkSession.builder)
-            return builder.config(map=settings).getOrCreate()
-        except (PySparkException, RuntimeError, OSError) as problem:
+            return attended(builder.config(map=settings).getOrCreate)
+        except (PySparkException, Py4JError, RuntimeError, OSError) as problem:
             said.seek(0)
-            raise cannot_start(problem, said.read().decode(errors="replace")) from None
+            told = said.read().decode(errors="replace")
+            raise cannot_start(problem, told, settings["spark.master"]) from None
 
 
 def child(session: SparkSession) -> SparkSession:

@@ -306,7 +306,7 @@ def release(run: FrameRun) -> None:
     if run.handle is not None:
         try:
             run.handle.unpersist(False)
-        except Py4JError:  # the session has ended, and its storage with it
+        except (Py4JError, OSError):  # the session has ended, and its storage with it
             return
 
 

@@ -16,11 +16,12 @@ from pyspark.sql import functions as sf
 
 from caladan.data.external import CatalogTable, External, Jdbc, StoredFiles
 from caladan.data.folder import NOT_SPREAD, Spread, spread_over
+from caladan.data.frames import first_line
 from caladan.data.output import cannot_write, check_mode
 from caladan.data.problems import cannot_read, not_found
 from caladan.data.source import Source
 from caladan.engines.spark.columns.types import OUTSIDE
-from caladan.engines.spark.session.failures import first_line, quietly, said
+from caladan.engines.spark.session.failures import quietly, said
 from caladan.engines.spark.sources.fields import from_text
 from caladan.program import Type
 from caladan.program.diagnostics import CaladanError, error

@@ -21,11 +21,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameReader, functions as sf
 
 from caladan.data import formats, json_rows, text
+from caladan.data.frames import first_line
 from caladan.data.problems import BadRow, cannot_read, not_found
 from caladan.data.schema import arrow_schema, match_columns
 from caladan.data.source import Source, check_kinds, compression, files as local_files, of_kind
 from caladan.engines.spark.session.connect import is_connect
-from caladan.engines.spark.session.failures import first_line, is_bad_row
+from caladan.engines.spark.session.failures import is_bad_row
 from caladan.engines.spark.session.workspace import observed, union
 from caladan.engines.spark.sources.fields import from_column
 from caladan.engines.spark.sources.lines import can_parse, delimited, json_objects

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
@@ -17,18 +18,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions as sf
 from pyspark.sql.types import StructField, StructType
 
 from caladan.analysis.core import CoreGoal
 from caladan.columns.ranks import arrow_of, numpy_of
+from caladan.data.frames import check_running, stopped
 from caladan.data.schema import arrow_schema, compute, first_rows
 from caladan.engines.spark.choice import SMALL
 from caladan.engines.spark.columns.physical import arrow_table
 from caladan.engines.spark.columns.types import literal, outside, schema, shaped
 from caladan.engines.spark.session.connect import is_connect
-from caladan.engines.spark.session.failures import diagnosed
+from caladan.engines.spark.session.failures import SparkSaid, diagnosed
 from caladan.engines.spark.session.session import created, moved
 from caladan.engines.spark.session.staging import Staging, drop, remove, written
 from caladan.engines.spark.session.workspace import (
@@ -94,6 +97,7 @@ class SparkTable:
         loose: DataFrame | None = None,
     ) -> None:
         self._columns = columns
+        self._context: Any = cast("Any", SparkContext)._active_spark_context  # None with Connect
         self._frame = frame
         self._count = count
         self.files = [] if files is None else files
@@ -161,24 +165,20 @@ class SparkTable:
         if self._count is None and self.held is not None:
             self._count = self.held.facts.num_rows
         elif self._count is None:
-            try:
+            with self._asking():
                 frame = self.frame
                 self._count = frame.count() if self._count is None else self._count
-            except (PySparkException, Py4JError) as problem:
-                raise diagnosed(problem) from None
         return self._count
 
     def arrow(self, limit: int | None = None) -> pa.Table:
         """The facts, or any `limit` of them, as Arrow."""
         if (data := self.data) is not None:
             return data if limit is None else first_rows(data, limit)
-        try:
+        with self._asking():
             frame = self._outside()
             if limit is not None:
                 frame = frame.limit(limit)
             table = cast("Any", frame).toArrow()
-        except (PySparkException, Py4JError) as problem:
-            raise diagnosed(problem) from None
         if not self._columns:
             # Arrow tables know their length by their columns; this one needs another way.
             return pa.table({"": pa.nulls(table.num_rows)}).select([])
@@ -193,6 +193,7 @@ class SparkTable:
         self, session: SparkSession, widths: Widths = (), looks: Sequence[Look] = ()
     ) -> DataFrame:
         """The same, with columns as wide as they came in, and of the same looks."""
+        check_running(session)
         self._hand_out()
         data = self.data
         if data is not None and is_connect(session) and data.num_rows > SMALL:
@@ -201,9 +202,10 @@ class SparkTable:
             given = zip(self._columns, outside(self._columns, looks=looks), strict=True)
             fields = [StructField(c.name, field.dataType, field.nullable) for c, field in given]
             return _in_one(created(session, data, StructType(fields)))
-        for run in self.runs if self._of is None else self._of.runs:
-            sized(run)
-        frame = moved(self._outside(widths, looks), session)
+        with self._asking():
+            for run in self.runs if self._of is None else self._of.runs:
+                sized(run)
+            frame = moved(self._outside(widths, looks), session)
         return frame.toDF(*(c.name for c in self._columns)) if self._columns else frame.select()
 
     def answering(self, goal: CoreGoal) -> SparkTable:
@@ -214,6 +216,16 @@ class SparkTable:
             return SparkTable(goal.columns, _lazily(self, goal), held=LocalRows(renamed), of=self)
         count = None if _conditions(self, goal) else self._count
         return SparkTable(goal.columns, _lazily(self, goal), count=count, of=self)
+
+    @contextmanager
+    def _asking(self) -> Generator[None]:
+        """What fails inside Spark becomes a diagnostic; C050 where it was stopped since."""
+        if self._context is not None and self._context._jsc is None:
+            raise stopped()
+        try:
+            yield
+        except (PySparkException, Py4JError, ConnectionError) as problem:
+            raise diagnosed(problem) from SparkSaid(problem)
 
     def _hand_out(self) -> None:
         """Leave it to Spark when blocks go that nobody closes: frames outside may read them."""

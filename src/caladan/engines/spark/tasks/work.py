@@ -10,13 +10,30 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from caladan.data.frames import first_line
 from caladan.engines.spark.sources.shipment import Shipment
 from caladan.engines.spark.tasks.control import Address
+from caladan.program.diagnostics import error
 from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+def check_sendable(name: str, function: object) -> None:
+    """C050 for a function of a user's that tasks cannot be handed."""
+    from pyspark import cloudpickle
+
+    try:
+        cast("Any", cloudpickle).dumps(function)
+    except Exception as problem:  # whatever it holds on to has a word of its own for that
+        raise error(
+            "C050",
+            f"`{name}` cannot be sent to Spark's tasks: {first_line(str(problem))}",
+            help="it holds on to something of this process, such as a lock, an open file or a "
+            "SparkSession: make that inside of the function, or hand it values",
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
