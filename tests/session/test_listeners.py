@@ -56,3 +56,42 @@ def test_a_stream_of_text(capsys: pytest.CaptureFixture[str]) -> None:
         db.run(CLOSURE)
     assert lines(out.getvalue())[-1]["event"] == "RunDone"
     assert mine.number == 1
+
+
+@pytest.mark.parametrize("engine", ["embedded", "reference"])
+def test_a_run_that_fails_tells_so(engine: str, tmp_path: Path) -> None:
+    (tmp_path / "no.csv").write_text("1,one\n")
+    out = io.StringIO()
+    with cal.connect(engine, listeners=[cal.EventLog(out)]) as db:
+        db.add("arc", [(1, 2), (2, 3)])
+        db.run(CLOSURE)
+        with pytest.raises(cal.CaladanError):
+            db.run("q(A) <- arc(A, B), 1 / (A - 1) >= 0. query q(A).")
+        with pytest.raises(cal.Stopped):
+            db.run(CLOSURE, max_facts=1)
+        db.add("no", tmp_path / "no.csv", header=False)
+        with pytest.raises(cal.CaladanError):
+            db.run("database({no(A: integer, B: integer)}). q(A) <- no(A, B). query q(A).")
+        db.run(CLOSURE)
+    ends = [line for line in lines(out.getvalue()) if line["event"].startswith(("RunD", "RunF"))]
+    assert [(line["run"], line["event"], line.get("code")) for line in ends] == [
+        (1, "RunDone", None),
+        (2, "RunFailed", "C040"),
+        (3, "RunFailed", "C042"),
+        (4, "RunFailed", "C032"),
+        (5, "RunDone", None),
+    ]
+    assert "division by zero" in ends[1]["message"]
+
+
+def test_an_error_of_a_listener_ends_the_run_and_is_told_to_others() -> None:
+    class Broken(cal.Listener):
+        def tell(self, event: Any) -> None:
+            raise ZeroDivisionError(type(event).__name__)
+
+    out = io.StringIO()
+    with cal.connect("embedded", listeners=[cal.EventLog(out), Broken()]) as db:
+        db.add("arc", [(1, 2)])
+        with pytest.raises(ZeroDivisionError):
+            db.run(CLOSURE)
+    assert lines(out.getvalue())[-1]["message"] == "ZeroDivisionError"

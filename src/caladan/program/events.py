@@ -201,6 +201,15 @@ class RunDone:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class RunFailed:
+    """The run ended early: the code and the message of its first diagnostic."""
+
+    code: str
+    message: str
+    seconds: float
+
+
 Event: TypeAlias = (
     RunStarted
     | DataRead
@@ -223,6 +232,7 @@ Event: TypeAlias = (
     | BytesShuffled
     | RelationHeld
     | RunDone
+    | RunFailed
 )
 
 KINDS: Final[dict[str, type[Any]]] = {kind.__name__: kind for kind in get_args(Event)}

@@ -13,7 +13,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from caladan.pipeline import Compiled, Request, compile_again, compile_program
 from caladan.program import Atom, Goal, Program, Value
 from caladan.program.clock import attended, running
 from caladan.program.diagnostics import CaladanError, Diagnostic, Diagnostics, error, nested
-from caladan.program.events import Listener, Several
+from caladan.program.events import Listener, RunFailed, Several
 from caladan.program.options import Options, RunOptions, checked
 from caladan.rules.failures import lost
 from caladan.session import inputs
@@ -201,9 +201,11 @@ class Course:
         rejected: list[pa.Table] = []
         ended: interface.EngineStopped | None = None
         try:
-            base, rejected = store.load(compiled, options, events)
+            with _failures_told(events):
+                base, rejected = store.load(compiled, options, events)
+                with nested(), stoppable("evaluating the program"):
+                    derived = self._engine.run(compiled.delta, base, options, events)
             with nested(), stoppable("evaluating the program"):
-                derived = self._engine.run(compiled.delta, base, options, events)
                 check_support(compiled, derived)
         except interface.EngineStopped as stopped:
             derived, ended = stopped.store, stopped
@@ -297,10 +299,11 @@ class Course:
         _warn(compiled.warnings)
         stats = Stats()
         events = Several(stats, *self._listeners)
-        tables, _ = self._store.load(compiled, options, events)
-        started = time.perf_counter()
-        with nested(), stoppable("evaluating the program"):
-            living = engine.watch(compiled.delta, tables, options, events)
+        with _failures_told(events):
+            tables, _ = self._store.load(compiled, options, events)
+            started = time.perf_counter()
+            with nested(), stoppable("evaluating the program"):
+                living = engine.watch(compiled.delta, tables, options, events)
         stats.seconds = time.perf_counter() - started
         check = partial(check_support, compiled)
         return Live(compiled, living, self._store.objects, stats, check, self._forget)
@@ -312,6 +315,22 @@ class Course:
     def _check_open(self) -> None:
         if not self._is_open:
             raise error("C050", "the session is closed")
+
+
+@contextmanager
+def _failures_told(events: Listener) -> Generator[None]:
+    """Tell listeners of what ends a run early; an error of no code is ours, or a listener's."""
+    started = time.perf_counter()
+    try:
+        yield
+    except CaladanError as problem:
+        first = problem.diagnostics[0]
+        events.tell(RunFailed(first.code, first.message, time.perf_counter() - started))
+        raise
+    except Exception as problem:
+        with suppress(Exception):  # of the listener that raised it
+            events.tell(RunFailed("", type(problem).__name__, time.perf_counter() - started))
+        raise
 
 
 def check_support(compiled: Compiled, derived: Mapping[str, Table]) -> None:

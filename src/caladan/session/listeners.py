@@ -32,6 +32,7 @@ from caladan.program.events import (
     Resumed,
     RoundDone,
     RunDone,
+    RunFailed,
     RunStarted,
     sendable,
 )
@@ -85,7 +86,7 @@ class Progress(Listener):
                 self._draw(f"{self._part()} {self._relations}: resumed at round {event.number:,}")
             case CliqueDone():
                 self._finished += 1
-            case RunDone():
+            case RunDone() | RunFailed():
                 self.close()
             case _:
                 pass
@@ -120,13 +121,15 @@ class EventLog(Listener):
         else:
             self._stream = out
         self._runs = 0
+        self._is_between = True
         self._lock = threading.Lock()
         self._is_given_up = False
 
     def tell(self, event: Event) -> None:
         with self._lock:
-            if isinstance(event, RunStarted):
-                self._runs += 1
+            # Data is read before a run starts, and may be what it fails for.
+            self._runs += self._is_between
+            self._is_between = isinstance(event, RunDone | RunFailed)
             line = json.dumps(self._told(event), default=sendable, ensure_ascii=False) + "\n"
             if not self._is_given_up:
                 try:
