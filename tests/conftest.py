@@ -8,6 +8,7 @@ harder.
 """
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +25,10 @@ ROOT = Path(__file__).parent.parent
 # Facts are looked at wherever some are added (columns/invariants.py): here, in the processes that
 # tests start, and in Spark's tasks. CALADAN_CHECK=0 does without.
 os.environ.setdefault("CALADAN_CHECK", "1")
+
+# A shell starts what it puts into the background with Ctrl-C ignored; tests of it send it anyway.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: a first call may compile a kernel or start Spark, which says nothing about the code.
 settings.register_profile("dev", max_examples=50, deadline=None)
