@@ -1,7 +1,7 @@
 """The table of contents of the compiler: a Program goes in, every pass adds an artefact.
 
-    program ─ checked ─► Checked ─ demanded ─► Demanded ─ watched ─► SupportedProgram ─ derived ─►
-    DeltaProgram
+    program ─ checked ─► Checked ─ completed ─► CompleteProgram ─ demanded ─► DemandProgram ─
+    watched ─► SupportedProgram ─ derived ─► DeltaProgram
 
 `PASSES` is the compiler: pure functions, each of which takes what was made so far and adds one
 artefact. `compile_program` goes through all of them, `compile_until` up to the one that a stage
@@ -14,12 +14,13 @@ the passes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from caladan.analysis.check import check
 from caladan.analysis.core import Checked, RelationInfo
 from caladan.analysis.demand import DemandProgram, demand
+from caladan.analysis.missing import CompleteProgram, complete
 from caladan.analysis.pcg import Pcg, pcg
 from caladan.analysis.resolve import refilled, signature
 from caladan.program import Column, Program, Value
@@ -44,6 +45,7 @@ class Request:
     evaluate whole, besides what the goals ask for; `suggested` are names to offer where the program
     mentions one that is not known; `objects` numbers those among the constants. Goals drive
     evaluation if there is to be `demand`. Columns are `named` where rules are made of SQL.
+    `nullable` has, by relation, the columns of data in which values are missing.
     """
 
     program: Program
@@ -54,11 +56,12 @@ class Request:
     suggested: tuple[str, ...] = ()
     objects: Objects | None = None
     named: Mapping[str, Sequence[str]] | None = None
+    nullable: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
 
     @property
     def meaning(self) -> tuple[object, ...]:
         """All that compiling depends on: of parameters their types, not their values."""
-        kept = (self.program, self.catalog, self.demand, self.wanted, self.named)
+        kept = (self.program, self.catalog, self.demand, self.wanted, self.named, self.nullable)
         return (*kept, signature(self.program, self.params))
 
 
@@ -79,6 +82,11 @@ class Compiled:
     def checked(self) -> Checked:
         """The program in core form."""
         return self._made(Checked)
+
+    @property
+    def complete(self) -> CompleteProgram:
+        """The same without missing values."""
+        return self._made(CompleteProgram)
 
     @property
     def demanded(self) -> DemandProgram:
@@ -130,13 +138,19 @@ def checked(compiled: Compiled) -> Checked:
     """Names, types, safety and strata are right, or all that is wrong is told."""
     asked = compiled.request
     return check(
-        asked.program, asked.catalog, asked.params, asked.suggested, asked.objects, asked.named
-    )
+        asked.program, asked.catalog, asked.params, asked.suggested, asked.objects, asked.named,
+        may_lack=bool(asked.nullable),
+    )  # fmt: skip
+
+
+def completed(compiled: Compiled) -> CompleteProgram:
+    """Columns that may lack values come with one that says whether there is one."""
+    return complete(compiled.checked, compiled.request.nullable)
 
 
 def demanded(compiled: Compiled) -> DemandProgram:
     """Rules for what the goals ask for, and no more."""
-    return demand(compiled.checked, compiled.request.wanted, compiled.request.demand)
+    return demand(compiled.complete.checked, compiled.request.wanted, compiled.request.demand)
 
 
 def watched(compiled: Compiled) -> SupportedProgram:
@@ -151,7 +165,7 @@ def derived(compiled: Compiled) -> DeltaProgram:
 
 Pass: TypeAlias = Callable[[Compiled], object]
 
-PASSES: Final[tuple[Pass, ...]] = (checked, demanded, watched, derived)
+PASSES: Final[tuple[Pass, ...]] = (checked, completed, demanded, watched, derived)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +230,16 @@ def compile_again(known: Compiled | None, request: Request) -> Compiled:
         else:
             return Compiled(request, made)
     return compile_until(STAGES[-1], request)
+
+
+def with_missing(compiled: Compiled, nullable: Mapping[str, frozenset[str]]) -> Compiled:
+    """The same program, over data in which values are missing in more columns."""
+    before = compiled.request.nullable
+    every = {
+        name: before.get(name, frozenset()) | nullable.get(name, frozenset())
+        for name in {**before, **nullable}
+    }
+    return compile_until(STAGES[-1], replace(compiled.request, nullable=every))
 
 
 def compile_until(stage: Stage, request: Request) -> Compiled:

@@ -73,9 +73,10 @@ class FreshNames:
 class Ways:
     """Takes rules of a program apart."""
 
-    def __init__(self, program: Program, names: FreshNames) -> None:
+    def __init__(self, program: Program, names: FreshNames, *, may_lack: bool = False) -> None:
         self._program = program
         self._names = names
+        self._may_lack = may_lack
 
     def split(self, rule: Rule, found: Diagnostics) -> list[Rule]:
         """Rules without alternatives that mean the same; those of relations of their own too."""
@@ -100,7 +101,10 @@ class Ways:
             rule = self._prefixed(rule, made)
         return [
             *self._made(made, found),
-            *(replace(rule, body=tuple(w)) for w in expanded(rule.body)),
+            *(
+                replace(rule, body=tuple(way))
+                for way in expanded(rule.body, may_lack=self._may_lack)
+            ),
         ]
 
     def _made(self, made: Sequence[Rule], found: Diagnostics) -> list[Rule]:

@@ -6,7 +6,7 @@ are left out of the passes after that, which look at the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from caladan.analysis.core import (
@@ -18,6 +18,7 @@ from caladan.analysis.core import (
     by_head,
     with_open,
 )
+from caladan.analysis.missing import mentions_missing, presence_tests
 from caladan.analysis.monotone import monotone
 from caladan.analysis.normalize import normalize
 from caladan.analysis.resolve import KnownRelation, parameters, resolve, unsound
@@ -48,21 +49,25 @@ def check(
     suggested: Iterable[str] = (),
     objects: Objects | None = None,
     named: Mapping[str, Sequence[str]] | None = None,
+    *,
+    may_lack: bool = False,
 ) -> Checked:
     """The program in core form, or a CaladanError with everything that is wrong with it.
 
-    Constants that are objects get their numbers from `objects`. Columns of relations are
+    Values of its data `may_lack`. Constants that are objects get their numbers from `objects`. Columns of relations are
     `named` where rules have no names to give, as in SQL.
     """
     found = Diagnostics()
     objects = Objects() if objects is None else objects
-    bound, best = witnesses(parameters(program, values, found), catalog, found)
+    program = presence_tests(parameters(program, values, found), catalog, found)
+    may_lack = may_lack or mentions_missing(program)
+    bound, best = witnesses(program, catalog, found)
     known = resolve(bound, catalog, found, suggested)
-    normal = normalize(bound, found, unsound(bound, known))
+    normal = normalize(bound, found, unsound(bound, known), may_lack=may_lack)
     typed = types(normal.rules, known, found, objects, bound.goals)
     facts = with_open(typed.facts, typed.open_facts)
     safety(typed.rules, found)
-    relations = _relations(known, normal.internal | best.keys(), typed, named or {}, found)
+    relations = _relations(known, normal.internal, best, typed, named or {}, found)
     goals = tuple(
         _goal(g, relations, found, objects)
         for g in bound.goals
@@ -91,7 +96,8 @@ def check(
 
 def _relations(
     known: Mapping[str, KnownRelation],
-    internal: Iterable[str],
+    internal: Collection[str],
+    best: Collection[str],
     typed: TypedRules,
     given: Mapping[str, Sequence[str]],
     found: Diagnostics,
@@ -102,22 +108,26 @@ def _relations(
         rules = own.get(name, [])
         relation = known.get(name)
         inferred = False
+        required = [False] * len(column_types)
         if relation is not None and relation.columns is not None:
             names = [c.name for c in relation.columns]
             inferred = any(c.is_inferred for c in relation.columns)
+            required = [c.is_required for c in relation.columns]
         else:
             heads = [rule.arguments for rule in rules]
             names = given.get(name) or column_names(heads, len(column_types))
         relations[name] = RelationInfo(
             name,
             tuple(
-                Column(n, t, is_inferred=inferred) for n, t in zip(names, column_types, strict=True)
+                Column(name_, type, is_inferred=inferred, is_required=is_required)
+                for name_, type, is_required in zip(names, column_types, required, strict=True)
             ),
             takes_data=relation is not None and relation.takes_data,
             is_derived=bool(rules) or name in typed.facts or name in typed.open_facts,
             aggregates=_aggregates(name, rules, len(column_types), found),
             origin=name,
-            is_internal=name in internal,
+            is_internal=name in internal or name in best,
+            matches_missing=name in best,
             order=_shown_order(rules),
             span=relation.span if relation is not None else None,
         )

@@ -50,14 +50,21 @@ class Normal:
 
 
 def normalize(
-    program: Program, found: Diagnostics, skipped: frozenset[int] = frozenset()
+    program: Program,
+    found: Diagnostics,
+    skipped: frozenset[int] = frozenset(),
+    *,
+    may_lack: bool = False,
 ) -> Normal:
-    """Every rule of the program in core form, numbered from 1, except those at `skipped` places."""
+    """Every rule of the program in core form, numbered from 1, except those at `skipped` places.
+
+    If values `may_lack`, an `if` has ways for these, and `count<X>` keeps what it counts.
+    """
     names = FreshNames(
         {r.name for r in program.relations} | {r.head.relation for r in program.rules}
     )
     rules: list[CoreRule] = []
-    alternatives = Ways(program, names)
+    alternatives = Ways(program, names, may_lack=may_lack)
     for number, rule in enumerate(program.rules, start=1):
         if number - 1 in skipped:
             continue
@@ -65,7 +72,7 @@ def normalize(
             rules.append(_fact(number, rule, found))
             continue
         for alternative in alternatives.split(rule, found):
-            core = _core(number, alternative, found)
+            core = _core(number, alternative, found, may_lack)
             rules.extend(_separate(core, alternative, names, found))
     return Normal(tuple(rules), frozenset(names.made))
 
@@ -85,7 +92,7 @@ def _fact(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
 # ── Core form ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _core(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
+def _core(number: int, rule: Rule, found: Diagnostics, may_lack: bool) -> CoreRule:
     used = names((*rule.body, *rule.head.arguments))
     fresh = (name for name in (f"_{i}" for i in count(1)) if name not in used)
     atoms: list[CoreAtom] = []
@@ -107,7 +114,7 @@ def _core(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
     return CoreRule(
         number,
         rule.head.relation,
-        tuple(_head_argument(a, found) for a in rule.head.arguments),
+        tuple(_head_argument(a, found, may_lack) for a in rule.head.arguments),
         tuple(atoms),
         tuple(comparisons),
         {},
@@ -147,20 +154,21 @@ def _limit(rule: Rule, found: Diagnostics) -> int | None:
 # ── Aggregates ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _head_argument(argument: Expression, found: Diagnostics) -> Expression:
+def _head_argument(argument: Expression, found: Diagnostics, may_lack: bool) -> Expression:
     for part in walk(argument):
         if isinstance(part, Aggregate):
             _check_aggregate(part, found)
-    return replace_in(argument, _counting_solutions)
 
+    def counting(node: Expression) -> Expression | None:
+        """`count<…>` counts solutions; those without a value, if some may be missing, it skips."""
+        if not isinstance(node, Aggregate) or node.function not in ("count", "mcount"):
+            return None
+        if node.function == "mcount" and len(node.terms) != 1:
+            return None
+        named = [t for t in node.terms if not (isinstance(t, Variable) and t.is_anonymous)]
+        return replace(node, terms=tuple(named) if may_lack and node.function == "count" else ())
 
-def _counting_solutions(node: Expression) -> Expression | None:
-    """`count<…>` counts solutions, whatever stands in it."""
-    if isinstance(node, Aggregate) and (
-        node.function == "count" or (node.function == "mcount" and len(node.terms) == 1)
-    ):
-        return replace(node, terms=())
-    return None
+    return replace_in(argument, counting)
 
 
 def _check_aggregate(node: Aggregate, found: Diagnostics) -> None:

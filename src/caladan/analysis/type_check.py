@@ -11,11 +11,13 @@ import datetime as dt
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from decimal import Decimal
 from typing import Final
 
 from caladan.analysis.core import CoreAtom, CoreRule
 from caladan.program import (
+    NULL,
     Aggregate,
     Arithmetic,
     Call,
@@ -25,6 +27,7 @@ from caladan.program import (
     Expression,
     Function,
     Negative,
+    Null,
     Object,
     Parameter,
     Type,
@@ -52,7 +55,7 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
         case Variable():
             return types.get(node.name)
         case Constant():
-            return constant_type(node.value)
+            return None if node.value is NULL else constant_type(node.value)
         case Parameter():
             return None
         case Arithmetic("/"):
@@ -77,6 +80,11 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
             return node.returns
         case Call("length"):
             return Type.LONG
+        case Call("missing" | "present"):
+            return Type.BOOLEAN
+        case Call("coalesce"):
+            known = [t for a in node.arguments if (t := partial_type(a, types)) is not None]
+            return reduce(lambda one, other: widened(one, other) or one, known) if known else None
         case Call():
             return Type.STRING
         case Aggregate():
@@ -86,9 +94,9 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
 def argument_type(node: Call, position: int) -> Type | None:
     """What a function takes: `substring` text and two whole numbers, all others text.
 
-    Nobody knows of functions of Python.
+    Nobody knows of functions of Python; those of missing values take any.
     """
-    if isinstance(node, Function):
+    if isinstance(node, Function) or node.function in ("missing", "present", "coalesce"):
         return None
     return Type.LONG if node.function == "substring" and position > 0 else Type.STRING
 
@@ -133,6 +141,8 @@ def constant_type(value: Value) -> Type:
             return Type.BINARY
         case Object():
             return Type.OBJECT
+        case Null():
+            raise TypeError("null has no type of its own")
 
 
 def widened(one: Type, other: Type) -> Type | None:
@@ -303,6 +313,16 @@ class _Checker:
                         node.span or self._rule.span,
                         [*self._origins(node.then), *self._origins(node.otherwise)],
                     )
+            case Call("coalesce"):
+                found = [self.expression(argument) for argument in node.arguments]
+                known = [type for type in found if type is not None]
+                for type in known[1:]:
+                    if widened(known[0], type) is None:
+                        self._conflict(
+                            f"the values of `coalesce` are {known[0]} and {type}",
+                            node.span or self._rule.span,
+                            [origin for a in node.arguments for origin in self._origins(a)],
+                        )
             case Call():
                 for i, argument in enumerate(node.arguments):
                     self._call_argument(node, i, argument)

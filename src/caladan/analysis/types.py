@@ -30,6 +30,7 @@ from caladan.analysis.type_check import (
     widened,
 )
 from caladan.program import (
+    NULL,
     Call,
     Comparison,
     Conditional,
@@ -215,7 +216,7 @@ class _Inference:
             if isinstance(argument, Variable) and argument.name in known:
                 type = known[argument.name].type
             elif isinstance(argument, Constant):
-                type = constant_type(argument.value)
+                type = partial_type(argument, {})
             if columns[i] is None and type is not None:
                 where = f"column {i + 1} of `{relation}` is {type} because of this"
                 columns[i] = Origin(type, argument.span or span, where)
@@ -264,6 +265,7 @@ def _stands_for(argument: Expression, column: Origin | None) -> bool:
     return (
         column is not None
         and isinstance(argument, Constant)
+        and argument.value is not NULL
         and stands_for(constant_type(argument.value), column.type)
     )
 
@@ -298,7 +300,7 @@ def _check_fact(
 ) -> None:
     for argument, column in zip(rule.arguments, columns[rule.head], strict=False):
         assert isinstance(argument, Constant)
-        if column is None or _stands_for(argument, column):
+        if column is None or argument.value is NULL or _stands_for(argument, column):
             continue
         type = constant_type(argument.value)
         if widened(column.type, type) != column.type and not (

@@ -161,7 +161,11 @@ def _from_text(rows: list[list[str]], header: bool | None) -> tuple[Column, ...]
 
 
 def _text_type(fields: list[str]) -> Type:
-    """Whole numbers that 64 bits, or doubles, do not hold make it text: some would merge."""
+    """Whole numbers that 64 bits, or doubles, do not hold make it text: some would merge.
+
+    What is missing says nothing.
+    """
+    fields = [field for field in fields if field]
     if not fields:
         return Type.STRING
     whole = [field for field in fields if _INTEGER.fullmatch(field.strip(BLANKS))]
@@ -251,6 +255,8 @@ def _python_type(relation: str, place: str | None, name: str, values: object) ->
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         pass
     kinds = {type(plain(value)) for value in found} - {NoneType}
+    if not kinds:  # nothing but missing values
+        return Type.STRING
     if len(kinds) > 1 and kinds <= _PLAIN:
         raise cannot_read(
             relation, place, f"column {name} mixes values of different types",

@@ -32,7 +32,8 @@ _HASHABLE: Final = (
     "of a set"
 )
 _NO_NULL: Final = (
-    "relations hold no missing values: drop such rows, or fill in a value that stands for them"
+    "the column is declared with `!`, which forbids missing values: drop such rows, fill in a "
+    "value, or declare the column without `!`"
 )
 MAYBE_HEADER: Final = (
     "is the first line a header? `--header` says so on the command line, header=True in Python"
@@ -115,7 +116,7 @@ def missing_value(
     column: Column,
     names: Iterable[str] | None = None,
 ) -> BadRow:
-    """C036: no value where one must be; there is no NULL. `names` are others, if none is known."""
+    """C036: no value where one must be. `names` are those of a row that has none of ours."""
     reason, help = f"a value is missing (column {column.name} of {relation})", _NO_NULL
     if names is not None:
         reason = f"no value named {column.name} (column {column.name} of {relation})"

@@ -70,6 +70,15 @@ class KnowsFirst(Protocol):
 
 
 @runtime_checkable
+class KnowsMissing(Protocol):
+    """A table that can hand out its facts with nulls, in place of columns that tell of them."""
+
+    def merged(self) -> Table:
+        """The facts as users see them; the table owns nothing."""
+        ...
+
+
+@runtime_checkable
 class SharedStorage(Protocol):
     """A table whose storage is read by frames that users were handed."""
 
@@ -115,6 +124,7 @@ class Engine(Protocol):
     ) -> tuple[Table, pa.Table | None]:
         """The facts of a source, typed as `columns`, and, if permissive, the rows set aside.
 
+        Where values are missing, the table has more columns, which say where (data/missing.py).
         The rows set aside have the columns relation, file, line, column, text, reason.
         """
         ...

@@ -2,6 +2,7 @@
 
 from caladan.program.program import (
     AGGREGATES,
+    NULL,
     OPPOSITE,
     TIMES,
     Aggregate,
@@ -27,6 +28,7 @@ from caladan.program.program import (
     Head,
     Literal,
     Negative,
+    Null,
     Object,
     Parameter,
     Placeholder,
@@ -42,6 +44,7 @@ from caladan.program.transform import atoms, names, variables
 
 __all__ = [
     "AGGREGATES",
+    "NULL",
     "OPPOSITE",
     "TIMES",
     "Aggregate",
@@ -67,6 +70,7 @@ __all__ = [
     "Head",
     "Literal",
     "Negative",
+    "Null",
     "Object",
     "Parameter",
     "Placeholder",

@@ -44,6 +44,7 @@ CODES: Final[dict[str, str]] = {
     "C022": "sort or limit cannot be used here",
     "C023": "goal arguments must be variables or constants",
     "C024": "too many ways through a rule",
+    "C025": "null is equal to nothing",
     # 03x: data
     "C030": "input not found",
     "C031": "wrong number of columns",

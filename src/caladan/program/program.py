@@ -89,17 +89,36 @@ class Object:
         return repr(self.value)
 
 
-Value: TypeAlias = bool | int | float | str | dt.datetime | dt.date | Decimal | bytes | Object
+class Null(Enum):
+    """The value of `null`: there is none. It stands in heads and facts only."""
+
+    NULL = "null"
+
+    def __repr__(self) -> str:
+        return "NULL"
+
+
+NULL: Final = Null.NULL
+
+Value: TypeAlias = (
+    bool | int | float | str | dt.datetime | dt.date | Decimal | bytes | Object | Null
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A typed column of a relation that is declared, or whose data tells its columns."""
+    """A typed column of a relation that is declared, or whose data tells its columns.
+
+    `is_required` was declared with `!`: no value may be missing. A column with the `role`
+    "present" says whether the next column has a value; "row" numbers the rows of data.
+    """
 
     name: str
     type: Type
     span: Span | None = field(default=None, compare=False, repr=False)
     is_inferred: bool = field(default=False, compare=False, repr=False)
+    is_required: bool = False
+    role: OneOf["value", "present", "row"] = "value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,15 +225,18 @@ class Conditional:
 
 
 CallFunction: TypeAlias = OneOf[
-    "upper", "lower", "length", "trim", "concat", "replace", "substring"
-]
+    "upper", "lower", "length", "trim", "concat", "replace", "substring",
+    "missing", "present", "coalesce",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """`function(arguments)`: a function of text. `length` gives a long, the others text.
 
-    `substring(text, start, length)` counts from 1.
+    `substring(text, start, length)` counts from 1. `missing` and `present` are tests of any value,
+    `coalesce` gives the first of its values that is not missing; `analysis.missing` compiles these
+    three away.
     """
 
     function: CallFunction

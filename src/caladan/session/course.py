@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
 
 from caladan.analysis.resolve import parameters
 from caladan.engines import interface
+from caladan.engines.missing import shown
 from caladan.engines.interface import Engine, Table, Watchable, stoppable
-from caladan.pipeline import Compiled, Request, compile_again, compile_program
+from caladan.pipeline import Compiled, Request, compile_again, compile_program, with_missing
 from caladan.program import Atom, Goal, Program, Value
 from caladan.program.clock import attended, running
 from caladan.program.diagnostics import CaladanError, Diagnostic, Diagnostics, error, nested
@@ -33,7 +34,7 @@ from caladan.session import inputs
 from caladan.session.inputs import Definitions, undeclared
 from caladan.session.result import CaladanWarning, Result, Stopped
 from caladan.session.stats import Stats
-from caladan.session.store import Store
+from caladan.session.store import Store, ValuesMissing
 from caladan.session.wrap import FinishedRun, wrap
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ class Course:
         run = self._evaluate(compiled, self._store, options, Stats())
         if run.stopped is not None:
             raise run.stopped
-        return run.derived[name]
+        return shown(run.derived[name])
 
     def _compile(
         self,
@@ -202,7 +203,7 @@ class Course:
         ended: interface.EngineStopped | None = None
         try:
             with _failures_told(events):
-                base, rejected = store.load(compiled, options, events)
+                compiled, base, rejected = _loaded(compiled, store, options, events)
                 with nested(), stoppable("evaluating the program"):
                     derived = self._engine.run(compiled.delta, base, options, events)
             with nested(), stoppable("evaluating the program"):
@@ -248,8 +249,29 @@ class Course:
         stats: Stats | None,
         compiled: Compiled,
         store: Store,
+    ) -> tuple[Compiled, Setting]:
+        """What the plan of a program is for: data is read only where a stage shows what it does.
+
+        With it the program as it is planned: compiled again if values are missing.
+        """
+        while True:
+            try:
+                return compiled, self._setting_of(
+                    stage, engine, master, options, stats, compiled, store
+                )
+            except ValuesMissing as found:
+                compiled = with_missing(compiled, found.nullable)
+
+    def _setting_of(
+        self,
+        stage: str,
+        engine: str | None,
+        master: str | None,
+        options: Options,
+        stats: Stats | None,
+        compiled: Compiled,
+        store: Store,
     ) -> Setting:
-        """What the plan of a program is for: data is read only where a stage shows what it does."""
         from caladan.engines.spark.choice import tasks_on
         from caladan.explain import Setting
 
@@ -300,7 +322,7 @@ class Course:
         stats = Stats()
         events = Several(stats, *self._listeners)
         with _failures_told(events):
-            tables, _ = self._store.load(compiled, options, events)
+            compiled, tables, _ = _loaded(compiled, self._store, options, events)
             started = time.perf_counter()
             with nested(), stoppable("evaluating the program"):
                 living = engine.watch(compiled.delta, tables, options, events)
@@ -315,6 +337,23 @@ class Course:
     def _check_open(self) -> None:
         if not self._is_open:
             raise error("C050", "the session is closed")
+
+
+def _loaded(
+    compiled: Compiled,
+    store: Store,
+    options: Options,
+    events: Listener,
+    *,
+    may_lack_data: bool = False,
+) -> tuple[Compiled, dict[str, Table], list[pa.Table]]:
+    """The data of a program, which is compiled again if values turn out to be missing there."""
+    while True:
+        try:
+            return compiled, *store.load(compiled, options, events, may_lack_data=may_lack_data)
+        except ValuesMissing as found:
+            with stoppable("compiling the program"), nested():
+                compiled = with_missing(compiled, found.nullable)
 
 
 @contextmanager

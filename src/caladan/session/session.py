@@ -243,8 +243,7 @@ class Session(Course):
         with self._course(wanted), stoppable("compiling the program"):
             read = self._read(program, language)
             if isinstance(read, Program):
-                compiled = self._compile(read, values)
-                given = setting(compiled, self._store)
+                compiled, given = setting(self._compile(read, values), self._store)
                 text = explain.text(compiled, stage, given)
                 title = inputs.title(compiled.program)
                 page = partial(explain.html, compiled, title=title, setting=given)
@@ -252,7 +251,7 @@ class Session(Course):
                 outcome, stores = self._compile_script(read, values)
                 pairs = zip(outcome.compiled, stores, strict=True)
                 findings = [str(finding) for finding in outcome.findings]
-                programs = [(compiled, setting(compiled, store)) for compiled, store in pairs]
+                programs = [setting(compiled, store) for compiled, store in pairs]
                 parts = explain.ScriptParts(programs, outcome.queries, findings)
                 text = explain.script_text(parts, stage)
                 page = partial(explain.script_html, parts, title=inputs.title(read))

@@ -26,6 +26,7 @@ from weakref import WeakSet
 
 from caladan.analysis.core import CoreRule
 from caladan.engines.interface import Engine, Table, stoppable
+from caladan.engines.missing import shown
 from caladan.pipeline import Compiled
 from caladan.program import Aggregate, Column, Constant, Expression, Type, Variable
 from caladan.program.diagnostics import Diagnostics, Span, error
@@ -157,6 +158,14 @@ def _narrower(one: Width, other: Width) -> Width:
 Columns: TypeAlias = tuple[Column, ...]
 
 
+class ValuesMissing(Exception):
+    """Data lacks values in columns that a program was compiled without: by relation, which."""
+
+    def __init__(self, nullable: Mapping[str, frozenset[str]]) -> None:
+        super().__init__(nullable)
+        self.nullable = nullable
+
+
 class Shelf:
     """What was made of the sources that `stores` have: their columns, their tables."""
 
@@ -235,20 +244,36 @@ class Store:
         """The facts of a relation, in the columns its data shows."""
         columns = self.columns(name)
         self._check_objects(name, columns)
-        return self._table(name, columns, Options(), Listener())[0]
+        return shown(self._table(name, columns, Options(), Listener())[0])
 
     def load(
         self, compiled: Compiled, options: Options, events: Listener, *, may_lack_data: bool = False
     ) -> tuple[dict[str, Table], list[pa.Table]]:
-        """A table for each relation that takes data, and the rows that were set aside."""
+        """A table for each relation that takes data, and the rows that were set aside.
+
+        `ValuesMissing` if columns lack values of which the compiler did not know.
+        """
+        from caladan.data.missing import lacking
+
         self.check(compiled, may_lack_data=may_lack_data)
         tables: dict[str, Table] = {}
         aside: dict[str, pa.Table] = {}
+        nullable: dict[str, frozenset[str]] = {}
         for name, info in compiled.delta.relations.items():
             if info.takes_data:
                 tables[name], rejected = self._table(info.origin, info.columns, options, events)
+                if tables[name].columns != info.columns:
+                    nullable[info.origin] = lacking(tables[name].columns)
                 if rejected is not None:
                     aside[info.origin] = rejected
+        for name in compiled.complete.asked - {i.origin for i in compiled.delta.relations.values()}:
+            if name in self._sources:
+                columns = compiled.complete.checked.relations[name].columns
+                found = self._table(name, columns, options, events)[0].columns
+                if found != columns:
+                    nullable[name] = lacking(found)
+        if nullable:
+            raise ValuesMissing(nullable)
         self.objects.settle()
         return tables, list(aside.values())
 
@@ -346,6 +371,8 @@ class Store:
             started = time.perf_counter()
             with stoppable(f"reading `{name}`"):
                 loaded[key] = self._engine.load(name, given, columns, options)
+            # Under the columns that it turned out to have, too: those of the program, next time.
+            loaded[given, loaded[key][0].columns, options.permissive] = loaded[key]
             if self._engine.name == "reference":  # the others tell when they have read it
                 count = loaded[key][0].count()
                 events.tell(DataRead(name, count, time.perf_counter() - started))

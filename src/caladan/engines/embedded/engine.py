@@ -26,6 +26,7 @@ from caladan.columns.domains import CodedDomain, Domain, SortedDomain, forked, w
 from caladan.columns.kernels import compilations
 from caladan.columns.relation import StoredRelation
 from caladan.columns.warmup import load_ahead
+from caladan.data.missing import completed
 from caladan.data.schema import arrow_schema, table_of
 from caladan.engines.embedded.tables import DerivedTable, LoadedTable, Projection
 from caladan.engines.interface import EngineStopped, InProcess, Table
@@ -227,6 +228,7 @@ class EmbeddedEngine(InProcess):
         data, rejected = attended(
             lambda: load(name, source, columns, permissive=options.permissive)
         )
+        data, columns = completed(data, columns)
         return LoadedTable(columns, data, time.perf_counter() - started), rejected
 
     def run(

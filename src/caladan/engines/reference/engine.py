@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from caladan.analysis.core import CoreGoal
 from caladan.data.load import load
+from caladan.data.missing import completed
 from caladan.data.schema import LocalTable, arrow_schema
 from caladan.data.source import Source
 from caladan.engines.interface import EngineStopped, InProcess, Table
@@ -42,7 +43,7 @@ class ReferenceEngine(InProcess):
         table, rejected = attended(
             lambda: load(name, source, columns, permissive=options.permissive)
         )
-        return from_arrow(table, columns), rejected
+        return from_arrow(*completed(table, columns)), rejected
 
     def run(
         self,

@@ -22,6 +22,7 @@ from caladan.language.deals.cursor import Cursor
 from caladan.language.deals.tokens import FLOAT, INTEGER, NAMES, PARAMETER, Token, unquote
 from caladan.program import (
     AGGREGATES,
+    NULL,
     Aggregate,
     AggregateFunction,
     Arithmetic,
@@ -52,8 +53,12 @@ _MAX_DIGITS: Final = 19
 
 CALLS: Final[dict[CallFunction, int | None]] = {
     "upper": 1, "lower": 1, "length": 1, "trim": 1, "concat": None, "replace": 3, "substring": 3,
+    "missing": 1, "present": 1, "coalesce": None,
 }  # fmt: skip
-"""The functions of text, and how many values each takes; None for any number."""
+"""The functions that are built in, and how many values each takes; None for any number."""
+
+TESTS: Final = ("missing", "present")
+"""Functions that may stand alone in the condition of an `if`."""
 
 _VALUE: Final = "a value"
 
@@ -97,6 +102,8 @@ def _test(cursor: Cursor) -> Comparison:
     start = cursor.current.start
     left = expression(cursor)
     if cursor.kind not in COMPARISONS:
+        if isinstance(left, Call) and left.function in TESTS:
+            return Comparison("=", left, Constant(True, left.span), left.span)
         cursor.fail("a comparison operator in the condition of `if`")
     return comparison(cursor, left, start)
 
@@ -230,7 +237,7 @@ def _word(cursor: Cursor) -> Expression:
             "`db.define` defines; before a relation a `)` may be missing",
         )
     cursor.advance()
-    return Constant(text, cursor.span(token))
+    return Constant(NULL if text == "null" else text, cursor.span(token))
 
 
 def _text(cursor: Cursor) -> Constant:

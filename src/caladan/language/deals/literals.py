@@ -47,6 +47,7 @@ from caladan.language.deals.tokens import (
     WORD,
 )
 from caladan.program import (
+    NULL,
     Atom,
     Choice,
     Comparison,
@@ -171,7 +172,7 @@ def as_expression(cursor: Cursor, item: _Item) -> Expression:
     """Take an item as a value, or fail: it is a literal."""
     match item:
         case _Word():
-            return Constant(item.name, item.span)
+            return Constant(NULL if item.name == "null" else item.name, item.span)
         case _If():
             then = _only(cursor, item.then, item.span)
             otherwise = _only(cursor, item.otherwise, item.span)

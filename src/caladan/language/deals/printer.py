@@ -42,6 +42,7 @@ from caladan.program import (
     Head,
     Literal,
     Negative,
+    Null,
     Object,
     Parameter,
     Program,
@@ -184,7 +185,7 @@ def _database(relations: tuple[Declaration, ...]) -> list[str]:
 
 def _column(node: Column) -> str:
     valid = is_name(node.name) and node.name not in RESERVED_RELATIONS
-    return f"{_checked(node.name, valid, 'column')}: {node.type}"
+    return f"{_checked(node.name, valid, 'column')}: {node.type}{'!' if node.is_required else ''}"
 
 
 def _head(node: Head) -> str:
@@ -219,6 +220,8 @@ def _value(value: Value) -> str:
             return value if _is_plain_word(value) else quote(value)
         case dt.datetime():
             return quote(value.isoformat(sep=" "))
+        case Null():
+            return "null"
         case Object():
             return _checked(repr(value), False, "object")
         case _:

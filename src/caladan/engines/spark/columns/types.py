@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -92,9 +92,15 @@ def literal(value: Value, type: Type) -> SparkColumn:
 
 
 def outside(
-    columns: Sequence[Column], widths: Widths = (), looks: Sequence[Look] = ()
+    columns: Sequence[Column],
+    widths: Widths = (),
+    looks: Sequence[Look] = (),
+    lacks: Collection[int] = (),
 ) -> tuple[StructField, ...]:
-    """The fields of a relation as users see it: of the widths and looks that its data had."""
+    """The fields of a relation as users see it: of the widths and looks that its data had.
+
+    Columns that `lacks` has may have nulls.
+    """
     fields: list[StructField] = []
     for i, (name, column) in enumerate(zip(names(columns), columns, strict=False)):
         type = OUTSIDE[column.type]
@@ -102,7 +108,8 @@ def outside(
             type = DecimalType(*widths[i])
         if column.type is Type.DATETIME and looks and looks[i].is_instant:
             type = TimestampType()
-        fields.append(StructField(name, type, nullable=bool(looks) and looks[i].is_nullable))
+        is_nullable = i in lacks or (bool(looks) and looks[i].is_nullable)
+        fields.append(StructField(name, type, nullable=is_nullable))
     return tuple(fields)
 
 
@@ -116,15 +123,15 @@ def shaped(frame: DataFrame, fields: Sequence[StructField]) -> DataFrame:
     for field in fields:
         value = sf.col(field.name)
         if given[field.name].nullable and not field.nullable:
-            value = sf.coalesce(value, _any(field.dataType))
+            value = sf.coalesce(value, stand_in(field.dataType))
         elif field.nullable and not given[field.name].nullable:
             value = sf.when(value.isNotNull(), value)
         values.append(value.alias(field.name))
     return frame.select(*values)
 
 
-def _any(type: DataType) -> SparkColumn:
-    """A value of a type, to stand for one that is never missing."""
+def stand_in(type: DataType) -> SparkColumn:
+    """A value of a type, to stand for one that is missing: as `analysis.missing` has it."""
     if isinstance(type, StringType | BinaryType):
         return sf.lit("").cast(type)
     if isinstance(type, DecimalType):

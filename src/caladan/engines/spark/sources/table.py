@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
@@ -26,6 +26,7 @@ from pyspark.sql.types import StructField, StructType
 from caladan.analysis.core import CoreGoal
 from caladan.columns.ranks import arrow_of, numpy_of
 from caladan.data.frames import check_running, stopped
+from caladan.data.missing import merged, values
 from caladan.data.schema import arrow_schema, compute, first_rows
 from caladan.engines.spark.choice import SMALL
 from caladan.engines.spark.columns.physical import arrow_table
@@ -77,7 +78,8 @@ class SparkTable:
     `frame` may be a function that makes it; `held` has the facts in the Arrow types of the
     columns. `files` are those that the frame reads, `reads` what tasks read that list it, `of`
     the table whose storage this one has a share of. Of facts that are `at_most` so many, which of
-    them are the same shows when somebody wants a frame; `loose` has them as they are. All
+    them are the same shows when somebody wants a frame; `loose` has them as they are. Columns in
+    `lacks` have nulls, which only tables that users are handed have. All
     of it goes when the table is closed or collected, or once nobody can read what was lent of it.
     """
 
@@ -95,8 +97,10 @@ class SparkTable:
         of: SparkTable | None = None,
         at_most: int | None = None,
         loose: DataFrame | None = None,
+        lacks: Collection[int] = (),
     ) -> None:
         self._columns = columns
+        self._lacks = frozenset(lacks)
         self._context: Any = cast("Any", SparkContext)._active_spark_context  # None with Connect
         self._frame = frame
         self._count = count
@@ -182,7 +186,7 @@ class SparkTable:
         if not self._columns:
             # Arrow tables know their length by their columns; this one needs another way.
             return pa.table({"": pa.nulls(table.num_rows)}).select([])
-        wanted = arrow_schema(self._columns)
+        wanted = self._schema()
         return table.rename_columns([c.name for c in self._columns]).cast(wanted)
 
     def spark(self, session: SparkSession) -> DataFrame:
@@ -199,7 +203,8 @@ class SparkTable:
         if data is not None and is_connect(session) and data.num_rows > SMALL:
             data = None  # rows in its plan would take the server longer than a stream of them
         if data is not None and _is_plain(data, self._columns):
-            given = zip(self._columns, outside(self._columns, looks=looks), strict=True)
+            fields_ = outside(self._columns, looks=looks, lacks=self._lacks)
+            given = zip(self._columns, fields_, strict=True)
             fields = [StructField(c.name, field.dataType, field.nullable) for c, field in given]
             return _in_one(created(session, data, StructType(fields)))
         with self._asking():
@@ -216,6 +221,26 @@ class SparkTable:
             return SparkTable(goal.columns, _lazily(self, goal), held=LocalRows(renamed), of=self)
         count = None if _conditions(self, goal) else self._count
         return SparkTable(goal.columns, _lazily(self, goal), count=count, of=self)
+
+    def merged(self) -> SparkTable:
+        """The facts as users see them: with nulls, and without columns that tell of them."""
+        columns, places = self._columns, list[tuple[int, int | None]]()
+        for i, column in enumerate(columns):
+            if column.role == "value":
+                is_paired = i > 0 and columns[i - 1].role == "present"
+                places.append((i, i - 1 if is_paired else None))
+
+        def make() -> DataFrame:
+            found = [
+                sf.col(f"c{i}") if flag is None else sf.when(sf.col(f"c{flag}"), sf.col(f"c{i}"))
+                for i, flag in places
+            ]
+            return self.frame.select(*(each.alias(f"c{i}") for i, each in enumerate(found)))
+
+        data = self.data
+        rows = None if data is None else LocalRows(merged(data, columns))
+        lacks = [i for i, (_, flag) in enumerate(places) if flag is not None]
+        return SparkTable(values(columns), make, count=self._count, held=rows, of=self, lacks=lacks)
 
     @contextmanager
     def _asking(self) -> Generator[None]:
@@ -265,7 +290,11 @@ class SparkTable:
         """Columns of the declared types; names stay positions, for users' may be equal."""
         if not self._columns:
             return self.frame
-        return shaped(self.frame, outside(self._columns, widths, looks))
+        return shaped(self.frame, outside(self._columns, widths, looks, self._lacks))
+
+    def _schema(self) -> pa.Schema:
+        fields = arrow_schema(self._columns)
+        return pa.schema([f.with_nullable(i in self._lacks) for i, f in enumerate(fields)])
 
 
 def held(
