@@ -24,7 +24,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from weakref import WeakSet
 
-from caladan.analysis.core import CoreRule
+from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.engines.interface import Engine, Table, stoppable
 from caladan.pipeline import Compiled
 from caladan.program import Aggregate, Column, Constant, Expression, Variable
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from caladan.data.formats import Look
     from caladan.data.source import Source
+    from caladan.session.materialized import Materialized
 
 T = TypeVar("T")
 
@@ -191,6 +192,8 @@ class Store:
         self._engine = engine
         self.objects = Objects()
         self._sources: dict[str, Source] = {}
+        self.materialized: dict[str, Materialized] = {}
+        """Relations that earlier runs derived, and this run reads instead of their rules."""
         self._shelf = shelf or Shelf()
         self._shelf.stores.add(self)
 
@@ -250,7 +253,9 @@ class Store:
         tables: dict[str, Table] = {}
         aside: dict[str, pa.Table] = {}
         for name, info in compiled.delta.relations.items():
-            if info.takes_data:
+            if info.origin in self.materialized:
+                tables[name] = self.materialized[info.origin].table
+            elif info.takes_data:
                 tables[name], rejected = self._table(info.origin, info.columns, options, events)
                 if rejected is not None:
                     aside[info.origin] = rejected
@@ -270,16 +275,22 @@ class Store:
         relations = compiled.delta.relations
         if not any(type.is_decimal for info in relations.values() for type in info.types):
             return {}
-        from caladan.data.formats import widths as given
-
         return widths(
             compiled.delta,
             {
-                name: given(info.origin, source, info.columns)
+                name: self._given_widths(info)
                 for name, info in relations.items()
-                if info.takes_data and (source := self._sources.get(info.origin)) is not None
+                if info.takes_data
+                and (info.origin in self.materialized or info.origin in self._sources)
             },
         )
+
+    def _given_widths(self, info: RelationInfo) -> Widths:
+        from caladan.data.formats import widths as given
+
+        if info.origin in self.materialized:
+            return self.materialized[info.origin].widths
+        return given(info.origin, self._sources[info.origin], info.columns)
 
     def looks(self, compiled: Compiled) -> dict[str, tuple[Look, ...]]:
         """How the columns of each relation look to Spark, if any data came from there."""
@@ -312,7 +323,11 @@ class Store:
 
     def lacks(self, compiled: Compiled) -> list[str]:
         """The relations that are needed, and have neither data nor rules nor facts."""
-        return [name for name in self.needs(compiled) if name not in self._sources]
+        return [
+            name
+            for name in self.needs(compiled)
+            if name not in self._sources and name not in self.materialized
+        ]
 
     def _require(self, compiled: Compiled) -> None:
         """C034 for relations that are needed, and have neither data nor rules nor facts."""
