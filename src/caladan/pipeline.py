@@ -45,6 +45,7 @@ class Request:
     evaluate whole, besides what the goals ask for; `suggested` are names to offer where the program
     mentions one that is not known; `objects` numbers those among the constants. Goals drive
     evaluation if there is to be `demand`. Columns are `named` where rules are made of SQL.
+    `materialized` relations are read as earlier runs left them, instead of by their rules.
     `nullable` has, by relation, the columns of data in which values are missing.
     """
 
@@ -56,6 +57,7 @@ class Request:
     suggested: tuple[str, ...] = ()
     objects: Objects | None = None
     named: Mapping[str, Sequence[str]] | None = None
+    materialized: tuple[str, ...] = ()
     nullable: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
 
     @property

@@ -54,8 +54,8 @@ def check(
 ) -> Checked:
     """The program in core form, or a CaladanError with everything that is wrong with it.
 
-    Values of its data `may_lack`. Constants that are objects get their numbers from `objects`. Columns of relations are
-    `named` where rules have no names to give, as in SQL.
+    Values of its data `may_lack`. Constants that are objects get their numbers from `objects`.
+    Columns of relations are `named` where rules have no names to give, as in SQL.
     """
     found = Diagnostics()
     objects = Objects() if objects is None else objects

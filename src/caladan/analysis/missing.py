@@ -29,7 +29,7 @@ relations may do follows, as the least solution of what rules hand on. In a rule
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final, Literal as OneOf, TypeAlias, cast
@@ -69,10 +69,10 @@ from caladan.program import (
     Value,
     Variable,
     names,
-    variables,
 )
 from caladan.program.diagnostics import Diagnostics, error
 from caladan.program.transform import fresh, replace_in, walk
+from caladan.program.types import Kind
 
 Place: TypeAlias = tuple[str, int]
 """A column of a relation."""
@@ -90,16 +90,16 @@ _ZERO: Final = ("count", "countd", "mcount")
 _ZERO_OVER_NOTHING: Final = (*_ZERO, "sum", "msum")
 _MOST_WAYS: Final = 256
 
-_STAND_INS: Final[dict[Type, Value]] = {
-    Type.FLOAT: 0.0,
-    Type.DOUBLE: 0.0,
-    Type.STRING: "",
-    Type.BOOLEAN: False,
-    Type.DATETIME: dt.datetime(1970, 1, 1),
-    Type.DATE: dt.date(1970, 1, 1),
-    Type.DECIMAL: Decimal(0),
-    Type.BINARY: b"",
-    Type.OBJECT: Object(None, lambda _: 0),
+_STAND_INS: Final[dict[Kind, Value]] = {
+    Kind.INTEGER: 0,
+    Kind.FLOAT: 0.0,
+    Kind.STRING: "",
+    Kind.BOOLEAN: False,
+    Kind.DATETIME: dt.datetime(1970, 1, 1),
+    Kind.DATE: dt.date(1970, 1, 1),
+    Kind.DECIMAL: Decimal(0),
+    Kind.BINARY: b"",
+    Kind.OBJECT: Object(None, lambda _: 0),
 }
 
 
@@ -110,7 +110,7 @@ def presence_column(column: Column) -> Column:
 
 def stand_in(type: Type) -> Value:
     """What a column of a type has where its value is missing."""
-    return _STAND_INS.get(type, 0)
+    return _STAND_INS[type.kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -730,7 +730,7 @@ def _too_many(rule: CoreRule) -> Exception:
 
 
 def _simplified(
-    rule: CoreRule, missing: frozenset[str], undecided: frozenset[str], bound: Collection[str]
+    rule: CoreRule, missing: frozenset[str], undecided: frozenset[str], bound: frozenset[str]
 ) -> tuple[CoreRule, frozenset[str]] | None:
     """A rule without what is known to be missing, and all that is; None if it cannot fire."""
     while True:
@@ -741,10 +741,10 @@ def _simplified(
             left, right = fold.value(comparison.left), fold.value(comparison.right)
             if _is_null(left) or _is_null(right):
                 other = right if _is_null(left) else left
-                if comparison.operator == "=" and isinstance(other, Variable):
-                    if other.name not in bound and other.name not in more:
-                        more.add(other.name)
-                        continue
+                is_bound = not isinstance(other, Variable) or other.name in bound | more
+                if comparison.operator == "=" and not is_bound:
+                    more.add(cast("Variable", other).name)
+                    continue
                 return None
             match (comparison.operator, left, right):
                 case ("=" | "~=" as operator, Constant(bool(one)), Constant(bool(other))):

@@ -8,6 +8,7 @@ which is which; what rules make of them is told in analysis/missing.py.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ def values(columns: Sequence[Column]) -> tuple[Column, ...]:
 
 def lacking(columns: Sequence[Column]) -> frozenset[str]:
     """The names of columns that come as two."""
-    pairs = zip(columns, columns[1:], strict=False)
+    pairs = pairwise(columns)
     return frozenset(after.name for before, after in pairs if before.role == "present")
 
 
