@@ -241,6 +241,7 @@ def with_missing(compiled: Compiled, nullable: Mapping[str, frozenset[str]]) -> 
         name: before.get(name, frozenset()) | nullable.get(name, frozenset())
         for name in {**before, **nullable}
     }
+    assert every != before, "a program is compiled again for what is new"
     return compile_until(STAGES[-1], replace(compiled.request, nullable=every))
 
 

@@ -22,6 +22,7 @@ from caladan.analysis.missing import mentions_missing, presence_tests
 from caladan.analysis.monotone import monotone
 from caladan.analysis.normalize import normalize
 from caladan.analysis.resolve import KnownRelation, parameters, resolve, unsound
+from caladan.analysis.rows import numbered
 from caladan.analysis.safety import safety
 from caladan.analysis.strata import strata
 from caladan.analysis.types import TypedRules, types
@@ -60,6 +61,7 @@ def check(
     found = Diagnostics()
     objects = Objects() if objects is None else objects
     program = presence_tests(parameters(program, values, found), catalog, found)
+    program, rows = numbered(program, catalog, found)
     may_lack = may_lack or mentions_missing(program)
     bound, best = witnesses(program, catalog, found)
     known = resolve(bound, catalog, found, suggested)
@@ -67,7 +69,9 @@ def check(
     typed = types(normal.rules, known, found, objects, bound.goals)
     facts = with_open(typed.facts, typed.open_facts)
     safety(typed.rules, found)
-    relations = _relations(known, normal.internal, best, typed, named or {}, found)
+    internal = normal.internal | rows.keys()
+    relations = _relations(known, internal, best, typed, named or {}, found)
+    relations |= {name: replace(relations[name], origin=of) for name, of in rows.items()}
     goals = tuple(
         _goal(g, relations, found, objects)
         for g in bound.goals
@@ -108,20 +112,25 @@ def _relations(
         rules = own.get(name, [])
         relation = known.get(name)
         inferred = False
-        required = [False] * len(column_types)
+        given_columns: tuple[Column, ...] | None = None
         if relation is not None and relation.columns is not None:
             names = [c.name for c in relation.columns]
             inferred = any(c.is_inferred for c in relation.columns)
-            required = [c.is_required for c in relation.columns]
+            given_columns = relation.columns
         else:
             heads = [rule.arguments for rule in rules]
             names = given.get(name) or column_names(heads, len(column_types))
+        columns = tuple(
+            Column(n, t, is_inferred=inferred) for n, t in zip(names, column_types, strict=True)
+        )
+        if given_columns is not None:
+            pairs = zip(columns, given_columns, strict=True)
+            columns = tuple(
+                replace(own, is_required=given.is_required, role=given.role) for own, given in pairs
+            )
         relations[name] = RelationInfo(
             name,
-            tuple(
-                Column(name_, type, is_inferred=inferred, is_required=is_required)
-                for name_, type, is_required in zip(names, column_types, required, strict=True)
-            ),
+            columns,
             takes_data=relation is not None and relation.takes_data,
             is_derived=bool(rules) or name in typed.facts or name in typed.open_facts,
             aggregates=_aggregates(name, rules, len(column_types), found),

@@ -182,7 +182,10 @@ def presence_tests(program: Program, known: Collection[str], found: Diagnostics)
     for goal in program.goals:
         for argument in goal.atom.arguments:
             _refuse(argument, "a goal", found)
-    return replace(program, rules=tuple(map(rule, program.rules)))
+    tested = replace(program, rules=tuple(map(rule, program.rules)))
+    if any(each.code == "C025" for each in found.errors):
+        found.raise_errors()  # it has no type, and nothing more can be said
+    return tested
 
 
 def _refuse(node: Expression, where: str, found: Diagnostics) -> None:
@@ -203,10 +206,10 @@ def complete(checked: Checked, nullable: Nullable) -> CompleteProgram:
     """The program over columns that lack no values."""
     given = {
         (name, i)
-        for name, lacking in nullable.items()
-        if (info := checked.relations.get(name)) is not None
+        for name, info in checked.relations.items()
+        if info.takes_data
         for i, column in enumerate(info.columns)
-        if column.name in lacking
+        if column.name in nullable.get(info.origin, ())
     }
     given |= {
         (name, i)
@@ -774,7 +777,7 @@ class _Folding:
     types: Mapping[str, Type]
 
     def value(self, node: Expression) -> Expression:
-        return cast("Expression", replace_in(node, self._folded))
+        return replace_in(node, self._folded)
 
     def _folded(self, node: object) -> Expression | None:
         match node:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from caladan.data import formats, frames, json_rows, memory, text
 from caladan.data.formats import columnar
-from caladan.data.missing import given
+from caladan.data.missing import values
 from caladan.data.problems import BadRow, cannot_read, only_spark, reading, rejected_table, report
 from caladan.data.schema import empty_table, table_of
 from caladan.data.source import Source, files
@@ -152,7 +152,7 @@ def load(
 
     Bad rows are an error unless permissive. The table may hold a fact twice, and nulls.
     """
-    columns = given(columns)
+    columns = values(columns)
     bad: list[BadRow] = []
     if source.kind == "spark":
         taken = frames.collected(relation, source.data)

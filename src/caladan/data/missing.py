@@ -29,21 +29,16 @@ def lacking(columns: Sequence[Column]) -> frozenset[str]:
     return frozenset(after.name for before, after in pairs if before.role == "present")
 
 
-def given(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """The columns without those that say whether another one has a value."""
-    return tuple(column for column in columns if column.role != "present")
-
-
 def paired(columns: Sequence[Column], lacks: Collection[int]) -> tuple[Column, ...]:
     """Columns, with one in front that says whether there is a value of those that lack some.
 
-    `lacks` has places among the `given` ones; columns that come as two already stay so.
+    `lacks` has places among the `values`; columns that come as two already stay so.
     """
     found: list[Column] = []
     place = 0
     for column in columns:
         is_paired = bool(found) and found[-1].role == "present"
-        if column.role != "present":
+        if column.role == "value":
             if place in lacks and not is_paired:
                 found.append(presence_column(column))
             place += 1
@@ -65,12 +60,15 @@ def completed(table: pa.Table, columns: Sequence[Column]) -> tuple[pa.Table, tup
 
 
 def _split(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
-    """A table of values with the columns that say which of them are there."""
+    """A table of values with the columns that number rows, and say which values are there."""
     arrays: list[Any] = []
     data: Any
     each = iter(table.columns)
     for column in columns:
         if column.role == "present":
+            continue
+        if column.role == "row":
+            arrays.append(pa.chunked_array([array_of(range(table.num_rows), pa.int64())]))
             continue
         data = next(each)
         place = len(arrays)

@@ -298,6 +298,38 @@ def report(rows: Sequence[BadRow], total: int | None = None) -> CaladanError:
     return CaladanError(*shown)
 
 
+def set_aside(relation: str, rows: int) -> Diagnostic:
+    """W105: rows that a permissive run left out."""
+    return Diagnostic(
+        "W105",
+        f"{counted(rows, 'row')} of the data of {relation} {'was' if rows == 1 else 'were'} set "
+        "aside",
+        help="the relation `_rejected` has them, each with the reason",
+    )
+
+
+def equal_rows(relation: str, rows: int, columns: Sequence[str], function: str) -> Diagnostic:
+    """W106: rows that are equal to others, where an aggregate adds up facts."""
+    shown = ", ".join(columns)
+    return Diagnostic(
+        "W106",
+        f"{counted(rows, 'row')} of the data of {relation} {'is' if rows == 1 else 'are'} equal to "
+        f"other rows, and `{function}` takes equal rows as one fact",
+        help=f"to add up every row, number them: `{relation}[R]({shown})`",
+    )
+
+
+def maybe_header(relation: str, path: str, names: Sequence[str]) -> Diagnostic:
+    """W107: a first line of text over columns of text, which may be the names of columns."""
+    return Diagnostic(
+        "W107",
+        f"the first line, {', '.join(names)}, is taken as a fact of {relation}",
+        Place(path, 1),
+        help="if it is a header, say so: `--header` on the command line, header=True in Python; "
+        "`--no-header` or header=False if it is not",
+    )
+
+
 def rejected_table(rows: Sequence[BadRow]) -> pa.Table:
     """Rows set aside, as the output `_rejected` shows them."""
     import pyarrow as pa

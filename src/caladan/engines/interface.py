@@ -71,6 +71,17 @@ class KnowsFirst(Protocol):
 
 
 @runtime_checkable
+class CountsRows(Protocol):
+    """A table of data that knows how many rows it was made of; equal ones are one fact."""
+
+    rows_given: int | None
+
+    def count(self) -> int:
+        """How many facts."""
+        ...
+
+
+@runtime_checkable
 class KnowsMissing(Protocol):
     """A table that can hand out its facts with nulls, in place of columns that tell of them."""
 

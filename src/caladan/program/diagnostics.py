@@ -45,6 +45,7 @@ CODES: Final[dict[str, str]] = {
     "C023": "goal arguments must be variables or constants",
     "C024": "too many ways through a rule",
     "C025": "null is equal to nothing",
+    "C026": "only data has rows",
     # 03x: data
     "C030": "input not found",
     "C031": "wrong number of columns",
@@ -84,6 +85,9 @@ CODES: Final[dict[str, str]] = {
     "W102": "aggregate may not be monotone here",
     "W103": "relation can never have facts",
     "W104": "aggregate is applied at every step",
+    "W105": "rows were set aside",
+    "W106": "equal rows are one fact",
+    "W107": "the first line may be a header",
 }
 
 EXIT_USER: Final = 1

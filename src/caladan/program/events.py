@@ -37,6 +37,14 @@ class RelationReused:
 
 
 @dataclass(frozen=True, slots=True)
+class RowsSetAside:
+    """A permissive run left out rows of a relation's data."""
+
+    relation: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class KernelCompiled:
     """A kernel was compiled, which happens once on a machine; later processes load it."""
 
@@ -221,6 +229,7 @@ Event: TypeAlias = (
     RunStarted
     | DataRead
     | RelationReused
+    | RowsSetAside
     | KernelCompiled
     | CliqueStarted
     | StrategyDeclined

@@ -274,12 +274,16 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A relation mentioned in a body or a goal, positive or negated."""
+    """A relation mentioned in a body or a goal, positive or negated.
+
+    `tx[R](A, V)` binds its `row` to the number of a row of data, which tells equal rows apart.
+    """
 
     relation: str
     arguments: tuple[Expression, ...]
     negated: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
+    row: Variable | None = None
 
 
 @dataclass(frozen=True, slots=True)

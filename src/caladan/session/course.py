@@ -12,12 +12,13 @@ import os
 import re
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack, cast
 
 from caladan.analysis.resolve import parameters
 from caladan.data.missing import values
@@ -28,7 +29,7 @@ from caladan.pipeline import Compiled, Request, compile_again, compile_program, 
 from caladan.program import Atom, Column, Goal, Program, Value
 from caladan.program.clock import attended, running
 from caladan.program.diagnostics import CaladanError, Diagnostic, Diagnostics, error, nested
-from caladan.program.events import Listener, RelationReused, RunFailed, Several
+from caladan.program.events import Listener, RelationReused, RowsSetAside, RunFailed, Several
 from caladan.program.options import Options, RunOptions, checked
 from caladan.rules.failures import lost
 from caladan.session import inputs
@@ -122,6 +123,7 @@ class Course:
         started = time.perf_counter()
         run = self._evaluate(compiled, store, options, stats)
         stats.seconds = time.perf_counter() - started
+        _warn(run.warnings)
         self._keep(run, options, since)
         complete = self._complete(compiled, params, store, options, since)
         result = wrap(program, run, self._engine, stats, complete, store)
@@ -135,11 +137,14 @@ class Course:
         self._check_open()
         self._engine.start()
         stats = Stats()
+        of_data: list[Diagnostic] = []
         started = time.perf_counter()
 
         def evaluate(compiled: Compiled, store: Store, is_later: bool) -> FinishedRun:
             if not is_later:
-                return self._evaluate(compiled, store, options, stats)
+                done = self._evaluate(compiled, store, options, stats)
+                of_data.extend(done.warnings)
+                return done
             return self._in_full(lambda: compiled, store, options)
 
         self._store.sweep()
@@ -147,8 +152,14 @@ class Course:
             ran = self._rasql().run(script, params, self._store.snapshot(), evaluate, options)
         stats.seconds = time.perf_counter() - started
         stats.engine = self._engine.name
-        _warn(ran.outcome.warnings)
-        found = result(ran, self._engine, stats)
+        known = {each.message for each in of_data}
+        of_data += [
+            each
+            for each in _tell_aside(ran.rejected, Several(stats, *self._listeners))
+            if each.message not in known
+        ]
+        _warn((*ran.outcome.warnings, *of_data))
+        found = result(ran, self._engine, stats, of_data)
         if ran.stopped is not None:
             raise Stopped(ran.stopped.diagnostics, found) from None
         return found
@@ -264,7 +275,12 @@ class Course:
         except interface.EngineStopped as stopped:
             derived, ended = stopped.store, stopped
         looks = store.looks(compiled) if self._engine.name == "spark" else {}
-        return FinishedRun(compiled, base, derived, rejected, ended, store.widths(compiled), looks)
+        found = [*_tell_aside(rejected, events)]
+        if ended is None:
+            found += store.warnings(compiled, base)
+        return FinishedRun(
+            compiled, base, derived, rejected, ended, store.widths(compiled), looks, found
+        )
 
     def _complete(
         self,
@@ -384,7 +400,8 @@ class Course:
         stats = Stats()
         events = Several(stats, *self._listeners)
         with _failures_told(events):
-            compiled, tables, _ = _loaded(compiled, self._store, options, events)
+            compiled, tables, rejected = _loaded(compiled, self._store, options, events)
+            _warn(_tell_aside(rejected, events))
             started = time.perf_counter()
             with nested(), stoppable("evaluating the program"):
                 living = engine.watch(compiled.delta, tables, options, events)
@@ -399,6 +416,18 @@ class Course:
     def _check_open(self) -> None:
         if not self._is_open:
             raise error("C050", "the session is closed")
+
+
+def _tell_aside(rejected: Iterable[pa.Table], events: Listener) -> list[Diagnostic]:
+    """Warnings about rows that were set aside; listeners are told how many."""
+    from caladan.data.problems import set_aside
+
+    counts: Counter[str] = Counter()
+    for table in rejected:
+        counts.update(cast("list[str]", table.column("relation").to_pylist()))
+    for relation, rows in counts.items():
+        events.tell(RowsSetAside(relation, rows))
+    return [set_aside(relation, rows) for relation, rows in counts.items()]
 
 
 def _loaded(

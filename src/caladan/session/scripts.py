@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from caladan.data.source import Source
+    from caladan.program.diagnostics import Diagnostic
 
 
 _ALL: Final[Demands] = {}
@@ -220,8 +221,10 @@ class SessionTables:
         return None
 
 
-def result(ran: ScriptRun, engine: Engine, stats: Stats) -> Result:
-    """The Result of a script: its answers, and its views by name."""
+def result(
+    ran: ScriptRun, engine: Engine, stats: Stats, warnings: Sequence[Diagnostic] = ()
+) -> Result:
+    """The Result of a script: its answers, and its views by name; `warnings` are of its data."""
     outcome = ran.outcome
     session = engine.session
     needs = (*ran.stores, *ran.tables)
@@ -247,7 +250,7 @@ def result(ran: ScriptRun, engine: Engine, stats: Stats) -> Result:
         fetch,
         answers=answers,
         stats=stats,
-        warnings=outcome.warnings,
+        warnings=(*outcome.warnings, *warnings),
         release=release,
     )
 

@@ -26,11 +26,11 @@ from weakref import WeakSet
 
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.data.missing import lacking, values
-from caladan.engines.interface import Engine, Table, stoppable
+from caladan.engines.interface import CountsRows, Engine, Table, stoppable
 from caladan.engines.missing import shown
 from caladan.pipeline import Compiled
 from caladan.program import Aggregate, Column, Constant, Expression, Variable
-from caladan.program.diagnostics import Diagnostics, Span, error
+from caladan.program.diagnostics import Diagnostic, Diagnostics, Span, error
 from caladan.program.events import DataRead, Listener
 from caladan.program.notation import Widths, width_of
 from caladan.program.objects import Objects, first_object
@@ -164,6 +164,20 @@ def _narrower(one: Width, other: Width) -> Width:
 
 Columns: TypeAlias = tuple[Column, ...]
 
+_ADDING: Final = ("sum", "count", "avg", "msum", "mcount")
+"""Aggregates for which it matters how often a fact comes."""
+
+
+def _added(compiled: Compiled) -> dict[str, str]:
+    """By relation of data the first aggregate that adds up its facts."""
+    found: dict[str, str] = {}
+    for rule in compiled.checked.rules:
+        for argument in rule.arguments:
+            if isinstance(argument, Aggregate) and argument.function in _ADDING:
+                for atom in rule.positive:
+                    found.setdefault(atom.relation, argument.function)
+    return found
+
 
 class ValuesMissing(Exception):
     """Data lacks values in columns that a program was compiled without: by relation, which."""
@@ -179,12 +193,15 @@ class Shelf:
     def __init__(self) -> None:
         self.columns: dict[Source, Columns] = {}
         self.tables: dict[tuple[Source, Columns, bool], tuple[Table, pa.Table | None]] = {}
+        self.suspects: dict[Source, Diagnostic | None] = {}
+        """By source of text a warning about its first line."""
         self.stores: WeakSet[Store] = WeakSet()
 
     def sweep(self) -> None:
         """Let go of what is of a source that no store has."""
         needed = {source for store in self.stores for source in store.sources()}
         self.columns = {s: columns for s, columns in self.columns.items() if s in needed}
+        self.suspects = {s: found for s, found in self.suspects.items() if s in needed}
         for key in [key for key in self.tables if key[0] not in needed]:
             self.tables.pop(key)[0].close()
 
@@ -285,6 +302,28 @@ class Store:
             raise ValuesMissing(nullable)
         self.objects.settle()
         return tables, list(aside.values())
+
+    def warnings(self, compiled: Compiled, tables: Mapping[str, Table]) -> list[Diagnostic]:
+        """What to say about data that a program has read: a header, rows that are equal."""
+        from caladan.data.problems import equal_rows
+
+        found: list[Diagnostic] = []
+        relations = compiled.delta.relations
+        added = _added(compiled)
+        for name, info in relations.items():
+            if not info.takes_data or info.origin not in self._sources:
+                continue
+            source = self._sources[info.origin]
+            if (suspect := self._shelf.suspects.get(source)) is not None:
+                found.append(suspect)
+            table = tables[name]
+            function = added.get(info.origin)
+            if function is not None and isinstance(table, CountsRows) and table.rows_given:
+                equal = table.rows_given - table.count()
+                if equal > 0:
+                    shown = [column.name for column in values(info.columns)]
+                    found.append(equal_rows(info.origin, equal, shown, function))
+        return list(dict.fromkeys(found))
 
     def check(self, compiled: Compiled, *, may_lack_data: bool = False) -> None:
         """Refuse what cannot be loaded, before an engine is asked to."""
@@ -394,6 +433,10 @@ class Store:
             started = time.perf_counter()
             with stoppable(f"reading `{name}`"):
                 loaded[key] = self._engine.load(name, given, columns, options)
+            from caladan.data.infer import suspect_header
+
+            if given not in self._shelf.suspects:
+                self._shelf.suspects[given] = suspect_header(name, given, values(columns))
             # Under the columns that it turned out to have, too: those of the program, next time.
             loaded[given, loaded[key][0].columns, options.permissive] = loaded[key]
             if self._engine.name == "reference":  # the others tell when they have read it

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from caladan.data.formats import Look
+    from caladan.program.diagnostics import Diagnostic
     from caladan.program.notation import Widths
 
 
@@ -35,6 +36,8 @@ class FinishedRun:
     """How many digits the decimals of each relation have, if any has some."""
     looks: Mapping[str, tuple[Look, ...]] = field(default_factory=dict[str, "tuple[Look, ...]"])
     """How the columns of each relation look to Spark, if data came from there."""
+    warnings: Sequence[Diagnostic] = ()
+    """What there is to say about the data."""
 
 
 def wrap(
@@ -93,7 +96,7 @@ def wrap(
         answers=[answer(goal) for goal in goals if not goal.export],
         exports=[goal.name for goal in goals if goal.export],
         stats=stats,
-        warnings=run.compiled.warnings,
+        warnings=(*run.compiled.warnings, *run.warnings),
         release=lambda: _close(evaluated),
     )
 

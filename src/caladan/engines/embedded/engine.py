@@ -292,6 +292,14 @@ class EmbeddedEngine(InProcess):
             counts = {name: evaluation.relation(name).count() for name in tables}
             if not projection.is_faithful(counts):
                 return None
+            for name, count in counts.items():
+                table = store[name]
+                # Where columns are left out, no fact was lost if there are as many as rows.
+                if isinstance(table, LoadedTable) and (
+                    not any(each == name for each, _ in projection.unread)
+                    or count == table.rows_given
+                ):
+                    table.facts = count
             fresh = {n: evaluation.relation(n) for n in tables if n not in found.relations}
             self._cache.keep(classes, made, tables, fresh, limits.memory.most)
             _tell_reading(store, evaluation, events)

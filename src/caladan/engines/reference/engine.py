@@ -116,6 +116,7 @@ class ReferenceTable(LocalTable):
 
     columns: tuple[Column, ...]
     rows: frozenset[Row]
+    rows_given: int | None = None
 
     def count(self) -> int:
         """How many facts."""
@@ -139,4 +140,4 @@ def from_arrow(table: pa.Table, columns: tuple[Column, ...]) -> ReferenceTable:
     """The rows of an Arrow table, each once."""
     values: list[list[Value]] = [[canonical(v) for v in c.to_pylist()] for c in table.columns]
     rows = zip(*values, strict=True) if columns else [()] * table.num_rows
-    return ReferenceTable(columns, frozenset(rows))
+    return ReferenceTable(columns, frozenset(rows), table.num_rows)

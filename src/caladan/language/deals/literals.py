@@ -140,6 +140,7 @@ def _whole_disjunction(
 def atom(cursor: Cursor, what: str, *, bare: bool = False) -> Atom:
     """`relation(argument, …)`; with `bare` also `relation` alone."""
     name = cursor.relation_name(what)
+    row = _row(cursor) if cursor.kind == "[" else None
     if cursor.kind != "(":
         if name.kind == VARIABLE:
             cursor.fail_on_variable(name, what)
@@ -150,7 +151,19 @@ def atom(cursor: Cursor, what: str, *, bare: bool = False) -> Atom:
                 help=f"write its arguments: `{text}(…)`, or `{text}()` if it has none",
             )
         return Atom(cursor.text(name), (), span=cursor.span(name))
-    return Atom(cursor.text(name), arguments(cursor), span=cursor.since(name.start))
+    given = arguments(cursor)
+    return Atom(cursor.text(name), given, span=cursor.since(name.start), row=row)
+
+
+def _row(cursor: Cursor) -> Variable:
+    """`[R]` after the name of a relation: a variable for the number of the row."""
+    opening = cursor.advance()
+    token = cursor.current
+    if token.kind != VARIABLE:
+        cursor.fail("a variable for the number of a row within `[` and `]`")
+    cursor.advance()
+    cursor.close(opening, "]", "`]` after the number of a row")
+    return Variable(cursor.text(token), cursor.span(token))
 
 
 def as_literal(cursor: Cursor, item: _Item) -> Literal:
@@ -191,7 +204,7 @@ def _item(cursor: Cursor) -> _Item:
         return _if(cursor)
     if cursor.kind == "(" and _has_branches(cursor):
         return _disjunction(cursor)
-    if cursor.kind in NAMES and cursor.next_kind == "(":
+    if cursor.kind in NAMES and cursor.next_kind in ("(", "["):
         if at_goal(cursor):
             misplaced_goal(cursor, "it belongs to the whole rule, not to a branch of `if`")
         return _atom_or_call(cursor)
@@ -257,7 +270,7 @@ def _negated(cursor: Cursor) -> Atom | Comparison:
             " a comparison is negated by its opposite, as in `X ~= Y`",
         )
     positive = atom(cursor, "the name of a relation after `~`", bare=True)
-    found = Atom(positive.relation, positive.arguments, True, cursor.since(tilde.start))
+    found = replace(positive, negated=True, span=cursor.since(tilde.start))
     return _predicate(cursor, found)
 
 

@@ -98,7 +98,9 @@ def literal(node: Literal) -> str:
     """A literal of a body."""
     match node:
         case Atom():
-            return f"{'~' if node.negated else ''}{_call(node.relation, node.arguments)}"
+            row = "" if node.row is None else f"[{_variable(node.row)}]"
+            arguments = commas(map(expression, node.arguments))
+            return f"{'~' if node.negated else ''}{_relation_name(node.relation)}{row}({arguments})"
         case Comparison():
             return _WRITER.comparison(node)
         case Choice():

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, functions as sf
 from caladan.data import memory
 from caladan.data.convert import check_kind
 from caladan.data.infer import from_spark
-from caladan.data.missing import given as own
+from caladan.data.missing import values
 from caladan.data.problems import BadRow
 from caladan.data.schema import match_columns
 from caladan.engines.spark.choice import ENOUGH_FOR_ONE
@@ -66,7 +66,7 @@ def load(reading: Reading) -> Found:
 
 def _from_frame(reading: Reading) -> Found:
     relation, workspace, both = reading.relation, reading.workspace, reading.columns
-    columns = own(both)
+    columns = values(both)
     given = cast("DataFrame", reading.source.data)
     if is_connect(given) != is_connect(workspace.session):
         kinds = ("a Spark driver", "Spark Connect")

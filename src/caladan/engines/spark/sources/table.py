@@ -101,6 +101,7 @@ class SparkTable:
     ) -> None:
         self._columns = columns
         self._lacks = frozenset(lacks)
+        self.rows_given = at_most
         self._context: Any = cast("Any", SparkContext)._active_spark_context  # None with Connect
         self._frame = frame
         self._count = count

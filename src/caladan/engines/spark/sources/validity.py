@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
 
 from caladan.data import load as in_process
-from caladan.data.missing import completed as complete_rows, given, paired
+from caladan.data.missing import completed as complete_rows, paired, values
 from caladan.data.problems import BadRow, rejected_table, report
 from caladan.data.schema import empty_table
 from caladan.data.source import Source
@@ -58,7 +58,7 @@ class Reading:
     @property
     def own(self) -> tuple[Column, ...]:
         """The columns that the source has."""
-        return given(self.columns)
+        return values(self.columns)
 
     def in_process(self) -> Found:
         """What `caladan.data` reads of it here."""
@@ -129,7 +129,7 @@ def table(
 
     `verify` is shown the frame once it has been computed; nobody sees one that is left in files.
     """
-    if len(given(columns)) < len(columns):
+    if len(values(columns)) < len(columns):
         facts = completed(facts, columns)
     if verify is None and columns and is_connect(workspace.session):
         run = workspace.materialise(facts)
@@ -175,8 +175,9 @@ def completed(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
     place = 0
     for column, type in zip(columns, schema(columns), strict=True):
         value = sf.col(f"c{place}")
-        if column.role == "present":
-            found.append(value.isNotNull())
+        if column.role != "value":
+            is_row = column.role == "row"
+            found.append(sf.monotonically_increasing_id() if is_row else value.isNotNull())
             continue
         place += 1
         is_paired = bool(found) and columns[len(found) - 1].role == "present"
@@ -227,9 +228,10 @@ def from_process(found: pa.Table, columns: tuple[Column, ...], workspace: Worksp
     which are the same: tasks sort them in any case.
     """
     found, columns = complete_rows(found, columns)
-    if found.num_rows > MANY:
-        return held(columns, found, workspace, is_loose=True)
-    return held(columns, distinct(found), workspace)
+    is_loose = found.num_rows > MANY
+    made = held(columns, found if is_loose else distinct(found), workspace, is_loose=is_loose)
+    made.rows_given = found.num_rows
+    return made
 
 
 def empty(columns: tuple[Column, ...], workspace: Workspace) -> SparkTable:
@@ -239,7 +241,7 @@ def empty(columns: tuple[Column, ...], workspace: Workspace) -> SparkTable:
 
 def from_arrow(found: pa.Table, columns: tuple[Column, ...], workspace: Workspace) -> DataFrame:
     """An Arrow table of the declared types as facts, perhaps with nulls."""
-    own = given(columns)
+    own = values(columns)
     return workspace.local(arrow_table(found, own), _nullable(schema(own)))
 
 
