@@ -27,12 +27,13 @@ from weakref import WeakSet
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.engines.interface import Engine, Table, stoppable
 from caladan.pipeline import Compiled
-from caladan.program import Aggregate, Column, Constant, Expression, Type, Variable
+from caladan.program import Aggregate, Column, Constant, Expression, Variable
 from caladan.program.diagnostics import Diagnostics, Span, error
 from caladan.program.events import DataRead, Listener
-from caladan.program.notation import WIDEST, Width, Widths, wider, width_of
+from caladan.program.notation import Widths, width_of
 from caladan.program.objects import Objects, first_object
 from caladan.program.options import Options
+from caladan.program.types import WIDEST, Type, Width, wider
 from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
@@ -85,16 +86,20 @@ def widths(program: DeltaProgram, given: Mapping[str, Widths]) -> dict[str, Widt
                 if found:
                     known[name, i] = reduce(wider, found)
 
+    def _width(name: str, i: int) -> Width | None:
+        type = program.relations[name].types[i]
+        return known.get((name, i)) if type is Type.DECIMAL else type.width
+
     def of(argument: Expression, rule: CoreRule) -> Width | None:
         if isinstance(argument, Constant):
             return width_of(argument.value)
         places = _places(argument, rule)
-        return _in_all(map(known.get, places)) if places else WIDEST
+        return _in_all(_width(*place) for place in places) if places else WIDEST
 
     _flow(program, known, of, wider)
     return {
         name: tuple(
-            known.get((name, i), WIDEST) if type is Type.DECIMAL else WIDEST
+            known.get((name, i), WIDEST) if type is Type.DECIMAL else type.width
             for i, type in enumerate(info.types)
         )
         for name, info in program.relations.items()
@@ -268,7 +273,7 @@ class Store:
     def widths(self, compiled: Compiled) -> dict[str, Widths]:
         """How many digits the decimals of each relation have."""
         relations = compiled.delta.relations
-        if not any(type is Type.DECIMAL for info in relations.values() for type in info.types):
+        if not any(type.is_decimal for info in relations.values() for type in info.types):
             return {}
         return widths(
             compiled.delta,
