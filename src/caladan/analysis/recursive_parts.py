@@ -65,7 +65,8 @@ class RecursiveParts:
         self.value = values[0] if values else None
         self.can_add = not values or (
             len(values) == 1
-            and is_recursive_best(info.aggregates[values[0]])
+            and is_recursive_best(row := info.aggregates[values[0]])
+            and "+" in row.distributes_over
             and info.columns[values[0]].type.is_integral
         )
 

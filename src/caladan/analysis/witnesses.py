@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 from caladan.program import (
     Aggregate,
@@ -35,12 +34,9 @@ from caladan.program import (
     names,
     variables,
 )
-from caladan.program.aggregates import AggregateFunction, Form, lookup, row_of
+from caladan.program.aggregates import AggregateFunction, lookup, row_of
 from caladan.program.diagnostics import Diagnostics
 from caladan.program.transform import fresh
-
-_LEAST: Final[dict[Form, str]] = {"plain": "min", "monotone": "mmin"}
-"""What chooses among witnesses: the least of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +159,8 @@ class _WitnessSplit:
             body.append(Comparison("=", Variable(name, value.span), value, value.span))
             value = Variable(name, value.span)
         body.append(Atom(self._best, (*group, value, *rest), span=rule.head.span))
-        row = self._shape.function
-        least = lookup(_LEAST[row.form]).of(tuple(witness), rule.head.span)
+        form = lookup("min").in_form(self._shape.function.form)
+        least = form.of(tuple(witness), rule.head.span)
         head = replace(rule.head, arguments=(*group, value, least, *rest))
         return replace(rule, head=head, body=tuple(body))
 

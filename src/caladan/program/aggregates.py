@@ -61,7 +61,7 @@ def _given(value: Any, *_: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class AggregateFunction:
     """A row of the table."""
 
@@ -153,12 +153,20 @@ class AggregateFunction:
             return value
         return Type.LONG if value.is_integral else Type.DOUBLE
 
+    def in_form(self, form: Form) -> AggregateFunction:
+        """The row with the same definition in another form: `min` inside recursion is `mmin`."""
+        base = self.base or self.name
+        return next(r for r in TABLE.values() if base in (r.name, r.base) and r.form == form)
+
     def of(self, terms: tuple[Expression, ...], span: Span | None = None) -> Aggregate:
         """The aggregate of some terms."""
         return Aggregate(self.name, terms, span)
 
     def __str__(self) -> str:
         return self.name
+
+    def __repr__(self) -> str:
+        return f"AggregateFunction({self.name!r})"
 
     def __hash__(self) -> int:
         return hash(self.name)

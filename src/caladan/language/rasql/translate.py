@@ -306,7 +306,7 @@ def _as_fact(rule: Rule) -> Rule:
 def _counting(rule: Rule, view: View, inside: Outline) -> Rule:
     """A rule whose `count()` columns count solutions, unless some branch has numbers for them."""
     arguments = tuple(
-        Aggregate("mcount", (Variable("_"),), argument.span)
+        recursive("count").of((Variable("_"),), argument.span)
         if isinstance(argument, Aggregate) and inside.counts(view, i)
         else argument
         for i, argument in enumerate(rule.head.arguments)
@@ -345,7 +345,7 @@ def _head(
         else:
             is_once = row.counts is not None and not is_number(i)
             number = _repeated(None if is_once else value, times)
-            arguments.append(Aggregate("msum", (number,), value.span))
+            arguments.append(recursive("sum").of((number,), value.span))
     return Head(known.relation, tuple(arguments), span)
 
 

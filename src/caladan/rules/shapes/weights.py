@@ -99,11 +99,14 @@ def _labels(info: RelationInfo, rules: list[CoreRule], column: int) -> Labels | 
     steps = [_label_step(rule, info, column) for rule in rules]
     found = tuple(step for step in steps if step is not None)
     kind = kind_of(info.columns[column].type)
+    row = info.aggregates[column]
     if not info.group or len(found) < len(steps) or kind is Kind.OBJECT:
+        return None
+    if row is None or "first" not in row.distributes_over:
         return None
     if kind not in (Kind.INTEGER, Kind.FLOAT) and any(math.isfinite(s.most) for s in found):
         return None
-    return Labels(info.name, info.group, column, _is_least(info, column), found)
+    return Labels(info.name, info.group, column, row.is_least, found)
 
 
 def _label_step(rule: CoreRule, info: RelationInfo, column: int) -> LabelStep | None:
@@ -138,9 +141,10 @@ def _step(rule: CoreRule, info: RelationInfo, sides: Sides, column: int) -> Weig
     """A rule that adds to a value as it steps, and reads it for nothing else."""
     (atom, *others) = (a for a in rule.atoms if a.relation == info.name)
     argument, value = rule.arguments[column], atom.arguments[column]
-    smallest = _is_least(info, column)
-    if not isinstance(argument, Aggregate) or not isinstance(value, Variable):
+    row = info.aggregates[column]
+    if not isinstance(argument, Aggregate) or not isinstance(value, Variable) or row is None:
         return None
+    smallest = row.is_least
     if atom.negated or len(argument.terms) != 1:
         return None
     (made,) = argument.terms
@@ -150,7 +154,7 @@ def _step(rule: CoreRule, info: RelationInfo, sides: Sides, column: int) -> Weig
     before, after = named(pattern), named(head)
     if len(before) < len(pattern) or len(after) < len(head) or value in (*carried, *pattern):
         return None
-    weight = _weight(made, value, smallest=smallest)
+    weight = _weight(made, value, row)
     literals = without([*rule.atoms, *rule.comparisons], [atom])
     bounds = [each for each in literals if _bound(each, value, made, smallest=smallest) is not None]
     literals = without(literals, bounds)
@@ -217,12 +221,12 @@ class _Weight:
     is_widest: bool = False
 
 
-def _weight(made: Expression, value: Variable, *, smallest: bool) -> _Weight | None:
+def _weight(made: Expression, value: Variable, row: AggregateFunction) -> _Weight | None:
     """What is made of a value along a step, if that can be told."""
     if isinstance(made, Conditional):
-        return _widest(made, value, smallest=smallest)
+        return _widest(made, value, row)
     terms = _summands(made)
-    if terms is None or terms.count(value) != 1:
+    if "+" not in row.distributes_over or terms is None or terms.count(value) != 1:
         return None
     weights = [term for term in terms if term != value]
     if value in variables(*weights):
@@ -233,7 +237,7 @@ def _weight(made: Expression, value: Variable, *, smallest: bool) -> _Weight | N
     return _Weight(added, len(weights))
 
 
-def _widest(made: Conditional, value: Variable, *, smallest: bool) -> _Weight | None:
+def _widest(made: Conditional, value: Variable, row: AggregateFunction) -> _Weight | None:
     """if(E > W then E else W) for the least, if(E < W then E else W) for the largest."""
     if len(made.condition) != 1:
         return None
@@ -246,7 +250,9 @@ def _widest(made: Conditional, value: Variable, *, smallest: bool) -> _Weight | 
     if not takes_left and branches != sides[::-1]:
         return None
     is_larger = (test.operator in (">", ">=")) == takes_left
-    if test.operator not in ("<", "<=", ">", ">=") or is_larger is not smallest:
+    if test.operator not in ("<", "<=", ">", ">=") or is_larger is not row.is_least:
+        return None
+    if ("max" if is_larger else "min") not in row.distributes_over:
         return None
     return _Weight(others[0], 1, is_widest=True)
 
