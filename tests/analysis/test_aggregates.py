@@ -95,7 +95,7 @@ def test_unknown_names_raise() -> None:
 
 
 def test_only_the_table_knows_the_names_of_monotone_aggregates_and_lattices() -> None:
-    names = {name for name in names_in("deals", "monotone")}
+    names = set(names_in("deals", "monotone"))
     found = [
         f"{path.relative_to(SOURCE)}:{node.lineno}: {node.value}"
         for path in SOURCE.rglob("*.py")

@@ -28,7 +28,8 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, TypeGuard
 
 from caladan.program.diagnostics import Span
-from caladan.program.program import Aggregate, Expression, Type, Value
+from caladan.program.program import Aggregate, Expression, Value
+from caladan.program.types import Type
 
 Language: TypeAlias = Literal["deals", "rasql", "bloom"]
 
