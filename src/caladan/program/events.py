@@ -30,6 +30,13 @@ class DataRead:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelCompiling:
+    """A kernel is about to be compiled: no object file of it is on this machine."""
+
+    kernel: str
+
+
+@dataclass(frozen=True, slots=True)
 class KernelCompiled:
     """A kernel was compiled, which happens once on a machine; later processes load it."""
 
@@ -213,6 +220,7 @@ class RunFailed:
 Event: TypeAlias = (
     RunStarted
     | DataRead
+    | KernelCompiling
     | KernelCompiled
     | CliqueStarted
     | StrategyDeclined
