@@ -105,7 +105,8 @@ def test_a_small_program_runs_in_this_process_and_says_so(
 def test_pyspark_is_not_even_imported() -> None:
     script = (
         "import sys; from caladan.cli import main; "
-        "status = main(['run', 'typo.dl', '--param', 'from=1', '--data', 'arc=arc.csv', '--engine', 'spark']); "
+        "given = ['--param', 'from=1', '--data', 'arc=arc.csv', '--engine', 'spark']; "
+        "status = main(['run', 'typo.dl', *given]); "
         "print(status, *({'pyspark', 'py4j', 'numba'} & set(sys.modules)))"
     )
     done = subprocess.run(

@@ -231,6 +231,8 @@ def test_names_that_nothing_reads_come_with_a_suggestion(call) -> None:
     data = ("--data", "ARC=facts/arc.csv", "--format", "csv")
     assert call("run", "q.sql", *data, "--param", "start=1") == (0, "1,2\n", "")
     _, _, err = call("run", "q.sql", *data, "--param", "star=1")
+    assert "error[C020]: no value was given for the parameter `start` (given: `star`)" in err
+    _, _, err = call("run", "q.sql", *data, "--param", "start=1", "--param", "sart=1")
     assert "did you mean `start`?" in err
 
 

@@ -38,7 +38,7 @@ from caladan.program.values import guess
 from caladan.session import display, inputs
 from caladan.session.auto import Mover, finds_spark
 from caladan.session.inputs import defined, mentioned
-from caladan.session.listeners import CompileNotice, Progress, progress
+from caladan.session.listeners import Progress, progress
 from caladan.session.result import REJECTED, Relation, Result, Stopped
 from caladan.session.session import Session, connect
 
@@ -87,6 +87,8 @@ def check_given(program: Program | Script, arguments: argparse.Namespace) -> Non
                 "C050", f"--data {name}=…: the program has no relation `{name}`",
                 help=did_you_mean(name, read) or _listed("it has", read),
             )  # fmt: skip
+    if not names <= {name for name, _ in arguments.param}:
+        return  # C020 will say which has no value, and which name comes near
     for name, _ in arguments.param:
         if name not in names:
             raise error(
@@ -175,8 +177,7 @@ def _spark(master: str | None, conf: Mapping[str, str]) -> LazyEngine:
 
 
 def _run(program: Program | Script, arguments: argparse.Namespace, live: Progress | None) -> int:
-    listener = live or (None if arguments.quiet else CompileNotice())
-    with _connected(arguments, [listener] if listener else []) as db:
+    with _connected(arguments, [live] if live else []) as db:
         add_data(db, program, arguments)
         try:
             result = db.run(program, parameters(arguments), **options(arguments))
