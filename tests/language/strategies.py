@@ -29,9 +29,9 @@ from caladan.program import (
     Program,
     Rule,
     SortKey,
-    Type,
     Variable,
 )
+from caladan.program.types import TYPES, decimal
 
 _NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True) | st.sampled_from(
     [
@@ -109,7 +109,9 @@ def rules() -> st.SearchStrategy[Rule]:
 
 def relations() -> st.SearchStrategy[Declaration]:
     """Declared relations."""
-    columns = st.lists(st.builds(Column, names(), st.sampled_from(Type)), max_size=4).map(tuple)
+    columns = st.lists(
+        st.builds(Column, names(), st.sampled_from([*TYPES, decimal(10, 2)])), max_size=4
+    ).map(tuple)
     return st.builds(Declaration, names(), columns)
 
 

@@ -30,6 +30,13 @@ class DataRead:
 
 
 @dataclass(frozen=True, slots=True)
+class RelationReused:
+    """A relation that an earlier run derived was read instead of its rules."""
+
+    relation: str
+
+
+@dataclass(frozen=True, slots=True)
 class KernelCompiling:
     """A kernel is about to be compiled: no object file of it is on this machine."""
 
@@ -220,6 +227,7 @@ class RunFailed:
 Event: TypeAlias = (
     RunStarted
     | DataRead
+    | RelationReused
     | KernelCompiling
     | KernelCompiled
     | CliqueStarted
