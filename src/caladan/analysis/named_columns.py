@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from caladan.program import Aggregate, Atom, Column, Expression, Head, Program, Variable, atoms
+from caladan.program.aggregates import row_of
 from caladan.program.diagnostics import Diagnostics, Span, did_you_mean
 from caladan.program.transform import replace_in
 
@@ -95,9 +96,7 @@ def _terms(arguments: Sequence[Expression]) -> list[Expression]:
 
 def _witnesses(argument: Expression) -> tuple[Expression, ...]:
     """What follows the best value in `mmin<D, P>`: each gives a column of its own."""
-    from caladan.analysis.witnesses import can_have_witness
-
-    if not isinstance(argument, Aggregate) or not can_have_witness(argument.function):
+    if not isinstance(argument, Aggregate) or row_of(argument).witness != "after":
         return ()
     return argument.terms[1:]
 
