@@ -20,6 +20,7 @@ from caladan.analysis.core import (
 )
 from caladan.analysis.missing import mentions_missing, presence_tests
 from caladan.analysis.monotone import monotone
+from caladan.analysis.named_columns import head_names, named_columns
 from caladan.analysis.normalize import normalize
 from caladan.analysis.resolve import KnownRelation, parameters, resolve, unsound
 from caladan.analysis.rows import numbered
@@ -29,15 +30,14 @@ from caladan.analysis.types import TypedRules, types
 from caladan.analysis.witnesses import witnesses
 from caladan.program import (
     Aggregate,
-    AggregateFunction,
     Column,
     Constant,
-    Expression,
     Goal,
     Program,
     Value,
     Variable,
 )
+from caladan.program.aggregates import AggregateFunction, row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan
 from caladan.program.objects import Objects
 from caladan.program.transform import fresh
@@ -60,6 +60,7 @@ def check(
     """
     found = Diagnostics()
     objects = Objects() if objects is None else objects
+    program, written = named_columns(program, catalog, found)
     program = presence_tests(parameters(program, values, found), catalog, found)
     program, rows = numbered(program, catalog, found)
     may_lack = may_lack or mentions_missing(program)
@@ -70,7 +71,8 @@ def check(
     facts = with_open(typed.facts, typed.open_facts)
     safety(typed.rules, found)
     internal = normal.internal | rows.keys()
-    relations = _relations(known, internal, best, typed, named or {}, found)
+    known_names = {**written, **(named or {})}
+    relations = _relations(known, internal, best, typed, known_names, found)
     relations |= {name: replace(relations[name], origin=of) for name, of in rows.items()}
     goals = tuple(
         _goal(g, relations, found, objects)
@@ -119,7 +121,8 @@ def _relations(
             given_columns = relation.columns
         else:
             heads = [rule.arguments for rule in rules]
-            names = given.get(name) or column_names(heads, len(column_types))
+            unnamed = [f"c{i + 1}" for i in range(len(column_types))]
+            names = given.get(name) or (head_names(heads[0]) if heads else unnamed)
         columns = tuple(
             Column(n, t, is_inferred=inferred) for n, t in zip(names, column_types, strict=True)
         )
@@ -143,28 +146,6 @@ def _relations(
     return relations
 
 
-def column_names(heads: Sequence[Sequence[Expression]], arity: int) -> list[str]:
-    """Column names of a derived relation: the variables of its first head, each used once."""
-    arguments = heads[0] if heads else ()
-    names: list[str] = []
-    for i in range(arity):
-        name = _name_of(arguments[i]) if i < len(arguments) else None
-        if name is None or name in names or name.startswith("_"):
-            name = f"c{i + 1}"
-        names.append(name)
-    return names
-
-
-def _name_of(node: Expression) -> str | None:
-    match node:
-        case Variable():
-            return node.name
-        case Aggregate():
-            return _name_of(node.terms[-1]) if node.terms else None
-        case _:
-            return None
-
-
 def _aggregates(
     name: str, rules: Sequence[CoreRule], arity: int, found: Diagnostics
 ) -> tuple[AggregateFunction | None, ...]:
@@ -175,7 +156,7 @@ def _aggregates(
             if not isinstance(argument, Aggregate):
                 continue
             before = first.setdefault(i, argument)
-            functions[i] = before.function
+            functions[i] = row_of(before)
             if before.function != argument.function:
                 found.add(
                     "C016",
@@ -198,7 +179,7 @@ def _feeding(rule: CoreRule, relation: RelationInfo) -> CoreRule:
         arguments=tuple(
             argument
             if function is None or isinstance(argument, Aggregate)
-            else Aggregate(function, (argument,), argument.span)
+            else function.of((argument,), argument.span)
             for argument, function in zip(rule.arguments, relation.aggregates, strict=True)
         ),
     )

@@ -70,6 +70,12 @@ from caladan.program import (
     Variable,
     names,
 )
+from caladan.program.aggregates import (
+    AggregateFunction,
+    counts_solutions,
+    has_empty_value,
+    row_of,
+)
 from caladan.program.diagnostics import Diagnostics, error
 from caladan.program.transform import fresh, replace_in, walk
 from caladan.program.types import Kind
@@ -85,9 +91,6 @@ OneTest: TypeAlias = OneOf["missing", "present"]
 TESTS: Final[tuple[OneTest, ...]] = ("missing", "present")
 _TRUE, _FALSE = Constant(True), Constant(False)
 _NULL: Final = Constant(NULL)
-_ZERO: Final = ("count", "countd", "mcount")
-"""Aggregates that are 0 where there is nothing to aggregate, be it for lack of values."""
-_ZERO_OVER_NOTHING: Final = (*_ZERO, "sum", "msum")
 _MOST_WAYS: Final = 256
 
 _STAND_INS: Final[dict[Kind, Value]] = {
@@ -231,7 +234,7 @@ def _mentions(rule: CoreRule) -> bool:
                 return True
             case Call("missing" | "present" | "coalesce"):
                 return True
-            case Aggregate("count", terms) if terms:
+            case Aggregate() if node.terms and counts_solutions(node):
                 return True
             case _:
                 pass
@@ -290,9 +293,8 @@ class _Completion:
         facts = {name: self._facts(name, rows) for name, rows in checked.facts.items()}
         for name in silent:
             info = checked.relations[name]
-            if not info.group and all(f in _ZERO_OVER_NOTHING for f in info.aggregates):
-                zeros = tuple(stand_in(column.type) for column in info.columns)
-                facts[name] = self._facts(name, [zeros])
+            if not info.group and has_empty_value(info.aggregates):
+                facts[name] = self._facts(name, [tuple(_empty_values(info))])
         open_facts = {
             name: tuple(self._constants(name, row) for row in rows)
             for name, rows in checked.open_facts.items()
@@ -314,12 +316,15 @@ class _Completion:
         return self.added[name] if name in self.added else self.checked.relations[name]
 
     def _add(
-        self, stem: str, columns: Sequence[Column], aggregates: Sequence[str | None] = ()
+        self,
+        stem: str,
+        columns: Sequence[Column],
+        aggregates: Sequence[AggregateFunction | None] = (),
     ) -> str:
         name = fresh(stem, self.taken)
         functions = aggregates or [None] * len(columns)
         self.added[name] = RelationInfo(
-            name, tuple(columns), False, True, tuple(functions), name, is_internal=True,  # pyright: ignore[reportArgumentType]
+            name, tuple(columns), False, True, tuple(functions), name, is_internal=True,
         )  # fmt: skip
         return name
 
@@ -385,7 +390,7 @@ class _Completion:
     def _may_lack(self, head: RelationInfo, way: _Way, place: int, argument: Expression) -> bool:
         if not isinstance(argument, Aggregate):
             return way.lacks(argument)
-        return _skipped(way, place) and argument.function not in _ZERO
+        return _skipped(way, place) and row_of(argument).counts is None
 
     # ── Ways ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -555,7 +560,8 @@ class _Completion:
             if not any(_skipped(way, i) for way in ways):
                 atoms.append(looked_up)
                 continue
-            column = info.columns[i]
+            column, row = info.columns[i], info.aggregates[i]
+            assert row is not None
             lacks = (info.name, i) in self.nullable
             either = self._add(
                 f"{info.name}_or_none",
@@ -563,7 +569,7 @@ class _Completion:
             )
             there = [_TRUE, value] if lacks else [value]
             other = Constant(stand_in(column.type))
-            none = [_FALSE, other] if lacks else [Constant(0)]
+            none = [_FALSE, other] if lacks else [Constant(cast("Value", row.identity))]
             absent = CoreAtom(name, (*shown, Variable("_")), negated=True)
             made.append(rest(either, [*shown, *there], [looked_up]))
             made.append(rest(either, [*shown, *none], [found, absent]))
@@ -577,11 +583,11 @@ class _Completion:
             else:
                 arguments += [*([Variable(f"_p{i}")] if lacks else []), Variable(f"_v{i}")]
         made.append(rest(info.name, arguments, atoms))
-        if is_global and all(f in _ZERO_OVER_NOTHING for f in info.aggregates):
+        if is_global and has_empty_value(info.aggregates):
             zero: list[Expression] = []
-            for i, column in enumerate(info.columns):
+            for i, value in enumerate(_empty_values(info)):
                 zero += [_TRUE] if (info.name, i) in self.nullable else []
-                zero.append(Constant(stand_in(column.type)))
+                zero.append(Constant(value))
             nothing = CoreAtom(groups, (Constant(1),), negated=True)
             made.append(rest(info.name, zero, [nothing]))
         return [replace(each, place=0) for each in made]
@@ -597,7 +603,7 @@ class _Completion:
         if not plain and not any((info.name, i) in self.nullable for i in range(info.arity)):
             return info
         columns: list[Column] = []
-        functions: list[object] = []
+        functions: list[AggregateFunction | None] = []
         at: list[int] = []
         for i in range(info.arity):
             pair = list(self._pair_of_columns(info, i))
@@ -613,7 +619,7 @@ class _Completion:
             info,
             columns=tuple(columns),
             aggregates=tuple(functions),
-            order=tuple(order),  # pyright: ignore[reportArgumentType]
+            order=tuple(order),
         )
 
     def _facts(self, name: str, rows: Sequence[tuple[Value, ...]]) -> tuple[tuple[Value, ...], ...]:
@@ -677,7 +683,15 @@ def _skipped(way: _Way, place: int) -> bool:
 
 def _counting(node: Aggregate) -> Aggregate:
     """`count<X>` counts solutions, once those without X are gone."""
-    return replace(node, terms=()) if node.function == "count" else node
+    return replace(node, terms=()) if counts_solutions(node) else node
+
+
+def _empty_values(info: RelationInfo) -> Iterator[Value]:
+    """What aggregates without groups give where there is no solution."""
+    for row, column in zip(info.aggregates, info.columns, strict=True):
+        assert row is not None and row.identity is not None
+        value = row.identity
+        yield float(value) if column.type.is_floating and isinstance(value, int) else value
 
 
 def _flag(name: str) -> str:

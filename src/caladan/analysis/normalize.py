@@ -35,10 +35,9 @@ from caladan.program import (
     names,
     variables,
 )
+from caladan.program.aggregates import counts_solutions, row_of
 from caladan.program.diagnostics import Diagnostics
 from caladan.program.transform import replace_in, walk
-
-_WITNESSED = ("msum", "mcount")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +160,11 @@ def _head_argument(argument: Expression, found: Diagnostics, may_lack: bool) -> 
 
     def counting(node: Expression) -> Expression | None:
         """`count<…>` counts solutions; those without a value, if some may be missing, it skips."""
-        if not isinstance(node, Aggregate) or node.function not in ("count", "mcount"):
-            return None
-        if node.function == "mcount" and len(node.terms) != 1:
+        if not isinstance(node, Aggregate) or not counts_solutions(node):
             return None
         named = [t for t in node.terms if not (isinstance(t, Variable) and t.is_anonymous)]
-        return replace(node, terms=tuple(named) if may_lack and node.function == "count" else ())
+        keeps = may_lack and not row_of(node).is_monotone
+        return replace(node, terms=tuple(named) if keeps else ())
 
     return replace_in(argument, counting)
 
@@ -174,7 +172,9 @@ def _head_argument(argument: Expression, found: Diagnostics, may_lack: bool) -> 
 def _check_aggregate(node: Aggregate, found: Diagnostics) -> None:
     if any(isinstance(part, Aggregate) for term in node.terms for part in walk(term)):
         found.add("C015", "an aggregate cannot stand inside another", node.span)
-    if isinstance(node, Folding) or node.function in ("countd", "count", *_WITNESSED):
+    row = row_of(node)
+    _, most = row.terms
+    if isinstance(node, Folding) or most is None or row.witness == "before":
         return
     if len(node.terms) != 1:
         found.add(

@@ -153,7 +153,7 @@ def _stand_in(value: object) -> object:
 
 
 def suspect_header(relation: str, source: Source, columns: Sequence[Column]) -> Diagnostic | None:
-    """W107 for a text file whose first line reads like names over columns of text.
+    """W110 for a text file whose first line reads like names over columns of text.
 
     They are words that differ from each other, and occur in no other row.
     """

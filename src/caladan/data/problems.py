@@ -299,9 +299,9 @@ def report(rows: Sequence[BadRow], total: int | None = None) -> CaladanError:
 
 
 def set_aside(relation: str, rows: int) -> Diagnostic:
-    """W105: rows that a permissive run left out."""
+    """W108: rows that a permissive run left out."""
     return Diagnostic(
-        "W105",
+        "W108",
         f"{counted(rows, 'row')} of the data of {relation} {'was' if rows == 1 else 'were'} set "
         "aside",
         help="the relation `_rejected` has them, each with the reason",
@@ -309,10 +309,10 @@ def set_aside(relation: str, rows: int) -> Diagnostic:
 
 
 def equal_rows(relation: str, rows: int, columns: Sequence[str], function: str) -> Diagnostic:
-    """W106: rows that are equal to others, where an aggregate adds up facts."""
+    """W109: rows that are equal to others, where an aggregate adds up facts."""
     shown = ", ".join(columns)
     return Diagnostic(
-        "W106",
+        "W109",
         f"{counted(rows, 'row')} of the data of {relation} {'is' if rows == 1 else 'are'} equal to "
         f"other rows, and `{function}` takes equal rows as one fact",
         help=f"to add up every row, number them: `{relation}[R]({shown})`",
@@ -320,9 +320,9 @@ def equal_rows(relation: str, rows: int, columns: Sequence[str], function: str) 
 
 
 def maybe_header(relation: str, path: str, names: Sequence[str]) -> Diagnostic:
-    """W107: a first line of text over columns of text, which may be the names of columns."""
+    """W110: a first line of text over columns of text, which may be the names of columns."""
     return Diagnostic(
-        "W107",
+        "W110",
         f"the first line, {', '.join(names)}, is taken as a fact of {relation}",
         Place(path, 1),
         help="if it is a header, say so: `--header` on the command line, header=True in Python; "

@@ -1,12 +1,10 @@
 """What everybody speaks of: the Program and its parts, values, diagnostics, options, events."""
 
 from caladan.program.program import (
-    AGGREGATES,
     NULL,
     OPPOSITE,
     TIMES,
     Aggregate,
-    AggregateFunction,
     Arithmetic,
     ArithmeticOperator,
     Atom,
@@ -43,12 +41,10 @@ from caladan.program.program import (
 from caladan.program.transform import atoms, names, variables
 
 __all__ = [
-    "AGGREGATES",
     "NULL",
     "OPPOSITE",
     "TIMES",
     "Aggregate",
-    "AggregateFunction",
     "Arithmetic",
     "ArithmeticOperator",
     "Atom",

@@ -85,9 +85,12 @@ CODES: Final[dict[str, str]] = {
     "W102": "aggregate may not be monotone here",
     "W103": "relation can never have facts",
     "W104": "aggregate is applied at every step",
-    "W105": "rows were set aside",
-    "W106": "equal rows are one fact",
-    "W107": "the first line may be a header",
+    "W105": "variable that stands once",
+    "W106": "variable spelt like a constant",
+    "W107": "no goal needs it",
+    "W108": "rows were set aside",
+    "W109": "equal rows are one fact",
+    "W110": "the first line may be a header",
 }
 
 EXIT_USER: Final = 1

@@ -45,6 +45,13 @@ class RowsSetAside:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelCompiling:
+    """A kernel is about to be compiled: no object file of it is on this machine."""
+
+    kernel: str
+
+
+@dataclass(frozen=True, slots=True)
 class KernelCompiled:
     """A kernel was compiled, which happens once on a machine; later processes load it."""
 
@@ -230,6 +237,7 @@ Event: TypeAlias = (
     | DataRead
     | RelationReused
     | RowsSetAside
+    | KernelCompiling
     | KernelCompiled
     | CliqueStarted
     | StrategyDeclined

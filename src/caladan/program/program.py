@@ -213,25 +213,18 @@ class Function(Call):
     vectorized: OneOf["numpy", "arrow"] | None = None
 
 
-AggregateFunction: TypeAlias = OneOf[
-    "min", "max", "sum", "count", "countd", "avg", "mmin", "mmax", "msum", "mcount"
-]
-
-AGGREGATES: Final[tuple[AggregateFunction, ...]] = (
-    "min", "max", "sum", "count", "countd", "avg", "mmin", "mmax", "msum", "mcount",
-)  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """`function<value>` or, with witnesses, `function<(witness, …, value)>`; only in heads.
+
+    `function` is the name of a row of the table (aggregates.py), which says what it does.
 
     `min`, `max`, `mmin` and `mmax` have theirs after the value, and give a column for each term.
 
     `count`, `mcount` and `countd` take a tuple of terms; `count<_>` counts solutions.
     """
 
-    function: AggregateFunction
+    function: str
     terms: tuple[Expression, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
 
@@ -243,7 +236,6 @@ class Folding(Aggregate):
     `code` and `initial` are those of a fold that its user wrote.
     """
 
-    function: str  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
     code: Callable[..., object] | None = field(default=None, repr=False)
     initial: object = None
 
@@ -276,12 +268,14 @@ class Comparison:
 class Atom:
     """A relation mentioned in a body or a goal, positive or negated.
 
+    Where `columns` names them, arguments stand for these columns, else for all in their order.
     `tx[R](A, V)` binds its `row` to the number of a row of data, which tells equal rows apart.
     """
 
     relation: str
     arguments: tuple[Expression, ...]
     negated: bool = False
+    columns: tuple[str, ...] = field(default=(), kw_only=True)
     span: Span | None = field(default=None, compare=False, repr=False)
     row: Variable | None = None
 
@@ -312,10 +306,14 @@ Literal: TypeAlias = Atom | Comparison | Choice | Disjunction
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a rule derives. Aggregates may stand in its arguments; the rest are group columns."""
+    """What a rule derives. Aggregates may stand in its arguments; the rest are group columns.
+
+    `columns` names the columns of the arguments, if the rule does.
+    """
 
     relation: str
     arguments: tuple[Expression, ...]
+    columns: tuple[str, ...] = field(default=(), kw_only=True)
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

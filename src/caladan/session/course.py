@@ -33,6 +33,7 @@ from caladan.program.events import Listener, RelationReused, RowsSetAside, RunFa
 from caladan.program.options import Options, RunOptions, checked
 from caladan.rules.failures import lost
 from caladan.session import inputs
+from caladan.session.auto import Mover, SparkWanted, wanted_for_options
 from caladan.session.inputs import Definitions, undeclared
 from caladan.session.materialized import Materializations, Materialized
 from caladan.session.result import CaladanWarning, Result, Stopped
@@ -61,14 +62,17 @@ RunAgain: TypeAlias = Callable[
 class Course:
     """Data and definitions on one side, an engine on the other, and how programs run between."""
 
-    def __init__(self, engine: Engine, listeners: Sequence[Listener] = ()) -> None:
+    def __init__(
+        self, engine: Engine, listeners: Sequence[Listener] = (), mover: Mover | None = None
+    ) -> None:
         self._engine = engine
+        self._mover = mover
+        """How to get to Spark; None if the user named the engine, or the session has moved."""
+        self._earlier_stores: list[Store] = []
         self._listeners = tuple(listeners)
         self._store = Store(engine)
         self._definitions = Definitions()
-        self._kept = Materializations(engine)
-        if isinstance(engine, Materializing):
-            engine.spare = self._kept
+        self._kept = _materializations(engine)
         self._scripts: Scripts | None = None
         self._searched: tuple[Library, dict[str, Source | None]] | None = None
         self._is_open = True
@@ -79,10 +83,34 @@ class Course:
         with running(options.timeout):
             try:
                 with stoppable("running the program"), nested():
+                    self._move_if(wanted_for_options(options))
                     yield
             except interface.EngineStopped as stopped:  # before there was anything to hand out
                 nothing = Result((), lambda _: None)
                 raise Stopped(stopped.diagnostics, nothing) from None
+
+    def _move_if(self, wanted: SparkWanted | None) -> None:
+        """Move a session whose user named no engine to Spark, with all that it has.
+
+        Results of earlier runs stay with the engine that made them.
+        """
+        if wanted is None or self._mover is None:
+            return
+        start, say = self._mover
+        say(f"moving to Spark, {wanted.reason}")
+        engine = start(wanted.session)
+        try:
+            for name, each in self._definitions.functions.items():
+                check_on_engine(engine, name, each.code)
+        except CaladanError:
+            engine.close()
+            raise
+        self._mover, self._engine = None, engine
+        self._earlier_stores.append(self._store)
+        self._store = self._store.moved(engine)
+        self._kept = _materializations(engine)
+        if self._scripts is not None:
+            self._scripts.engine = engine
 
     def _read(
         self, program: str | os.PathLike[str] | Program | Script, language: str | None = None
@@ -254,7 +282,8 @@ class Course:
             wanted = heads if whole else None
             objects, names = self._store.objects, (*self._store, *self._definitions.derived)
             request = Request(linked, catalog, params, not whole, wanted, names, objects)
-            return compile_again(known, replace(request, materialized=reused))
+            own = len(program.rules)
+            return compile_again(known, replace(request, materialized=reused, own=own))
 
     def _evaluate(
         self, compiled: Compiled, store: Store, options: Options, stats: Stats
@@ -269,12 +298,12 @@ class Course:
                     events.tell(RelationReused(name))
                 compiled, base, rejected = _loaded(compiled, store, options, events)
                 with nested(), stoppable("evaluating the program"):
-                    derived = self._engine.run(compiled.delta, base, options, events)
+                    derived = store.engine.run(compiled.delta, base, options, events)
             with nested(), stoppable("evaluating the program"):
                 check_support(compiled, derived)
         except interface.EngineStopped as stopped:
             derived, ended = stopped.store, stopped
-        looks = store.looks(compiled) if self._engine.name == "spark" else {}
+        looks = store.looks(compiled) if store.engine.name == "spark" else {}
         found = [*_tell_aside(rejected, events)]
         if ended is None:
             found += store.warnings(compiled, base)
@@ -300,7 +329,8 @@ class Course:
                 )
 
             run = self._in_full(again, store, options)
-            self._keep(run, options, since)
+            if store.engine is self._engine:  # else the session has moved to Spark since
+                self._keep(run, options, since)
             return run
 
         return complete
@@ -445,6 +475,22 @@ def _loaded(
         except ValuesMissing as found:
             with stoppable("compiling the program"), nested():
                 compiled = with_missing(compiled, found.nullable)
+
+
+def _materializations(engine: Engine) -> Materializations:
+    """No relation is kept yet; those that will be give way where the engine needs their memory."""
+    kept = Materializations(engine)
+    if isinstance(engine, Materializing):
+        engine.spare = kept
+    return kept
+
+
+def check_on_engine(engine: Engine, name: str, function: object) -> None:
+    """C050 for a function of the user's that the tasks of an engine cannot be sent."""
+    if engine.name == "spark":
+        from caladan.engines.spark.tasks.work import check_sendable
+
+        check_sendable(name, function)
 
 
 @contextmanager

@@ -27,13 +27,13 @@ from caladan.language.deals.cursor import (
 from caladan.language.deals.expressions import (
     COMPARISONS,
     PRECEDENCE,
-    arguments,
     arithmetic,
     called,
     choice,
     comparison,
     expression,
     is_function,
+    named_arguments,
 )
 from caladan.language.deals.tokens import (
     END,
@@ -151,8 +151,8 @@ def atom(cursor: Cursor, what: str, *, bare: bool = False) -> Atom:
                 help=f"write its arguments: `{text}(…)`, or `{text}()` if it has none",
             )
         return Atom(cursor.text(name), (), span=cursor.span(name))
-    given = arguments(cursor)
-    return Atom(cursor.text(name), given, span=cursor.since(name.start), row=row)
+    given, columns = named_arguments(cursor)
+    return Atom(cursor.text(name), given, span=cursor.since(name.start), columns=columns, row=row)
 
 
 def _row(cursor: Cursor) -> Variable:
