@@ -12,7 +12,7 @@ A best value with witnesses takes a fixpoint for each column: first of the value
 witnesses, then of the least witnesses among the solutions that have these values, and so on. So a
 witness is made of final values.
 
-A sum of a recursion may have been given what does not hold in the end. `Contributions` has all
+A sum of a recursion may have been given what does not hold in the end. `SumHistory` has all
 solutions that ever gave to one; if some of them are no more, there is no answer (C047).
 """
 
@@ -153,15 +153,15 @@ def evaluate_clique(run: NaiveFixpoint, clique: WrittenClique) -> int:
         (relation,) = clique.relations
         steps = range(1 + len(clique.groupings[relation].witnesses))
         return sum(_best(run, clique, relation, step) for step in steps)
-    contributions = Contributions(clique)
+    history = SumHistory(clique)
 
     def next_round(last: Changed | None) -> Changed:
         if last is None or clique.has_aggregates:
-            return _round(run, clique, contributions)
+            return _round(run, clique, history)
         return _round_after(run, clique, last)
 
     rounds = _repeat(run, clique, next_round)
-    contributions.check()
+    history.check()
     return rounds
 
 
@@ -212,14 +212,14 @@ def _never_settling(clique: WrittenClique, changed: Changed, rounds: int) -> Dia
 # ── Rounds ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _round(run: NaiveFixpoint, clique: WrittenClique, contributions: Contributions) -> Changed:
+def _round(run: NaiveFixpoint, clique: WrittenClique, history: SumHistory) -> Changed:
     """All rules over all facts."""
     after: dict[str, set[Row]] = {}
-    contributions.begin_round()
+    history.begin_round()
     for name in clique.relations:
         rules = [rule for rule in clique.rules if rule.head == name]
         if clique.groupings[name].has_aggregates:
-            after[name] = _combine(run, clique.groupings[name], name, rules, contributions)
+            after[name] = _combine(run, clique.groupings[name], name, rules, history)
         else:
             derived = [_derive(run, rule) for rule in rules]
             after[name] = run.facts[name].union(run.given[name], *derived)
@@ -288,7 +288,7 @@ def _combine(
     grouping: Grouping,
     name: str,
     rules: list[WrittenRule],
-    contributions: Contributions,
+    history: SumHistory,
 ) -> set[Row]:
     """The rows of a relation with aggregates; rows of rules that compute or cut are amounts."""
     types = run.relations[name].types
@@ -300,7 +300,7 @@ def _combine(
         found = _for_each_solution(run, rule, lambda binding: binding)
         with _blamed(rule):
             added = [contribution(grouping, types, rule, binding) for binding in found]
-        contributions.add(rule, zip(found, added, strict=True))
+        history.add(rule, zip(found, added, strict=True))
         given += added
     with _blamed(next(rule for rule in rules if not stands_alone(rule))):
         return kept(grouping, run.facts[name], combined(grouping, types, given))
@@ -357,7 +357,7 @@ def _blamed(rule: WrittenRule) -> Generator[None]:
         raise CaladanError(overflow(rule, double=double)) from None
 
 
-class Contributions:
+class SumHistory:
     """The solutions that gave to the sums of a recursion, without the values it changes."""
 
     def __init__(self, clique: WrittenClique) -> None:
