@@ -45,6 +45,7 @@ class Request:
     evaluate whole, besides what the goals ask for; `suggested` are names to offer where the program
     mentions one that is not known; `objects` numbers those among the constants. Goals drive
     evaluation if there is to be `demand`. Columns are `named` where rules are made of SQL.
+    `materialized` relations are read as earlier runs left them, instead of by their rules.
     """
 
     program: Program
@@ -55,6 +56,7 @@ class Request:
     suggested: tuple[str, ...] = ()
     objects: Objects | None = None
     named: Mapping[str, Sequence[str]] | None = None
+    materialized: tuple[str, ...] = ()
 
     @property
     def meaning(self) -> tuple[object, ...]:
@@ -111,7 +113,9 @@ class Compiled:
         """The checked program as it was written, which only the reference engine wants."""
         asked = self.request
         objects = asked.objects or Objects()
-        return written(asked.program, self.checked, asked.params, asked.wanted, objects)
+        return written(
+            asked.program, asked.catalog, self.checked, asked.params, asked.wanted, objects
+        )
 
     @property
     def totals(self) -> dict[str, Totals | None]:

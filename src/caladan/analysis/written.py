@@ -17,12 +17,14 @@ from dataclasses import dataclass, field
 
 from caladan.analysis.constants import ConstantFitter
 from caladan.analysis.core import Checked, RelationInfo
+from caladan.analysis.named_columns import named_columns
 from caladan.analysis.resolve import parameters
 from caladan.analysis.type_check import partial_type, widened
 from caladan.program import (
     Aggregate,
     Atom,
     Choice,
+    Column,
     Comparison,
     Constant,
     Disjunction,
@@ -36,6 +38,7 @@ from caladan.program import (
     Variable,
     atoms,
 )
+from caladan.program.aggregates import row_of
 from caladan.program.diagnostics import Diagnostics, Span
 from caladan.program.objects import Objects
 from caladan.program.transform import reachable
@@ -71,6 +74,7 @@ class WrittenProgram:
 
 def written(
     program: Program,
+    catalog: Mapping[str, tuple[Column, ...]],
     checked: Checked,
     values: Mapping[str, Value],
     wanted: Iterable[str] | None,
@@ -83,7 +87,8 @@ def written(
         asked += wanted
     elif not asked:
         asked = [name for name, info in known.items() if info.is_derived]
-    bound = parameters(program, values, Diagnostics())
+    placed, _ = named_columns(program, catalog, Diagnostics())
+    bound = parameters(placed, values, Diagnostics())
     reads: dict[str, list[str]] = {}
     for rule in bound.rules:
         read = (atom.relation for atom in atoms(rule.body))
@@ -137,13 +142,8 @@ def _written(number: int, rule: Rule, types: Sequence[Type], fitter: ConstantFit
 
 def witness_count(argument: Expression) -> int:
     """How many columns of witnesses follow that of an aggregate: one in `mmin<Cost, From>`."""
-    is_best = isinstance(argument, Aggregate) and argument.function in (
-        "min",
-        "max",
-        "mmin",
-        "mmax",
-    )
-    return len(argument.terms) - 1 if is_best and isinstance(argument, Aggregate) else 0
+    has_columns = isinstance(argument, Aggregate) and row_of(argument).witness == "after"
+    return len(argument.terms) - 1 if has_columns and isinstance(argument, Aggregate) else 0
 
 
 def branches(literal: Choice | Disjunction) -> tuple[tuple[Literal, ...], ...]:

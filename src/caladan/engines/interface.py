@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from caladan.analysis.core import CoreGoal
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from caladan.data.formats import Look
     from caladan.data.source import Source
+    from caladan.fixpoint.limits import Spare
     from caladan.program.notation import Widths
 
 
@@ -174,6 +176,22 @@ class ReadsRules(Protocol):
         ...
 
 
+@runtime_checkable
+class Materializing(Protocol):
+    """An engine whose derived tables can serve later runs."""
+
+    spare: Spare | None
+    """What the session keeps of earlier runs, which a run may ask to go."""
+
+    def is_listed(self, table: Table) -> bool:
+        """True if rules can read the table as they read data."""
+        ...
+
+    def nbytes(self, table: Table) -> int:
+        """The bytes that a table holds."""
+        ...
+
+
 class InProcess:
     """What engines have in common that need nothing but this process."""
 
@@ -306,10 +324,17 @@ def engine_for(
             f"there is no engine {engine!r}; there are spark, embedded and reference",
             help=did_you_mean(engine, ("spark", "embedded", "reference")),
         )
+    check_pyspark()
     from caladan.engines.spark.engine import SparkEngine
 
     session = None if isinstance(engine, str) else engine
     return SparkEngine(session, master=master, conf=settings, ship=ship)
+
+
+def check_pyspark() -> None:
+    """C051 where PySpark is not installed."""
+    if find_spec("pyspark") is None:
+        raise error("C051", "PySpark is not installed: pip install 'caladan[spark]'")
 
 
 def check_connection(engine: object, master: object) -> None:

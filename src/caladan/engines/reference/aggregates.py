@@ -19,7 +19,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from functools import reduce
+from typing import cast
 
 from caladan.analysis.written import WrittenRule, witness_count
 from caladan.engines.reference.body import (
@@ -30,13 +31,17 @@ from caladan.engines.reference.body import (
     evaluate,
     less,
     row_key,
-    sort_key,
     widened,
 )
 from caladan.program import Aggregate, Constant, Expression, Type, Value
+from caladan.program.aggregates import (
+    AggregateFunction,
+    counts_solutions,
+    has_empty_value,
+    is_recursive_best,
+    row_of,
+)
 from caladan.program.transform import replace_in, walk
-
-TOTALS: Final = ("sum", "msum", "count", "mcount", "countd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class Grouping:
     The `witnesses` columns behind that of a best value have none, and are no group columns.
     """
 
-    functions: tuple[str | None, ...]
+    functions: tuple[AggregateFunction | None, ...]
     witnesses: tuple[int, ...] = ()
 
     @property
@@ -57,7 +62,7 @@ class Grouping:
     @property
     def adds_up(self) -> bool:
         """True if some column is a sum or a count."""
-        return any(function in TOTALS for function in self.functions)
+        return any(function is not None and function.is_total for function in self.functions)
 
     @property
     def group(self) -> tuple[int, ...]:
@@ -84,13 +89,13 @@ class Addend:
 
 def grouping(rules: Iterable[WrittenRule], arity: int) -> Grouping:
     """The functions of a relation's columns; rules that `stands_alone` is true of have none."""
-    functions: list[str | None] = [None] * arity
+    functions: list[AggregateFunction | None] = [None] * arity
     witnesses: set[int] = set()
     for rule in rules:
         column = 0
         for argument in () if stands_alone(rule) else rule.arguments:
             if isinstance(argument, Aggregate):
-                functions[column] = argument.function
+                functions[column] = row_of(argument)
             more = witness_count(argument)
             witnesses.update(range(column + 1, column + 1 + more))
             column += 1 + more
@@ -151,12 +156,12 @@ def combined(grouping: Grouping, types: Sequence[Type], given: Iterable[Addend])
 
 
 def _groups(
-    given: Iterable[Addend], functions: Sequence[str], has_columns: bool
+    given: Iterable[Addend], functions: Sequence[AggregateFunction], has_columns: bool
 ) -> dict[Row, list[Addend]]:
     groups: dict[Row, list[Addend]] = {}
     for each in given:
         groups.setdefault(each.group, []).append(each)
-    if not groups and not has_columns and all(f in TOTALS for f in functions):
+    if not groups and not has_columns and has_empty_value(functions):
         groups[()] = []
     return groups
 
@@ -174,10 +179,10 @@ def computed(
         members.setdefault(group, binding)
         given.append(Addend(group, tuple(_part(each, None, binding) for each in aggregates)))
     found: list[tuple[Row, Row]] = []
-    functions = [each.function for each in aggregates]
+    functions = [row_of(each) for each in aggregates]
     for group, addends in _groups(given, functions, bool(plain)).items():
         values = {
-            each: Constant(value_of(each.function, [addend.parts[i] for addend in addends]))
+            each: Constant(value_of(row_of(each), [addend.parts[i] for addend in addends]))
             for i, each in enumerate(aggregates)
         }
         binding = members.get(group, {})
@@ -240,7 +245,8 @@ def improved(
     One that has a row stays with it unless another is better.
     """
     (column,) = (i for i, function in enumerate(grouping.functions) if function is not None)
-    is_least = step > 0 or grouping.functions[column] in ("min", "mmin")
+    function = grouping.functions[column]
+    is_least = step > 0 or (function is not None and function.is_least)
     column += step
     found = dict(old)
     for row in rows:
@@ -262,16 +268,15 @@ def agrees(grouping: Grouping, step: int, row: Row, other: Row) -> bool:
 
 
 def _part(aggregate: Aggregate, type: Type | None, binding: Binding) -> Part:
-    function, terms = aggregate.function, aggregate.terms
-    if function == "countd":
-        return Part(1, tuple(evaluate(term, binding) for term in terms))
-    if function == "count" or (function == "mcount" and len(terms) < 2):
+    if row_of(aggregate).counts == "terms":
+        return Part(1, tuple(evaluate(term, binding) for term in aggregate.terms))
+    if counts_solutions(aggregate):
         return Part(1)
-    *witness, amount = (evaluate(term, binding) for term in terms)
+    *witness, amount = (evaluate(term, binding) for term in aggregate.terms)
     return Part(amount if type is None else widened(amount, type), tuple(witness) or None)
 
 
-def value_of(function: str, parts: Sequence[Part]) -> Value:
+def value_of(function: AggregateFunction, parts: Sequence[Part]) -> Value:
     """What an aggregate makes of its parts."""
     given = [part.amount for part in parts if part.witness is None]
     witnessed: dict[Row, Value] = {}
@@ -280,15 +285,15 @@ def value_of(function: str, parts: Sequence[Part]) -> Value:
             best = witnessed.get(part.witness, part.amount)
             witnessed[part.witness] = part.amount if less(best, part.amount) else best
     given += witnessed.values()
-    match function:
-        case "min" | "mmin":
-            return min(given, key=sort_key)
-        case "max" | "mmax":
-            return max(given, key=sort_key)
-        case "avg":
+    match function.kernel:
+        case "least" | "greatest":
+            return reduce(function.combine, given)
+        case "mean":
             return canonical(_total(float(cast("float", each)) for each in given) / len(given))
-        case _:
+        case "total":
             return canonical(_total(given))
+        case "gathered":
+            raise AssertionError(f"{function} has no columns")
 
 
 def _total(given: Iterable[Value]) -> float:
@@ -304,9 +309,5 @@ def _total(given: Iterable[Value]) -> float:
         raise InfiniteValue from None
 
 
-def _better(function: str | None, was: Value, now: Value) -> Value:
-    if function == "mmin":
-        return was if less(was, now) else now
-    if function == "mmax":
-        return now if less(was, now) else was
-    return now
+def _better(function: AggregateFunction | None, was: Value, now: Value) -> Value:
+    return function.combine(was, now) if is_recursive_best(function) else now
