@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from caladan.analysis.check import check
 from caladan.analysis.core import Checked, RelationInfo
 from caladan.analysis.demand import DemandProgram, demand
+from caladan.analysis.lint import lint
 from caladan.analysis.pcg import Pcg, pcg
 from caladan.analysis.resolve import refilled, signature
 from caladan.analysis.written import WrittenProgram, written
@@ -57,6 +58,8 @@ class Request:
     objects: Objects | None = None
     named: Mapping[str, Sequence[str]] | None = None
     materialized: tuple[str, ...] = ()
+    own: int = 0
+    """How many rules, from the first on, were written for this run: those that `lint` reads."""
 
     @property
     def meaning(self) -> tuple[object, ...]:
@@ -106,7 +109,7 @@ class Compiled:
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """What the analysis warns of."""
-        return self.checked.warnings
+        return (*lint(self.program.rules[: self.request.own]), *self.checked.warnings)
 
     @property
     def written(self) -> WrittenProgram:

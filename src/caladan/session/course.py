@@ -277,7 +277,8 @@ class Course:
             wanted = heads if whole else None
             objects, names = self._store.objects, (*self._store, *self._definitions.derived)
             request = Request(linked, catalog, params, not whole, wanted, names, objects)
-            return compile_again(known, replace(request, materialized=reused))
+            own = len(program.rules)
+            return compile_again(known, replace(request, materialized=reused, own=own))
 
     def _evaluate(
         self, compiled: Compiled, store: Store, options: Options, stats: Stats
