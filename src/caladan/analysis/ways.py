@@ -1,14 +1,16 @@
 """Ways through a body: the bodies without `if` literals and disjunctions that it stands for.
 
-count_ways    how many there are, without going any of them; more than `MOST_WAYS` are C024
-expanded      the ways; those through an `if` exclude each other
-as_test       alternatives that only compare, as one comparison instead
+count_ways       how many there are, without going any of them; more than `MOST_WAYS` are C024
+expanded         the ways; those through an `if` exclude each other
+without_choices  the ways through the `if`s alone
+as_test          alternatives that only compare, as one comparison instead
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from caladan.program import (
@@ -111,7 +113,10 @@ def expanded(body: Iterable[Literal], *, may_lack: bool = False) -> list[list[Li
         match literal:
             case Choice():
                 choice = _as_equality(literal)
-                options = [[choice]] if choice is not None else _branches(literal, may_lack)
+                through = partial(expanded, may_lack=may_lack)
+                options = (
+                    [[choice]] if choice is not None else _branches(literal, through, may_lack)
+                )
             case Disjunction():
                 options = [
                     way
@@ -124,10 +129,25 @@ def expanded(body: Iterable[Literal], *, may_lack: bool = False) -> list[list[Li
     return ways
 
 
-def _branches(choice: Choice, may_lack: bool) -> list[list[Literal]]:
+def without_choices(body: Iterable[Literal], *, may_lack: bool = False) -> list[list[Literal]]:
+    """The ways through the `if`s of a body, each with its disjunctions as they are."""
+    ways: list[list[Literal]] = [[]]
+    through = partial(without_choices, may_lack=may_lack)
+    for literal in body:
+        options: list[list[Literal]] = [[literal]]
+        if isinstance(literal, Choice):
+            choice = _as_equality(literal)
+            options = [[choice]] if choice is not None else _branches(literal, through, may_lack)
+        ways = [way + option for way in ways for option in options]
+    return ways
+
+
+def _branches(
+    choice: Choice, through: Callable[[Iterable[Literal]], list[list[Literal]]], may_lack: bool
+) -> list[list[Literal]]:
     """The ways through an `if`; no two of them hold together, so nothing is counted twice."""
-    ways = [[*choice.condition, *way] for way in expanded(choice.then, may_lack=may_lack)]
-    otherwise = expanded(choice.otherwise, may_lack=may_lack)
+    ways = [[*choice.condition, *way] for way in through(choice.then)]
+    otherwise = through(choice.otherwise)
     for i, failing in enumerate(choice.condition):
         before = choice.condition[:i]
         for test in _failing(failing, may_lack):

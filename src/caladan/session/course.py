@@ -23,9 +23,24 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack, cast
 from caladan.analysis.resolve import parameters
 from caladan.data.missing import values
 from caladan.engines import interface
-from caladan.engines.interface import Engine, Materializing, Table, Watchable, stoppable
+from caladan.engines.interface import (
+    Engine,
+    Materializing,
+    ReadsRules,
+    RunsPlans,
+    Table,
+    Watchable,
+    stoppable,
+)
 from caladan.engines.missing import shown
-from caladan.pipeline import Compiled, Request, compile_again, compile_program, with_missing
+from caladan.pipeline import (
+    Compiled,
+    Request,
+    compile_again,
+    compile_program,
+    compile_whole,
+    with_missing,
+)
 from caladan.program import Atom, Column, Goal, Program, Value
 from caladan.program.clock import attended, running
 from caladan.program.diagnostics import CaladanError, Diagnostic, Diagnostics, error, nested
@@ -292,15 +307,19 @@ class Course:
         base: dict[str, Table] = {}
         rejected: list[pa.Table] = []
         ended: interface.EngineStopped | None = None
+        reads_rules = isinstance(store.engine, ReadsRules)
+        if reads_rules:
+            compiled = compile_whole(compiled)
         try:
             with _failures_told(events):
                 for name in store.materialized:
                     events.tell(RelationReused(name))
                 compiled, base, rejected = _loaded(compiled, store, options, events)
                 with nested(), stoppable("evaluating the program"):
-                    derived = store.engine.run(compiled.delta, base, options, events)
-            with nested(), stoppable("evaluating the program"):
-                check_support(compiled, derived)
+                    derived = _derived(store.engine, compiled, base, options, events)
+            if not reads_rules:
+                with nested(), stoppable("evaluating the program"):
+                    check_support(compiled, derived)
         except interface.EngineStopped as stopped:
             derived, ended = stopped.store, stopped
         looks = store.looks(compiled) if store.engine.name == "spark" else {}
@@ -475,6 +494,22 @@ def _loaded(
         except ValuesMissing as found:
             with stoppable("compiling the program"), nested():
                 compiled = with_missing(compiled, found.nullable)
+
+
+def _derived(
+    engine: Engine,
+    compiled: Compiled,
+    base: Mapping[str, Table],
+    options: Options,
+    events: Listener,
+) -> dict[str, Table]:
+    """The derived tables: of the plan or, on the reference engine, of the rules as written."""
+    if isinstance(engine, ReadsRules):
+        found = engine.evaluate(compiled.written, compiled.totals, base, options, events)
+        columns = {name: info.columns for name, info in compiled.delta.relations.items()}
+        return engine.split(found, columns)
+    assert isinstance(engine, RunsPlans)
+    return engine.run(compiled.delta, base, options, events)
 
 
 def _materializations(engine: Engine) -> Materializations:

@@ -1,8 +1,8 @@
-"""The reference engine: cliques in order, each by naive evaluation, over sets of tuples.
+"""The reference engine: cliques in order, each by plain evaluation, over sets of tuples.
 
-It is the oracle of the tests: it reads the rules of a DeltaProgram and nothing the compiler made
-of them (no plans, deltas, guards or arrangements), so a mistake there shows as a difference. A
-relation in its hands is a set of Python tuples.
+It is the oracle of the tests: it evaluates the program as it was written (analysis/written.py), and
+shares no rewrite with the other engines, so that a mistake in one shows as a difference. A relation
+in its hands is a set of Python tuples.
 """
 
 from __future__ import annotations
@@ -13,26 +13,33 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from caladan.analysis.core import CoreGoal
+from caladan.analysis.missing import stand_in
+from caladan.analysis.written import WrittenProgram
 from caladan.data.load import load
 from caladan.data.missing import completed
 from caladan.data.schema import LocalTable, arrow_schema
 from caladan.data.source import Source
 from caladan.engines.interface import EngineStopped, InProcess, Table
 from caladan.engines.reference.body import Facts, Row, canonical, row_key, same, widened
-from caladan.engines.reference.fixpoint import NaiveFixpoint, NaiveLimits, evaluate_clique
-from caladan.program import Column, Value
+from caladan.engines.reference.fixpoint import (
+    NaiveFixpoint,
+    NaiveLimits,
+    cliques,
+    evaluate_clique,
+)
+from caladan.program import NULL, Column, Value
 from caladan.program.clock import attended
 from caladan.program.events import CliqueDone, CliqueStarted, Listener, RunDone, RunStarted
 from caladan.program.options import Options
 from caladan.rules.failures import LimitReached, interrupted
-from caladan.rules.program import DeltaProgram
+from caladan.rules.program import Totals
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 class ReferenceEngine(InProcess):
-    """Evaluates delta programs slowly and plainly."""
+    """Evaluates programs slowly and plainly."""
 
     name = "reference"
 
@@ -45,23 +52,25 @@ class ReferenceEngine(InProcess):
         )
         return from_arrow(*completed(table, columns)), rejected
 
-    def run(
+    def evaluate(
         self,
-        program: DeltaProgram,
+        program: WrittenProgram,
+        totals: Mapping[str, Totals | None],
         store: Mapping[str, Table],
         options: Options,
         events: Listener,
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program."""
         started = time.perf_counter()
-        events.tell(RunStarted(self.name, len(program.cliques)))
+        found = cliques(program)
+        events.tell(RunStarted(self.name, len(found)))
         given = {name: _given(program, store, name) for name in program.relations}
         facts = Facts(given)
-        run = NaiveFixpoint(program.relations, given, facts, NaiveLimits(options), events)
-        origins: tuple[str, ...] = ()
+        run = NaiveFixpoint(program.relations, given, facts, totals, NaiveLimits(options), events)
+        relations: tuple[str, ...] = ()
         try:
-            for clique in program.cliques:
-                relations, origins = clique.relations, clique.origins
+            for clique in found:
+                relations = clique.relations
                 clique_started = time.perf_counter()
                 events.tell(CliqueStarted(relations, clique.is_recursive, "naive"))
                 rounds = evaluate_clique(run, clique)
@@ -70,9 +79,20 @@ class ReferenceEngine(InProcess):
         except LimitReached as reached:
             raise EngineStopped(reached.diagnostics[0], _tables(program, facts)) from None
         except KeyboardInterrupt:
-            raise EngineStopped(interrupted(origins), _tables(program, facts)) from None
+            raise EngineStopped(interrupted(relations), _tables(program, facts)) from None
         events.tell(RunDone(time.perf_counter() - started))
         return _tables(program, facts)
+
+    def split(
+        self, tables: Mapping[str, Table], columns: Mapping[str, tuple[Column, ...]]
+    ) -> dict[str, Table]:
+        """Tables with the columns that the compiler gave them: two for those that lack values."""
+        return {
+            name: split(table, columns[name])
+            if name in columns and isinstance(table, ReferenceTable)
+            else table
+            for name, table in tables.items()
+        }
 
     def answer(self, goal: CoreGoal, table: Table) -> Table:
         """The rows that match a goal's constants and its repeated variables."""
@@ -82,7 +102,7 @@ class ReferenceEngine(InProcess):
         return ReferenceTable(goal.columns, rows)
 
 
-def _given(program: DeltaProgram, store: Mapping[str, Table], name: str) -> set[Row]:
+def _given(program: WrittenProgram, store: Mapping[str, Table], name: str) -> set[Row]:
     """A relation's facts from data and from the program's text."""
     info = program.relations[name]
     rows: set[Row] = {
@@ -92,11 +112,46 @@ def _given(program: DeltaProgram, store: Mapping[str, Table], name: str) -> set[
     if info.takes_data:
         table = store[name]
         assert isinstance(table, ReferenceTable)
-        rows |= table.rows
+        rows |= merged(table)
     return rows
 
 
-def _tables(program: DeltaProgram, facts: Facts) -> dict[str, Table]:
+def merged(table: ReferenceTable) -> frozenset[Row]:
+    """The rows with NULL for what is missing, without columns that tell of it."""
+    if all(column.role != "present" for column in table.columns):
+        return table.rows
+    return frozenset(
+        tuple(
+            NULL if i and table.columns[i - 1].role == "present" and not row[i - 1] else row[i]
+            for i, column in enumerate(table.columns)
+            if column.role != "present"
+        )
+        for row in table.rows
+    )
+
+
+def split(table: ReferenceTable, columns: tuple[Column, ...]) -> ReferenceTable:
+    """The same rows, with columns that tell whether there is a value where `columns` has some."""
+    if len(columns) == len(table.columns):
+        return table
+    places: list[tuple[int, Column]] = []
+    for column in columns:
+        places.append((sum(c.role != "present" for _, c in places), column))
+    rows = (
+        tuple(
+            row[i] is not NULL
+            if column.role == "present"
+            else canonical(stand_in(column.type))
+            if row[i] is NULL and j and columns[j - 1].role == "present"
+            else row[i]
+            for j, (i, column) in enumerate(places)
+        )
+        for row in table.rows
+    )
+    return ReferenceTable(columns, frozenset(rows), table.rows_given)
+
+
+def _tables(program: WrittenProgram, facts: Facts) -> dict[str, Table]:
     return {
         name: ReferenceTable(info.columns, frozenset(facts[name]))
         for name, info in program.relations.items()
@@ -131,7 +186,8 @@ class ReferenceTable(LocalTable):
         if not self.columns:
             return pa.table({"": pa.nulls(len(rows))}).select([])
         arrays = [
-            pa.array([row[i] for row in rows], type=field.type) for i, field in enumerate(schema)
+            pa.array([None if row[i] is NULL else row[i] for row in rows], type=field.type)
+            for i, field in enumerate(schema)
         ]
         return pa.Table.from_arrays(arrays, schema=schema)
 
