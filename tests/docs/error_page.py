@@ -81,8 +81,8 @@ PROSE = {
     "C023": "A goal holds variables, constants and parameters; computing is for rules.",
     "C024": "Every way through the `if` literals and disjunctions of a rule that read relations is "
     "a rule of its own, and this rule has too many of them. Those that only compare cost none.",
-    "C025": "Nothing is equal to a missing value, not even another one; `missing(X)` and `present(X)` "
-    "tell whether there is a value.",
+    "C025": "Nothing is equal to a missing value, not even another one; `missing(X)` and "
+    "`present(X)` tell whether there is a value.",
     "C026": "`tx[R](…)` numbers rows of data. Relations of rules have facts, each once.",
     "C030": "A file, folder or pattern that matches nothing.",
     "C031": "A row with too few or too many columns; `--permissive` sets such rows aside. Or named "
@@ -93,8 +93,8 @@ PROSE = {
     "An empty file is data.",
     "C035": "A format that is not known, a file that is not what its name says, files of several "
     "kinds behind one path, or a first line of which nobody can tell whether it is a header.",
-    "C036": "A column that is declared with `!`, such as `long!`, lacks a value, or a row of JSON has "
-    "none of the names. Other columns may lack values: see [missing values](missing.md).",
+    "C036": "A column that is declared with `!`, such as `long!`, lacks a value, or a row of JSON "
+    "has none of the names. Other columns may lack values: see [missing values](missing.md).",
     "C037": "The output cannot be written where it was asked for.",
     "C040": "The message names the rule. A comparison beside the division, such as `B ~= 0`, keeps "
     "it from being evaluated.",

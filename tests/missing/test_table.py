@@ -47,14 +47,12 @@ def answer(db: cal.Session, rule: str, **options: object) -> set[Row]:
 
 @pytest.mark.parametrize("engine", ["embedded", "reference"])
 @pytest.mark.parametrize(("case", "rule", "facts"), CASES, ids=IDS)
-@pytest.mark.filterwarnings("ignore::caladan.CaladanWarning")
 def test_every_case(engine: str, case: str, rule: str, facts: set[Row]) -> None:
     with cal.connect(engine) as db:
         assert answer(db, rule) == facts
 
 
 @pytest.mark.parametrize("strategy", ["auto", "frame", "pivoted", "meshed", "cubed"])
-@pytest.mark.filterwarnings("ignore::caladan.CaladanWarning")
 def test_every_case_on_spark(spark: object, strategy: str) -> None:
     with cal.connect(spark) as db:  # type: ignore[arg-type]
         for case, rule, facts in CASES:

@@ -248,6 +248,8 @@ def _call(function: CallFunction, arguments: list[ComputedColumn]) -> ComputedCo
                 for c in (start, length)
             )
             column = sf.substr(text, start, length)
+        case "missing" | "present" | "coalesce":
+            raise AssertionError("the compiler decides what is missing")
     return ComputedColumn(column, type, any(argument.may_fail for argument in arguments))
 
 

@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 )
 
 from caladan.engines.spark.columns.physical import evaluated, names, shown
-from caladan.program import Column, Object, Type, Value
+from caladan.program import Column, Null, Object, Type, Value
 from caladan.program.values import written
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def schema(columns: Sequence[Column]) -> StructType:
 
 def literal(value: Value, type: Type) -> SparkColumn:
     """A value as a column of the type it is evaluated in."""
-    assert not isinstance(value, Object), "the store lets no objects come here"
+    assert not isinstance(value, Object | Null), "the store lets no objects come here"
     if isinstance(value, dt.datetime):
         # A datetime handed to Spark would be read in the time zone of this machine.
         return sf.lit(value.isoformat(sep=" ")).cast(TimestampNTZType())

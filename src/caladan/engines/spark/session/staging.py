@@ -288,8 +288,7 @@ def nulls_of(uri: str) -> set[int]:
         for group in range(metadata.num_row_groups):
             for i in range(metadata.num_columns):
                 statistics = metadata.row_group(group).column(i).statistics
-                counted = statistics is not None and statistics.has_null_count
-                if not counted or statistics.null_count:
+                if statistics is None or not statistics.has_null_count or statistics.null_count:
                     found.add(i)
     return found
 
