@@ -20,7 +20,7 @@ from caladan.analysis.core import (
 )
 from caladan.analysis.monotone import monotone
 from caladan.analysis.normalize import normalize
-from caladan.analysis.resolve import KnownRelation, parameters, resolve, unsound
+from caladan.analysis.resolve import KnownRelation, parameters, predicates, resolve, unsound
 from caladan.analysis.safety import safety
 from caladan.analysis.strata import strata
 from caladan.analysis.types import TypedRules, types
@@ -56,7 +56,8 @@ def check(
     """
     found = Diagnostics()
     objects = Objects() if objects is None else objects
-    bound, best = witnesses(parameters(program, values, found), catalog, found)
+    program = predicates(parameters(program, values, found), catalog)
+    bound, best = witnesses(program, catalog, found)
     known = resolve(bound, catalog, found, suggested)
     normal = normalize(bound, found, unsound(bound, known))
     typed = types(normal.rules, known, found, objects, bound.goals)

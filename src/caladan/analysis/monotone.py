@@ -37,6 +37,7 @@ from caladan.program import (
     variables,
 )
 from caladan.program.diagnostics import Diagnostic, Diagnostics, Span
+from caladan.program.functions import find
 
 _FALLING = ("mmin",)
 
@@ -158,8 +159,10 @@ def _is_computed(node: Expression) -> bool:
     match node:
         case Arithmetic("mod", _, right):
             return any(True for _ in variables(right))
-        case Arithmetic() | Negative() | Function() | Call("concat" | "replace"):
+        case Arithmetic() | Negative() | Function():
             return True
+        case Call():
+            return find(node.function).grows or any(map(_is_computed, node.arguments))
         case Conditional():
             return _is_computed(node.then) or _is_computed(node.otherwise)
         case _:
@@ -344,8 +347,26 @@ def _direction(node: Expression, name: str) -> Direction:
             other,
         } == {then, otherwise}:  # the smaller or the larger of two values
             return _together(_direction(one, name), _direction(other, name))
+        case Call() if not isinstance(node, Function):
+            return _called(node, name)
         case _:
             return "unknown"
+
+
+def _called(node: Call, name: str) -> Direction:
+    """What a call does when a variable rises, by what its row says of each argument."""
+    row, found = find(node.function), "steady"
+    for i, argument in enumerate(node.arguments):
+        moved = _direction(argument, name)
+        match row.moving(i):
+            case "+":
+                pass
+            case "-":
+                moved = _flipped(moved)
+            case _:
+                moved = "steady" if moved == "steady" else "unknown"
+        found = _together(found, moved)
+    return found
 
 
 def _scaled(direction: Direction, factor: object) -> Direction:

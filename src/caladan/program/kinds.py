@@ -8,6 +8,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Final
 
+from caladan.program.functions import call_type
 from caladan.program.program import (
     Arithmetic,
     Call,
@@ -51,6 +52,14 @@ def kind_of(type: Type) -> Kind:
     return Kind(type.value)
 
 
+def type_of_kind(kind: Kind) -> Type:
+    """The type in which values of a kind are computed with."""
+    return _COMPUTED.get(kind) or Type(kind.value)
+
+
+_COMPUTED: Final = {Kind.INTEGER: Type.LONG, Kind.FLOAT: Type.DOUBLE}
+
+
 def kind_of_value(value: object) -> Kind:
     """The kind of a Python value."""
     if isinstance(value, bool):
@@ -83,7 +92,9 @@ def kind_of_expression(expression: Expression, types: Mapping[str, Type]) -> Kin
         case Function(returns=returns):
             return kind_of(returns)
         case Call(function=function):
-            return Kind.INTEGER if function == "length" else Kind.STRING
+            type = call_type(expression, lambda each: type_of_kind(kind_of_expression(each, types)))
+            assert type is not None, f"the analysis let {function} pass"
+            return kind_of(type)
         case Conditional(then=then, otherwise=otherwise):
             branches = [kind_of_expression(branch, types) for branch in (then, otherwise)]
             return Kind.FLOAT if Kind.FLOAT in branches else branches[0]

@@ -70,7 +70,7 @@ def evaluate(expression: Expression, binding: Binding) -> Value:
             return canonical(outcomes(expression, given, 1)[0])
         case Call():
             arguments = [evaluate(argument, binding) for argument in expression.arguments]
-            return call(expression.function, arguments)
+            return canonical(call(expression.function, arguments))
         case _:
             raise TypeError(f"not an expression of a body: {expression}")
 
@@ -178,6 +178,8 @@ def _is_floating(expression: Expression, binding: Binding) -> bool:
             return operator == "/" or any(_is_floating(side, binding) for side in (left, right))
         case Conditional(then=then, otherwise=otherwise):
             return any(_is_floating(branch, binding) for branch in (then, otherwise))
+        case Call():
+            return isinstance(evaluate(expression, binding), float)
         case _:
             return False
 
@@ -319,7 +321,8 @@ def _steps(rule: CoreRule) -> Iterator[Step]:
 
 def _computes(comparison: Comparison) -> bool:
     """Whether it has arithmetic; those without go first, and may keep a division from failing."""
-    return any(isinstance(e, Arithmetic | Conditional) for e in (comparison.left, comparison.right))
+    sides = (comparison.left, comparison.right)
+    return any(isinstance(each, Arithmetic | Conditional | Call) for each in sides)
 
 
 def _is_ready(comparison: Comparison, bound: set[str], by_atoms: set[str]) -> bool:

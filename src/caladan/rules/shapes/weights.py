@@ -21,14 +21,17 @@ from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.program import (
     Aggregate,
     Arithmetic,
+    Call,
     Comparison,
     Conditional,
     Constant,
     Expression,
+    Function,
     Type,
     Variable,
     variables,
 )
+from caladan.program.functions import find
 from caladan.program.kinds import EXACT, Kind, kind_of, kind_of_expression
 from caladan.rules.shapes.forms import (
     Distances,
@@ -215,6 +218,8 @@ def _weight(made: Expression, value: Variable, *, smallest: bool) -> _Weight | N
     """What is made of a value along a step, if that can be told."""
     if isinstance(made, Conditional):
         return _widest(made, value, smallest=smallest)
+    if isinstance(made, Call):
+        return _picked(made, value, smallest=smallest)
     terms = _summands(made)
     if terms is None or terms.count(value) != 1:
         return None
@@ -241,6 +246,16 @@ def _widest(made: Conditional, value: Variable, *, smallest: bool) -> _Weight | 
         return None
     is_larger = (test.operator in (">", ">=")) == takes_left
     if test.operator not in ("<", "<=", ">", ">=") or is_larger is not smallest:
+        return None
+    return _Weight(others[0], 1, is_widest=True)
+
+
+def _picked(made: Call, value: Variable, *, smallest: bool) -> _Weight | None:
+    """greatest(E, W) for the least, least(E, W) for the largest."""
+    if isinstance(made, Function) or find(made.function).picks != (1 if smallest else -1):
+        return None
+    others = [each for each in made.arguments if each != value]
+    if len(made.arguments) != 2 or len(others) != 1 or value in variables(others[0]):
         return None
     return _Weight(others[0], 1, is_widest=True)
 
