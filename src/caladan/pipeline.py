@@ -44,6 +44,7 @@ class Request:
     evaluate whole, besides what the goals ask for; `suggested` are names to offer where the program
     mentions one that is not known; `objects` numbers those among the constants. Goals drive
     evaluation if there is to be `demand`. Columns are `named` where rules are made of SQL.
+    `materialized` relations are read as earlier runs left them, instead of by their rules.
     """
 
     program: Program
@@ -54,6 +55,7 @@ class Request:
     suggested: tuple[str, ...] = ()
     objects: Objects | None = None
     named: Mapping[str, Sequence[str]] | None = None
+    materialized: tuple[str, ...] = ()
 
     @property
     def meaning(self) -> tuple[object, ...]:

@@ -13,6 +13,7 @@ from caladan.data.schema import ARROW
 from caladan.program import Type
 from caladan.program.functions import ROWS, CallFailed, FunctionRow, Resolved, call_rows
 from caladan.program.functions.row import Overload
+from caladan.program.types import NAMES
 
 WORDS: dict[str, st.SearchStrategy[Any]] = {
     "string": st.text(st.sampled_from("abAZ ß İé,.0-%\U0001d11e\u0301"), max_size=6),
@@ -42,7 +43,7 @@ def columns(overload: Overload, word: str) -> st.SearchStrategy[list[tuple[Any, 
 
 def types_of(overload: Overload, word: str, count: int) -> list[Type]:
     words = [overload.parameter(i) for i in range(count)]
-    return [Type(word if each in ("T", "any") else each) for each in words]
+    return [NAMES[word if each in ("T", "any") else each] for each in words]
 
 
 def outcome(evaluate: Any) -> Any:

@@ -29,6 +29,7 @@ from caladan.program import (
     Variable,
 )
 from caladan.program.diagnostics import Span
+from caladan.program.types import TYPES
 
 A, B, C, D, X, Y = (Variable(name) for name in "ABCDXY")
 ANY = Variable("_")
@@ -305,7 +306,7 @@ def test_statement(text: str, expected: Program) -> None:
 @pytest.mark.parametrize(
     ("word", "kind"),
     [
-        *((kind.value, kind) for kind in Type),
+        *((kind.name, kind) for kind in TYPES),
         ("Integer", Type.INTEGER),
         ("int", Type.INTEGER),
         ("bigint", Type.LONG),

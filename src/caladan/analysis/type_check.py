@@ -33,18 +33,10 @@ from caladan.program import (
 )
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span
 from caladan.program.functions import Mismatch, call_type, find, resolved
-from caladan.program.notation import DECIMAL_PATTERN
+from caladan.program.notation import width_of
+from caladan.program.types import DECIMAL_PATTERN, decimal, wider
 
 _NUMBER: Final = re.compile(DECIMAL_PATTERN)
-
-_WIDTH: Final = {
-    Type.BYTE: 1,
-    Type.SHORT: 2,
-    Type.INTEGER: 3,
-    Type.LONG: 4,
-    Type.FLOAT: 5,
-    Type.DOUBLE: 6,
-}
 
 
 def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
@@ -124,7 +116,7 @@ def constant_type(value: Value) -> Type:
         case dt.date():
             return Type.DATE
         case Decimal():
-            return Type.DECIMAL
+            return decimal(*width_of(value))
         case bytes():
             return Type.BINARY
         case Object():
@@ -136,11 +128,13 @@ def widened(one: Type, other: Type) -> Type | None:
     if one == other:
         return one
     if one.is_numeric and other.is_numeric:
-        wider = max(one, other, key=_WIDTH.__getitem__)
+        widest = max(one, other, key=lambda type: type.order)
         # A float has fewer exact whole numbers than an integer: only a double holds both.
         return (
-            Type.DOUBLE if wider is Type.FLOAT and one.is_integral != other.is_integral else wider
+            Type.DOUBLE if widest is Type.FLOAT and one.is_integral != other.is_integral else widest
         )
+    if one.is_decimal and other.is_decimal:
+        return decimal(*wider(one.width, other.width))
     return None
 
 
@@ -152,12 +146,12 @@ def stands_for(literal: Type, type: Type) -> bool:
     if type is Type.OBJECT:
         return True
     if literal is Type.STRING:
-        return type in (Type.DATETIME, Type.DATE, Type.DECIMAL, Type.BINARY)
+        return type.from_text
     if literal is Type.DATE:
         return type is Type.DATETIME
-    if literal is Type.DECIMAL:
-        return type.is_numeric
-    return literal.is_numeric and type is Type.DECIMAL
+    if literal.is_decimal:
+        return type.is_numeric or type.is_decimal
+    return literal.is_numeric and type.is_decimal
 
 
 def as_written(value: Value, span: Span | None) -> Value:
@@ -167,11 +161,7 @@ def as_written(value: Value, span: Span | None) -> Value:
 
 def joinable(one: Type, other: Type) -> bool:
     """Whether one variable may stand in columns of both types."""
-    return (
-        one == other
-        or (one.is_integral and other.is_integral)
-        or (one.is_floating and other.is_floating)
-    )
+    return one is other or (one.kind is other.kind and (one.is_numeric or one.is_decimal))
 
 
 def article(type: Type) -> str:
@@ -371,7 +361,7 @@ _WIDEN = "a join compares exactly; make it a double first: `D = N * 1.0`"
 
 def _declare(*types: Type) -> str | None:
     """What to do about types that are kept and compared, but not computed with or widened."""
-    if Type.DECIMAL in types:
+    if any(type.is_decimal for type in types):
         return "decimals only meet decimals; to compute, declare the column as double"
     if {Type.DATE, Type.DATETIME} == set(types):
         return "declare the column of dates as datetime: its data may stay as it is"

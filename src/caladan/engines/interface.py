@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from caladan.data.formats import Look
     from caladan.data.source import Source
+    from caladan.fixpoint.limits import Spare
     from caladan.program.notation import Widths
 
 
@@ -149,6 +150,22 @@ class Watchable(Protocol):
 
     def watch(self, program: DeltaProgram, store: Store, options: Options, events: Listener) -> Any:
         """The relations of a program, alive."""
+        ...
+
+
+@runtime_checkable
+class Materializing(Protocol):
+    """An engine whose derived tables can serve later runs."""
+
+    spare: Spare | None
+    """What the session keeps of earlier runs, which a run may ask to go."""
+
+    def is_listed(self, table: Table) -> bool:
+        """True if rules can read the table as they read data."""
+        ...
+
+    def nbytes(self, table: Table) -> int:
+        """The bytes that a table holds."""
         ...
 
 

@@ -30,6 +30,13 @@ class DataRead:
 
 
 @dataclass(frozen=True, slots=True)
+class RelationReused:
+    """A relation that an earlier run derived was read instead of its rules."""
+
+    relation: str
+
+
+@dataclass(frozen=True, slots=True)
 class KernelCompiled:
     """A kernel was compiled, which happens once on a machine; later processes load it."""
 
@@ -213,6 +220,7 @@ class RunFailed:
 Event: TypeAlias = (
     RunStarted
     | DataRead
+    | RelationReused
     | KernelCompiled
     | CliqueStarted
     | StrategyDeclined

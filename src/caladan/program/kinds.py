@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from decimal import Decimal
-from enum import Enum
 from typing import Final
 
 from caladan.program.functions import call_type
@@ -17,44 +16,21 @@ from caladan.program.program import (
     Expression,
     Function,
     Negative,
-    Type,
     Variable,
 )
+from caladan.program.types import NAMES, Kind, Type
 
 EXACT: Final = 1 << 53  # smaller integers are doubles
 
 
-class Kind(Enum):
-    """Types whose values compare with each other: all integers are one kind, so are all floats."""
-
-    INTEGER = "integer"
-    FLOAT = "float"
-    STRING = "string"
-    BOOLEAN = "boolean"
-    DATETIME = "datetime"
-    DATE = "date"
-    DECIMAL = "decimal"
-    BINARY = "binary"
-    OBJECT = "object"  # any Python value that can be hashed
-
-    @property
-    def is_coded(self) -> bool:
-        """Whether values are known by their place in a dictionary."""
-        return self in (Kind.STRING, Kind.DECIMAL, Kind.BINARY)
-
-
 def kind_of(type: Type) -> Kind:
     """The kind of a type."""
-    if type.is_integral:
-        return Kind.INTEGER
-    if type.is_floating:
-        return Kind.FLOAT
-    return Kind(type.value)
+    return type.kind
 
 
 def type_of_kind(kind: Kind) -> Type:
     """The type in which values of a kind are computed with."""
-    return _COMPUTED.get(kind) or Type(kind.value)
+    return _COMPUTED.get(kind) or NAMES[kind.value]
 
 
 _COMPUTED: Final = {Kind.INTEGER: Type.LONG, Kind.FLOAT: Type.DOUBLE}

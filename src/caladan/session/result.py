@@ -86,7 +86,7 @@ class Relation:
     @property
     def types(self) -> tuple[str, ...]:
         """The types of the columns, as words."""
-        return tuple(column.type.value for column in self._table.columns)
+        return tuple(column.type.name for column in self._table.columns)
 
     def count(self) -> int:
         """How many facts there are."""

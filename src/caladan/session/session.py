@@ -125,7 +125,7 @@ class Session(Course):
                     "C051", "a script of SQL cannot be watched",
                     help="write the rules in DeALS, or run the script again when data has changed",
                 )  # fmt: skip
-            live = self._watch(engine, self._compile(read, values, whole=True), wanted)
+            live = self._watch(engine, self._compile(read, values, wanted, whole=True), wanted)
         self._watchers.append(live)
         return live
 
@@ -197,7 +197,11 @@ class Session(Course):
         with self._course(Options()), stoppable("compiling the program"):
             read = self._read(program, language)
             is_fixed = isinstance(read, Program) and not has_parameters(read)
-            known = self._compile(read, {}) if isinstance(read, Program) and is_fixed else None
+            known = (
+                self._compile(read, {}, Options())
+                if isinstance(read, Program) and is_fixed
+                else None
+            )
         return PreparedProgram(partial(self._run_again, read), known)
 
     def query(
@@ -243,8 +247,8 @@ class Session(Course):
         with self._course(wanted), stoppable("compiling the program"):
             read = self._read(program, language)
             if isinstance(read, Program):
-                compiled = self._compile(read, values)
-                given = setting(compiled, self._store)
+                compiled = self._compile(read, values, wanted)
+                given = setting(compiled, self._store_for(compiled))
                 text = explain.text(compiled, stage, given)
                 title = inputs.title(compiled.program)
                 page = partial(explain.html, compiled, title=title, setting=given)
@@ -270,7 +274,7 @@ class Session(Course):
         with self._course(Options()), stoppable("compiling the program"):
             read = self._read(program)
             if isinstance(read, Program):
-                return self._compile(read, values).warnings
+                return self._compile(read, values, Options()).warnings
             return self._compile_script(read, values)[0].warnings
 
     def sql(
@@ -313,6 +317,41 @@ class Session(Course):
         return find(library, variables, body, *constraints, search=search, **given)
 
     search = find
+
+    def materialize(self, name: str, **options: Unpack[RunOptions]) -> None:
+        """Derive a relation of the rules run so far in full, and keep it for later runs.
+
+        Runs keep what they derived in full anyway, as far as memory allows; what was asked for
+        here stays longest. A change to its rules or to data it depends on drops it.
+        """
+        wanted = checked(options)
+        inputs.check_text("the name of a relation", name)
+        if name not in self._definitions.derived:
+            known = tuple(self._definitions.derived)
+            raise error(
+                "C010", f"no rules define `{name}`, so there is nothing to materialize",
+                help=did_you_mean(name, known) or "run a program that has rules for it first",
+            )  # fmt: skip
+        with self._course(wanted):
+            self._derive(name, replace(wanted, keep=True))
+        self._kept.pin(name)
+
+    def drop(self, name: str) -> None:
+        """Forget the facts that are kept of a derived relation, or the data of one that was added.
+
+        Rules stay: a derived relation that is asked for again is derived again.
+        """
+        self._check_open()
+        inputs.check_text("the name of a relation", name)
+        if name in self._store:
+            self._store.drop(name)
+            self._changed(name)
+            self._store.sweep()
+        elif name in self._definitions.derived:
+            self._kept.drop(name)
+        else:
+            known = (*self._store, *self._definitions.derived)
+            raise error("C010", f"there is no relation `{name}`", help=did_you_mean(name, known))
 
     def why(self, fact: str) -> str:
         """Why a fact holds: its proof tree."""
@@ -375,6 +414,7 @@ class Session(Course):
             # Data replaces rules that an earlier run had for it.
             self._definitions.forget_rules(name)
         self._store.add(name, given)
+        self._changed(name)
         self._store.sweep()
         if self._searched is not None:
             self._searched[1].pop(name, None)

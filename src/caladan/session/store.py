@@ -24,15 +24,16 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from weakref import WeakSet
 
-from caladan.analysis.core import CoreRule
+from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.engines.interface import Engine, Table, stoppable
 from caladan.pipeline import Compiled
-from caladan.program import Aggregate, Column, Constant, Expression, Type, Variable
+from caladan.program import Aggregate, Column, Constant, Expression, Variable
 from caladan.program.diagnostics import Diagnostics, Span, error
 from caladan.program.events import DataRead, Listener
-from caladan.program.notation import WIDEST, Width, Widths, wider, width_of
+from caladan.program.notation import Widths, width_of
 from caladan.program.objects import Objects, first_object
 from caladan.program.options import Options
+from caladan.program.types import WIDEST, Type, Width, wider
 from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from caladan.data.formats import Look
     from caladan.data.source import Source
+    from caladan.session.materialized import Materialized
 
 T = TypeVar("T")
 
@@ -84,16 +86,20 @@ def widths(program: DeltaProgram, given: Mapping[str, Widths]) -> dict[str, Widt
                 if found:
                     known[name, i] = reduce(wider, found)
 
+    def _width(name: str, i: int) -> Width | None:
+        type = program.relations[name].types[i]
+        return known.get((name, i)) if type is Type.DECIMAL else type.width
+
     def of(argument: Expression, rule: CoreRule) -> Width | None:
         if isinstance(argument, Constant):
             return width_of(argument.value)
         places = _places(argument, rule)
-        return _in_all(map(known.get, places)) if places else WIDEST
+        return _in_all(_width(*place) for place in places) if places else WIDEST
 
     _flow(program, known, of, wider)
     return {
         name: tuple(
-            known.get((name, i), WIDEST) if type is Type.DECIMAL else WIDEST
+            known.get((name, i), WIDEST) if type is Type.DECIMAL else type.width
             for i, type in enumerate(info.types)
         )
         for name, info in program.relations.items()
@@ -186,6 +192,8 @@ class Store:
         self._engine = engine
         self.objects = Objects()
         self._sources: dict[str, Source] = {}
+        self.materialized: dict[str, Materialized] = {}
+        """Relations that earlier runs derived, and this run reads instead of their rules."""
         self._shelf = shelf or Shelf()
         self._shelf.stores.add(self)
 
@@ -245,7 +253,9 @@ class Store:
         tables: dict[str, Table] = {}
         aside: dict[str, pa.Table] = {}
         for name, info in compiled.delta.relations.items():
-            if info.takes_data:
+            if info.origin in self.materialized:
+                tables[name] = self.materialized[info.origin].table
+            elif info.takes_data:
                 tables[name], rejected = self._table(info.origin, info.columns, options, events)
                 if rejected is not None:
                     aside[info.origin] = rejected
@@ -263,18 +273,24 @@ class Store:
     def widths(self, compiled: Compiled) -> dict[str, Widths]:
         """How many digits the decimals of each relation have."""
         relations = compiled.delta.relations
-        if not any(type is Type.DECIMAL for info in relations.values() for type in info.types):
+        if not any(type.is_decimal for info in relations.values() for type in info.types):
             return {}
-        from caladan.data.formats import widths as given
-
         return widths(
             compiled.delta,
             {
-                name: given(info.origin, source, info.columns)
+                name: self._given_widths(info)
                 for name, info in relations.items()
-                if info.takes_data and (source := self._sources.get(info.origin)) is not None
+                if info.takes_data
+                and (info.origin in self.materialized or info.origin in self._sources)
             },
         )
+
+    def _given_widths(self, info: RelationInfo) -> Widths:
+        from caladan.data.formats import widths as given
+
+        if info.origin in self.materialized:
+            return self.materialized[info.origin].widths
+        return given(info.origin, self._sources[info.origin], info.columns)
 
     def looks(self, compiled: Compiled) -> dict[str, tuple[Look, ...]]:
         """How the columns of each relation look to Spark, if any data came from there."""
@@ -307,7 +323,11 @@ class Store:
 
     def lacks(self, compiled: Compiled) -> list[str]:
         """The relations that are needed, and have neither data nor rules nor facts."""
-        return [name for name in self.needs(compiled) if name not in self._sources]
+        return [
+            name
+            for name in self.needs(compiled)
+            if name not in self._sources and name not in self.materialized
+        ]
 
     def _require(self, compiled: Compiled) -> None:
         """C034 for relations that are needed, and have neither data nor rules nor facts."""

@@ -33,7 +33,8 @@ from caladan.program.functions.row import (
     resolved,
     type_word,
 )
-from caladan.program.program import Call, Expression, Type, Value
+from caladan.program.program import Call, Expression, Value
+from caladan.program.types import NAMES, Kind, Type
 from caladan.program.values import fit, parse
 
 __all__ = [
@@ -163,23 +164,22 @@ _TYPES: Final = (
 
 def read_argument(text: str | None, word: str) -> Any:
     """An argument from its text, as Spark writes it, and the word of its parameter."""
-    if text is None or word not in {each.value for each in Type}:
+    type = NAMES.get(word)
+    if text is None or type is None:
         return text
-    type = Type(word)
     return float(text) if type is Type.DOUBLE else parse(text, type)
 
 
 def _adapted(column: Sequence[Any], type: Type | None) -> Sequence[Any]:
     """Arguments as a function takes them: whole numbers as doubles, dates as datetimes."""
-    wanted = _CLASSES.get(type) if type is not None else None
-    if wanted is None or all(each.__class__ is wanted or each is None for each in column):
+    if type is None or type.kind not in _ADAPTED:
         return column
-    assert type is not None
-    if type is Type.DOUBLE:
+    wanted = type.python
+    if all(each.__class__ is wanted or each is None for each in column):
+        return column
+    if type.is_floating:
         return [None if each is None else float(each) for each in column]
     return [None if each is None else fit(each, type) for each in column]
 
 
-_CLASSES: Final[Mapping[Type, type]] = {
-    Type.DOUBLE: float, Type.DATE: dt.date, Type.DATETIME: dt.datetime, Type.DECIMAL: Decimal,
-}  # fmt: skip
+_ADAPTED: Final = (Kind.FLOAT, Kind.DATE, Kind.DATETIME, Kind.DECIMAL)

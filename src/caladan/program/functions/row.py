@@ -21,7 +21,8 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from caladan.program.program import Call, Constant, Expression, Type
+from caladan.program.program import Call, Constant, Expression
+from caladan.program.types import NAMES, Type, decimal, type_named, wider
 
 ENGINES: Final = ("arrow", "spark", "duckdb")
 """What a function may lack, with a reason; every function has a scalar evaluation."""
@@ -33,7 +34,6 @@ WORDS: Final[Mapping[str, str]] = MappingProxyType({
 })  # fmt: skip
 """How a parameter is called in a message."""
 
-_NAMED: Final = {type.value: type for type in Type}
 _OVERLOAD: Final = re.compile(r"\(([^)]*)\) -> ([\w]+)")
 _ANY, _NEVER = 3, 100
 
@@ -189,7 +189,7 @@ class FunctionRow:
 
         >>> FunctionRow(name="f", signature="(long) -> long | (double) -> double", summary="",
         ...             example=("", 0), scalar=abs).resolve([Type.FLOAT])
-        Resolved(takes=(<Type.DOUBLE: 'double'>,), returns=<Type.DOUBLE: 'double'>)
+        Resolved(takes=(<double>,), returns=<double>)
         """
         return _resolved(self.overloads, tuple(given), tuple(literal), word)
 
@@ -200,7 +200,7 @@ class FunctionRow:
     def wanted(self, position: int, count: int) -> Type | None:
         """The type of an argument, if all overloads with so many agree."""
         words = {each.parameter(position) for each in self.overloads if each.accepts(count)}
-        return _NAMED.get(words.pop()) if len(words) == 1 else None
+        return NAMES.get(words.pop()) if len(words) == 1 else None
 
 
 def _overloads(text: str) -> Iterator[Overload]:
@@ -244,12 +244,12 @@ def _resolved(
         return None
     common = _shared(chosen, given)
     assert not isinstance(common, int)
-    returns = _NAMED.get((word or "").lower()) if chosen.result == "type" else None
-    returns = returns or (common if chosen.result == "T" else _NAMED.get(chosen.result))
+    returns = type_named(word or "") if chosen.result == "type" else None
+    returns = returns or (common if chosen.result in _SHARED else NAMES.get(chosen.result))
     if returns is None:
-        return None if chosen.result == "T" else Mismatch(len(given) - 1, WORDS["type"])
+        return None if chosen.result in _SHARED else Mismatch(len(given) - 1, WORDS["type"])
     takes = tuple(
-        common if parameter == "T" else _NAMED.get(parameter)
+        common if parameter in _SHARED else NAMES.get(parameter)
         for parameter in map(chosen.parameter, range(len(given)))
     )
     return Resolved(takes, returns)
@@ -261,39 +261,50 @@ def _cost(given: Type | None, wanted: str, literal: bool) -> int:
         return 0
     if wanted in ("any", "type"):
         return _ANY
-    type = _NAMED[wanted]
-    if computed(given) is type:
+    type = NAMES[wanted]
+    if given.kind is type.kind:
         return 0
-    if given.is_integral and type in (Type.DOUBLE, Type.DECIMAL):
+    if given.is_integral and (type.is_floating or type.is_decimal):
         return 1
     if given is Type.DATE and type is Type.DATETIME:
         return 1
-    if given is Type.DECIMAL and type is Type.DOUBLE:
+    if given.is_decimal and type.is_floating:
         return 2
     if literal and given is Type.STRING and type in (Type.DATE, Type.DATETIME):
         return 2
-    if literal and given.is_floating and type is Type.DECIMAL:
+    if literal and given.is_floating and type.is_decimal:
         return 2
     return _NEVER
 
 
+_SHARED: Final = ("T", "decimal")
+"""Parameters that take the common type of all of them."""
+
+
 def _shared(overload: Overload, given: Sequence[Type | None]) -> Type | int | None:
-    """The type of all arguments of type T; the place of one that is of no common type."""
+    """The type of all arguments that share one; the place of one that has no type in common."""
     found: Type | None = None
     for i, type in enumerate(given):
-        if overload.parameter(i) == "T" and type is not None:
+        if overload.parameter(i) in _SHARED and type is not None:
             own = computed(type)
-            if found is None or found is own:
-                found = own
-            elif {found, own} == {Type.LONG, Type.DOUBLE}:
-                found = Type.DOUBLE
-            elif {found, own} == {Type.LONG, Type.DECIMAL}:
-                found = Type.DECIMAL
-            elif {found, own} == {Type.DATE, Type.DATETIME}:
-                found = Type.DATETIME
-            else:
+            found = own if found is None else _common(found, own)
+            if found is None:
                 return i
     return found
+
+
+def _common(one: Type, other: Type) -> Type | None:
+    """The type that values of two types are compared in."""
+    if one is other:
+        return one
+    if one.is_decimal and other.is_decimal:
+        return decimal(*wider(one.width, other.width))
+    for narrow, wide in ((one, other), (other, one)):
+        if narrow.is_integral and (wide.is_floating or wide.is_decimal):
+            return wide
+        if narrow is Type.DATE and wide is Type.DATETIME:
+            return wide
+    return None
 
 
 def computed(type: Type) -> Type:
