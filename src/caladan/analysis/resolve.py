@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from caladan.analysis.core import HasFacts, RelationInfo, with_open
 from caladan.analysis.type_check import constant_type
@@ -88,7 +88,8 @@ def resolve(
                     "C010",
                     f"unknown relation `{atom.relation}`",
                     atom.span,
-                    help=did_you_mean(atom.relation, (*table, *suggested, *FUNCTIONS))
+                    help=did_you_mean(atom.relation, (*table, *suggested))
+                    or did_you_mean(atom.relation, _TESTS)
                     or f"declare it with database({{{_declaration(atom)}}}), "
                     "add data for it, or write a rule for it",
                 )
@@ -110,6 +111,14 @@ def resolve(
     return table
 
 
+_TESTS: Final = {
+    name: row
+    for name, row in FUNCTIONS.items()
+    if all(each.result == "boolean" for each in row.overloads)
+}
+"""The functions that give true or false."""
+
+
 def predicates(program: Program, catalog: Collection[str]) -> Program:
     """The program with calls where a function that gives true or false stands as an atom.
 
@@ -121,10 +130,8 @@ def predicates(program: Program, catalog: Collection[str]) -> Program:
     def called(node: object) -> Comparison | None:
         if not isinstance(node, Atom) or node.relation in known or node.relation in catalog:
             return None
-        row = FUNCTIONS.get(node.relation)
-        if row is None or all(each.result != "boolean" for each in row.overloads):
-            return None
-        if row.complaint(len(node.arguments)) is not None:
+        row = _TESTS.get(node.relation)
+        if row is None or row.complaint(len(node.arguments)) is not None:
             return None
         call = Call(row.name, node.arguments, node.span)
         return Comparison("=", call, Constant(not node.negated), node.span)

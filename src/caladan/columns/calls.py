@@ -15,16 +15,14 @@ import pyarrow as pa
 
 from caladan.columns.ranks import arrow_of, numpy_of
 from caladan.data.schema import ARROW, array_of, compute as pc
-from caladan.program import Type, Value
+from caladan.program import Type
 from caladan.program.functions import FunctionRow, Resolved, call_rows, computed
 
 _SURPRISES: Final = (pa.ArrowException, OverflowError, ValueError, TypeError, ZeroDivisionError)
 _NUMBERS: Final = (Type.LONG, Type.DOUBLE)
 
 
-def call_columns(
-    row: FunctionRow, found: Resolved, given: Sequence[pa.Array | Value], rows: int
-) -> pa.Array:
+def call_columns(row: FunctionRow, found: Resolved, given: Sequence[Any], rows: int) -> pa.Array:
     """The values of a function in every row.
 
     >>> from caladan.program.functions import find
@@ -53,7 +51,7 @@ def call_columns(
 def _around_gaps(
     row: FunctionRow,
     found: Resolved,
-    given: Sequence[pa.Array | Value],
+    given: Sequence[Any],
     gaps: Sequence[pa.Array],
     type: pa.DataType,
 ) -> pa.Array:
@@ -68,9 +66,7 @@ def _around_gaps(
     return made.take(indices) if len(made) else pa.nulls(len(present), type)
 
 
-def _vectorized(
-    row: FunctionRow, found: Resolved, given: Sequence[pa.Array | Value]
-) -> pa.Array | None:
+def _vectorized(row: FunctionRow, found: Resolved, given: Sequence[Any]) -> pa.Array | None:
     takes = found.takes
     if row.numpy is not None and all(type in _NUMBERS for type in takes):
         return _numbers(row, found, [_number(e, t) for e, t in zip(given, takes, strict=True)])
@@ -85,7 +81,7 @@ def _vectorized(
     return row.arrow(pc, *columns)
 
 
-def _number(value: pa.Array | Value, type: Type | None) -> Any:
+def _number(value: Any, type: Type | None) -> Any:
     wanted: Any = np.float64 if type is Type.DOUBLE else np.int64
     if isinstance(value, pa.Array):
         return numpy_of(value).astype(wanted, copy=False)

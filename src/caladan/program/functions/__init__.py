@@ -1,7 +1,7 @@
 """The table of functions that rules and SQL call: one row for each, and nothing else knows names.
 
     row           FunctionRow: what a row has; the language of signatures
-    conversion, mathematics, text, matching, time    the rows, one file for each family
+    conversion, mathematics, text    the rows, one file for each family
     python        functions of users, the rows of a session's own table
 
 `find` gives the row of a name; a name that no row has raises. `call` evaluates a row for Python
@@ -17,7 +17,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
 
-from caladan.program.functions import mathematics, text
+from caladan.program.functions import conversion, mathematics, text
 from caladan.program.functions.python import (
     RETURNED,
     Definition,
@@ -60,7 +60,7 @@ __all__ = [
     "type_word",
 ]
 
-ROWS: Final[tuple[FunctionRow, ...]] = (*text.ROWS, *mathematics.ROWS)
+ROWS: Final[tuple[FunctionRow, ...]] = (*conversion.ROWS, *mathematics.ROWS, *text.ROWS)
 """Every function, by family."""
 
 FUNCTIONS: Final[Mapping[str, FunctionRow]] = MappingProxyType(

@@ -227,8 +227,8 @@ def _hash(*values: Any) -> int:
         if isinstance(value, bool):
             mixed = _finished(_mixed(mixed, int(value)), 4)
         elif isinstance(value, int | float):
-            number = struct.pack("<d", value + 0.0) if isinstance(value, float) else None
-            bits = int.from_bytes(number, "little") if number else value
+            packed = struct.pack("<d", value + 0.0) if isinstance(value, float) else None
+            bits = int(value) if packed is None else int.from_bytes(packed, "little")
             mixed = _mixed(_mixed(mixed, bits & _MASK), bits >> 32 & _MASK)
             mixed = _finished(mixed, 8)
         else:
@@ -420,7 +420,8 @@ ROWS: Final = (
             length <= _LONGEST,
             sf.call_function("lpad", text, int32(sf, length), sf.lit(" ") if by is None else by),
         ),
-        duckdb="lpad({0}, CAST({1} AS INTEGER), {2})", lacks={"duckdb": "it must be told what to fill with"},
+        duckdb="lpad({0}, CAST({1} AS INTEGER), {2})",
+        lacks={"duckdb": "it must be told what to fill with"},
     ),
     _text(
         name="rpad", signature="(string, long, string?) -> string",
@@ -432,7 +433,8 @@ ROWS: Final = (
             length <= _LONGEST,
             sf.call_function("rpad", text, int32(sf, length), sf.lit(" ") if by is None else by),
         ),
-        duckdb="rpad({0}, CAST({1} AS INTEGER), {2})", lacks={"duckdb": "it must be told what to fill with"},
+        duckdb="rpad({0}, CAST({1} AS INTEGER), {2})",
+        lacks={"duckdb": "it must be told what to fill with"},
     ),
     _text(
         name="reverse", signature="(string) -> string",

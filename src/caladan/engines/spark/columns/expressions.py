@@ -153,9 +153,8 @@ class Expressions:
         if isinstance(row.spark, str):
             made = sf.call_function(row.spark, *columns)
         else:
-            words = [call.arguments[-1]] if row.takes_type else []
-            values = [cast("Constant", each).value for each in words]
-            made = row.spark(sf, *columns[: len(columns) - len(words)], *values)
+            given_as = [*columns[:-1], word, given[0].type] if row.takes_type else columns
+            made = row.spark(sf, *given_as)
         made = made.cast(inside(type))
         may_fail = any(each.may_fail for each in given)
         if type is Type.DOUBLE:
