@@ -21,9 +21,7 @@ from typing import Final, TypeVar, cast
 from caladan.language.deals.cursor import Cursor
 from caladan.language.deals.tokens import FLOAT, INTEGER, NAMES, PARAMETER, Token, unquote
 from caladan.program import (
-    AGGREGATES,
     Aggregate,
-    AggregateFunction,
     Arithmetic,
     ArithmeticOperator,
     Call,
@@ -36,6 +34,7 @@ from caladan.program import (
     Parameter,
     Variable,
 )
+from caladan.program.aggregates import names_in
 from caladan.program.diagnostics import Span, did_you_mean
 from caladan.program.functions import FUNCTIONS
 
@@ -50,6 +49,7 @@ _MIN_INTEGER: Final = -(2**63)
 _MAX_INTEGER: Final = 2**63 - 1
 _MAX_DIGITS: Final = 19
 
+AGGREGATES: Final = frozenset(names_in("deals"))
 _VALUE: Final = "a value"
 
 
@@ -285,7 +285,7 @@ def _conditional(cursor: Cursor) -> Conditional:
     return Conditional(test, then, otherwise, cursor.since(token.start))
 
 
-def _aggregate(cursor: Cursor, function: AggregateFunction) -> Aggregate:
+def _aggregate(cursor: Cursor, function: str) -> Aggregate:
     token = cursor.current
     if cursor.no_aggregates is not None:
         help = "compute it in the head of a rule of its own, and use that rule's relation here"
