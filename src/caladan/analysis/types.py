@@ -11,7 +11,7 @@ from (type_check.py). Last, constants get the types of the columns or variables 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -35,6 +35,7 @@ from caladan.program import (
     Conditional,
     Constant,
     Expression,
+    Function,
     Goal,
     Type,
     Variable,
@@ -43,6 +44,7 @@ from caladan.program import (
 )
 from caladan.program.clock import look
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span
+from caladan.program.functions import find
 from caladan.program.objects import Objects
 from caladan.program.transform import replace_in
 
@@ -282,6 +284,12 @@ def _bind(comparison: Comparison, known: dict[str, Origin]) -> bool:
                 where = f"`{one.name}` is {type} because of this"
                 known[one.name] = Origin(type, comparison.span, where)
                 return True
+    for side in (comparison.left, comparison.right):
+        for name, type in _solved_types(side):
+            if name not in known:
+                where = f"`{name}` is {type} because of this"
+                known[name] = Origin(type, comparison.span, where)
+                return True
     unknown = names(comparison) - known.keys()
     if len(unknown) == 1 and all(
         known[v.name].type.is_integral for v in variables(comparison) if v.name in known
@@ -291,6 +299,16 @@ def _bind(comparison: Comparison, known: dict[str, Origin]) -> bool:
         known[name] = Origin(Type.LONG, comparison.span, where)
         return True
     return False
+
+
+def _solved_types(node: Expression) -> Iterator[tuple[str, Type]]:
+    """The variables that a function is solved for, with the types that it takes there."""
+    if not isinstance(node, Call) or isinstance(node, Function):
+        return
+    for place in find(node.function).inverse:
+        argument, type = node.arguments[place], argument_type(node, place)
+        if isinstance(argument, Variable) and type is not None:
+            yield argument.name, type
 
 
 def _check_fact(

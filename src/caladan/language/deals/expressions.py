@@ -36,7 +36,7 @@ from caladan.program import (
 )
 from caladan.program.aggregates import names_in
 from caladan.program.diagnostics import Span, did_you_mean
-from caladan.program.functions import FUNCTIONS
+from caladan.program.functions import FUNCTIONS, NO_FUNCTIONS
 
 T = TypeVar("T")
 
@@ -237,7 +237,8 @@ def _word(cursor: Cursor) -> Expression:
     if cursor.next_kind == "(":
         cursor.fail(
             _VALUE,
-            help=did_you_mean(text, (*FUNCTIONS, *cursor.functions))
+            help=NO_FUNCTIONS.get(text)
+            or did_you_mean(text, (*FUNCTIONS, *cursor.functions))
             or f"`{text}` is no function; they are listed in the reference, and `db.define` "
             "defines more; before a relation a `)` may be missing",
         )
