@@ -13,7 +13,7 @@ Reports C015 (aggregates), C022 (sort and limit), C013 for a `_` that has no mea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -46,7 +46,8 @@ class Normal:
     """Core rules without types, and the internal relations that came about."""
 
     rules: tuple[CoreRule, ...]
-    internal: frozenset[str]
+    internal: Mapping[str, str]
+    """Each with the relation of the program that it is a part of."""
 
 
 def normalize(
@@ -67,7 +68,7 @@ def normalize(
         for alternative in alternatives.split(rule, found):
             core = _core(number, alternative, found)
             rules.extend(_separate(core, alternative, names, found))
-    return Normal(tuple(rules), frozenset(names.made))
+    return Normal(tuple(rules), names.made)
 
 
 def _fact(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
@@ -192,7 +193,7 @@ def _separate(
         return (rule,)
     group = [a for a in rule.arguments if not any(isinstance(p, Aggregate) for p in walk(a))]
     _check_mixed(mixed, group, found)
-    name = names.fresh(f"{rule.head}_parts")
+    name = names.part(rule.head, "parts")
     aggregates = list(
         dict.fromkeys(p for a in rule.arguments for p in walk(a) if isinstance(p, Aggregate))
     )

@@ -17,9 +17,9 @@ from __future__ import annotations
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 CODES: Final[dict[str, str]] = {
@@ -248,6 +248,37 @@ class Diagnostics:
     def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Take over the findings of another pass."""
         self._found.update(dict.fromkeys(diagnostics))
+
+    def hide(self, internal: Mapping[str, str]) -> None:
+        """Keep the names of relations that the compiler made from users.
+
+        Findings that mention one are dropped if there are others, of which they are echoes; else
+        they name the relation that it is a part of, which `internal` has.
+        """
+        if not internal or not self.errors:
+            return
+        names = re.compile(rf"\b(?:{'|'.join(map(re.escape, internal))})\b")
+
+        def renamed(text: str) -> str:
+            return names.sub(lambda match: internal[match.group()], text)
+
+        def texts(each: Diagnostic) -> str:
+            return "\n".join((each.message, each.help or "", *(r.message for r in each.related)))
+
+        echoes = [each for each in self._found if names.search(texts(each))]
+        if any(each not in echoes for each in self.errors):
+            self._found = {each: None for each in self._found if each not in echoes}
+            return
+        changed = [
+            replace(
+                each,
+                message=renamed(each.message),
+                help=None if each.help is None else renamed(each.help),
+                related=tuple(RelatedSpan(renamed(r.message), r.place) for r in each.related),
+            )
+            for each in self._found
+        ]
+        self._found = dict.fromkeys(changed)
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
