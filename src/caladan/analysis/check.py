@@ -67,9 +67,7 @@ def check(
     typed = types(normal.rules, known, found, objects, bound.goals)
     facts = with_open(typed.facts, typed.open_facts)
     safety([rule for rule in typed.rules if rule.head not in best], found)
-    relations = _relations(
-        known, internal, typed, {**written, **(named or {})}, found
-    )
+    relations = _relations(known, internal, typed, {**written, **(named or {})}, found)
     goals = tuple(
         _goal(g, relations, found, objects)
         for g in bound.goals

@@ -241,6 +241,7 @@ class _Checker:
                 f"`{atom.relation}` has {article(column.type)} here, not {article(own)}",
                 argument.span or atom.span,
                 [column],
+                _capital(argument),
             )
 
     def comparison(self, node: Comparison) -> None:
@@ -258,7 +259,7 @@ class _Checker:
             f"{article(left)} cannot be compared with {article(right)}",
             node.span or self._rule.span,
             [*self._origins(node.left), *self._origins(node.right)],
-            _declare(left, right),
+            _capital(node.left) or _capital(node.right) or _declare(left, right),
         )
 
     def head(self, argument: Expression, column: Origin | None) -> None:
@@ -360,6 +361,16 @@ class _Checker:
 
 
 _WIDEN = "a join compares exactly; make it a double first: `D = N * 1.0`"
+
+
+def _capital(node: Expression) -> str | None:
+    """Help for a text that was written without quotes: it may have been meant as a variable."""
+    if not (isinstance(node, Constant) and isinstance(node.value, str) and node.span):
+        return None
+    word = node.value
+    if node.span.text != word or not word.isidentifier():
+        return None
+    return f"`{word}` is a text; a variable begins with a capital: `{word.capitalize()}`"
 
 
 def _declare(*types: Type) -> str | None:

@@ -323,13 +323,38 @@ def without_user(text: str) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str | None:
-    """A help line with the nearest known name, if one is near; users hand in all kinds of names."""
+    """A help line with the nearest known name, if one is near.
+
+    A name is near if few letters are wrong, missing, too many or swapped: one of four, two of up
+    to nine, three of more. Capitals count for nothing. `name` may be anything: users hand in all
+    kinds of names.
+
+    >>> did_you_mean("acr", ["arc", "tc"])
+    'did you mean `arc`?'
+    >>> did_you_mean("to_string", ["substring"])
+    """
     if not isinstance(name, str):
         return None
-    import difflib  # loaded for mistakes only
+    most = 1 if len(name) <= 4 else 2 if len(name) <= 9 else 3
+    others = (each for each in sorted(set(known)) if abs(len(each) - len(name)) <= most)
+    distances = [(_distance(name.lower(), each.lower()), each) for each in others if each != name]
+    distance, near = min(distances, default=(most + 1, ""))
+    # A name of one letter is as near to every other.
+    return f"did you mean `{near}`?" if distance <= min(most, len(name) - 1) else None
 
-    near = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
-    return f"did you mean `{near[0]}`?" if near else None
+
+def _distance(one: str, other: str) -> int:
+    """How many letters are wrong, missing, too many or swapped (Damerau and Levenshtein)."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, start=1):
+        earlier, before, row = before, row, [i]
+        for j, each in enumerate(other, start=1):
+            change = before[j - 1] + (letter != each)
+            row.append(min(before[j] + 1, row[j - 1] + 1, change))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == each:
+                row[j] = min(row[j], earlier[j - 2] + 1)
+    return row[-1]
 
 
 def _order(diagnostic: Diagnostic) -> tuple[str, int]:

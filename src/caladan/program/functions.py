@@ -79,6 +79,10 @@ class CallFailed(Exception):
         self.reason = reason
 
 
+FUNCTION_NAMES: Final = ("concat", "length", "lower", "replace", "substring", "trim", "upper")
+"""The functions that rules can call without a definition."""
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
     """A Python function under the name by which rules call it."""
