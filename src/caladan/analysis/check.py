@@ -28,7 +28,6 @@ from caladan.analysis.types import TypedRules, types
 from caladan.analysis.witnesses import witnesses
 from caladan.program import (
     Aggregate,
-    AggregateFunction,
     Column,
     Constant,
     Goal,
@@ -36,6 +35,7 @@ from caladan.program import (
     Value,
     Variable,
 )
+from caladan.program.aggregates import AggregateFunction, row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan
 from caladan.program.objects import Objects
 from caladan.program.transform import fresh
@@ -141,7 +141,7 @@ def _aggregates(
             if not isinstance(argument, Aggregate):
                 continue
             before = first.setdefault(i, argument)
-            functions[i] = before.function
+            functions[i] = row_of(before)
             if before.function != argument.function:
                 found.add(
                     "C016",
@@ -164,7 +164,7 @@ def _feeding(rule: CoreRule, relation: RelationInfo) -> CoreRule:
         arguments=tuple(
             argument
             if function is None or isinstance(argument, Aggregate)
-            else Aggregate(function, (argument,), argument.span)
+            else function.of((argument,), argument.span)
             for argument, function in zip(rule.arguments, relation.aggregates, strict=True)
         ),
     )

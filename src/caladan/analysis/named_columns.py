@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from caladan.program import Aggregate, Atom, Column, Expression, Head, Program, Variable, atoms
+from caladan.program.aggregates import row_of
 from caladan.program.diagnostics import Diagnostics, Span, did_you_mean
 from caladan.program.transform import replace_in
 
@@ -94,12 +95,11 @@ def column_terms(arguments: Sequence[Expression]) -> list[Expression]:
 
 
 def _has_witness(argument: Expression) -> bool:
-    from caladan.analysis.witnesses import can_have_witness
 
     return (
         isinstance(argument, Aggregate)
         and len(argument.terms) > 1
-        and can_have_witness(argument.function)
+        and row_of(argument).witness == "after"
     )
 
 

@@ -31,6 +31,7 @@ from caladan.program import (
     Value,
     Variable,
 )
+from caladan.program.aggregates import row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span
 from caladan.program.notation import width_of
 from caladan.program.types import DECIMAL_PATTERN, decimal, wider
@@ -86,18 +87,9 @@ def argument_type(node: Call, position: int) -> Type | None:
 
 
 def _aggregate_type(node: Aggregate, types: Mapping[str, Type]) -> Type | None:
-    match node.function:
-        case "count" | "countd":
-            return Type.LONG
-        case "avg":
-            return Type.DOUBLE
-        case "mcount" if not node.terms:
-            return Type.LONG
-        case "sum" | "msum" | "mcount":
-            value = partial_type(node.terms[-1], types)
-            return value if value is None else _computed(value)
-        case "min" | "max" | "mmin" | "mmax":
-            return partial_type(node.terms[-1], types)
+    if not node.terms:
+        return Type.LONG  # solutions are counted
+    return row_of(node).result_type(partial_type(node.terms[-1], types))
 
 
 def _computed(type: Type) -> Type:
@@ -300,9 +292,10 @@ class _Checker:
             case Aggregate():
                 for term in node.terms:
                     self.expression(term)
-                if node.terms and node.function in ("sum", "avg", "msum", "mcount"):
+                takes = row_of(node).takes
+                if node.terms and takes == "number":
                     self._operand(node.terms[-1], node.function, False)
-                if node.terms and node.function in ("min", "max", "mmin", "mmax"):
+                if node.terms and takes == "ordered":
                     self.ordered(node.terms[-1], node.function, node.span)
             case _:
                 pass

@@ -190,25 +190,18 @@ class Function(Call):
     vectorized: OneOf["numpy", "arrow"] | None = None
 
 
-AggregateFunction: TypeAlias = OneOf[
-    "min", "max", "sum", "count", "countd", "avg", "mmin", "mmax", "msum", "mcount"
-]
-
-AGGREGATES: Final[tuple[AggregateFunction, ...]] = (
-    "min", "max", "sum", "count", "countd", "avg", "mmin", "mmax", "msum", "mcount",
-)  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """`function<value>` or, with witnesses, `function<(witness, …, value)>`; only in heads.
+
+    `function` is the name of a row of the table (aggregates.py), which says what it does.
 
     `min`, `max`, `mmin` and `mmax` have theirs after the value, and give a column for each term.
 
     `count`, `mcount` and `countd` take a tuple of terms; `count<_>` counts solutions.
     """
 
-    function: AggregateFunction
+    function: str
     terms: tuple[Expression, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
 
@@ -220,7 +213,6 @@ class Folding(Aggregate):
     `code` and `initial` are those of a fold that its user wrote.
     """
 
-    function: str  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
     code: Callable[..., object] | None = field(default=None, repr=False)
     initial: object = None
 

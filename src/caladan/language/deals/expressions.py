@@ -23,9 +23,7 @@ from caladan.language.deals import slips
 from caladan.language.deals.cursor import Cursor
 from caladan.language.deals.tokens import END, FLOAT, INTEGER, NAMES, PARAMETER, Token, unquote
 from caladan.program import (
-    AGGREGATES,
     Aggregate,
-    AggregateFunction,
     Arithmetic,
     ArithmeticOperator,
     Call,
@@ -39,6 +37,7 @@ from caladan.program import (
     Parameter,
     Variable,
 )
+from caladan.program.aggregates import names_in
 from caladan.program.diagnostics import Span, did_you_mean
 
 T = TypeVar("T")
@@ -57,6 +56,7 @@ CALLS: Final[dict[CallFunction, int | None]] = {
 }  # fmt: skip
 """The functions of text, and how many values each takes; None for any number."""
 
+AGGREGATES: Final = frozenset(names_in("deals"))
 _VALUE: Final = "a value"
 
 
@@ -343,7 +343,7 @@ def _conditional(cursor: Cursor) -> Conditional:
     return Conditional(test, then, otherwise, cursor.since(token.start))
 
 
-def _aggregate(cursor: Cursor, function: AggregateFunction) -> Aggregate:
+def _aggregate(cursor: Cursor, function: str) -> Aggregate:
     token = cursor.current
     if cursor.no_aggregates is not None:
         help = "compute it in the head of a rule of its own, and use that rule's relation here"
