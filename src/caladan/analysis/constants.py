@@ -60,9 +60,9 @@ class ConstantFitter:
         return replace(
             rule,
             atoms=tuple(self._atom(a) for a in rule.atoms),
-            comparisons=tuple(self._comparison(c, known) for c in rule.comparisons),
+            comparisons=tuple(self.comparison(c, known) for c in rule.comparisons),
             arguments=tuple(
-                self._argument(a, t, known)
+                self.argument(a, t, known)
                 for a, t in zip(rule.arguments, self.columns[rule.head], strict=False)
             ),
             types=known,
@@ -77,7 +77,7 @@ class ConstantFitter:
             arguments.append(argument)
         return replace(atom, arguments=tuple(arguments))
 
-    def _argument(self, node: Expression, type: Type, known: Mapping[str, Type]) -> Expression:
+    def argument(self, node: Expression, type: Type, known: Mapping[str, Type]) -> Expression:
         if isinstance(node, Constant):
             return self._constant(node, type)
         if isinstance(node, Aggregate):
@@ -90,14 +90,14 @@ class ConstantFitter:
                 return None
             return replace(
                 part,
-                condition=tuple(self._comparison(c, known) for c in part.condition),
+                condition=tuple(self.comparison(c, known) for c in part.condition),
                 then=self._inside(part.then, known),
                 otherwise=self._inside(part.otherwise, known),
             )
 
         return replace_in(node, change)
 
-    def _comparison(self, node: Comparison, known: Mapping[str, Type]) -> Comparison:
+    def comparison(self, node: Comparison, known: Mapping[str, Type]) -> Comparison:
         left, right = self._inside(node.left, known), self._inside(node.right, known)
         return replace(
             node,

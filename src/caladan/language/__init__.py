@@ -108,13 +108,14 @@ def parse_goal(text: str, *, name: str = "<goal>") -> Goal:
 
 def unparse(program: Program, language: str = "deals") -> str:
     """A Program as text that `parse` reads back."""
-    _require(language)
+    _require(language, None)
     if language != "deals":
-        raise error("C051", "a program cannot be written as RaSQL yet")
+        title = "RaSQL" if language == "rasql" else "Soufflé"
+        raise error("C051", f"a program cannot be written as {title} yet")
     return deals.unparse(program)
 
 
-def _require(language: str, source: SourceText | None = None) -> None:
+def _require(language: str, source: SourceText | None) -> None:
     """Refuse what is no language (C050), and what is not here yet (C051)."""
     if language not in LANGUAGES:
         raise error(
@@ -122,16 +123,16 @@ def _require(language: str, source: SourceText | None = None) -> None:
             f"there is no language `{language}`",
             help=did_you_mean(language, LANGUAGES) or f"the languages are {', '.join(LANGUAGES)}",
         )
-    if language == _LATER:
+    if language == _LATER and source is not None:
         raise _foreign(source)
 
 
-def _foreign(source: SourceText | None) -> CaladanError:
+def _foreign(source: SourceText) -> CaladanError:
     """C051 at the first sign of Soufflé's or Prolog's notation."""
-    text = "" if source is None else _seen(source.text)
+    text = _seen(source.text)
     signs = [mark.search(text) for language, mark in _MARKS if language == _LATER]
     first = next((sign for sign in signs if sign is not None), None)
-    place = None if source is None or first is None else Span(source, first.start(), first.end())
+    place = Place(source.name) if first is None else Span(source, first.start(), first.end())
     is_souffle = first is None or first.group() != ":-"
     return error(
         "C051",

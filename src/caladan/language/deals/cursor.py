@@ -241,6 +241,8 @@ class Cursor:
 
     def _help(self, token: Token) -> str | None:
         known = self.known_functions
+        if self.next_kind == ":" and self.peek(2) == "{":  # sum X : { … }
+            return slips.PAIRS[":", "{"]
         if token.kind in NAMES:
             slip = slips.word_help(self.text(token), known, self.text(self.tokens[self.index + 1]))
         else:
