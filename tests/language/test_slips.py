@@ -34,8 +34,8 @@ HELP = [
     ("p(A, average<B>) <- arc(A, B).", "it is called `avg` here"),
     ("p(A, COUNT<B>) <- arc(A, B).", "did you mean `count`"),
     ("p(A, count_distinct<B>) <- arc(A, B).", "it is called `countd` here"),
-    ("p(X) <- arc(A, B), X = frobnicate(A).", "the functions are .*concat.*upper"),
-    ("p(A) <- arc(A, B), frobnicate(A) = 1.", "the functions are .*concat.*upper"),
+    ("p(X) <- arc(A, B), X = frobnicate(A).", "functions.md lists all"),
+    ("p(A) <- arc(A, B), split_into_words(A) = 1.", "there are .*`split_part`.*functions.md lists all"),
 ]
 
 

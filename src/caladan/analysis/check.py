@@ -21,7 +21,7 @@ from caladan.analysis.core import (
 from caladan.analysis.monotone import monotone
 from caladan.analysis.named_columns import head_names, named_columns
 from caladan.analysis.normalize import normalize
-from caladan.analysis.resolve import KnownRelation, parameters, resolve, unsound
+from caladan.analysis.resolve import KnownRelation, parameters, predicates, resolve, unsound
 from caladan.analysis.safety import safety
 from caladan.analysis.strata import strata
 from caladan.analysis.types import TypedRules, types
@@ -57,9 +57,9 @@ def check(
     found = Diagnostics()
     objects = Objects() if objects is None else objects
     placed, written = named_columns(program, catalog, found)
-    filled = parameters(placed, values, found)
-    resolve(filled, catalog, found, suggested)
-    bound, best = witnesses(filled, catalog, found)
+    called = predicates(parameters(placed, values, found), catalog)
+    resolve(called, catalog, found, suggested)
+    bound, best = witnesses(called, catalog, found)
     # What is wrong with names was reported above, by those that the user knows.
     known = resolve(bound, catalog, Diagnostics(), suggested)
     normal = normalize(bound, found, unsound(bound, known))

@@ -9,15 +9,18 @@ from caladan.analysis.core import CoreAtom, CoreRule, Facts, OpenFacts, Term
 from caladan.analysis.type_check import as_written, constant_type, partial_type, stands_for, widened
 from caladan.program import (
     Aggregate,
+    Call,
     Comparison,
     Conditional,
     Constant,
     Expression,
+    Function,
     Object,
     Type,
     Value,
 )
 from caladan.program.diagnostics import Diagnostics, Span
+from caladan.program.functions import Resolved, find, resolved
 from caladan.program.objects import Objects
 from caladan.program.transform import replace_in
 
@@ -86,6 +89,8 @@ class ConstantFitter:
 
     def _inside(self, node: Expression, known: Mapping[str, Type]) -> Expression:
         def change(part: Expression) -> Expression | None:
+            if isinstance(part, Call) and not isinstance(part, Function):
+                return self._call(part, known)
             if not isinstance(part, Conditional):
                 return None
             return replace(
@@ -96,6 +101,19 @@ class ConstantFitter:
             )
 
         return replace_in(node, change)
+
+    def _call(self, node: Call, known: Mapping[str, Type]) -> Call:
+        """A call whose literals are of the types that it takes: a date may be written as text."""
+        arguments = [self._inside(each, known) for each in node.arguments]
+        found = resolved(find(node.function), node, lambda each: partial_type(each, known))
+        takes = found.takes if isinstance(found, Resolved) else ()
+        for i, type in enumerate(takes):
+            argument = arguments[i]
+            if isinstance(argument, Constant) and type is not None:
+                own = constant_type(argument.value)
+                if stands_for(own, type) or (type is Type.DOUBLE and own.is_integral):
+                    arguments[i] = self._constant(argument, type)
+        return replace(node, arguments=tuple(arguments))
 
     def comparison(self, node: Comparison, known: Mapping[str, Type]) -> Comparison:
         left, right = self._inside(node.left, known), self._inside(node.right, known)

@@ -14,6 +14,7 @@ from caladan.analysis.core import CoreRule
 from caladan.analysis.written import WrittenRule
 from caladan.program import Value
 from caladan.program.diagnostics import CaladanError, Diagnostic
+from caladan.program.functions import FUNCTIONS
 from caladan.program.values import quoted
 
 
@@ -67,12 +68,15 @@ def overflow(rule: CoreRule | WrittenRule, *, double: bool = False) -> Diagnosti
 
 
 def call_failed(rule: CoreRule | WrittenRule, function: str, reason: str) -> Diagnostic:
-    """C073: a function of Python that a rule calls raised something, or gave something else."""
+    """C073: a function has no value for what it was called with; one of Python's may raise."""
+    in_table = function in FUNCTIONS
     return Diagnostic(
         "C073",
         f"`{function}` failed {_place(rule)}: {reason}",
         rule.span,
-        help="it is called with the values that the rule finds, and gives what `define` was told",
+        help="keep such values from it with a comparison, or with `if(… then … else …)`"
+        if in_table
+        else "it is called with the values that the rule finds, and gives what `define` was told",
     )
 
 

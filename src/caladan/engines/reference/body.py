@@ -53,7 +53,8 @@ from caladan.program import (
     names,
     variables,
 )
-from caladan.program.functions import call, outcomes
+from caladan.program.functions import call, outcomes, type_of_value
+from caladan.program.kinds import Kind, kind_of_expression
 from caladan.program.transform import walk
 
 Binding: TypeAlias = Mapping[str, Value]
@@ -85,7 +86,7 @@ def evaluate(expression: Expression, binding: Binding) -> Value:
             return canonical(outcomes(expression, given, 1)[0])
         case Call():
             arguments = [evaluate(argument, binding) for argument in expression.arguments]
-            return call(expression.function, arguments)
+            return canonical(call(expression.function, arguments))
         case _:
             raise TypeError(f"not an expression of a body: {expression}")
 
@@ -195,6 +196,9 @@ def _is_floating(expression: Expression, binding: Binding) -> bool:
             return any(_is_floating(branch, binding) for branch in (then, otherwise))
         case Function():
             return expression.returns.is_floating
+        case Call():
+            types = {name: type_of_value(value) or Type.LONG for name, value in binding.items()}
+            return kind_of_expression(expression, types) is Kind.FLOAT
         case _:
             return False
 
@@ -558,7 +562,8 @@ def _next(body: Sequence[Literal], bound: frozenset[str]) -> Literal:
 
 def _computes(comparison: Comparison) -> bool:
     """Whether it has arithmetic; those without go first, and may keep a division from failing."""
-    return any(isinstance(e, Arithmetic | Conditional) for e in (comparison.left, comparison.right))
+    sides = (comparison.left, comparison.right)
+    return any(isinstance(each, Arithmetic | Conditional | Call) for each in sides)
 
 
 def _is_ready(comparison: Comparison, bound: Set[str], by_atoms: Set[str]) -> bool:

@@ -57,7 +57,7 @@ from caladan.program import Atom, Type, Value, Variable, atoms
 from caladan.program.clock import deadline
 from caladan.program.diagnostics import CaladanError, Diagnostic
 from caladan.program.events import Listener, RoundDone, RuleDone
-from caladan.program.functions import CallFailed
+from caladan.program.functions import CallFailed, TooLarge
 from caladan.program.options import Options
 from caladan.rules.failures import (
     LimitName,
@@ -353,7 +353,7 @@ def _blamed(rule: WrittenRule) -> Generator[None]:
     except CallFailed as failed:
         raise CaladanError(call_failed(rule, failed.function, failed.reason)) from failed.__cause__
     except OverflowError as problem:
-        double = isinstance(problem, InfiniteValue)
+        double = isinstance(problem, InfiniteValue | TooLarge)
         raise CaladanError(overflow(rule, double=double)) from None
 
 

@@ -16,7 +16,7 @@ from typing import Final, NoReturn, TypeVar
 from caladan.language.deals import slips
 from caladan.language.deals.tokens import BAD, END, NAMES, RESERVED_RELATIONS, Token, tokenize
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, SourceText, Span
-from caladan.program.functions import FUNCTION_NAMES, Definition
+from caladan.program.functions import FUNCTIONS, Definition
 
 T = TypeVar("T")
 
@@ -257,7 +257,7 @@ class Cursor:
     @property
     def known_functions(self) -> frozenset[str]:
         """The names of functions that can be called here."""
-        return frozenset((*FUNCTION_NAMES, *self.functions))
+        return frozenset((*FUNCTIONS, *self.functions))
 
     def _commented(self, token: Token) -> str | None:
         """Help where the comment before a token closes more parentheses than it opens."""

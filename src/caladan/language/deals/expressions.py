@@ -27,7 +27,6 @@ from caladan.program import (
     Arithmetic,
     ArithmeticOperator,
     Call,
-    CallFunction,
     Comparison,
     ComparisonOperator,
     Conditional,
@@ -39,6 +38,7 @@ from caladan.program import (
 )
 from caladan.program.aggregates import names_in
 from caladan.program.diagnostics import Span, did_you_mean
+from caladan.program.functions import FUNCTIONS
 
 T = TypeVar("T")
 
@@ -50,11 +50,6 @@ COMPARISONS: Final = frozenset({"=", "~=", "<", "<=", ">", ">=", "<-"})
 _MIN_INTEGER: Final = -(2**63)
 _MAX_INTEGER: Final = 2**63 - 1
 _MAX_DIGITS: Final = 19
-
-CALLS: Final[dict[CallFunction, int | None]] = {
-    "upper": 1, "lower": 1, "length": 1, "trim": 1, "concat": None, "replace": 3, "substring": 3,
-}  # fmt: skip
-"""The functions of text, and how many values each takes; None for any number."""
 
 AGGREGATES: Final = frozenset(names_in("deals"))
 _VALUE: Final = "a value"
@@ -158,23 +153,18 @@ def named_arguments(cursor: Cursor) -> tuple[tuple[Expression, ...], tuple[str, 
 
 
 def is_function(cursor: Cursor, name: str) -> bool:
-    """Whether a name is that of a function: one of text, or one that was defined."""
-    return name in CALLS or name in cursor.functions
+    """Whether a name is that of a function: of the table, or one that was defined."""
+    return name in FUNCTIONS or name in cursor.functions
 
 
 def called(cursor: Cursor, function: str, given: tuple[Expression, ...], token: Token) -> Call:
     """A function whose name has been read, with its arguments."""
     span = cursor.since(token.start)
-    defined = cursor.functions.get(function)
-    if defined is not None:
-        if not defined.takes(len(given)):
-            cursor.fail_at(span, f"`{function}` does not take {len(given)} values")
-        return replace(defined.called(given), span=span)
-    wanted = CALLS[cast("CallFunction", function)]
-    if not given or (wanted is not None and len(given) != wanted):
-        values = "values" if wanted is None else "1 value" if wanted == 1 else f"{wanted} values"
-        cursor.fail_at(span, f"`{function}` takes {values}, found {len(given)}")
-    return Call(cast("CallFunction", function), given, span)
+    row = cursor.functions.get(function) or FUNCTIONS[function]
+    complaint = row.complaint(len(given))
+    if complaint is not None:
+        cursor.fail_at(span, f"`{function}` {complaint}")
+    return replace(row.called(given), span=span)
 
 
 def unary(cursor: Cursor) -> Expression:
@@ -267,11 +257,19 @@ def fail_on_function(cursor: Cursor, token: Token) -> NoReturn:
     """Fail: a name that is called is no function."""
     text, known = cursor.text(token), cursor.known_functions
     near = _suggested(text, known, slips.FUNCTIONS)
-    listed = f"the functions are {', '.join(sorted(known))}; `db.define` defines others"
+    akin = ", ".join(f"`{each}`" for each in sorted(known) if _is_akin(text, each))
+    elsewhere = "docs/reference/functions.md lists all, and `db.define` defines others"
+    some = f"there are {akin}; {elsewhere}" if akin else elsewhere
     cursor.fail_at(
         cursor.span(token), f"there is no function `{text}`",
-        help=near or f"{listed}; before a relation a `)` may be missing",
+        help=near or f"{some}; before a relation a `)` may be missing",
     )  # fmt: skip
+
+
+def _is_akin(one: str, other: str) -> bool:
+    """True if a word of one name begins a word of the other: `split` and `split_part`."""
+    words = [[w for w in name.lower().split("_") if len(w) > 2] for name in (one, other)]
+    return any(a.startswith(b) or b.startswith(a) for a in words[0] for b in words[1])
 
 
 def _fail_on_aggregate(cursor: Cursor, token: Token) -> NoReturn:
