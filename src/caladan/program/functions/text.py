@@ -548,7 +548,8 @@ ROWS: Final = (
         lacks={**_NO_ARROW, "duckdb": "its hash is another"},
     ),
     _text(
-        name="hex", grows=True, signature="(long) -> string | (string) -> string | (binary) -> string",
+        name="hex", grows=True,
+        signature="(long) -> string | (string) -> string | (binary) -> string",
         summary="A number, or the bytes of a text, in hexadecimal digits.",
         example=("hex(255)", "FF"),
         scalar=_hex, spark="hex", duckdb="hex", lacks=_NO_ARROW,
