@@ -126,7 +126,9 @@ class _WeightedGraph:
         lengths = [len(each) for each in begins]
         self._step_of = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)[order]
         self._widest = np.array([each.is_widest for each in shape.steps], np.bool_)
-        self._limits = np.array([(s.leaves, s.arrives) for s in shape.steps], np.float64)
+        # Sums are finite (`prepared` declines others), so none is beyond infinity.
+        ends = [[s.leaves, s.arrives] for s in shape.steps]
+        self._limits = np.array([[np.inf if e is None else e for e in s] for s in ends])
         self.tests: list[list[tuple[PlaceTest, ...]]] = []
 
     def rows(
