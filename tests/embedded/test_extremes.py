@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given, reject, settings, strategies as st
 from tests.differential.running import run
 from tests.embedded.test_differential import WAYS
 from tests.programs.compare import difference
@@ -41,19 +41,18 @@ def answer(text: str, **facts: Any) -> list[tuple[Any, ...]]:
     return sorted(found)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@given(given=extremes())
-def test_any_value_in_each_way(way: str, given: Recursion) -> None:
+@given(given=extremes(), way=st.sampled_from(sorted(WAYS)))
+def test_any_value_in_each_way(given: Recursion, way: str) -> None:
     check(given, Thresholds(**WAYS[way]))
 
 
 @given(given=extremes(), chosen=random_thresholds())
-@settings(max_examples=2 * settings().max_examples)
 def test_any_value_with_any_thresholds(given: Recursion, chosen: Thresholds) -> None:
     check(given, chosen)
 
 
 @given(given=extremes(padding=1200))
+@settings(max_examples=max(5, settings().max_examples // 4))
 def test_any_value_with_thresholds_as_they_are(given: Recursion) -> None:
     """Over a graph large enough for shapes, kernels and layouts that are never listed."""
     check(given)

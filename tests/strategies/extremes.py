@@ -92,7 +92,7 @@ def extremes(draw: st.DrawFn, *, padding: int = 0) -> Recursion:
     Values are few, so that they meet; nodes lead to each other more often than not.
     """
     type = draw(st.sampled_from(["long", "double"]))
-    names = draw(st.lists(st.sampled_from(sorted(RULES)), min_size=4, max_size=16, unique=True))
+    names = draw(st.lists(st.sampled_from(sorted(RULES)), min_size=4, max_size=10, unique=True))
     pool = draw(st.lists(st.sampled_from(VALUES[type]), min_size=2, max_size=5, unique_by=str))
     value = st.sampled_from(pool)
     pairs = st.lists(st.tuples(value, value), min_size=1, max_size=8)
@@ -105,9 +105,9 @@ def extremes(draw: st.DrawFn, *, padding: int = 0) -> Recursion:
         goal = f"query q({', '.join('ABCDEFG'[:columns])})."
         text += f"% {name}\n" + re.sub(r"\bq\(", f"q{i}(", f"{rule}\n{goal}\n")
     make = int if type == "long" else float
-    star = [(make(1000), make(1001 + i)) for i in range(padding)]
+    beside = [(make(1000 + 2 * i), make(1001 + 2 * i)) for i in range(padding)]
     facts = {
-        "e": draw(pairs) + star,
+        "e": draw(pairs) + beside,
         "v": draw(pairs),
         "n": [(each,) for each in draw(st.lists(value, min_size=1, max_size=4))],
     }

@@ -68,7 +68,7 @@ def nothing_yet(*, smallest: bool) -> int:
 
 
 def magnitude(numbers: NDArray[Any]) -> float:
-    """How far from 0 the farthest of some numbers is, as a double; 0 of none.
+    """How far from 0 the farthest of some numbers is, as a double; 0 of none, NaN if one is NaN.
 
     >>> magnitude(np.array([-(2**63), 5])) == 2**63
     True
