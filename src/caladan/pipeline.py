@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from caladan.analysis.check import check
 from caladan.analysis.core import Checked, RelationInfo
 from caladan.analysis.demand import DemandProgram, demand
+from caladan.analysis.lint import lint
 from caladan.analysis.pcg import Pcg, pcg
 from caladan.analysis.resolve import refilled, signature
 from caladan.program import Column, Program, Value
@@ -44,6 +45,7 @@ class Request:
     evaluate whole, besides what the goals ask for; `suggested` are names to offer where the program
     mentions one that is not known; `objects` numbers those among the constants. Goals drive
     evaluation if there is to be `demand`. Columns are `named` where rules are made of SQL.
+    `materialized` relations are read as earlier runs left them, instead of by their rules.
     """
 
     program: Program
@@ -54,6 +56,9 @@ class Request:
     suggested: tuple[str, ...] = ()
     objects: Objects | None = None
     named: Mapping[str, Sequence[str]] | None = None
+    materialized: tuple[str, ...] = ()
+    own: int = 0
+    """How many rules, from the first on, were written for this run: those that `lint` reads."""
 
     @property
     def meaning(self) -> tuple[object, ...]:
@@ -103,7 +108,7 @@ class Compiled:
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """What the analysis warns of."""
-        return self.checked.warnings
+        return (*lint(self.program.rules[: self.request.own]), *self.checked.warnings)
 
     @property
     def pcg(self) -> Pcg:

@@ -123,6 +123,12 @@ PROSE = {
     "W102": "A condition on a value that recursion still improves: what follows from the first "
     "value is not taken back when a better one arrives.",
     "W103": "The relation depends on itself and nothing starts it off.",
+    "W105": "A variable that a rule has once binds nothing and tests nothing: a slip, or "
+    "a value that may be anything, which is written `_`. Names that begin with `_` are exempt.",
+    "W106": "A word with a capital letter is a variable. Where the program has the same word as a "
+    "text, the quotes are probably missing.",
+    "W107": "The commands `run` and `check` warn of rules that nothing asks for. A session does "
+    "not: `db.query` may ask later.",
     "W104": "An aggregate in the head of a recursive view is applied at every step of the "
     "recursion, not once at its end.",
 }

@@ -48,13 +48,12 @@ from caladan.program import (
     names,
     variables,
 )
+from caladan.program.aggregates import row_of
 from caladan.program.diagnostics import Diagnostics
 from caladan.program.transform import fresh, reachable, walk
 
 _FEW_WAYS: Final = 16
 """Ways through a rule that are worth a rule each: plain joins are quickest."""
-
-_ADDING: Final = ("msum", "mcount")
 
 
 class FreshNames:
@@ -190,7 +189,8 @@ class Ways:
     def _adds_up(self, rule: Rule) -> bool:
         """Whether a rule adds up within its own recursion."""
         adds = any(
-            isinstance(each, Aggregate) and each.function in _ADDING for each in rule.head.arguments
+            isinstance(each, Aggregate) and row_of(each).is_total and row_of(each).is_monotone
+            for each in rule.head.arguments
         )
         return adds and any(map(self._is_recursive(rule), atoms(rule.body)))
 

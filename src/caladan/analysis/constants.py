@@ -123,7 +123,7 @@ class ConstantFitter:
         own = constant_type(value)
         if widened(type, own) is None and not stands_for(own, type):
             return value  # a conflict that the check has reported
-        if type is Type.DECIMAL and own.is_floating:
+        if type.is_decimal and own.is_floating:
             value = as_written(value, span)
         if own.is_floating and type.is_integral:
             return value  # likewise

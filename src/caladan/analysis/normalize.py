@@ -35,10 +35,9 @@ from caladan.program import (
     names,
     variables,
 )
+from caladan.program.aggregates import counts_solutions, row_of
 from caladan.program.diagnostics import Diagnostics
 from caladan.program.transform import replace_in, walk
-
-_WITNESSED = ("msum", "mcount")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +155,7 @@ def _head_argument(argument: Expression, found: Diagnostics) -> Expression:
 
 def _counting_solutions(node: Expression) -> Expression | None:
     """`count<…>` counts solutions, whatever stands in it."""
-    if isinstance(node, Aggregate) and (
-        node.function == "count" or (node.function == "mcount" and len(node.terms) == 1)
-    ):
+    if isinstance(node, Aggregate) and counts_solutions(node):
         return replace(node, terms=())
     return None
 
@@ -166,7 +163,9 @@ def _counting_solutions(node: Expression) -> Expression | None:
 def _check_aggregate(node: Aggregate, found: Diagnostics) -> None:
     if any(isinstance(part, Aggregate) for term in node.terms for part in walk(term)):
         found.add("C015", "an aggregate cannot stand inside another", node.span)
-    if isinstance(node, Folding) or node.function in ("countd", "count", *_WITNESSED):
+    row = row_of(node)
+    _, most = row.terms
+    if isinstance(node, Folding) or most is None or row.witness == "before":
         return
     if len(node.terms) != 1:
         found.add(

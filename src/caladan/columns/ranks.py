@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 from caladan.data.schema import compute as pc
 from caladan.program import Object, Value
 from caladan.program.kinds import Kind
-from caladan.program.notation import DECIMAL_DIGITS, DECIMAL_SCALE
 
 Ranks: TypeAlias = NDArray[np.int64]
 
@@ -47,10 +46,10 @@ MOST: Final = 2**63 - 1
 
 CODED: Final[dict[Kind, pa.DataType]] = {
     Kind.STRING: pa.string(),
-    Kind.DECIMAL: pa.decimal128(DECIMAL_DIGITS, DECIMAL_SCALE),
+    Kind.DECIMAL: pa.decimal256(76, 38),
     Kind.BINARY: pa.binary(),
 }
-"""The kinds that have dictionaries, with the types of these."""
+"""The kinds that have dictionaries, with the types of these: decimals of every width share one."""
 
 
 def in_order(ranks: Ranks, *, smallest: bool) -> Ranks:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from caladan.analysis.core import CoreGoal
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from caladan.data.formats import Look
     from caladan.data.source import Source
+    from caladan.fixpoint.limits import Spare
     from caladan.program.notation import Widths
 
 
@@ -149,6 +151,22 @@ class Watchable(Protocol):
 
     def watch(self, program: DeltaProgram, store: Store, options: Options, events: Listener) -> Any:
         """The relations of a program, alive."""
+        ...
+
+
+@runtime_checkable
+class Materializing(Protocol):
+    """An engine whose derived tables can serve later runs."""
+
+    spare: Spare | None
+    """What the session keeps of earlier runs, which a run may ask to go."""
+
+    def is_listed(self, table: Table) -> bool:
+        """True if rules can read the table as they read data."""
+        ...
+
+    def nbytes(self, table: Table) -> int:
+        """The bytes that a table holds."""
         ...
 
 
@@ -284,10 +302,17 @@ def engine_for(
             f"there is no engine {engine!r}; there are spark, embedded and reference",
             help=did_you_mean(engine, ("spark", "embedded", "reference")),
         )
+    check_pyspark()
     from caladan.engines.spark.engine import SparkEngine
 
     session = None if isinstance(engine, str) else engine
     return SparkEngine(session, master=master, conf=settings, ship=ship)
+
+
+def check_pyspark() -> None:
+    """C051 where PySpark is not installed."""
+    if find_spec("pyspark") is None:
+        raise error("C051", "PySpark is not installed: pip install 'caladan[spark]'")
 
 
 def check_connection(engine: object, master: object) -> None:

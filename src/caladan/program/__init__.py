@@ -1,11 +1,9 @@
 """What everybody speaks of: the Program and its parts, values, diagnostics, options, events."""
 
 from caladan.program.program import (
-    AGGREGATES,
     OPPOSITE,
     TIMES,
     Aggregate,
-    AggregateFunction,
     Arithmetic,
     ArithmeticOperator,
     Atom,
@@ -41,11 +39,9 @@ from caladan.program.program import (
 from caladan.program.transform import atoms, names, variables
 
 __all__ = [
-    "AGGREGATES",
     "OPPOSITE",
     "TIMES",
     "Aggregate",
-    "AggregateFunction",
     "Arithmetic",
     "ArithmeticOperator",
     "Atom",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from decimal import Decimal
-from enum import Enum
 from typing import Final
 
 from caladan.program.program import (
@@ -16,39 +15,16 @@ from caladan.program.program import (
     Expression,
     Function,
     Negative,
-    Type,
     Variable,
 )
+from caladan.program.types import Kind, Type
 
 EXACT: Final = 1 << 53  # smaller integers are doubles
 
 
-class Kind(Enum):
-    """Types whose values compare with each other: all integers are one kind, so are all floats."""
-
-    INTEGER = "integer"
-    FLOAT = "float"
-    STRING = "string"
-    BOOLEAN = "boolean"
-    DATETIME = "datetime"
-    DATE = "date"
-    DECIMAL = "decimal"
-    BINARY = "binary"
-    OBJECT = "object"  # any Python value that can be hashed
-
-    @property
-    def is_coded(self) -> bool:
-        """Whether values are known by their place in a dictionary."""
-        return self in (Kind.STRING, Kind.DECIMAL, Kind.BINARY)
-
-
 def kind_of(type: Type) -> Kind:
     """The kind of a type."""
-    if type.is_integral:
-        return Kind.INTEGER
-    if type.is_floating:
-        return Kind.FLOAT
-    return Kind(type.value)
+    return type.kind
 
 
 def kind_of_value(value: object) -> Kind:

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Final, TypeVar
 
 from caladan.analysis.core import CoreRule, RelationInfo
@@ -37,7 +37,14 @@ from caladan.engines.reference.body import (
     sort_key,
     widened,
 )
-from caladan.program import Aggregate, AggregateFunction, Type, Value
+from caladan.program import Aggregate, Type, Value
+from caladan.program.aggregates import (
+    AggregateFunction,
+    counts_solutions,
+    has_empty_value,
+    is_recursive_best,
+    row_of,
+)
 from caladan.program.clock import deadline
 from caladan.program.diagnostics import CaladanError, Diagnostic
 from caladan.program.events import Listener, RoundDone, RuleDone
@@ -54,8 +61,6 @@ from caladan.rules.failures import (
 )
 from caladan.rules.program import DeltaClique
 from caladan.rules.support import Growth
-
-TOTALS: Final = ("sum", "msum", "count", "mcount", "countd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,7 @@ def combined(info: RelationInfo, given: Iterable[Addend]) -> set[Row]:
     groups: dict[Row, list[Addend]] = {}
     for each in given:
         groups.setdefault(each.group, []).append(each)
-    if not groups and not info.group and all(f in TOTALS for f in info.aggregates):
+    if not groups and not info.group and has_empty_value(info.aggregates):
         groups[()] = []
     return {_row(info, group, members) for group, members in groups.items()}
 
@@ -123,10 +128,10 @@ def kept(info: RelationInfo, old: set[Row], new: set[Row]) -> set[Row]:
 
 
 def _part(aggregate: Aggregate, type: Type, binding: Binding) -> Part:
-    function, terms = aggregate.function, aggregate.terms
-    if function == "countd":
+    terms = aggregate.terms
+    if row_of(aggregate).counts == "terms":
         return Part(1, tuple(evaluate(term, binding) for term in terms))
-    if function == "count" or (function == "mcount" and len(terms) < 2):
+    if counts_solutions(aggregate):
         return Part(1)
     *witness, amount = (evaluate(term, binding) for term in terms)
     return Part(widened(amount, type), tuple(witness) or None)
@@ -141,7 +146,7 @@ def _row(info: RelationInfo, group: Row, members: list[Addend]) -> Row:
     )
 
 
-def _value_of(function: AggregateFunction, parts: Iterable[Part], type: Type) -> Value:
+def _value_of(row: AggregateFunction, parts: Iterable[Part], type: Type) -> Value:
     amounts = [part.amount for part in parts if part.witness is None]
     witnessed: dict[Row, Value] = {}
     for part in parts:
@@ -149,15 +154,15 @@ def _value_of(function: AggregateFunction, parts: Iterable[Part], type: Type) ->
             best = witnessed.get(part.witness, part.amount)
             witnessed[part.witness] = part.amount if less(best, part.amount) else best
     amounts += witnessed.values()
-    match function:
-        case "min" | "mmin":
-            return min(amounts, key=sort_key)
-        case "max" | "mmax":
-            return max(amounts, key=sort_key)
-        case "avg":
+    match row.kernel:
+        case "least" | "greatest":
+            return reduce(row.combine, amounts)
+        case "mean":
             return canonical(_total(amounts, type) / len(amounts))
-        case _:
+        case "total":
             return canonical(widened(_total(amounts, type), type))
+        case "gathered":
+            raise AssertionError(f"{row} has no columns")
 
 
 def _total(amounts: list[Value], type: Type) -> float:
@@ -173,12 +178,8 @@ def _total(amounts: list[Value], type: Type) -> float:
         raise InfiniteValue from None
 
 
-def _better(function: AggregateFunction | None, was: Value, now: Value) -> Value:
-    if function == "mmin":
-        return was if less(was, now) else now
-    if function == "mmax":
-        return now if less(was, now) else was
-    return now
+def _better(row: AggregateFunction | None, was: Value, now: Value) -> Value:
+    return row.combine(was, now) if is_recursive_best(row) else now
 
 
 def _group(info: RelationInfo, row: Row) -> Row:
@@ -251,7 +252,9 @@ def _never_settling(
     run: NaiveFixpoint, clique: DeltaClique, changed: Mapping[str, set[Row]], rounds: int
 ) -> Diagnostic:
     """C042 for a fact whose sums still change."""
-    names = [n for n in changed if any(f in TOTALS for f in run.relations[n].aggregates)]
+    names = [
+        n for n in changed if any(f is not None and f.is_total for f in run.relations[n].aggregates)
+    ]
     rules = [each.rule for each in clique.delta_rules]
     rule = next((rule for rule in rules if rule.head in names), rules[0])
     return growing(rule, min(changed[rule.head], key=row_key), rounds)

@@ -21,9 +21,7 @@ from typing import Final, TypeVar, cast
 from caladan.language.deals.cursor import Cursor
 from caladan.language.deals.tokens import FLOAT, INTEGER, NAMES, PARAMETER, Token, unquote
 from caladan.program import (
-    AGGREGATES,
     Aggregate,
-    AggregateFunction,
     Arithmetic,
     ArithmeticOperator,
     Call,
@@ -37,6 +35,7 @@ from caladan.program import (
     Parameter,
     Variable,
 )
+from caladan.program.aggregates import names_in
 from caladan.program.diagnostics import Span, did_you_mean
 
 T = TypeVar("T")
@@ -55,6 +54,7 @@ CALLS: Final[dict[CallFunction, int | None]] = {
 }  # fmt: skip
 """The functions of text, and how many values each takes; None for any number."""
 
+AGGREGATES: Final = frozenset(names_in("deals"))
 _VALUE: Final = "a value"
 
 
@@ -126,6 +126,28 @@ def arguments(cursor: Cursor) -> tuple[Expression, ...]:
     found = cursor.several(expression)
     cursor.close(opening, ")", "`,` or `)` after an argument")
     return tuple(found)
+
+
+def named_arguments(cursor: Cursor) -> tuple[tuple[Expression, ...], tuple[str, ...]]:
+    """`(expression, …)`, or `(column: expression, …)` with the names of the columns."""
+    if not (cursor.peek(1) in NAMES and cursor.peek(2) == ":"):
+        return arguments(cursor), ()
+    opening = cursor.advance()
+    names: list[str] = []
+
+    def argument(at: Cursor) -> Expression:
+        if not (at.kind in NAMES and at.next_kind == ":"):
+            at.fail(
+                "the name of a column and `:`",
+                help="name all arguments, as in `org(id: X, vat: V)`, or none of them",
+            )
+        names.append(at.text(at.advance()))
+        at.advance()
+        return expression(at)
+
+    found = cursor.several(argument)
+    cursor.close(opening, ")", "`,` or `)` after an argument")
+    return tuple(found), tuple(names)
 
 
 def is_function(cursor: Cursor, name: str) -> bool:
@@ -273,7 +295,7 @@ def _conditional(cursor: Cursor) -> Conditional:
     return Conditional(test, then, otherwise, cursor.since(token.start))
 
 
-def _aggregate(cursor: Cursor, function: AggregateFunction) -> Aggregate:
+def _aggregate(cursor: Cursor, function: str) -> Aggregate:
     token = cursor.current
     if cursor.no_aggregates is not None:
         help = "compute it in the head of a rule of its own, and use that rule's relation here"
