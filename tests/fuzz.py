@@ -121,7 +121,7 @@ def cases(draw: st.DrawFn, kinds: Sequence[str] = KINDS) -> Case:
         made = draw(random_programs(layers=6))
         text, facts = unparse(made.program), made.facts
     elif kind == "extremes":
-        found = draw(extremes(padding=draw(st.sampled_from([0, 0, 1200]))))
+        found = draw(extremes(padding=draw(st.sampled_from([0, 0, 1200]))))[0]
         text, facts = found.text, found.facts
     else:
         found = draw(recursions(most=60, least=10) if kind == "large" else recursions())

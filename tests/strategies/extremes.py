@@ -7,7 +7,6 @@ constants and by ranges, repeated variables, aggregates.
 """
 
 import math
-import re
 from typing import Any
 
 from hypothesis import strategies as st
@@ -15,15 +14,25 @@ from tests.strategies.recursions import Recursion
 
 LEAST, MOST = -(2**63), 2**63 - 1
 
-LONGS = [
-    LEAST, LEAST + 1, LEAST + 2**31, -(2**53) - 1, -(2**31), -1, 0, 1, 7, 2**31 - 1, 2**31,
-    2**32 - 1, 2**32, 2**53 + 1, MOST - 2**31, MOST - 1, MOST,
-]  # fmt: skip
-DOUBLES = [
-    math.nan, math.inf, -math.inf, 0.0, -0.0, 5e-324, -5e-324, 1.0, -1.0, 1.7976931348623157e308,
-    -1.7976931348623157e308, 2.0**53 + 2,
-]  # fmt: skip
-VALUES: dict[str, list[Any]] = {"long": LONGS, "double": DOUBLES}
+POOLS: dict[str, list[list[Any]]] = {
+    "long": [
+        [MOST, MOST - 1, MOST - 2, MOST - 5],
+        [LEAST, LEAST + 1, LEAST + 2, LEAST + 5],
+        [LEAST, MOST, 0, LEAST + 1, MOST - 1],
+        [LEAST, 3, 7, 0, -1],
+        [MOST, 2**31, 2**32 - 1, 2**31 - 1, 0],
+        [MOST - 2**31, MOST, MOST - 2**31 - 1, LEAST + 2**31, LEAST],
+        [2**53 + 1, 2**53, -(2**53) - 1, -(2**53), 2**32],
+    ],
+    "double": [
+        [math.nan, 1.0, -1.0, 0.0],
+        [math.inf, -math.inf, math.nan, 0.0],
+        [0.0, -0.0, 5e-324, -5e-324],
+        [1.7976931348623157e308, -1.7976931348623157e308, math.inf, -math.inf],
+        [2.0**53, 2.0**53 + 2, math.nan, -math.inf],
+    ],
+}
+"""Values that meet: next to each other at an end, at both, or at an end and in the middle."""
 
 DECLARED = "database({{e(A: {0}, B: {0}), v(A: {0}, B: {0}), n(A: {0})}}).\n"
 
@@ -86,29 +95,29 @@ def written(value: Any) -> str:
 
 
 @st.composite
-def extremes(draw: st.DrawFn, *, padding: int = 0) -> Recursion:
-    """A few of the programs and few facts; `padding` makes a graph of that many edges beside them.
+def extremes(draw: st.DrawFn, *, padding: int = 0) -> list[Recursion]:
+    """Some of the programs over the same few facts, each by itself: rules that meet share domains.
 
-    Values are few, so that they meet; nodes lead to each other more often than not.
+    `padding` makes a graph of so many edges beside them.
     """
     type = draw(st.sampled_from(["long", "double"]))
-    names = draw(st.lists(st.sampled_from(sorted(RULES)), min_size=4, max_size=10, unique=True))
-    pool = draw(st.lists(st.sampled_from(VALUES[type]), min_size=2, max_size=5, unique_by=str))
-    value = st.sampled_from(pool)
+    names = draw(st.lists(st.sampled_from(sorted(RULES)), min_size=8, max_size=16, unique=True))
+    value = st.sampled_from(draw(st.sampled_from(POOLS[type])))
     pairs = st.lists(st.tuples(value, value), min_size=1, max_size=8)
-    number = written(draw(value))
-    few, one = ("5", "1") if type == "long" else ("5.0", "1.0")
-    text = DECLARED.format(type) + CLOSURE
-    for i, name in enumerate(names):
-        rule = RULES[name].format(number, few, one)
-        columns = rule.split("(", 1)[1].split(")", 1)[0].count(",") + 1
-        goal = f"query q({', '.join('ABCDEFG'[:columns])})."
-        text += f"% {name}\n" + re.sub(r"\bq\(", f"q{i}(", f"{rule}\n{goal}\n")
     make = int if type == "long" else float
-    beside = [(make(1000 + 2 * i), make(1001 + 2 * i)) for i in range(padding)]
     facts = {
-        "e": draw(pairs) + beside,
+        "e": draw(pairs) + [(make(1000 + 2 * i), make(1001 + 2 * i)) for i in range(padding)],
         "v": draw(pairs),
         "n": [(each,) for each in draw(st.lists(value, min_size=1, max_size=4))],
     }
-    return Recursion(text, facts)
+    number = written(draw(value))
+    few, one = ("5", "1") if type == "long" else ("5.0", "1.0")
+    rules = (RULES[name].format(number, few, one) for name in names)
+    return [Recursion(program(type, rule), facts) for rule in rules]
+
+
+def program(type: str, rule: str) -> str:
+    """A rule as a whole program."""
+    columns = rule.split("(", 1)[1].split(")", 1)[0].count(",") + 1
+    goal = f"query q({', '.join('ABCDEFG'[:columns])})."
+    return DECLARED.format(type) + (CLOSURE if "r(" in rule else "") + f"{rule}\n{goal}"
