@@ -14,13 +14,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from py4j.protocol import Py4JError
-
 from caladan.engines.spark.mesh import task as task_module
 from caladan.engines.spark.mesh.checkpoint import Checkpoint
 from caladan.engines.spark.mesh.encryption import certificate
 from caladan.engines.spark.mesh.skew import SkewLimits
 from caladan.engines.spark.mesh.task import Mesh
+from caladan.engines.spark.session import internals
 from caladan.engines.spark.session.workers import with_python
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks.control import Message, Peer
@@ -54,20 +53,11 @@ def slots(context: Context) -> int:
         raise CannotServe("Spark runs no barrier jobs while it allocates executors dynamically")
     deadline = time.monotonic() + _EXECUTORS
     while True:
-        found = _slots(spark)
+        found = internals.slots(spark)
         if found or time.monotonic() > deadline:
             return found
         context.workspace.check()
         time.sleep(0.1)
-
-
-def _slots(spark: Any) -> int:
-    try:
-        scheduler = spark._jsc.sc()
-        profile = scheduler.resourceProfileManager().defaultResourceProfile()
-        return int(scheduler.maxNumConcurrentTasks(profile))
-    except Py4JError:  # no public interface, so perhaps not there
-        return int(spark.defaultParallelism)
 
 
 def run(work: Work, tasks: int, hear: Hear, context: Context) -> list[TaskOutcome]:

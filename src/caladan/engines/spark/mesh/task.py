@@ -27,7 +27,7 @@ from caladan.engines.spark.mesh.skew import SkewLimits
 from caladan.engines.spark.tasks.control import Line
 from caladan.engines.spark.tasks.output import Effort, output
 from caladan.engines.spark.tasks.relay import Relay, packed
-from caladan.engines.spark.tasks.work import TaskOutcome, Work
+from caladan.engines.spark.tasks.work import TaskOutcome, Work, too_little_memory
 from caladan.fixpoint.exchange import Tally
 from caladan.fixpoint.fixpoint import run
 from caladan.fixpoint.limits import Limits
@@ -41,7 +41,7 @@ from caladan.program.events import (
     to_plain,
 )
 from caladan.program.options import Options
-from caladan.rules.failures import LimitReached, interrupted
+from caladan.rules.failures import LimitReached, MemoryReached, interrupted
 
 _PATIENCE: Final = 5.0  # seconds to wait for the driver to bring tasks together
 _SHOWN: Final = 16  # values that are split of which the driver is told
@@ -171,6 +171,8 @@ def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> Ta
     except FailedElsewhere:
         return TaskOutcome(status)
     except LimitReached as reached:
+        if isinstance(reached, MemoryReached) and work.options.memory is None:
+            return TaskOutcome("cannot", (), _packed([too_little_memory()], work))
         status, problem = "stopped", reached
     except CaladanError as failure:
         return TaskOutcome("failed", (), _packed(failure.diagnostics, work))

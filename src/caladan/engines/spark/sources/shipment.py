@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 import pyarrow as pa
 
 from caladan.data.schema import arrow_schema
-from caladan.engines.spark.columns.physical import physical_schema
+from caladan.engines.spark.columns.physical import stored_schema
 from caladan.engines.spark.session.staging import drop, gathered, opened, remove
 from caladan.program import Column
 
@@ -110,7 +110,7 @@ class MappedShipment:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class StagedShipment:
-    """Parquet files of a frame of the engine's, in the staging folder; `own` if made for this."""
+    """Parquet files of facts in columns c0 …, in the staging folder; `own` if made for this."""
 
     files: tuple[str, ...]
     columns: tuple[Column, ...]
@@ -119,7 +119,7 @@ class StagedShipment:
     def read(self) -> pa.Table:
         from pyarrow.parquet import ParquetFile
 
-        fields = physical_schema(self.columns)
+        fields = stored_schema(self.columns)
         tables: list[pa.Table] = [pa.Table.from_batches([], schema=fields)]
         for uri in self.files:
             system, path = opened(uri)

@@ -15,17 +15,26 @@ from pyspark.errors import PySparkException
 
 from caladan.analysis.core import RelationInfo
 from caladan.engines.interface import EngineStopped
-from caladan.engines.spark.columns.physical import arrow_table
-from caladan.engines.spark.columns.types import schema
-from caladan.engines.spark.session import staging, workers
+from caladan.engines.spark.columns.physical import arrow_table, physical_schema, stored_schema
+from caladan.engines.spark.columns.types import schema, stored
+from caladan.engines.spark.session import internals, staging, workers
 from caladan.engines.spark.session.failures import said
 from caladan.engines.spark.session.session import machine_memory
 from caladan.engines.spark.sources.shipment import ship
-from caladan.engines.spark.sources.table import SparkTable, held
+from caladan.engines.spark.sources.table import Shape, SparkTable, held
 from caladan.engines.spark.strategy import CannotServe, Context
+from caladan.engines.spark.tasks.buckets import is_sparks_hash
 from caladan.engines.spark.tasks.control import Control, Message, Peer
 from caladan.engines.spark.tasks.relay import heard, unpacked
-from caladan.engines.spark.tasks.work import Output, Retention, TaskOutcome, Work, lister, task
+from caladan.engines.spark.tasks.work import (
+    TOO_LITTLE_MEMORY,
+    Output,
+    Retention,
+    TaskOutcome,
+    Work,
+    lister,
+    task,
+)
 from caladan.program.diagnostics import CaladanError
 from caladan.program.events import CliqueStarted, Event, Listener, TaskLost
 from caladan.program.options import Options
@@ -40,13 +49,17 @@ Listen: TypeAlias = "Callable[[int], Listener]"
 
 _WORD: Final = 8  # bytes of a value
 _COPIES: Final = 3  # of an input in a task: as it came, as words, and in one more order
+_MEMORY: Final = re.compile(
+    r"\b\w*MemoryError\b|\bOutOfMemoryError\b|\bbad_alloc\b|Cannot allocate memory|"
+    r"exceeding (?:physical |virtual )?memory limits|exit (?:code|status)[: ]+137\b"
+)
+"""What Python, Arrow, numpy, the JVM, the C++ library and cluster managers say of memory."""
 _MISSING: Final = re.compile(r"No module named '([\w.]+)'")
 _HOST: Final = re.compile(r"\(TID \d+\) \(([^ )]+)")
 _LOST: Final = {
     "PYTHON_VERSION_MISMATCH": "the executors' Python is of another version than the driver's",
     "Cannot run program": "the executors have no such Python as the driver's: set PYSPARK_PYTHON",
     "Python worker exited unexpectedly": "the process of a task died, perhaps for want of memory",
-    "\nMemoryError": "a task may not have the memory it needs: raise spark.executor.pyspark.memory",
     "Python worker failed to connect back": "the executors could not start a Python worker",
 }
 
@@ -73,7 +86,7 @@ def why_too_much(tables: Sequence[SparkTable], context: Context, parts: int | No
     spark: Any = workspace.session.sparkContext
     sizes = [table.size * len(table.columns) * _WORD for table in tables]
     if workspace.staging.folder is None:
-        allowed = int(spark._jsc.sc().conf().getSizeAsBytes("spark.driver.maxResultSize", "1g"))
+        allowed = internals.size_setting(spark, "spark.driver.maxResultSize", "1g")
         given = zip(tables, sizes, strict=True)
         most = max((size for table, size in given if table.held is None), default=0)
         if allowed and most > allowed:
@@ -81,7 +94,7 @@ def why_too_much(tables: Sequence[SparkTable], context: Context, parts: int | No
                 f"an input has {_shown(most)}, and spark.driver.maxResultSize keeps what is over "
                 f"{_shown(allowed)} from the driver: set spark.caladan.staging"
             )
-        heap = int(spark._jvm.java.lang.Runtime.getRuntime().maxMemory())
+        heap = internals.heap(spark)
         if most > heap // 4:
             return (
                 f"an input has {_shown(most)}, too much for a driver that has {_shown(heap)}: "
@@ -124,6 +137,8 @@ def run(work: Work, tasks: int, listen: Listen, context: Context) -> list[TaskOu
 def lost(problem: Exception) -> Exception:
     """Why tasks cannot be run here, if that is what an exception of Spark's means."""
     text = said(problem)
+    if _MEMORY.search(text):
+        return CannotServe(TOO_LITTLE_MEMORY)
     for sign, reason in _LOST.items():
         if sign in text:
             return CannotServe(reason)
@@ -227,30 +242,52 @@ def _table(
         # A fact without columns may have been derived by several tasks, and is still one.
         return held((), pa.table({"": pa.nulls(min(count, 1))}).select([]), context.workspace)
     files = [each.file for each in outputs if each.file is not None]
-    streams = [pa.ipc.open_stream(o.stream).read_all() for o in outputs if o.stream is not None]
-    kept = sum(each.count for each in outputs if each.stream is not None)
-    few = None if not streams and files else _held(info, streams, context)
-    if few is not None and kept == count:
-        return few
-    if all(each.file is not None or each.stream is not None for each in outputs):
+    streams = [o for o in outputs if o.stream is not None]
+    kept = sum(each.count for each in streams)
+    if kept == count:
+        return _held(info, streams, context)
+    buckets = _buckets(work, info)
+    if len(files) + len(streams) == len(outputs):
+        sizes = [each.nbytes for each in outputs]
 
-        def read() -> DataFrame:
-            if few is not None:  # one frame of files is read sooner than a union
-                facts = arrow_table(few.arrow(), info.columns)
+        def read(shape: Shape) -> DataFrame:
+            while streams:  # one frame of files is read sooner than a union
+                few = streams.pop()
+                assert few.stream is not None
+                facts = arrow_table(pa.ipc.open_stream(few.stream).read_all(), info.columns, fields)
                 folder = cast("str", work.keeping.folder)
-                files.append(staging.written(facts.to_batches(), facts.schema, folder))
-            return session.read.schema(schema(info.columns)).parquet(*files)
+                if facts.num_rows:
+                    bucket = None if buckets is None else few.bucket
+                    files.append(staging.written(facts.to_batches(), fields, folder, bucket))
+                    sizes.append(facts.nbytes)
+            wanted = stored(info.columns) if shape == "stored" else schema(info.columns)
+            return session.read.schema(wanted).parquet(*files)
 
+        fields = stored_schema(info.columns)
+        nbytes = sum(sizes) * count // max(count - kept, 1)
         return SparkTable(
-            info.columns, read, count=count, files=files, staging=context.workspace.staging
-        )
+            info.columns, read, count=count, files=files, staging=context.workspace.staging,
+            nbytes=nbytes, buckets=buckets,
+        )  # fmt: skip
     staging.remove(files)
     return _listed_again(work, info, count, context)
 
 
-def _held(info: RelationInfo, streams: Sequence[pa.Table], context: Context) -> SparkTable:
+def _buckets(work: Work, info: RelationInfo) -> tuple[int, int] | None:
+    """How many parts there are, and by which column Spark's hash tells them apart, if it does."""
+    (clique, *others) = work.program.cliques
+    if not work.is_pivoted or others or clique.pivot is None:
+        return None
+    column = clique.pivot[info.name]
+    if not is_sparks_hash(work.program.relations, clique, column, info):
+        return None
+    return cast("int", work.parts), column
+
+
+def _held(info: RelationInfo, outputs: Sequence[Output], context: Context) -> SparkTable:
     from caladan.data.schema import empty_table
 
+    streams = [pa.ipc.open_stream(each.stream).read_all() for each in outputs if each.stream]
     data = pa.concat_tables(streams) if streams else empty_table(info.columns)
     return held(info.columns, data, context.workspace)
 
@@ -263,14 +300,20 @@ def _listed_again(work: Work, info: RelationInfo, count: int, context: Context) 
     workspace = context.workspace
     parts = workspace.parallelism if work.parts is None else work.parts
 
-    def make() -> DataFrame:
+    def make(shape: Shape) -> DataFrame:
+        is_stored = shape == "stored"
+        fields = stored_schema(info.columns) if is_stored else physical_schema(info.columns)
         numbers: Any = workspace.session.range(0, parts, 1, parts)
-        listed = lister(again, info.name, parts)
-        made = partial(numbers.mapInArrow, listed, schema(info.columns))
+        listed = lister(again, info.name, parts, fields)
+        wanted = stored(info.columns) if is_stored else schema(info.columns)
+        made = partial(numbers.mapInArrow, listed, wanted)
         return workers.with_python(workspace.session.sparkContext, made)
 
     read = tuple(inputs.values())
-    return SparkTable(info.columns, make, count=count, reads=read, staging=workspace.staging)
+    return SparkTable(
+        info.columns, make, count=count, reads=read, staging=workspace.staging,
+        buckets=_buckets(work, info),
+    )  # fmt: skip
 
 
 def _discard(outcomes: Sequence[TaskOutcome]) -> None:

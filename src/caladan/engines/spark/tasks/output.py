@@ -11,14 +11,14 @@ never looked at: those are kept where that takes a small part of the time.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
 
 from caladan.data.schema import ARROW
 from caladan.engines.embedded.tables import DerivedTable
-from caladan.engines.spark.columns.physical import physical_schema
+from caladan.engines.spark.columns.physical import physical_schema, stored_schema
 from caladan.engines.spark.session.staging import written
 from caladan.engines.spark.sources.shipment import stream_of
 from caladan.engines.spark.tasks.work import Output, Retention
@@ -44,17 +44,42 @@ class Effort:
 
 
 def output(
-    name: str, table: DerivedTable, keeping: Retention, seconds: float, *, is_final: bool
+    name: str,
+    table: DerivedTable,
+    keeping: Retention,
+    seconds: float,
+    *,
+    is_final: bool,
+    bucket: int | None = None,
 ) -> Output:
-    """Hand out a relation that took so many seconds; if final, it can be derived again."""
+    """Hand out a relation that took so many seconds; if final, it can be derived again.
+
+    `bucket` is the number of the part of a pivot's values that these facts have.
+    """
     count, keeping = table.count(), keeping.of(name)
     if is_small(table, keeping):
         stream = stream_of(table.arrow()) if table.columns else None
-        return Output(name, count, stream)
+        return Output(name, count, stream, bucket=bucket)
     if keeping.folder is not None and (not is_final or is_slow(table, keeping, seconds)):
-        uri = written(batches(table), physical_schema(table.columns), keeping.folder)
-        return Output(name, count, file=uri)
-    return Output(name, count, None if is_final else stream_of(table.arrow()))
+        fields, size = stored_schema(table.columns), Size()
+        listed = size.of(batches(table, fields=fields))
+        uri = written(listed, fields, keeping.folder, bucket)
+        return Output(name, count, file=uri, nbytes=size.nbytes, bucket=bucket)
+    stream = None if is_final else stream_of(table.arrow())
+    return Output(name, count, stream, bucket=bucket)
+
+
+class Size:
+    """Adds up the bytes of batches that pass by."""
+
+    def __init__(self) -> None:
+        self.nbytes = 0
+
+    def of(self, passing: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches."""
+        for batch in passing:
+            self.nbytes += batch.nbytes
+            yield batch
 
 
 def is_slow(table: DerivedTable, keeping: Retention, seconds: float) -> bool:
@@ -69,9 +94,12 @@ def is_small(table: DerivedTable, keeping: Retention) -> bool:
     return table.count() * width <= keeping.few_bytes
 
 
-def batches(table: DerivedTable, part: int = 0, parts: int = 1) -> Iterator[pa.RecordBatch]:
-    """The facts, or one part of so many, in the columns of the engine's frames."""
-    fields = physical_schema(table.columns)
+def batches(
+    table: DerivedTable, part: int = 0, parts: int = 1, fields: pa.Schema | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The facts, or one part of so many, in columns c0 … of some types; else of evaluation's."""
+    if fields is None:
+        fields = physical_schema(table.columns)
     if not table.columns:
         rows = [True] * (table.count() if part == 0 else 0)
         yield pa.RecordBatch.from_arrays([pa.array(rows, pa.bool_())], schema=fields)

@@ -28,7 +28,7 @@ from caladan.engines.spark.tasks.control import Line
 from caladan.engines.spark.tasks.output import Effort, batches, output
 from caladan.engines.spark.tasks.relay import Relay, packed
 from caladan.engines.spark.tasks.shard import in_part
-from caladan.engines.spark.tasks.work import TaskOutcome, Work
+from caladan.engines.spark.tasks.work import TaskOutcome, Work, too_little_memory
 from caladan.program.diagnostics import CaladanError, Diagnostic
 from caladan.program.events import Listener
 from caladan.rules.failures import interrupted
@@ -55,10 +55,14 @@ def evaluated(work: Work, part: int) -> TaskOutcome:
     try:
         found = evaluation(work, part, relay, line)
         is_final = found.status == "done"
-        outputs = tuple(
-            output(name, table, work.keeping, found.seconds, is_final=is_final)
-            for name, table in found.tables.items()
-        )
+        bucket = part if work.is_pivoted else None
+        try:
+            outputs = tuple(
+                output(name, table, work.keeping, found.seconds, is_final=is_final, bucket=bucket)
+                for name, table in found.tables.items()
+            )
+        except MemoryError:
+            return TaskOutcome("cannot", (), tuple(packed([too_little_memory()], work.program)))
         return TaskOutcome(found.status, outputs, found.diagnostics)
     finally:
         relay.close()
@@ -88,23 +92,31 @@ def evaluation(work: Work, part: int, events: Listener, line: Line | None = None
             with _stoppable(line), _own_cores(work):
                 tables = EmbeddedEngine().run(program, store, work.options, events)
         except EngineStopped as stopped:
+            if stopped.is_out_of_memory and work.options.memory is None:  # another may have more
+                return ended("cannot", [too_little_memory()])
             return ended("stopped", stopped.diagnostics, stopped.store)
         return Evaluation("done", derived(tables), effort.seconds)
     except CaladanError as problem:
         cannot = problem.diagnostics[0].code == "C051"  # what this engine does not do
         return ended("cannot" if cannot else "failed", problem.diagnostics)
+    except MemoryError:  # Arrow's is one
+        return ended("cannot", [too_little_memory()])
     except KeyboardInterrupt:  # before anything was derived
         names = [name for clique in work.program.cliques for name in clique.origins]
         return ended("stopped", [interrupted(names)])
 
 
-def listed(work: Work, relation: str, part: int, parts: int) -> Iterator[pa.RecordBatch]:
+def listed(
+    work: Work, relation: str, part: int, parts: int, fields: pa.Schema | None
+) -> Iterator[pa.RecordBatch]:
     """The facts of a relation in a part; if one task does it all, every n-th block of them."""
     program, store = _ready(work, part)
     with _own_cores(work):
         tables = EmbeddedEngine().run(program, store, work.options, Relay(None))
     table = cast("DerivedTable", tables[relation])
-    return batches(table, part, parts) if work.parts is None else batches(table)
+    if work.parts is None:
+        return batches(table, part, parts, fields)
+    return batches(table, fields=fields)
 
 
 def _ready(work: Work, part: int) -> tuple[DeltaProgram, dict[str, Table]]:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from caladan.data.frames import first_line
 from caladan.engines.spark.sources.shipment import Shipment
 from caladan.engines.spark.tasks.control import Address
-from caladan.program.diagnostics import error
+from caladan.program.diagnostics import Diagnostic, error
 from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+TOO_LITTLE_MEMORY: Final = (
+    "a task may not have the memory it needs: raise spark.executor.pyspark.memory"
+)
 
 
 def check_sendable(name: str, function: object) -> None:
@@ -64,12 +68,18 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A relation: how many facts; and these themselves, or the file they are in, or neither."""
+    """A relation: how many facts; and these themselves, or the file they are in, or neither.
+
+    `nbytes` is what the facts of the file take in Arrow; `bucket` the part of the pivot's values
+    that they have, if they do.
+    """
 
     name: str
     count: int
     stream: bytes | None = None
     file: str | None = None
+    nbytes: int = 0
+    bucket: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,11 @@ class Work:
     address: Address | None = None
     cut: tuple[Mapping[str, int], ...] | None = None
 
+    @property
+    def is_pivoted(self) -> bool:
+        """True if each part has some values of the pivot."""
+        return self.parts is not None and self.cut is None
+
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
@@ -102,6 +117,11 @@ class TaskOutcome:
     attempt: int = 0
 
 
+def too_little_memory() -> Diagnostic:
+    """Why a strategy cannot serve whose tasks run out of memory: the next one is tried."""
+    return Diagnostic("C044", TOO_LITTLE_MEMORY)
+
+
 def task(work: Work, part: int, _: object) -> list[TaskOutcome]:
     """The function that Spark maps over partitions."""
     from caladan.engines.spark.session.daemon import settle
@@ -113,7 +133,7 @@ def task(work: Work, part: int, _: object) -> list[TaskOutcome]:
 
 
 def lister(
-    work: Work, relation: str, parts: int
+    work: Work, relation: str, parts: int, fields: pa.Schema
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark maps over the numbers of parts, to have a relation listed."""
 
@@ -124,6 +144,6 @@ def lister(
         settle()  # Spark has loaded pandas for this
         for batch in numbers:
             for part in batch.column(0).to_pylist():
-                yield from listed(work, relation, cast("int", part), parts)
+                yield from listed(work, relation, cast("int", part), parts, fields)
 
     return facts
