@@ -171,12 +171,6 @@ def test_replaced_data_goes_from_spark(
 STAYING = {
     "written by the driver": (table, "_MANY_BYTES", 0, "single"),
     "written by tasks": (job, "Retention", partial(Retention, few_bytes=0, rate=1e99), "pivoted"),
-    "derived again": (
-        job,
-        "Retention",
-        partial(Retention, few_bytes=0, rate=0, moment=0),
-        "single",
-    ),
     "held by Spark": (table, "_MANY_BYTES", 0, "frame"),
 }
 

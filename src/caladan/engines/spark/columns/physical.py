@@ -62,7 +62,8 @@ def arrow_table(
     given: Any = table
     if fields is None:
         fields = physical_schema(columns)
+    wanted: Any = fields
     if not columns:
         data: list[Any] = [pa.array([True] * given.num_rows, pa.bool_())]
-        return pa.Table.from_arrays(data, schema=fields)
-    return given.rename_columns(fields.names).cast(fields)
+        return pa.Table.from_arrays(data, schema=wanted)
+    return given.rename_columns(wanted.names).cast(wanted)

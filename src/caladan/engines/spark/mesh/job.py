@@ -23,8 +23,8 @@ from caladan.engines.spark.session import internals
 from caladan.engines.spark.session.workers import with_python
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks.control import Message, Peer
-from caladan.engines.spark.tasks.job import controlled
-from caladan.engines.spark.tasks.work import TaskOutcome, Work
+from caladan.engines.spark.tasks.job import JobResult, controlled
+from caladan.engines.spark.tasks.work import Work
 from caladan.program.diagnostics import error
 
 Hear: TypeAlias = Callable[[Message], None]
@@ -60,7 +60,7 @@ def slots(context: Context) -> int:
         time.sleep(0.1)
 
 
-def run(work: Work, tasks: int, hear: Hear, context: Context) -> list[TaskOutcome]:
+def run(work: Work, tasks: int, hear: Hear, context: Context) -> JobResult:
     """What comes of each task; `hear` is told what tasks say, but for how they meet."""
     spark: Any = context.workspace.session.sparkContext
     conf = spark.getConf()
@@ -79,12 +79,12 @@ def run(work: Work, tasks: int, hear: Hear, context: Context) -> list[TaskOutcom
         )
         stage = spark.parallelize(range(tasks), tasks).barrier()
         body = partial(task_module.task, mesh)
-        made = with_python(spark, lambda: stage.mapPartitions(body).partitionBy(tasks))
-        outcomes = made.collect()
+        made = with_python(spark, lambda: stage.mapPartitions(body).partitionBy(tasks).values())
+        found = JobResult.of(made, work)
         control.drain()
     if control.failure is not None:
         raise control.failure
-    return [outcome for _, outcome in sorted(outcomes, key=lambda pair: pair[0])]
+    return found
 
 
 def _encrypts(conf: Any) -> bool:

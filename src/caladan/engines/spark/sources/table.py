@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -75,33 +75,48 @@ class LocalRows:
         return self.given
 
 
+class HeldFacts(Protocol):
+    """Facts of several relations in Spark's block storage."""
+
+    def lend(self) -> None:
+        """Leave it to Spark when they go."""
+        ...
+
+    def release(self, name: str) -> None:
+        """Nobody reads a relation by its table any more."""
+        ...
+
+
 class SparkTable:
     """A relation. `count` is asked of Spark once, if it is not known.
 
     `frame` may be a function that makes it; `held` has the facts in the Arrow types of the
-    columns. `files` are those that the frame reads, `reads` what tasks read that list it, `of`
-    the table whose storage this one has a share of, and `goal` what it takes of that. Of facts that
-    are `at_most` so many, which of them are the same shows when somebody wants a frame; `loose` has
-    them as they are. `nbytes` is what the facts take in Arrow, if it is known; `buckets` is (n, c)
-    if partition i, or file i, has those whose column c Spark's hash sends to i of n. All of it goes
-    when the table is closed or collected, or once nobody can read what was lent of it.
+    columns. `files` and `blocks` are what the frame reads, `of` the table whose storage this one
+    has a share of, and `goal` what it takes of that; `later` derives a table whose facts these are,
+    when somebody wants them. Of facts that are `at_most` so many, which of them are the same shows
+    when somebody wants a frame; `loose` has them as they are. `nbytes` is what the facts take in
+    Arrow, if it is known; `buckets` is (n, c) if partition i, or file i, has those whose column c
+    Spark's hash sends to i of n; `is_told` if a frame says all that by itself. All of it goes when
+    the table is closed or collected, or once nobody can read what was lent of it.
     """
 
     def __init__(
         self,
         columns: tuple[Column, ...],
-        frame: Frame,
+        frame: Frame | None = None,
         runs: Sequence[FrameRun] = (),
         count: int | None = None,
         *,
         held: LocalRows | None = None,
         files: list[str] | None = None,
-        reads: Sequence[Shipment] = (),
         staging: Staging | None = None,
         of: SparkTable | None = None,
         goal: CoreGoal | None = None,
         nbytes: int | None = None,
         buckets: tuple[int, int] | None = None,
+        is_told: bool = False,
+        blocks: tuple[HeldFacts, str] | None = None,
+        later: Callable[[], SparkTable] | None = None,
         at_most: int | None = None,
         loose: DataFrame | None = None,
     ) -> None:
@@ -110,12 +125,16 @@ class SparkTable:
         self._frame = frame
         self._count = count
         self.files = [] if files is None else files
-        self._reads = tuple(reads)
         self._staging = staging
         self._of = of
         self._goal = goal
         self._nbytes = nbytes
         self._buckets = buckets
+        self._is_told = is_told
+        self._blocks = blocks
+        self._later = later
+        self._own: SparkTable | None = None
+        self._frames: dict[Shape, DataFrame] = {}
         self._at_most = at_most
         self.loose = loose
         self._is_lent = False
@@ -152,9 +171,17 @@ class SparkTable:
 
     def _made(self, shape: Shape) -> DataFrame:
         """The facts as a frame of either shape, of which Spark knows what is known of them."""
-        if self._of is not None and self._goal is not None:
+        if shape not in self._frames:
+            self._frames[shape] = self._make(shape)
+        return self._frames[shape]
+
+    def _make(self, shape: Shape) -> DataFrame:
+        if self._later is not None:
+            self._of = self._own = self._later()
+            self._later = None
+        if self._of is not None:
             frame = self._of._made(shape)
-            for condition in _conditions(self._of, self._goal):
+            for condition in () if self._goal is None else _conditions(self._of, self._goal):
                 frame = frame.where(condition)
             return frame
         if isinstance(self._frame, DataFrame):
@@ -162,8 +189,9 @@ class SparkTable:
         elif self._at_most is not None and shape != "inside":
             made = self.frame  # each fact once
         else:
+            assert self._frame is not None
             made = self._frame(shape)
-        if shape == "inside" or is_connect(made):  # inside, sizes are ours to know
+        if shape == "inside" or is_connect(made) or self._is_told:  # inside, sizes are ours to know
             return made
         rows = self._count if self.held is None else self.count()
         if rows is None:
@@ -175,6 +203,18 @@ class SparkTable:
         nullable = (False,) * len(made.columns)
         known = internals.Description("facts", rows, size, nullable, buckets)
         return internals.described(made, known)
+
+    @property
+    def fact_files(self) -> tuple[str, ...]:
+        """The files that hold all facts in columns c0 …, for tasks to read; none if there are none.
+
+        Facts that came with a task's result are put into one first.
+        """
+        if not self.files or self._is_told:
+            return ()
+        if self._at_most is None:
+            self._made("inside")
+        return tuple(self.files)
 
     @property
     def size(self) -> int:
@@ -251,7 +291,7 @@ class SparkTable:
             renamed = data.rename_columns([c.name for c in goal.columns]) if goal.columns else data
             return SparkTable(goal.columns, self._made, held=LocalRows(renamed), of=self, goal=goal)
         count = None if _conditions(self, goal) else self._count
-        return SparkTable(goal.columns, self._made, count=count, of=self, goal=goal)
+        return SparkTable(goal.columns, count=count, of=self, goal=goal)
 
     @contextmanager
     def _asking(self) -> Generator[None]:
@@ -278,11 +318,10 @@ class SparkTable:
             self._of.lend()
         self._is_lent = True
         self._hand_out()
-        for shipment in self._reads:
-            shipment.lend()
-        files = [*self.files, *(file for each in self._reads for file in each.files)]
-        if files and self._staging is not None:
-            self._staging.hold(files, self.frame)
+        if self._blocks is not None:
+            self._blocks[0].lend()
+        if self.files and self._staging is not None:
+            self._staging.hold(self.files, self._made("stored"))
 
     def close(self) -> None:
         """Give back the storage, but for what was lent."""
@@ -293,8 +332,13 @@ class SparkTable:
         if self.shipped is not None:
             self.shipped.close()
             self.shipped = None
+        if self._blocks is not None:
+            self._blocks[0].release(self._blocks[1])
+        if self._own is not None:
+            self._own.close()
         for held in ("frame", "rows"):  # nobody asks any more; Spark may forget the plans
             self.__dict__.pop(held, None)
+        self._frames.clear()
         remove(self.files)
 
     def _outside(self, widths: Widths = (), looks: Sequence[Look] = ()) -> DataFrame:

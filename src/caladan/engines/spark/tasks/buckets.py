@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caladan.analysis.core import RelationInfo
-from caladan.program import Type
+from caladan.program import Column, Type
 from caladan.rules.program import DeltaClique
 
 _NARROW: Final = (Type.BYTE, Type.SHORT, Type.INTEGER, Type.DATE)
@@ -31,12 +31,18 @@ def is_narrow(relations: Mapping[str, RelationInfo], clique: DeltaClique) -> boo
     return all(relations[name].columns[column].type in _NARROW for name, column in pivot.items())
 
 
+def hashed_as(column: Column) -> bool | None:
+    """True if Spark hashes the values of a column as ints, False if as longs, None if neither."""
+    if column.type in _NARROW:
+        return True
+    return False if column.type is Type.LONG else None
+
+
 def is_sparks_hash(
     relations: Mapping[str, RelationInfo], clique: DeltaClique, column: int, info: RelationInfo
 ) -> bool:
     """True if Spark would spread a relation by this column as the parts of the clique are."""
-    type = info.columns[column].type
-    return type in _NARROW if is_narrow(relations, clique) else type is Type.LONG
+    return hashed_as(info.columns[column]) is is_narrow(relations, clique)
 
 
 def buckets(bits: NDArray[np.uint64], count: int, *, narrow: bool) -> NDArray[np.int64]:

@@ -240,7 +240,7 @@ def lister(work: Work, names: tuple[str, ...], relation: str) -> Mapped:
     def facts(batches: Batches) -> Iterator[pa.RecordBatch]:
         from caladan.engines.spark.tasks.task import listed
 
-        yield from listed(supplied(work, names, batches), relation, 0, 1, None)
+        yield from listed(supplied(work, names, batches), relation)
 
     return facts
 

@@ -11,8 +11,8 @@ put to each what the matrix has for it:
     keys ─► filter on the columns of keys, by Spark ─► list(row) ─► inline
 
 So Spark's own optimiser brings a filter on those columns down to the keys, and only rows that are
-kept are listed; every task lists the keys it reads, and nothing is derived again. Keys are spread
-over files as Spark would spread them by their first column, where its hash is known (buckets.py).
+kept are listed; every task lists the keys it reads, and nothing is derived again. (How keys are
+partitioned would be of no use: Spark takes the output of a function of Python to be spread anyhow.)
 
 The files hold arrays and Arrow tables, no code.
 """
@@ -30,11 +30,10 @@ import numpy as np
 import pyarrow as pa
 
 from caladan.columns.folded import Fold
-from caladan.columns.layout import Words
+from caladan.columns.layout import Counts, Words
 from caladan.columns.ranks import numpy_of
 from caladan.data.schema import ARROW
 from caladan.engines.spark.session.staging import created, name_in, opened, written
-from caladan.engines.spark.tasks.buckets import buckets
 
 if TYPE_CHECKING:
     from caladan.columns.folded_relation import FoldedRelation, FoldedSide
@@ -72,14 +71,8 @@ def folded_of(table: DerivedTable) -> FoldedRelation | None:
 # ── Left by a task ───────────────────────────────────────────────────────────────────────────────
 
 
-def save(
-    table: DerivedTable, folder: str, part: int, shares: int, *, is_narrow: bool | None
-) -> FoldedFiles:
-    """Leave a relation that is a matrix in a folder, its keys in so many files.
-
-    `is_narrow` is how Spark hashes the first column of the keys, None where it is not known; a
-    part of a pivot's values has one file, which is its bucket.
-    """
+def save(table: DerivedTable, folder: str, part: int, shares: int) -> FoldedFiles:
+    """Leave a relation that is a matrix in a folder, its keys in so many files."""
     folded = cast("FoldedRelation", folded_of(table))
     first, second = (_values(table, side, n) for side, n in zip(*_sides(folded), strict=True))
     place = name_in(folder, "matrix", "arrays")
@@ -89,18 +82,12 @@ def save(
     keys = first.take(pa.array(numbers)).append_column(
         ROW, cast("Any", pa.array(rows + (np.int64(part) << np.int64(_PART))))
     )
-    if shares == 1:
-        falls = np.full(len(rows), part)
-    elif is_narrow is None:
-        falls = np.arange(len(rows)) * shares // max(len(rows), 1)
-    else:
-        bits = numpy_of(keys.column(0).cast(pa.int64())).astype(np.int64).view(np.uint64)
-        falls = buckets(bits, shares, narrow=is_narrow)
     files: list[str] = []
-    for bucket in range(shares) if shares > 1 else (part,):
-        mine = keys.filter(pa.array(falls == bucket))
-        if mine.num_rows or shares == 1:
-            files.append(written(mine.to_batches(), keys.schema, folder, bucket))
+    for i in range(shares):
+        begin, end = (len(rows) * each // shares for each in (i, i + 1))
+        if end > begin:
+            mine = keys.slice(begin, end - begin)
+            files.append(written(mine.to_batches(), keys.schema, folder))
     width = sum(each.nbytes for each in (*first.columns, *second.columns))
     values = max(first.num_rows * first.num_columns + second.num_rows * second.num_columns, 1)
     nbytes = table.count() * len(table.columns) * width // values
@@ -124,8 +111,8 @@ def _values(table: DerivedTable, side: FoldedSide, count: int) -> Any:
     arrays: list[Any] = []
     for column in side.columns:
         domain, type = table.domains[column], ARROW[table.columns[column].type]
-        if side.words is None:  # numbers are words, and some of no word of the domain
-            numbers = numbers[: domain.size] if hasattr(domain, "size") else numbers
+        if side.words is None:  # numbers are words
+            numbers = numbers[: domain.size]
         arrays.append(domain.arrow(side.of(numbers, column), type).cast(type))
     return pa.Table.from_arrays(arrays, [f"c{column}" for column in side.columns])
 
@@ -167,13 +154,14 @@ def _packed(matrix: Matrix, second: Any) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Unfolded:
-    """A matrix, and the values of its second side."""
+    """A matrix, how many facts each of its rows has, and the values of its second side."""
 
     matrix: Matrix
+    weights: Counts
     second: Any
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def loaded(uri: str) -> Unfolded:
     """A matrix that a task left; a worker that reads several shares of it loads it once."""
     from caladan.columns.matrices import BitRows, RangeRows
@@ -192,7 +180,8 @@ def loaded(uri: str) -> Unfolded:
         else:
             given[each.name] = Fold(*(arrays[f"{each.name}.{f.name}"] for f in fields(Fold)))
     second = pa.ipc.open_stream(arrays["second"].tobytes()).read_all()
-    return Unfolded(kind(**given), second)
+    matrix = kind(**given)
+    return Unfolded(matrix, matrix.row_weights(), second)
 
 
 def listed(rows: Any, uris: Sequence[str]) -> Iterator[Any]:
@@ -215,22 +204,21 @@ def listed(rows: Any, uris: Sequence[str]) -> Iterator[Any]:
 
 def _lists(found: Unfolded, numbers: Words, *, is_beside: bool) -> Iterator[Any]:
     matrix = found.matrix
+    low: Any = None
     if is_beside:
-        low, high = (
-            np.searchsorted(matrix.extra, (numbers.astype(np.uint64) + np.uint64(i)) << np.uint64(32))
-            for i in range(2)
-        )
-        counts = (high - low).astype(np.int64)
+        wide = numbers.astype(np.uint64)
+        low = np.searchsorted(matrix.extra, wide << np.uint64(32))
+        counts = np.searchsorted(matrix.extra, (wide + np.uint64(1)) << np.uint64(32)) - low
     else:
-        counts = matrix.row_weights()[matrix.rows.class_of[numbers]]
-        low = counts
+        counts = found.weights[matrix.rows.class_of[numbers]]
     ends = np.cumsum(counts)
     at = 0
     while at < len(numbers):
         before = int(ends[at] - counts[at])
         to = max(int(np.searchsorted(ends, before + _LISTED, side="right")), at + 1)
         if is_beside:
-            places = np.concatenate([np.arange(b, b + n) for b, n in zip(low[at:to], counts[at:to], strict=True)])
+            spans = zip(low[at:to], counts[at:to], strict=True)
+            places = np.concatenate([np.arange(b, b + n) for b, n in spans])
             second = (matrix.extra[places] & np.uint64(0xFFFFFFFF)).astype(np.uint32)
         else:
             blocks = matrix.listed(numbers[at:to], int(ends[to - 1]) - before)
@@ -251,7 +239,7 @@ def lister(uris: Sequence[str]) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """The function that Spark maps over the rows of keys: their facts, as lists of structs."""
     places = tuple(uris)
 
-    def facts(rows: Iterator[Any]) -> Iterator[Any]:
+    def facts(rows: Iterator[pa.Array]) -> Iterator[pa.Array]:  # PySpark reads these types
         from caladan.engines.spark.session.daemon import settle
         from caladan.engines.spark.tasks.folded import listed
 
@@ -277,7 +265,8 @@ def table_lister(
             at = 0
             for lists in listed(batch.column(ROW), places):
                 keys = batch.slice(at, len(lists))
-                parents = pa.array(np.repeat(np.arange(len(lists)), np.diff(numpy_of(lists.offsets))))
+                counts = np.diff(numpy_of(lists.offsets))
+                parents = pa.array(np.repeat(np.arange(len(lists)), counts))
                 found = {n: keys.column(n).take(parents) for n in keys.schema.names if n != ROW}
                 structs = lists.values
                 found |= {f.name: structs.field(f.name) for f in structs.type}
