@@ -20,6 +20,7 @@ from caladan.data.problems import BadRow
 from caladan.data.source import Source, source
 from caladan.program import Column, Type
 from caladan.program.diagnostics import CaladanError
+from caladan.program.types import TYPES
 
 ARC = (Column("A", Type.INTEGER), Column("B", Type.INTEGER))
 WORD = (Column("Id", Type.LONG), Column("Text", Type.STRING))
@@ -118,7 +119,7 @@ def test_tabs_have_no_quotes() -> None:
 
 
 def test_every_type() -> None:
-    columns = tuple(Column(t.value, t) for t in Type if t is not Type.OBJECT)
+    columns = tuple(Column(t.name, t) for t in TYPES if t is not Type.OBJECT)
     Path("all.csv").write_text("1,2,3,4,0.1,NaN,,TRUE,2024-01-31,2024-01-31,1.50,cafe\n")
     (row,) = rows("all.csv", columns)
     assert row[:5] == (1, 2, 3, 4, pytest.approx(0.1))

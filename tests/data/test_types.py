@@ -18,7 +18,6 @@ from caladan.data.load import load
 from caladan.data.source import source
 from caladan.program import Column, Type
 from caladan.program.diagnostics import CaladanError
-from caladan.program.notation import DECIMAL_LIMIT
 from caladan.program.values import fit, parse, written
 
 DIGITS = Decimal("12345678901234567.123456789012345678")  # more than a double has
@@ -26,7 +25,7 @@ DAY = dt.date(2024, 2, 29)
 BYTES = b"\x00\xff"
 
 decimals = st.decimals(allow_nan=False, allow_infinity=False, places=18).filter(
-    lambda number: abs(number) < DECIMAL_LIMIT
+    lambda number: abs(number) < 10**20
 )
 
 
@@ -51,7 +50,7 @@ def test_a_decimal_fits_exactly_or_not_at_all(number: Decimal) -> None:
     with localcontext(prec=5000):
         _, _, exponent = number.normalize().as_tuple()
         assert isinstance(exponent, int)
-        fits = exponent >= -18 and abs(number) < DECIMAL_LIMIT
+        fits = exponent >= -18 and abs(number) < 10**20
     try:
         assert fit(number, Type.DECIMAL) == number
         assert fits
@@ -148,7 +147,8 @@ def test_what_is_written_is_read_back(suffix: str, tmp_path: Path, db: caladan.S
 def test_types_are_inferred(frame: object, db: caladan.Session) -> None:
     db.add("p", frame)
     found = db.run("q(X, Y, Z) <- p(X, Y, Z).")["q"]
-    assert found.types == ("decimal", "date", "binary")
+    assert found.types[0].startswith("decimal")
+    assert found.types[1:] == ("date", "binary")
     assert found.rows() == [(DIGITS, DAY, BYTES)]
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from caladan.program import Type, Value
-from caladan.program.notation import RANGES
+from caladan.program.types import TYPES
 from caladan.program.values import Missing, fit, guess, iso, parse
 
 NOON = dt.datetime(2024, 1, 31, 12, 0)
@@ -159,9 +159,9 @@ def test_datetimes_survive_being_written(value: dt.datetime) -> None:
     assert parse(iso(value), Type.DATETIME) == value
 
 
-@given(st.integers(), st.sampled_from(list(RANGES)))
+@given(st.integers(), st.sampled_from([t for t in TYPES if t.range]))
 def test_integers_fit_exactly_when_in_range(value: int, type: Type) -> None:
-    low, high = RANGES[type]
+    low, high = type.range
     for convert in (lambda: fit(value, type), lambda: parse(str(value), type)):
         if low <= value <= high:
             assert convert() == value

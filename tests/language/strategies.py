@@ -4,11 +4,12 @@ They are well-formed, not meaningful: a relation may be undeclared, a variable u
 cannot tell apart is left out: sort keys on `_`, dates (they are quoted texts), infinite numbers.
 """
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from caladan.language.deals.tokens import RESERVED_RELATIONS, is_name, is_variable
 from caladan.program import (
-    AGGREGATES,
     Aggregate,
     Arithmetic,
     Atom,
@@ -29,9 +30,10 @@ from caladan.program import (
     Program,
     Rule,
     SortKey,
-    Type,
     Variable,
 )
+from caladan.program.aggregates import names_in
+from caladan.program.types import TYPES, decimal
 
 _NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True) | st.sampled_from(
     [
@@ -83,7 +85,7 @@ def expressions(*, aggregates: bool = False) -> st.SearchStrategy[Expression]:
     leaves: st.SearchStrategy[Expression] = variables() | constants() | parameters()
     if aggregates:
         terms = st.lists(expressions(), min_size=1, max_size=3).map(tuple)
-        leaves = leaves | st.builds(Aggregate, st.sampled_from(AGGREGATES), terms)
+        leaves = leaves | st.builds(Aggregate, st.sampled_from(names_in("deals")), terms)
     return st.recursive(leaves, _larger, max_leaves=6)
 
 
@@ -109,7 +111,9 @@ def rules() -> st.SearchStrategy[Rule]:
 
 def relations() -> st.SearchStrategy[Declaration]:
     """Declared relations."""
-    columns = st.lists(st.builds(Column, names(), st.sampled_from(Type)), max_size=4).map(tuple)
+    columns = st.lists(
+        st.builds(Column, names(), st.sampled_from([*TYPES, decimal(10, 2)])), max_size=4
+    ).map(tuple)
     return st.builds(Declaration, names(), columns)
 
 
@@ -132,13 +136,21 @@ def programs() -> st.SearchStrategy[Program]:
 @st.composite
 def expectations(draw: st.DrawFn) -> Expectation:
     """Expectations: of any fact, of none, of all that are listed."""
-    atom = draw(_atoms(st.just(False)))
+    atom = replace(draw(_atoms(st.just(False))), columns=())
     row = st.tuples(*[constants() | parameters()] * len(atom.arguments))
     return Expectation(atom, draw(st.none() | st.lists(row, max_size=3).map(tuple)))
 
 
 def _atoms(negated: st.SearchStrategy[bool]) -> st.SearchStrategy[Atom]:
-    return st.builds(Atom, names(), st.lists(expressions(), max_size=3).map(tuple), negated)
+    by_place = st.builds(Atom, names(), st.lists(expressions(), max_size=3).map(tuple), negated)
+    arguments = st.dictionaries(names(), expressions(), min_size=1, max_size=3)
+    by_name = st.builds(
+        lambda name, given, negated: Atom(
+            name, tuple(given.values()), negated, columns=tuple(given)
+        ),
+        names(), arguments, negated,
+    )  # fmt: skip
+    return by_place | by_name
 
 
 def _comparisons(sides: st.SearchStrategy[Expression]) -> st.SearchStrategy[Comparison]:

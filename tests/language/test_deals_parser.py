@@ -5,7 +5,6 @@ import pytest
 from caladan.language import parse, parse_goal
 from caladan.language.deals import unparse
 from caladan.program import (
-    AGGREGATES,
     Aggregate,
     Arithmetic,
     Atom,
@@ -28,7 +27,9 @@ from caladan.program import (
     Type,
     Variable,
 )
+from caladan.program.aggregates import names_in
 from caladan.program.diagnostics import Span
+from caladan.program.types import TYPES
 
 A, B, C, D, X, Y = (Variable(name) for name in "ABCDXY")
 ANY = Variable("_")
@@ -115,8 +116,8 @@ def test_expression(text: str, expected: Expression) -> None:
 
 
 AGGREGATE_HEADS: list[tuple[str, Expression]] = [
-    *((f"{function}<D>", Aggregate(function, (D,))) for function in AGGREGATES),
-    *((f"{function}(D)", Aggregate(function, (D,))) for function in AGGREGATES),
+    *((f"{function}<D>", Aggregate(function, (D,))) for function in names_in("deals")),
+    *((f"{function}(D)", Aggregate(function, (D,))) for function in names_in("deals")),
     ("count(_)", Aggregate("count", (ANY,))),
     ("max ( D )", Aggregate("max", (D,))),
     ("mmin<D, X>", Aggregate("mmin", (D, X))),
@@ -305,7 +306,7 @@ def test_statement(text: str, expected: Program) -> None:
 @pytest.mark.parametrize(
     ("word", "kind"),
     [
-        *((kind.value, kind) for kind in Type),
+        *((kind.name, kind) for kind in TYPES),
         ("Integer", Type.INTEGER),
         ("int", Type.INTEGER),
         ("bigint", Type.LONG),

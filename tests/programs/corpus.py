@@ -8,6 +8,7 @@ from typing import Any
 
 from caladan.language import parse
 from caladan.program import Program, Type, Value
+from caladan.program.types import type_named
 from caladan.program.values import parse as parse_value
 
 ROOT = Path(__file__).parent
@@ -99,7 +100,7 @@ class Folder:
             header, *lines = csv.reader(file)
         if header == ["()"]:
             return Expected((), [() for _ in lines])
-        types = tuple(Type(word) for word in header)
+        types = tuple(type_named(word) for word in header)
         return Expected(
             types,
             [

@@ -149,7 +149,7 @@ def test_they_reach_rules_that_sql_reads() -> None:
         db.run("n(1). n(Y) <- n(X), X < 100, Y = X + 1.")
         assert db.sql("SELECT count(*) AS c FROM n").rows() == [(100,)]
         with pytest.raises(cal.Stopped, match="5 rounds were not enough to finish `n`"):
-            db.sql("SELECT count(*) AS c FROM n", max_rounds=5)
+            db.sql("SELECT count(*) AS c FROM n", max_rounds=5, keep=False)
 
 
 @pytest.mark.parametrize("command", ["run", "test", "explain"])

@@ -19,23 +19,23 @@ from caladan.analysis.core import (
     with_open,
 )
 from caladan.analysis.monotone import monotone
+from caladan.analysis.named_columns import head_names, named_columns
 from caladan.analysis.normalize import normalize
-from caladan.analysis.resolve import KnownRelation, parameters, resolve, unsound
+from caladan.analysis.resolve import KnownRelation, parameters, predicates, resolve, unsound
 from caladan.analysis.safety import safety
 from caladan.analysis.strata import strata
 from caladan.analysis.types import TypedRules, types
 from caladan.analysis.witnesses import witnesses
 from caladan.program import (
     Aggregate,
-    AggregateFunction,
     Column,
     Constant,
-    Expression,
     Goal,
     Program,
     Value,
     Variable,
 )
+from caladan.program.aggregates import AggregateFunction, row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan
 from caladan.program.objects import Objects
 from caladan.program.transform import fresh
@@ -56,13 +56,17 @@ def check(
     """
     found = Diagnostics()
     objects = Objects() if objects is None else objects
-    bound, best = witnesses(parameters(program, values, found), catalog, found)
+    placed, written = named_columns(program, catalog, found)
+    called = predicates(parameters(placed, values, found), catalog)
+    bound, best = witnesses(called, catalog, found)
     known = resolve(bound, catalog, found, suggested)
     normal = normalize(bound, found, unsound(bound, known))
     typed = types(normal.rules, known, found, objects, bound.goals)
     facts = with_open(typed.facts, typed.open_facts)
     safety(typed.rules, found)
-    relations = _relations(known, normal.internal | best.keys(), typed, named or {}, found)
+    relations = _relations(
+        known, normal.internal | best.keys(), typed, {**written, **(named or {})}, found
+    )
     goals = tuple(
         _goal(g, relations, found, objects)
         for g in bound.goals
@@ -107,7 +111,8 @@ def _relations(
             inferred = any(c.is_inferred for c in relation.columns)
         else:
             heads = [rule.arguments for rule in rules]
-            names = given.get(name) or column_names(heads, len(column_types))
+            unnamed = [f"c{i + 1}" for i in range(len(column_types))]
+            names = given.get(name) or (head_names(heads[0]) if heads else unnamed)
         relations[name] = RelationInfo(
             name,
             tuple(
@@ -124,28 +129,6 @@ def _relations(
     return relations
 
 
-def column_names(heads: Sequence[Sequence[Expression]], arity: int) -> list[str]:
-    """Column names of a derived relation: the variables of its first head, each used once."""
-    arguments = heads[0] if heads else ()
-    names: list[str] = []
-    for i in range(arity):
-        name = _name_of(arguments[i]) if i < len(arguments) else None
-        if name is None or name in names or name.startswith("_"):
-            name = f"c{i + 1}"
-        names.append(name)
-    return names
-
-
-def _name_of(node: Expression) -> str | None:
-    match node:
-        case Variable():
-            return node.name
-        case Aggregate():
-            return _name_of(node.terms[-1]) if node.terms else None
-        case _:
-            return None
-
-
 def _aggregates(
     name: str, rules: Sequence[CoreRule], arity: int, found: Diagnostics
 ) -> tuple[AggregateFunction | None, ...]:
@@ -156,7 +139,7 @@ def _aggregates(
             if not isinstance(argument, Aggregate):
                 continue
             before = first.setdefault(i, argument)
-            functions[i] = before.function
+            functions[i] = row_of(before)
             if before.function != argument.function:
                 found.add(
                     "C016",
@@ -179,7 +162,7 @@ def _feeding(rule: CoreRule, relation: RelationInfo) -> CoreRule:
         arguments=tuple(
             argument
             if function is None or isinstance(argument, Aggregate)
-            else Aggregate(function, (argument,), argument.span)
+            else function.of((argument,), argument.span)
             for argument, function in zip(rule.arguments, relation.aggregates, strict=True)
         ),
     )

@@ -31,19 +31,13 @@ from caladan.program import (
     Value,
     Variable,
 )
+from caladan.program.aggregates import row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span
-from caladan.program.notation import DECIMAL_PATTERN
+from caladan.program.functions import Mismatch, call_type, find, resolved
+from caladan.program.notation import width_of
+from caladan.program.types import DECIMAL_PATTERN, decimal, wider
 
 _NUMBER: Final = re.compile(DECIMAL_PATTERN)
-
-_WIDTH: Final = {
-    Type.BYTE: 1,
-    Type.SHORT: 2,
-    Type.INTEGER: 3,
-    Type.LONG: 4,
-    Type.FLOAT: 5,
-    Type.DOUBLE: 6,
-}
 
 
 def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
@@ -75,37 +69,23 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
             return widened(then, otherwise) or then
         case Function():
             return node.returns
-        case Call("length"):
-            return Type.LONG
         case Call():
-            return Type.STRING
+            return call_type(node, lambda each: partial_type(each, types))
         case Aggregate():
             return _aggregate_type(node, types)
 
 
 def argument_type(node: Call, position: int) -> Type | None:
-    """What a function takes: `substring` text and two whole numbers, all others text.
-
-    Nobody knows of functions of Python.
-    """
+    """What a function takes there, if it takes one type; of functions of Python nobody knows."""
     if isinstance(node, Function):
         return None
-    return Type.LONG if node.function == "substring" and position > 0 else Type.STRING
+    return find(node.function).wanted(position, len(node.arguments))
 
 
 def _aggregate_type(node: Aggregate, types: Mapping[str, Type]) -> Type | None:
-    match node.function:
-        case "count" | "countd":
-            return Type.LONG
-        case "avg":
-            return Type.DOUBLE
-        case "mcount" if not node.terms:
-            return Type.LONG
-        case "sum" | "msum" | "mcount":
-            value = partial_type(node.terms[-1], types)
-            return value if value is None else _computed(value)
-        case "min" | "max" | "mmin" | "mmax":
-            return partial_type(node.terms[-1], types)
+    if not node.terms:
+        return Type.LONG  # solutions are counted
+    return row_of(node).result_type(partial_type(node.terms[-1], types))
 
 
 def _computed(type: Type) -> Type:
@@ -128,7 +108,7 @@ def constant_type(value: Value) -> Type:
         case dt.date():
             return Type.DATE
         case Decimal():
-            return Type.DECIMAL
+            return decimal(*width_of(value))
         case bytes():
             return Type.BINARY
         case Object():
@@ -140,11 +120,13 @@ def widened(one: Type, other: Type) -> Type | None:
     if one == other:
         return one
     if one.is_numeric and other.is_numeric:
-        wider = max(one, other, key=_WIDTH.__getitem__)
+        widest = max(one, other, key=lambda type: type.order)
         # A float has fewer exact whole numbers than an integer: only a double holds both.
         return (
-            Type.DOUBLE if wider is Type.FLOAT and one.is_integral != other.is_integral else wider
+            Type.DOUBLE if widest is Type.FLOAT and one.is_integral != other.is_integral else widest
         )
+    if one.is_decimal and other.is_decimal:
+        return decimal(*wider(one.width, other.width))
     return None
 
 
@@ -156,12 +138,12 @@ def stands_for(literal: Type, type: Type) -> bool:
     if type is Type.OBJECT:
         return True
     if literal is Type.STRING:
-        return type in (Type.DATETIME, Type.DATE, Type.DECIMAL, Type.BINARY)
+        return type.from_text
     if literal is Type.DATE:
         return type is Type.DATETIME
-    if literal is Type.DECIMAL:
-        return type.is_numeric
-    return literal.is_numeric and type is Type.DECIMAL
+    if literal.is_decimal:
+        return type.is_numeric or type.is_decimal
+    return literal.is_numeric and type.is_decimal
 
 
 def as_written(value: Value, span: Span | None) -> Value:
@@ -171,11 +153,7 @@ def as_written(value: Value, span: Span | None) -> Value:
 
 def joinable(one: Type, other: Type) -> bool:
     """Whether one variable may stand in columns of both types."""
-    return (
-        one == other
-        or (one.is_integral and other.is_integral)
-        or (one.is_floating and other.is_floating)
-    )
+    return one is other or (one.kind is other.kind and (one.is_numeric or one.is_decimal))
 
 
 def article(type: Type) -> str:
@@ -304,14 +282,14 @@ class _Checker:
                         [*self._origins(node.then), *self._origins(node.otherwise)],
                     )
             case Call():
-                for i, argument in enumerate(node.arguments):
-                    self._call_argument(node, i, argument)
+                self._call(node)
             case Aggregate():
                 for term in node.terms:
                     self.expression(term)
-                if node.terms and node.function in ("sum", "avg", "msum", "mcount"):
+                takes = row_of(node).takes
+                if node.terms and takes == "number":
                     self._operand(node.terms[-1], node.function, False)
-                if node.terms and node.function in ("min", "max", "mmin", "mmax"):
+                if node.terms and takes == "ordered":
                     self.ordered(node.terms[-1], node.function, node.span)
             case _:
                 pass
@@ -342,17 +320,19 @@ class _Checker:
             "`/` divides fractions" if whole and type.is_floating else _declare(type),
         )
 
-    def _call_argument(self, node: Call, position: int, argument: Expression) -> None:
-        wanting = argument_type(node, position)
-        type = self.expression(argument)
-        if type is None or wanting is None:
+    def _call(self, node: Call) -> None:
+        for argument in node.arguments:
+            self.expression(argument)
+        if isinstance(node, Function):
             return
-        is_whole = wanting.is_integral
-        if type.is_integral if is_whole else type is Type.STRING:
+        found = resolved(find(node.function), node, lambda each: partial_type(each, self._known))
+        if not isinstance(found, Mismatch):
             return
-        wanted = "a whole number" if is_whole else "text"
+        argument = node.arguments[found.position]
+        type = partial_type(argument, self._known)
         self._conflict(
-            f"`{node.function}` needs {wanted} here, not {article(type)}",
+            f"`{node.function}` needs {found.wanted} here"
+            + ("" if type is None else f", not {article(type)}"),
             argument.span or node.span or self._rule.span,
             self._origins(argument),
         )
@@ -374,7 +354,7 @@ _WIDEN = "a join compares exactly; make it a double first: `D = N * 1.0`"
 
 def _declare(*types: Type) -> str | None:
     """What to do about types that are kept and compared, but not computed with or widened."""
-    if Type.DECIMAL in types:
+    if any(type.is_decimal for type in types):
         return "decimals only meet decimals; to compute, declare the column as double"
     if {Type.DATE, Type.DATETIME} == set(types):
         return "declare the column of dates as datetime: its data may stay as it is"

@@ -20,6 +20,7 @@ from caladan.language.deals.printer import literal
 from caladan.program import Constant, Expectation, Goal, Parameter, Program, Type, Value
 from caladan.program.diagnostics import CaladanError, Diagnostic, Place, error
 from caladan.program.notation import counted
+from caladan.program.types import type_named
 from caladan.program.values import fit
 from caladan.session import inputs
 from caladan.session.result import Relation
@@ -128,7 +129,7 @@ def _checked(
             return None, []
         message = f"no fact matches `{asked}`"
         return Diagnostic("C046", message, expectation.span), [f"  - {asked}"]
-    types = [Type(each) for each in answer.types]
+    types = [each for word in answer.types if (each := type_named(word)) is not None]
     wanted = [_row(each, types, given) for each in expectation.rows]
     missing, surplus = _difference(wanted, answer.rows())
     if not missing and not surplus:

@@ -296,16 +296,19 @@ def computed_domain(kind: Kind, columns: Sequence[Ranks]) -> tuple[Domain, list[
 def coded_domain(kind: Kind, columns: Sequence[pa.ChunkedArray]) -> tuple[CodedDomain, list[Words]]:
     """A domain for all values of some columns, and the columns in its words."""
     type = CODED[kind]
-    whole = pa.chunked_array([c for column in columns for c in column.chunks], type)
-    encoded = pa.concat_arrays(whole.chunks).dictionary_encode() if whole.num_chunks else None
-    if encoded is None:
+    filled = [column for column in columns if len(column)]
+    if not filled:
         return CodedDomain(kind, pa.array([], type)), [np.empty(0, np.uint32) for _ in columns]
-    order = pc.call_function("array_sort_indices", [encoded.dictionary])
+    alike = len({column.type for column in filled}) == 1  # wide types take longer to tell apart
+    chunks = [c if alike else c.cast(type) for column in filled for c in column.chunks]
+    encoded = pa.concat_arrays(chunks).dictionary_encode()
+    values = encoded.dictionary.cast(type)
+    order = pc.call_function("array_sort_indices", [values])
     place: Words = np.empty(len(order), np.uint32)
     place[numpy_of(order)] = np.arange(len(order), dtype=np.uint32)
     words = place[numpy_of(encoded.indices)]
     ends = np.cumsum([len(column) for column in columns])
-    return CodedDomain(kind, encoded.dictionary.take(order)), np.split(words, ends[:-1])
+    return CodedDomain(kind, values.take(order)), np.split(words, ends[:-1])
 
 
 def text_domain(

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from caladan.data.schema import compute as pc
 from caladan.program import Object, Value
 from caladan.program.kinds import Kind
-from caladan.program.notation import DECIMAL_DIGITS, DECIMAL_SCALE
 
 Ranks: TypeAlias = NDArray[np.int64]
 Numbers: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
@@ -35,10 +34,10 @@ _MAGNITUDE: Final = 0x7FFFFFFFFFFFFFFF
 
 CODED: Final[dict[Kind, pa.DataType]] = {
     Kind.STRING: pa.string(),
-    Kind.DECIMAL: pa.decimal128(DECIMAL_DIGITS, DECIMAL_SCALE),
+    Kind.DECIMAL: pa.decimal256(76, 38),
     Kind.BINARY: pa.binary(),
 }
-"""The kinds that have dictionaries, with the types of these."""
+"""The kinds that have dictionaries, with the types of these: decimals of every width share one."""
 
 
 def float_ranks(numbers: NDArray[np.float64]) -> Ranks:

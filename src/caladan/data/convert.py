@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import pyarrow as pa
@@ -18,13 +19,9 @@ import pyarrow as pa
 from caladan.data.problems import BadRow, bad_value, missing_value, wrong_type
 from caladan.data.schema import ARROW, array_of, arrow_schema, column_type, compute as pc
 from caladan.program import Column, Type, Value
-from caladan.program.notation import (
-    DECIMAL_DIGITS,
-    DECIMAL_LIMIT,
-    DECIMAL_SCALE,
-    FITTING_DECIMAL_PATTERN,
-)
+from caladan.program.notation import plain_decimal_pattern
 from caladan.program.objects import Objects
+from caladan.program.types import MOST_DIGITS
 from caladan.program.values import Missing, fit, shown
 
 if TYPE_CHECKING:
@@ -33,17 +30,6 @@ if TYPE_CHECKING:
 
 _FIRST: Final = dt.datetime(1, 1, 1)
 _LAST: Final = dt.datetime(9999, 12, 31, 23, 59, 59, 999999)
-_WRITTEN: Final = (Type.DATETIME, Type.DATE, Type.DECIMAL, Type.BINARY)  # text will do for these
-
-# What Python values of one type alone, known to be exact, a column takes without a closer look.
-_EXACT: Final[dict[Type, frozenset[type]]] = {
-    **{t: frozenset({int}) for t in Type if t.is_integral},
-    **{t: frozenset({int, float}) for t in Type if t.is_floating},
-    Type.STRING: frozenset({str}),
-    Type.BOOLEAN: frozenset({bool}),
-    Type.BINARY: frozenset({bytes}),
-    **dict.fromkeys((Type.DATETIME, Type.DATE, Type.DECIMAL), frozenset[type]()),
-}
 
 
 def assemble(
@@ -89,7 +75,7 @@ def _at_once(relation: str, file: str | None, column: Column, values: Values) ->
                 return pa.chunked_array([], ARROW[column.type])
             check_kind(relation, file, column, chunked.type)
             return _cast(chunked, column.type)
-        if set(map(type, values)) <= _EXACT[column.type]:
+        if set(map(type, values)) <= {*column.type.exact}:
             if column.type.is_floating:
                 values = [float(cast("float", value)) for value in values]
                 return _cast(pa.chunked_array([array_of(values, pa.float64())]), column.type)
@@ -107,10 +93,10 @@ def check_kind(relation: str, file: str | None, column: Column, found: pa.DataTy
     fits = kind is not None and (
         kind is wanted
         or (wanted.is_integral and (kind.is_integral or _is_whole(found)))
-        or (wanted.is_floating and (kind.is_numeric or kind is Type.DECIMAL))
-        or (wanted in _WRITTEN and kind is Type.STRING)
+        or (wanted.is_floating and (kind.is_numeric or kind.is_decimal))
+        or (wanted.from_text and kind is Type.STRING)
         or {wanted, kind} == {Type.DATETIME, Type.DATE}
-        or (wanted is Type.DECIMAL and kind.is_integral)
+        or (wanted.is_decimal and (kind.is_decimal or kind.is_integral))
     )
     if not fits:
         raise wrong_type(relation, file, column, str(found) if kind is None else str(kind))
@@ -132,8 +118,8 @@ def _cast(values: Chunked, type: Type) -> Chunked | None:
         return _cast_datetimes(values, target)
     if type is Type.DATE:
         return _cast_dates(values, target)
-    if type is Type.DECIMAL:
-        return _cast_decimals(values, target)
+    if type.is_decimal:
+        return _cast_decimals(values, type)
     if type is Type.BINARY and column_type(values.type) is Type.STRING:
         return None
     return values if values.type == target else values.cast(target)
@@ -169,17 +155,21 @@ def _cast_dates(values: Chunked, target: pa.DataType) -> Chunked | None:
     return result if pc.all(same, min_count=0).as_py() else None
 
 
-def _cast_decimals(values: Chunked, target: pa.DataType) -> Chunked | None:
+def _cast_decimals(values: Chunked, type: Type) -> Chunked | None:
     """All digits; None if there are too many: Arrow checks only those after the point."""
+    target, (digits, scale) = ARROW[type], type.width
     if column_type(values.type) is Type.STRING:
-        plain = pc.match_substring_regex(values, f"^(?:{FITTING_DECIMAL_PATTERN})$")
+        plain = pc.match_substring_regex(values, f"^(?:{plain_decimal_pattern(type)})$")
     elif pa.types.is_decimal(values.type):
-        if values.type.precision - values.type.scale <= DECIMAL_DIGITS - DECIMAL_SCALE:
+        if values.type.precision - values.type.scale <= digits - scale:
             return values.cast(target)
-        limit = pa.scalar(DECIMAL_LIMIT, values.type)
-        plain = pc.less(pc.abs(values), limit)
+        plain = pc.less(pc.abs(values), pa.scalar(Decimal(10) ** (digits - scale), values.type))
+    elif pa.types.is_integer(values.type):
+        if digits - scale < len(str(1 << 64)):
+            return None
+        return values.cast(pa.decimal128(MOST_DIGITS, 0)).cast(target)
     else:
-        return values.cast(target) if pa.types.is_integer(values.type) else None
+        return None
     return values.cast(target) if pc.all(plain, min_count=0).as_py() else None
 
 

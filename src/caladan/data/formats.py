@@ -23,7 +23,8 @@ from caladan.data.problems import BadRow, is_utf16, not_utf8
 from caladan.data.schema import DECIMAL_SPELLED, match_columns
 from caladan.data.source import Format, Source, compression, files
 from caladan.program import Column
-from caladan.program.notation import DECIMAL_DIGITS, WIDEST, Width, Widths, wider
+from caladan.program.notation import Widths
+from caladan.program.types import MOST_DIGITS, WIDEST, Width, wider
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,6 @@ def _of_spark(spelled: str) -> Width:
 
 
 def _of_arrow(type: Any) -> Width:
-    if not pa.types.is_decimal(type) or type.precision > DECIMAL_DIGITS or type.scale < 0:
+    if not pa.types.is_decimal(type) or type.precision > MOST_DIGITS or type.scale < 0:
         return WIDEST
     return (type.precision, type.scale)

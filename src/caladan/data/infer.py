@@ -32,11 +32,11 @@ from caladan.data.problems import (
     reading,
     report,
 )
-from caladan.data.schema import SPARK, column_type
+from caladan.data.schema import column_type, spark_type
 from caladan.data.source import Source, files
 from caladan.program import Column, Type
-from caladan.program.notation import BLANKS, INTEGER_PATTERN
 from caladan.program.objects import first_object
+from caladan.program.types import BLANKS, INTEGER_PATTERN, decimal
 from caladan.program.values import parse, plain
 
 ROWS: Final = 1000
@@ -81,7 +81,7 @@ def from_spark(relation: str, dtypes: Sequence[tuple[str, str]]) -> tuple[Column
     """The columns of a Spark DataFrame, from its names and types as Spark spells them."""
     columns: list[Column] = []
     for name, spelled in dtypes:
-        type = Type.DECIMAL if spelled.startswith("decimal") else SPARK.get(spelled)
+        type = spark_type(spelled)
         if type is None:
             raise _no_type(relation, None, name, spelled)
         columns.append(Column(name, type))
@@ -95,7 +95,8 @@ def _from_files(relation: str, source: Source) -> tuple[Column, ...]:
             continue
         with reading(relation, path, source.format):
             if source.format not in ("csv", "json"):
-                return _from_arrow(relation, str(path), columnar(path, source.format).schema)
+                columns = _from_arrow(relation, str(path), columnar(path, source.format).schema)
+                return _widened(relation, source, columns)
             raw = formats.content(path)
         if source.format == "csv":
             rows = text.rows(relation, str(path), raw, source, bad)
@@ -116,6 +117,17 @@ def _from_files(relation: str, source: Source) -> tuple[Column, ...]:
         relation, source.name, "an empty file does not tell its columns",
         f"declare them: database({{{relation}(A: integer, …)}}).",
     )  # fmt: skip
+
+
+def _widened(relation: str, source: Source, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Columns of decimals that hold those of every file."""
+    if not any(column.type.is_decimal for column in columns):
+        return columns
+    widths = formats.widths(relation, source, columns)
+    return tuple(
+        replace(column, type=decimal(*width)) if column.type.is_decimal else column
+        for column, width in zip(columns, widths, strict=True)
+    )
 
 
 def _measured(item: object) -> object:
@@ -245,7 +257,7 @@ def _python_type(relation: str, place: str | None, name: str, values: object) ->
     found = list(cast("Iterable[object]", values))
     try:
         if (type_ := column_type(pa.array(found).type)) is not None:
-            return type_
+            return Type.DECIMAL if type_.is_decimal else type_  # later values may have more digits
     except UnicodeEncodeError:  # text, of which whoever reads it will say what is wrong
         return Type.STRING
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):

@@ -23,10 +23,9 @@ from caladan.data.problems import (
     wrong_width,
 )
 from caladan.data.schema import ARROW, is_finite
-from caladan.program import Column, Type, Value
+from caladan.program import Column, Value
 from caladan.program.values import Missing, fit
 
-_AS_TEXT: Final = (Type.DATETIME, Type.DATE, Type.BINARY)
 _NOT_NUMBERS: Final = ("NaN", "Infinity", "-Infinity")  # as Spark writes them
 _BLANK: Final = " \t\r\n"
 _DIGITS: Final = 4000
@@ -42,7 +41,7 @@ def read(
     if table is not None:
         return table
     good: list[list[Value]] = [[] for _ in columns]
-    exact = any(column.type is Type.DECIMAL for column in columns)
+    exact = any(column.type.is_decimal for column in columns)
     for line, item in rows(relation, file, raw, bad, exact=exact):
         row = _values(relation, file, line, item, columns)
         if isinstance(row, BadRow):
@@ -120,11 +119,11 @@ def _integer(text: str) -> int | Decimal:
 def _read_at_once(raw: bytes, columns: Sequence[Column]) -> pa.Table | None:
     """Lines of objects as Arrow reads them, or None where it refuses or finds values missing."""
     names = [column.name for column in columns]
-    if len(set(names)) < len(names) or any(c.type is Type.DECIMAL for c in columns):
+    if len(set(names)) < len(names) or any(c.type.is_decimal for c in columns):
         return None  # Arrow takes decimals that are too large
     if _NO_OBJECT.search(raw):
         return None  # Arrow crashes where the first row of a block is null
-    types = [pa.string() if c.type in _AS_TEXT else ARROW[c.type] for c in columns]
+    types = [pa.string() if c.type.from_text else ARROW[c.type] for c in columns]
     try:
         table = pyarrow.json.read_json(
             pa.BufferReader(raw),

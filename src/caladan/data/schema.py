@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from caladan.data.problems import other_columns, same_name
 from caladan.program import Column, Object, Type, Value
-from caladan.program.notation import DECIMAL_DIGITS, DECIMAL_SCALE
+from caladan.program.types import MOST_DIGITS, TYPES, decimal
 
 
 class _Compute:
@@ -28,51 +28,36 @@ class _Compute:
 
 compute: Any = _Compute()
 
-ARROW: dict[Type, pa.DataType] = {
-    Type.BYTE: pa.int8(),
-    Type.SHORT: pa.int16(),
-    Type.INTEGER: pa.int32(),
-    Type.LONG: pa.int64(),
-    Type.FLOAT: pa.float32(),
-    Type.DOUBLE: pa.float64(),
-    Type.STRING: pa.string(),
-    Type.BOOLEAN: pa.bool_(),
-    Type.DATETIME: pa.timestamp("us"),
-    Type.DATE: pa.date32(),
-    Type.DECIMAL: pa.decimal128(DECIMAL_DIGITS, DECIMAL_SCALE),
-    Type.BINARY: pa.binary(),
-    Type.OBJECT: pa.int64(),  # numbers, see program/objects.py; never handed out
-}
+
+class _ArrowTypes(dict[Type, pa.DataType]):
+    """The Arrow type of each column type; those with parameters are made when first asked for."""
+
+    def __missing__(self, type: Type) -> pa.DataType:
+        made = pa.decimal128(*type.width) if type.is_decimal else pa.type_for_alias(type.arrow)
+        return self.setdefault(type, made)
+
+
+ARROW: Final = _ArrowTypes()
+for _each in TYPES:
+    ARROW[_each] = ARROW[_each]
 
 SPARK: Final[dict[str, Type]] = {
-    "tinyint": Type.BYTE,
-    "smallint": Type.SHORT,
-    "int": Type.INTEGER,
-    "bigint": Type.LONG,
-    "float": Type.FLOAT,
-    "double": Type.DOUBLE,
-    "string": Type.STRING,
-    "boolean": Type.BOOLEAN,
-    "date": Type.DATE,
-    "binary": Type.BINARY,
-    "timestamp": Type.DATETIME,
-    "timestamp_ntz": Type.DATETIME,
+    spelled: type for type in TYPES for spelled in (type.spark, *type.spark_reads) if spelled
 }
-"""The column types of what Spark has, as it spells it; decimals have their width in their name."""
-
-DECIMAL: Final = f"decimal({DECIMAL_DIGITS},{DECIMAL_SCALE})"
-"""The type of decimals as SQL spells it."""
+"""The column types of what Spark has, as it spells it; see `spark_type` for all of them."""
 
 DECIMAL_SPELLED: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)", re.IGNORECASE)
 """A type of decimals, of whichever width."""
 
 
-_BINARIES: Final[tuple[Any, ...]] = (
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_fixed_size_binary,
-    pa.types.is_binary_view,
-)
+def spark_type(spelled: str) -> Type | None:
+    """The column type for what Spark has, as it spells it; None if there is none.
+
+    >>> spark_type("bigint"), spark_type("decimal(10,2)"), spark_type("map<int,int>")
+    (<long>, <decimal(10,2)>, None)
+    """
+    found = DECIMAL_SPELLED.fullmatch(spelled)
+    return SPARK.get(spelled) if found is None else decimal(int(found[1]), int(found[2]))
 
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
@@ -135,38 +120,22 @@ def array_of(values: Sequence[Value], type: pa.DataType) -> pa.Array:
     return pa.array(values, type)
 
 
-def decimal_type(spelled: str) -> Type | None:
-    """The column type for decimals that SQL computes, None if SQL does not spell a decimal so.
-
-    Those that may have more digits than a column keeps, such as a mean, leave SQL as doubles.
-    """
-    found = DECIMAL_SPELLED.fullmatch(spelled)
-    if found is None:
-        return None
-    digits, scale = int(found[1]), int(found[2])
-    fits = scale <= DECIMAL_SCALE and digits - scale <= DECIMAL_DIGITS - DECIMAL_SCALE
-    return Type.DECIMAL if fits else Type.DOUBLE
-
-
 def column_type(type: pa.DataType) -> Type | None:
-    """The column type for data of an Arrow type, None if it has none."""
+    """The column type for data of an Arrow type, None if it has none.
+
+    The values of unsigned integers and of wide decimals are checked when they are read.
+    """
     if pa.types.is_dictionary(type):
         return column_type(type.value_type)
-    for column, same in ARROW.items():
-        if type == same:
-            return column
-    if pa.types.is_integer(type):  # unsigned ones; the values are checked when they are read
-        return Type.LONG if type.bit_width >= 32 else Type.INTEGER
-    if pa.types.is_floating(type):
-        return Type.DOUBLE
-    if pa.types.is_decimal(type):  # likewise
-        return Type.DECIMAL
-    if pa.types.is_large_string(type) or pa.types.is_string_view(type) or pa.types.is_null(type):
-        return Type.STRING
-    if pa.types.is_timestamp(type) or pa.types.is_date64(type):
-        return Type.DATETIME
-    if any(is_of(type) for is_of in _BINARIES):
-        return Type.BINARY
+    if pa.types.is_decimal(type):
+        fits = type.precision <= MOST_DIGITS and 0 <= type.scale <= type.precision
+        return decimal(type.precision, type.scale) if fits else Type.DECIMAL
+    for row in TYPES:
+        if type == ARROW[row]:
+            return row
+    for row in TYPES:
+        if any(getattr(pa.types, test)(type) for test in row.arrow_reads):
+            return row
     return None
 
 

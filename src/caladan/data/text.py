@@ -192,8 +192,7 @@ def _read_at_once(
 
 def _read_as(type: Type) -> pa.DataType:
     """Some are read as text, for Arrow takes more notations than we do, or numbers too large."""
-    as_text = (Type.DATETIME, Type.DECIMAL, Type.BINARY)
-    return pa.string() if type in as_text else ARROW[type]
+    return pa.string() if type.from_text and type is not Type.DATE else ARROW[type]
 
 
 def _has_hexadecimal(raw: bytes, columns: Sequence[Column]) -> bool:

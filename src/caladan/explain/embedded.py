@@ -78,6 +78,8 @@ def embedded(
     found = forecast(blueprint(compiled.delta), given, options, exchanging)
     blocks = ["\n".join(_clique(c, found.plan, given or {}, searched or {})) for c in found.cliques]
     notes: list[str] = []
+    if compiled.request.materialized:
+        notes.append(f"Read from earlier runs: {', '.join(compiled.request.materialized)}")
     if any(_may_vary(rule) for each in found.cliques for rule in each.everything):
         notes.append(_SAMPLES)
     if any(c.clique.is_recursive and _goes_round(c) for c in found.cliques):

@@ -13,7 +13,7 @@ the groups, and likewise `places` for contributors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,9 @@ from caladan.columns.kernels import groups as kernels
 from caladan.columns.layout import Counts, Mask, Words, grown
 from caladan.columns.ranks import Ranks, float_ranks
 from caladan.join.arithmetic import Infinite, Overflow, ValueColumn
-from caladan.program import AggregateFunction
+from caladan.program.aggregates import AggregateFunction
 from caladan.program.kinds import Kind
 from caladan.rules.program import Contributors
-
-SMALLEST: Final = ("min", "mmin")
-LARGEST: Final = ("max", "mmax")
-TOTALS: Final = ("sum", "msum", "count", "mcount", "countd")
 
 
 class Accumulator:
@@ -76,16 +72,19 @@ class Accumulator:
         return self.places.given(place, groups, keys, amounts)
 
 
-def accumulator(function: AggregateFunction, domain: Domain) -> Accumulator:
-    """The state for a function over a column with some domain."""
-    if function in SMALLEST or function in LARGEST:
-        smaller = function in SMALLEST
-        if isinstance(domain, TextDomain):
-            return TextBest(domain, smaller=smaller)
-        return Best(smaller=smaller)
-    if function == "avg":
-        return Average()
-    return FloatSum() if domain.kind is Kind.FLOAT else IntegerSum()
+def accumulator(row: AggregateFunction, domain: Domain) -> Accumulator:
+    """The state for an aggregate over a column with some domain."""
+    match row.kernel:
+        case "least" | "greatest":
+            if isinstance(domain, TextDomain):
+                return TextBest(domain, smaller=row.is_least)
+            return Best(smaller=row.is_least)
+        case "mean":
+            return Average()
+        case "total":
+            return FloatSum() if domain.kind is Kind.FLOAT else IntegerSum()
+        case "gathered":
+            raise AssertionError(f"{row} has no columns")
 
 
 class Best(Accumulator):

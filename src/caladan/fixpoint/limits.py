@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 from caladan.columns.layout import Counts, Layout
 from caladan.columns.packed import PackedRelation
@@ -39,6 +39,18 @@ _CGROUPS: Final = (
 _FACT: Final = 64  # bytes that a fact takes at most, with all its arrangements, for that purpose
 
 
+class Spare(Protocol):
+    """Tables that are held for later runs, and can be derived again."""
+
+    def nbytes(self) -> int:
+        """Their bytes."""
+        ...
+
+    def clear(self) -> None:
+        """Drop all of them."""
+        ...
+
+
 class OutOfMemory(MemoryError):
     """The relations need more than the budget."""
 
@@ -50,6 +62,8 @@ class Memory:
         self.most = budget() if most is None else most
         self.outside = 0
         """Bytes of relations that are held, but not by this run."""
+        self.spare: Spare | None = None
+        """What is held of earlier runs, and goes before anything is written to disk."""
         self._held = 0
         self._new = 0
         self._space = Space()
@@ -64,7 +78,12 @@ class Memory:
         """Make the relations fit, the largest runs on disk if need be."""
         self._new = 0
         every = list(relations().values())
-        self._held = self.outside + sum(each.nbytes for each in every)
+        spare = 0 if self.spare is None else self.spare.nbytes()
+        self._held = self.outside + spare + sum(each.nbytes for each in every)
+        if spare and 100 * self._held > thresholds.now.spill_share * self.most:
+            assert self.spare is not None
+            self.spare.clear()
+            self._held -= spare
         if 100 * self._held > thresholds.now.spill_share * self.most:
             self._spill(every)
         if self._held > self.most:

@@ -30,6 +30,20 @@ class DataRead:
 
 
 @dataclass(frozen=True, slots=True)
+class RelationReused:
+    """A relation that an earlier run derived was read instead of its rules."""
+
+    relation: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCompiling:
+    """A kernel is about to be compiled: no object file of it is on this machine."""
+
+    kernel: str
+
+
+@dataclass(frozen=True, slots=True)
 class KernelCompiled:
     """A kernel was compiled, which happens once on a machine; later processes load it."""
 
@@ -213,6 +227,8 @@ class RunFailed:
 Event: TypeAlias = (
     RunStarted
     | DataRead
+    | RelationReused
+    | KernelCompiling
     | KernelCompiled
     | CliqueStarted
     | StrategyDeclined

@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from decimal import Decimal
-from enum import Enum
 from typing import Final
 
+from caladan.program.functions import call_type
 from caladan.program.program import (
     Arithmetic,
     Call,
@@ -16,39 +16,24 @@ from caladan.program.program import (
     Expression,
     Function,
     Negative,
-    Type,
     Variable,
 )
+from caladan.program.types import NAMES, Kind, Type
 
 EXACT: Final = 1 << 53  # smaller integers are doubles
 
 
-class Kind(Enum):
-    """Types whose values compare with each other: all integers are one kind, so are all floats."""
-
-    INTEGER = "integer"
-    FLOAT = "float"
-    STRING = "string"
-    BOOLEAN = "boolean"
-    DATETIME = "datetime"
-    DATE = "date"
-    DECIMAL = "decimal"
-    BINARY = "binary"
-    OBJECT = "object"  # any Python value that can be hashed
-
-    @property
-    def is_coded(self) -> bool:
-        """Whether values are known by their place in a dictionary."""
-        return self in (Kind.STRING, Kind.DECIMAL, Kind.BINARY)
-
-
 def kind_of(type: Type) -> Kind:
     """The kind of a type."""
-    if type.is_integral:
-        return Kind.INTEGER
-    if type.is_floating:
-        return Kind.FLOAT
-    return Kind(type.value)
+    return type.kind
+
+
+def type_of_kind(kind: Kind) -> Type:
+    """The type in which values of a kind are computed with."""
+    return _COMPUTED.get(kind) or NAMES[kind.value]
+
+
+_COMPUTED: Final = {Kind.INTEGER: Type.LONG, Kind.FLOAT: Type.DOUBLE}
 
 
 def kind_of_value(value: object) -> Kind:
@@ -83,7 +68,9 @@ def kind_of_expression(expression: Expression, types: Mapping[str, Type]) -> Kin
         case Function(returns=returns):
             return kind_of(returns)
         case Call(function=function):
-            return Kind.INTEGER if function == "length" else Kind.STRING
+            type = call_type(expression, lambda each: type_of_kind(kind_of_expression(each, types)))
+            assert type is not None, f"the analysis let {function} pass"
+            return kind_of(type)
         case Conditional(then=then, otherwise=otherwise):
             branches = [kind_of_expression(branch, types) for branch in (then, otherwise)]
             return Kind.FLOAT if Kind.FLOAT in branches else branches[0]

@@ -37,6 +37,7 @@ class RunOptions(TypedDict, total=False):
     memory: int | str | None
     search: str | None
     checkpoint: str | os.PathLike[str] | None
+    keep: bool
 
 
 class FileOptions(TypedDict, total=False):
@@ -59,7 +60,8 @@ class Options:
     Spark. `search` sends cyclic bodies through the
     guided search on the embedded engine, by a grade of estimate: jessica, paul, ghanima or leto.
     `checkpoint` is a folder, or the URI of one, in which recursion on Spark is saved now and then
-    by strategy *meshed*, so that what is tried or run again goes on from there.
+    by strategy *meshed*, so that what is tried or run again goes on from there. With `keep` False a
+    run neither reads relations that earlier runs derived, nor keeps its own for later ones.
     """
 
     max_rounds: int | None = None
@@ -70,6 +72,7 @@ class Options:
     memory: int | None = None
     search: str | None = None
     checkpoint: str | None = None
+    keep: bool = True
 
 
 def checked(given: Mapping[str, Any]) -> Options:
@@ -87,9 +90,9 @@ def checked(given: Mapping[str, Any]) -> Options:
             near = did_you_mean(value, known) if isinstance(value, str) else None
             found.add("C050", f"{name} must be {problem}, not {value!r}", help=near)
     found.raise_errors()
-    if values.get("permissive") is None:
-        values.pop("permissive", None)
-    return Options(**values)
+    return Options(
+        **{name: value for name, value in values.items() if value is not None or name not in _FLAGS}
+    )
 
 
 def no_option(name: str, known: Collection[str]) -> CaladanError:
@@ -164,11 +167,14 @@ def _folder(given: object) -> str:
 
 _KNOWN: Final = {"strategy": STRATEGIES, "search": GRADES}
 
+_FLAGS: Final = ("permissive", "keep")
+
 _CHECKS: Final[dict[str, Callable[[object], object]]] = {
     "max_rounds": _whole,
     "max_facts": _whole,
     "timeout": _seconds,
     "permissive": _flag,
+    "keep": _flag,
     "strategy": _one_of(STRATEGIES),
     "memory": _size,
     "search": _one_of(GRADES),

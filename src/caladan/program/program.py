@@ -19,58 +19,10 @@ import datetime as dt
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from decimal import Decimal
-from enum import Enum
 from typing import Final, Literal as OneOf, TypeAlias
 
 from caladan.program.diagnostics import Span
-
-
-class Type(Enum):
-    """The scalar types of columns; the value is the word users write.
-
-    A decimal has up to 20 digits before the point and 18 after it, and is never rounded. An object
-    is any Python value that can be hashed.
-    """
-
-    BYTE = "byte"
-    SHORT = "short"
-    INTEGER = "integer"
-    LONG = "long"
-    FLOAT = "float"
-    DOUBLE = "double"
-    STRING = "string"
-    BOOLEAN = "boolean"
-    DATETIME = "datetime"
-    DATE = "date"
-    DECIMAL = "decimal"
-    BINARY = "binary"
-    OBJECT = "object"
-
-    @property
-    def has_order(self) -> bool:
-        """Whether one value can be less than another; objects are equal or they are not."""
-        return self is not Type.OBJECT
-
-    @property
-    def is_integral(self) -> bool:
-        """Whole numbers; all of them are evaluated with 64 bits."""
-        return self in _INTEGRAL
-
-    @property
-    def is_floating(self) -> bool:
-        """Binary fractions; both are evaluated with 64 bits."""
-        return self in (Type.FLOAT, Type.DOUBLE)
-
-    @property
-    def is_numeric(self) -> bool:
-        """What arithmetic takes; decimals are only compared."""
-        return self.is_integral or self.is_floating
-
-    def __str__(self) -> str:
-        return self.value
-
-
-_INTEGRAL: Final = (Type.BYTE, Type.SHORT, Type.INTEGER, Type.LONG)
+from caladan.program.types import Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,19 +157,11 @@ class Conditional:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-CallFunction: TypeAlias = OneOf[
-    "upper", "lower", "length", "trim", "concat", "replace", "substring"
-]
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`function(arguments)`: a function of text. `length` gives a long, the others text.
+    """`function(arguments)`: a function by its name in the table (program/functions)."""
 
-    `substring(text, start, length)` counts from 1.
-    """
-
-    function: CallFunction
+    function: str
     arguments: tuple[Expression, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
 
@@ -231,32 +175,24 @@ class Function(Call):
     and the call stands for any one of them.
     """
 
-    function: str  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
     code: Callable[..., object] = field(default=lambda *_: None, repr=False)
     each: bool = False
     returns: Type = Type.OBJECT
     vectorized: OneOf["numpy", "arrow"] | None = None
 
 
-AggregateFunction: TypeAlias = OneOf[
-    "min", "max", "sum", "count", "countd", "avg", "mmin", "mmax", "msum", "mcount"
-]
-
-AGGREGATES: Final[tuple[AggregateFunction, ...]] = (
-    "min", "max", "sum", "count", "countd", "avg", "mmin", "mmax", "msum", "mcount",
-)  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """`function<value>` or, with witnesses, `function<(witness, …, value)>`; only in heads.
+
+    `function` is the name of a row of the table (aggregates.py), which says what it does.
 
     `min`, `max`, `mmin` and `mmax` have theirs after the value, and give a column for each term.
 
     `count`, `mcount` and `countd` take a tuple of terms; `count<_>` counts solutions.
     """
 
-    function: AggregateFunction
+    function: str
     terms: tuple[Expression, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
 
@@ -268,7 +204,6 @@ class Folding(Aggregate):
     `code` and `initial` are those of a fold that its user wrote.
     """
 
-    function: str  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
     code: Callable[..., object] | None = field(default=None, repr=False)
     initial: object = None
 
@@ -299,11 +234,15 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A relation mentioned in a body or a goal, positive or negated."""
+    """A relation mentioned in a body or a goal, positive or negated.
+
+    Where `columns` names them, arguments stand for these columns, else for all in their order.
+    """
 
     relation: str
     arguments: tuple[Expression, ...]
     negated: bool = False
+    columns: tuple[str, ...] = field(default=(), kw_only=True)
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
@@ -333,10 +272,14 @@ Literal: TypeAlias = Atom | Comparison | Choice | Disjunction
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a rule derives. Aggregates may stand in its arguments; the rest are group columns."""
+    """What a rule derives. Aggregates may stand in its arguments; the rest are group columns.
+
+    `columns` names the columns of the arguments, if the rule does.
+    """
 
     relation: str
     arguments: tuple[Expression, ...]
+    columns: tuple[str, ...] = field(default=(), kw_only=True)
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

@@ -5,7 +5,7 @@ shell; `iso` writes a datetime, `written` any value, as text that `parse` reads 
 fit raises ValueError with a reason that completes a diagnostic ("300 does not fit in byte (-128 to
 127)"); what is not there at all raises `Missing`.
 
-notation.py has the patterns of text that is a value, which every reader shares.
+types.py has the patterns of text that is a value, which every reader shares.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ import struct
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final, cast
 
-from caladan.program.notation import (
+from caladan.program.program import Value
+from caladan.program.types import (
     BINARY_PATTERN,
     BLANKS,
     DATE_PATTERN,
     DATETIME_PATTERN,
-    DECIMAL_DIGITS,
     DECIMAL_PATTERN,
-    DECIMAL_SCALE,
     FLOAT_PATTERN,
     INTEGER_PATTERN,
-    RANGES,
+    MOST_DIGITS,
+    Type,
 )
-from caladan.program.program import Type, Value
 
 _INTEGER: Final = re.compile(INTEGER_PATTERN)
 _FLOAT: Final = re.compile(FLOAT_PATTERN)
@@ -38,22 +37,9 @@ _TOO_FINE: Final = re.compile(r"[0-9-]{10}[T ][0-9:]{8}\.[0-9]{7,}(?:Z|[+-][0-9:
 _DATE: Final = re.compile(DATE_PATTERN)
 _DECIMAL: Final = re.compile(DECIMAL_PATTERN)
 _BINARY: Final = re.compile(BINARY_PATTERN)
-_UNIT: Final = Decimal(1).scaleb(-DECIMAL_SCALE)
-_MOST_DIGITS: Final = 19  # of a whole number that 64 bits hold
-_EXACTLY: Final = Context(prec=DECIMAL_DIGITS, traps=[Inexact, InvalidOperation])
+_LONG_DIGITS: Final = 19  # of a whole number that 64 bits hold
+_EXACTLY: Final = Context(prec=MOST_DIGITS, traps=[Inexact, InvalidOperation])
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
-
-_WANTED: Final[dict[Type, str]] = {
-    Type.FLOAT: "a number",
-    Type.DOUBLE: "a number",
-    Type.STRING: "a string",
-    Type.BOOLEAN: "a boolean (true or false)",
-    Type.DATETIME: "a datetime (such as 2024-01-31 or 2024-01-31T12:30:00)",
-    Type.DATE: "a date (such as 2024-01-31)",
-    Type.DECIMAL: "a decimal number",
-    Type.BINARY: "binary data (bytes, or pairs of hexadecimal digits)",
-    Type.OBJECT: "an object, which only Python values in memory are",
-}
 
 
 class Missing(ValueError):
@@ -89,8 +75,8 @@ def fit(value: object, type: Type) -> Value:
         return _fit_string(value)
     if type is Type.DATE:
         return _fit_date(value)
-    if type is Type.DECIMAL:
-        return _fit_decimal(value)
+    if type.is_decimal:
+        return _fit_decimal(value, type)
     if type is Type.BINARY:
         return _fit_binary(value)
     raise _not_a(value, type)
@@ -120,8 +106,8 @@ def parse(text: str, type: Type) -> Value:
         raise ValueError(f"{quoted(text)} is finer than a microsecond, which no datetime is")
     if type is Type.DATE and _DATE.fullmatch(trimmed):
         return _parse_date(trimmed)
-    if type is Type.DECIMAL and _DECIMAL.fullmatch(trimmed):
-        return _exact(Decimal(trimmed))
+    if type.is_decimal and _DECIMAL.fullmatch(trimmed):
+        return _exact(Decimal(trimmed), type)
     if type is Type.BINARY and _BINARY.fullmatch(trimmed):
         return bytes.fromhex(trimmed)
     raise _not_a(text, type)
@@ -206,7 +192,7 @@ def _is_too_fine(value: object) -> bool:
 
 def _fit_integer(value: object, type: Type) -> int:
     if isinstance(value, Decimal) and value.is_finite():
-        if value and value.adjusted() >= _MOST_DIGITS:  # written out it might fill the memory
+        if value and value.adjusted() >= _LONG_DIGITS:  # written out it might fill the memory
             raise ValueError(f"{_shortened(_text(value))} does not fit in {_range(type)}")
         if value == value.to_integral_value():
             value = int(value) if value else 0
@@ -252,16 +238,16 @@ def _fit_date(value: object) -> dt.date:
     raise _not_a(value, Type.DATE)
 
 
-def _fit_decimal(value: object) -> Decimal:
+def _fit_decimal(value: object, type: Type) -> Decimal:
     if isinstance(value, str):
-        return cast("Decimal", parse(value, Type.DECIMAL))
+        return cast("Decimal", parse(value, type))
     if isinstance(value, float) and math.isfinite(value):
-        return _exact(Decimal(repr(value)))  # the number as it was written
+        return _exact(Decimal(repr(value)), type)  # the number as it was written
     if isinstance(value, Decimal) and value.is_finite():
-        return _exact(value)
+        return _exact(value, type)
     if isinstance(value, int) and not isinstance(value, bool):
-        return _exact(Decimal(value))
-    raise _not_a(value, Type.DECIMAL)
+        return _exact(Decimal(value), type)
+    raise _not_a(value, type)
 
 
 def _fit_binary(value: object) -> bytes:
@@ -272,15 +258,19 @@ def _fit_binary(value: object) -> bytes:
     raise _not_a(value, Type.BINARY)
 
 
-def _exact(number: Decimal) -> Decimal:
-    """A number with as many digits after the point as every decimal has."""
+def _exact(number: Decimal, type: Type) -> Decimal:
+    """A number with as many digits after the point as its type has."""
+    digits, scale = type.width
     try:
-        return _EXACTLY.add(number.quantize(_UNIT, context=_EXACTLY), Decimal(0))  # -0 + 0 is 0
+        made = number.quantize(Decimal(1).scaleb(-scale), context=_EXACTLY)
+        if made.adjusted() < digits - scale:
+            return _EXACTLY.add(made, Decimal(0))  # -0 + 0 is 0
     except (Inexact, InvalidOperation):
-        raise ValueError(
-            f"{_shortened(str(number))} does not fit in decimal "
-            f"({DECIMAL_DIGITS - DECIMAL_SCALE} digits before the point, {DECIMAL_SCALE} after it)"
-        ) from None
+        pass
+    raise ValueError(
+        f"{_shortened(str(number))} does not fit in {type} "
+        f"({digits - scale} digits before the point, {scale} after it)"
+    )
 
 
 def _fit_string(value: str) -> str:
@@ -314,20 +304,25 @@ def _without_zone(value: dt.datetime) -> dt.datetime:
 def _integer(text: str, type: Type) -> int:
     # Python refuses to convert thousands of digits; so many never fit in 64 bits anyway.
     digits = text.lstrip("+-").lstrip("0")
-    if len(digits) > _MOST_DIGITS:
+    if len(digits) > _LONG_DIGITS:
         raise ValueError(f"{quoted(text)} does not fit in {_range(type)}")
     return _in_range(int(text), type)
 
 
 def _in_range(number: int, type: Type) -> int:
-    low, high = RANGES[type]
+    low, high = _limits(type)
     if low <= number <= high:
         return number
     raise ValueError(f"{_shortened(_text(number))} does not fit in {_range(type)}")
 
 
+def _limits(type: Type) -> tuple[int, int]:
+    assert type.range is not None, type
+    return type.range
+
+
 def _range(type: Type) -> str:
-    low, high = RANGES[type]
+    low, high = _limits(type)
     return f"{type} ({low} to {high})"
 
 
@@ -336,7 +331,7 @@ def _too_large(text: str, type: Type) -> ValueError:
 
 
 def _not_a(value: object, type: Type) -> ValueError:
-    return ValueError(f"{quoted(value)} is not {_WANTED.get(type, 'an integer')}")
+    return ValueError(f"{quoted(value)} is not {type.described}")
 
 
 def quoted(value: object) -> str:

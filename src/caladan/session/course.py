@@ -21,16 +21,26 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
 
 from caladan.analysis.resolve import parameters
 from caladan.engines import interface
-from caladan.engines.interface import Engine, Table, Watchable, stoppable
-from caladan.pipeline import Compiled, Request, compile_again, compile_program
-from caladan.program import Atom, Goal, Program, Value
+from caladan.engines.interface import (
+    Engine,
+    Materializing,
+    ReadsRules,
+    RunsPlans,
+    Table,
+    Watchable,
+    stoppable,
+)
+from caladan.pipeline import Compiled, Request, compile_again, compile_program, compile_whole
+from caladan.program import Atom, Column, Goal, Program, Value
 from caladan.program.clock import attended, running
 from caladan.program.diagnostics import CaladanError, Diagnostic, Diagnostics, error, nested
-from caladan.program.events import Listener, RunFailed, Several
+from caladan.program.events import Listener, RelationReused, RunFailed, Several
 from caladan.program.options import Options, RunOptions, checked
 from caladan.rules.failures import lost
 from caladan.session import inputs
+from caladan.session.auto import Mover, SparkWanted, wanted_for_options
 from caladan.session.inputs import Definitions, undeclared
+from caladan.session.materialized import Materializations, Materialized
 from caladan.session.result import CaladanWarning, Result, Stopped
 from caladan.session.stats import Stats
 from caladan.session.store import Store
@@ -57,11 +67,17 @@ RunAgain: TypeAlias = Callable[
 class Course:
     """Data and definitions on one side, an engine on the other, and how programs run between."""
 
-    def __init__(self, engine: Engine, listeners: Sequence[Listener] = ()) -> None:
+    def __init__(
+        self, engine: Engine, listeners: Sequence[Listener] = (), mover: Mover | None = None
+    ) -> None:
         self._engine = engine
+        self._mover = mover
+        """How to get to Spark; None if the user named the engine, or the session has moved."""
+        self._earlier_stores: list[Store] = []
         self._listeners = tuple(listeners)
         self._store = Store(engine)
         self._definitions = Definitions()
+        self._kept = _materializations(engine)
         self._scripts: Scripts | None = None
         self._searched: tuple[Library, dict[str, Source | None]] | None = None
         self._is_open = True
@@ -72,10 +88,34 @@ class Course:
         with running(options.timeout):
             try:
                 with stoppable("running the program"), nested():
+                    self._move_if(wanted_for_options(options))
                     yield
             except interface.EngineStopped as stopped:  # before there was anything to hand out
                 nothing = Result((), lambda _: None)
                 raise Stopped(stopped.diagnostics, nothing) from None
+
+    def _move_if(self, wanted: SparkWanted | None) -> None:
+        """Move a session whose user named no engine to Spark, with all that it has.
+
+        Results of earlier runs stay with the engine that made them.
+        """
+        if wanted is None or self._mover is None:
+            return
+        start, say = self._mover
+        say(f"moving to Spark, {wanted.reason}")
+        engine = start(wanted.session)
+        try:
+            for name, each in self._definitions.functions.items():
+                check_on_engine(engine, name, each.code)
+        except CaladanError:
+            engine.close()
+            raise
+        self._mover, self._engine = None, engine
+        self._earlier_stores.append(self._store)
+        self._store = self._store.moved(engine)
+        self._kept = _materializations(engine)
+        if self._scripts is not None:
+            self._scripts.engine = engine
 
     def _read(
         self, program: str | os.PathLike[str] | Program | Script, language: str | None = None
@@ -84,7 +124,7 @@ class Course:
 
     def _run(self, program: Program, params: Mapping[str, Value], options: Options) -> Result:
         with stoppable("compiling the program"):
-            compiled = attended(lambda: self._compile(program, params))
+            compiled = attended(lambda: self._compile(program, params, options))
         return self._run_compiled(program, compiled, options)
 
     def _run_again(
@@ -100,22 +140,24 @@ class Course:
             if not isinstance(read, Program):
                 return self._run_script(read, values, options), None
             with stoppable("compiling the program"):
-                compiled = attended(lambda: self._compile(read, values, known=known))
+                compiled = attended(lambda: self._compile(read, values, options, known=known))
             return self._run_compiled(read, compiled, options), compiled
 
     def _run_compiled(self, program: Program, compiled: Compiled, options: Options) -> Result:
         params = compiled.request.params
-        self._definitions.remember(parameters(program, params, Diagnostics()))
+        store = self._store_for(compiled)
+        self._changed(*self._definitions.remember(parameters(program, params, Diagnostics())))
+        since = self._kept.now
         _warn(compiled.warnings)
         stats = Stats()
         self._store.sweep()  # a result that was dropped since may have been the last to need some
-        store = self._store.snapshot()
         store.check(compiled)
         self._engine.start()  # the seconds of a run are without that
         started = time.perf_counter()
         run = self._evaluate(compiled, store, options, stats)
         stats.seconds = time.perf_counter() - started
-        complete = self._complete(compiled, params, store, options)
+        self._keep(run, options, since)
+        complete = self._complete(compiled, params, store, options, since)
         result = wrap(program, run, self._engine, stats, complete, store)
         if run.stopped is not None:
             raise Stopped(run.stopped.diagnostics, result) from None
@@ -163,20 +205,63 @@ class Course:
         """A relation that rules of earlier runs define, in full."""
         if name not in self._definitions.derived:
             return None
+        if self._columns_kept(options, name, is_read=False) is not None:
+            return self._kept[name].table
+        since = self._kept.now
         asked = Program(goals=(Goal(Atom(name, ())),))
-        linked = replace(self._definitions.link(asked, self._store), goals=())
+        kept = partial(self._columns_kept, options)
+        linked, reused = self._definitions.link(asked, self._store, kept)
+        linked = replace(linked, goals=())
         catalog = _catalog(linked, self._store)
         objects = self._store.objects
-        compiled = compile_program(linked, catalog, {}, wanted=(name,), objects=objects)
-        run = self._evaluate(compiled, self._store, options, Stats())
+        request = Request(linked, catalog, {}, wanted=(name,), objects=objects, materialized=reused)
+        compiled = compile_again(None, request)
+        run = self._evaluate(compiled, self._store_for(compiled), options, Stats())
         if run.stopped is not None:
             raise run.stopped
+        self._keep(run, options, since)
         return run.derived[name]
+
+    # ── What is kept of earlier runs ─────────────────────────────────────────────────────────────
+
+    def _changed(self, *names: str) -> None:
+        """The rules or the data of some relations are others now."""
+        self._kept.invalidate(names, self._definitions.graph)
+
+    def _columns_kept(
+        self, options: Options, name: str, is_read: bool
+    ) -> tuple[Column, ...] | None:
+        if not options.keep:
+            return None
+        found = self._kept.find(name, permissive=options.permissive, is_read=is_read)
+        return None if found is None else found.table.columns
+
+    def _keep(self, run: FinishedRun, options: Options, since: int) -> None:
+        """Keep what a run derived in full, if rules and data are those of its beginning."""
+        if not options.keep or run.stopped is not None:
+            return
+        for name, table in run.derived.items():
+            info = run.compiled.checked.relations.get(name)
+            if info is not None and not info.is_internal and name in self._definitions.derived:
+                widths = run.widths.get(name, ())
+                made = Materialized(name, table, info.order, widths, options.permissive)
+                self._kept.keep(made, since, self._definitions.reads)
+        if self._kept:
+            from caladan.fixpoint.limits import budget
+
+            self._kept.make_room(budget() if options.memory is None else options.memory)
+
+    def _store_for(self, compiled: Compiled) -> Store:
+        """The session's data as it is now, and the kept relations that a program reads."""
+        store = self._store.snapshot()
+        store.materialized = {name: self._kept[name] for name in compiled.request.materialized}
+        return store
 
     def _compile(
         self,
         program: Program,
         params: Mapping[str, Value],
+        options: Options,
         *,
         whole: bool = False,
         known: Compiled | None = None,
@@ -184,14 +269,16 @@ class Course:
         """A program compiled; if `whole`, with all its relations, whatever the goals need."""
         self._check_open()
         with nested():
-            linked = self._definitions.link(program, self._store)
+            options = replace(options, keep=options.keep and not whole)
+            kept = partial(self._columns_kept, options)
+            linked, reused = self._definitions.link(program, self._store, kept)
             catalog = _catalog(linked, self._store)
             heads = tuple(dict.fromkeys(rule.head.relation for rule in linked.rules))
             wanted = heads if whole else None
             objects, names = self._store.objects, (*self._store, *self._definitions.derived)
-            return compile_again(
-                known, Request(linked, catalog, params, not whole, wanted, names, objects)
-            )
+            request = Request(linked, catalog, params, not whole, wanted, names, objects)
+            own = len(program.rules)
+            return compile_again(known, replace(request, materialized=reused, own=own))
 
     def _evaluate(
         self, compiled: Compiled, store: Store, options: Options, stats: Stats
@@ -200,20 +287,31 @@ class Course:
         base: dict[str, Table] = {}
         rejected: list[pa.Table] = []
         ended: interface.EngineStopped | None = None
+        reads_rules = isinstance(store.engine, ReadsRules)
+        if reads_rules:
+            compiled = compile_whole(compiled)
         try:
             with _failures_told(events):
+                for name in store.materialized:
+                    events.tell(RelationReused(name))
                 base, rejected = store.load(compiled, options, events)
                 with nested(), stoppable("evaluating the program"):
-                    derived = self._engine.run(compiled.delta, base, options, events)
-            with nested(), stoppable("evaluating the program"):
-                check_support(compiled, derived)
+                    derived = _derived(store.engine, compiled, base, options, events)
+            if not reads_rules:
+                with nested(), stoppable("evaluating the program"):
+                    check_support(compiled, derived)
         except interface.EngineStopped as stopped:
             derived, ended = stopped.store, stopped
-        looks = store.looks(compiled) if self._engine.name == "spark" else {}
+        looks = store.looks(compiled) if store.engine.name == "spark" else {}
         return FinishedRun(compiled, base, derived, rejected, ended, store.widths(compiled), looks)
 
     def _complete(
-        self, compiled: Compiled, params: Mapping[str, Value], store: Store, options: Options
+        self,
+        compiled: Compiled,
+        params: Mapping[str, Value],
+        store: Store,
+        options: Options,
+        since: int,
     ) -> Callable[[str], FinishedRun]:
         """How to evaluate in full a relation that the goals did not need in full."""
         program = replace(compiled.program, goals=())
@@ -224,7 +322,10 @@ class Course:
                     program, _catalog(program, store), params, wanted=(name,), objects=store.objects
                 )
 
-            return self._in_full(again, store, options)
+            run = self._in_full(again, store, options)
+            if store.engine is self._engine:  # else the session has moved to Spark since
+                self._keep(run, options, since)
+            return run
 
         return complete
 
@@ -259,7 +360,9 @@ class Course:
             return Setting(name, tasks, options=options)
         # What SQL makes of data is not there before it runs.
         lacks = store.lacks(compiled) or any(
-            store.source(each) is not self._store.source(each) for each in store.needs(compiled)
+            store.source(each) is not self._store.source(each)
+            for each in store.needs(compiled)
+            if each not in store.materialized
         )
         wants_spark = stage != "plan" and self._engine.session is not None
         tables: Mapping[str, Table] | None = None
@@ -288,7 +391,7 @@ class Course:
                 facts = decoded(table.arrow(), table.columns, self._store.objects)
                 library.put(name, facts)
                 placed[name] = source
-                if source is None:
+                if source is None and name not in self._kept:
                     table.close()
         return library
 
@@ -315,6 +418,36 @@ class Course:
     def _check_open(self) -> None:
         if not self._is_open:
             raise error("C050", "the session is closed")
+
+
+def _derived(
+    engine: Engine,
+    compiled: Compiled,
+    base: Mapping[str, Table],
+    options: Options,
+    events: Listener,
+) -> dict[str, Table]:
+    """The derived tables: of the plan or, on the reference engine, of the rules as written."""
+    if isinstance(engine, ReadsRules):
+        return engine.evaluate(compiled.written, compiled.totals, base, options, events)
+    assert isinstance(engine, RunsPlans)
+    return engine.run(compiled.delta, base, options, events)
+
+
+def _materializations(engine: Engine) -> Materializations:
+    """No relation is kept yet; those that will be give way where the engine needs their memory."""
+    kept = Materializations(engine)
+    if isinstance(engine, Materializing):
+        engine.spare = kept
+    return kept
+
+
+def check_on_engine(engine: Engine, name: str, function: object) -> None:
+    """C050 for a function of the user's that the tasks of an engine cannot be sent."""
+    if engine.name == "spark":
+        from caladan.engines.spark.tasks.work import check_sendable
+
+        check_sendable(name, function)
 
 
 @contextmanager

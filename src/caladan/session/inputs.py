@@ -13,16 +13,15 @@ import datetime as dt
 import os
 import re
 import sys
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from caladan.language import detect, files, parse, parse_goal
-from caladan.language.deals.expressions import CALLS
 from caladan.language.deals.tokens import RESERVED_WORDS, is_name, is_variable
 from caladan.program import Column, Declaration, Goal, Program, Rule, Type, Value, atoms
 from caladan.program.diagnostics import (
@@ -242,7 +241,11 @@ def _value(name: str, given: object, objects: Objects) -> Value:
     )
 
 
-RESERVED: Final = frozenset((*CALLS, *RESERVED_WORDS))
+RESERVED: Final = frozenset(RESERVED_WORDS)
+
+
+FindKept: TypeAlias = Callable[[str, bool], tuple[Column, ...] | None]
+"""The columns of a relation that is kept, None if it is not; rules read it, or goals alone."""
 
 
 class Definitions:
@@ -278,14 +281,33 @@ class Definitions:
             raise error("C050", f'vectorized is "numpy", "arrow" or None, not {vectorized!r}')
         self.functions[name] = Definition(name, code, wanted, vectorized)
 
-    def remember(self, program: Program) -> None:
-        """Take over what a program defines; what it says about a name replaces what was known."""
+    def remember(self, program: Program) -> list[str]:
+        """Take over what a program defines; what it says about a name replaces what was known.
+
+        Returns the names of which something else is known now.
+        """
+        changed: list[str] = []
         for relation in program.relations:
-            self._relations[relation.name] = relation
+            if self._relations.get(relation.name) != relation:
+                self._relations[relation.name] = relation
+                changed.append(relation.name)
         own: dict[str, list[Rule]] = {}
         for rule in program.rules:
             own.setdefault(rule.head.relation, []).append(rule)
-        self._rules.update((name, tuple(rules)) for name, rules in own.items())
+        for name, rules in own.items():
+            if self._rules.get(name) != tuple(rules):
+                self._rules[name] = tuple(rules)
+                changed.append(name)
+        return changed
+
+    def reads(self, name: str) -> Iterator[str]:
+        """The relations that the rules of a name mention."""
+        return (each for rule in self._rules.get(name, ()) for each in _read(rule))
+
+    @property
+    def graph(self) -> Mapping[str, Iterator[str]]:
+        """Every name that has rules, with the relations that they mention."""
+        return {name: self.reads(name) for name in self._rules}
 
     @property
     def derived(self) -> Iterator[str]:
@@ -301,10 +323,14 @@ class Definitions:
         """Drop the rules of a name; its declaration stays."""
         self._rules.pop(name, None)
 
-    def link(self, program: Program, store: Store) -> Program:
-        """The program with the earlier definitions it needs.
+    def link(
+        self, program: Program, store: Store, find_kept: FindKept = lambda *_: None
+    ) -> tuple[Program, tuple[str, ...]]:
+        """The program with the earlier definitions it needs, and the relations it needs none for.
 
         A relation for which it has rules of its own keeps its earlier declaration if it has data.
+        One that is kept, with the columns that `find_kept` gives, is declared instead of derived,
+        unless the program defines something that it depends on.
         """
         declared = {relation.name for relation in program.relations}
         derived = {rule.head.relation for rule in program.rules}
@@ -314,16 +340,43 @@ class Definitions:
         def earlier(name: str) -> Sequence[Rule]:
             return () if name in derived or name in declared else self._rules.get(name, ())
 
-        def read(name: str) -> Iterator[str]:
-            return (each for rule in earlier(name) for each in _read(rule))
+        own = derived | {
+            each.name for each in program.relations if self._relations.get(each.name) != each
+        }
+        starts = (*mentioned(program), *derived)
+        reused = {
+            name: columns
+            for name in reachable(
+                starts, lambda each: (r for rule in earlier(each) for r in _read(rule))
+            )
+            if earlier(name) and (columns := find_kept(name, False)) is not None
+            if own.isdisjoint(reachable([name], self.reads))
+        }
 
-        for name in reachable((*mentioned(program), *derived), read):
+        def read(name: str) -> Iterator[str]:
+            rules = () if name in reused else earlier(name)
+            return (each for rule in rules for each in _read(rule))
+
+        while True:  # what is read by rules depends on which relations are reused, and they on it
+            needed = reachable(starts, read)
+            by_rules = {each for rule in program.rules for each in _read(rule)}
+            by_rules.update(each for name in needed for each in read(name))
+            refused = [n for n in reused if n in by_rules and find_kept(n, True) is None]
+            if not refused:
+                break
+            for name in refused:
+                del reused[name]
+        for name in needed:
+            if name in reused:
+                relations.append(Declaration(name, reused[name]))
+                continue
             known = self._relations.get(name)
             if known is not None and name not in declared:
-                kept = not _is_replaced(known, program, store)
-                relations += [known] if kept and (name not in derived or name in store) else []
+                stays = not _is_replaced(known, program, store)
+                relations += [known] if stays and (name not in derived or name in store) else []
             rules += earlier(name)
-        return replace(program, relations=tuple(relations), rules=tuple(rules))
+        linked = replace(program, relations=tuple(relations), rules=tuple(rules))
+        return linked, tuple(name for name in needed if name in reused)
 
 
 def defined(program: Program) -> Iterator[str]:
@@ -352,7 +405,7 @@ def _is_replaced(earlier: Declaration, program: Program, store: Store) -> bool:
     name, size = earlier.name, len(earlier.columns)
     read = [atom for rule in program.rules for atom in atoms(rule.body)]
     read += [goal.atom for goal in program.goals]
-    differs = any(len(a.arguments) != size for a in read if a.relation == name)
+    differs = any(len(a.arguments) != size for a in read if a.relation == name and not a.columns)
     return differs and name in store and len(store.columns(name)) != size
 
 

@@ -86,7 +86,7 @@ class Relation:
     @property
     def types(self) -> tuple[str, ...]:
         """The types of the columns, as words."""
-        return tuple(column.type.value for column in self._table.columns)
+        return tuple(column.type.name for column in self._table.columns)
 
     def count(self) -> int:
         """How many facts there are."""
@@ -174,6 +174,9 @@ class Relation:
         self._check_objects("Spark")
         session = session or self._session
         if session is None:
+            from caladan.engines.interface import check_pyspark
+
+            check_pyspark()
             from pyspark.sql import SparkSession
 
             session = SparkSession.getActiveSession()

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
-from caladan.analysis.resolve import has_parameters
+from caladan.analysis.resolve import parameter_names
 from caladan.engines import interface
 from caladan.engines.interface import Engine, Watchable, engine_for, stoppable
 from caladan.program import Program
@@ -25,8 +25,10 @@ from caladan.program.clock import attended
 from caladan.program.diagnostics import Diagnostic, did_you_mean, error
 from caladan.program.events import Listener
 from caladan.program.options import FileOptions, Options, RunOptions, checked, no_option
-from caladan.session import inputs
-from caladan.session.course import Course, PreparedProgram
+from caladan.session import auto, inputs
+from caladan.session.auto import Mover
+from caladan.session.course import Course, PreparedProgram, check_on_engine
+from caladan.session.listeners import CompileNotice
 from caladan.session.result import Relation, Result, Stopped
 from caladan.session.stats import Stats
 
@@ -48,24 +50,40 @@ def connect(
     listeners: Sequence[Listener] = (),
     ship: bool | None = None,
 ) -> Session:
-    """A session on an engine: "spark" (the default), "embedded", "reference", or a SparkSession.
+    """A session on an engine: "embedded", "spark", "reference", or a SparkSession.
 
-    On spark, the active SparkSession is used, or a new one is started: on `master`, `local[*]` if
-    not given, with the settings in `conf`. Listeners are told how runs go. With `ship` the package
-    is sent to Spark's executors; if not given, where they lack it; with False, never.
+    Without an engine it is Spark if this process has a SparkSession, or if `master`, `conf` or
+    `ship` is given; else the session starts on the embedded engine and moves to Spark when its
+    data or options ask for it (session/auto.py). On spark, the active SparkSession is used, or a
+    new one is started: on `master`, `local[*]` if not given, with the settings in `conf`.
+    Listeners hear of the events of runs. `ship=True` sends the package to Spark's executors, False
+    does not; by default it is sent where they lack it.
     """
+    listeners = (*listeners, CompileNotice())
     try:
         with stoppable("starting the engine"):
+            if engine is None and not (master or conf or ship) and not auto.finds_spark():
+                embedded = engine_for("embedded", master, conf, ship)
+                auto.say_once(auto.STARTED)
+                mover = auto.Mover(partial(_start_spark, ship), auto.say_on_stderr)
+                return Session(embedded, listeners, mover)
             return Session(engine_for(engine, master, conf, ship), listeners)
     except interface.EngineStopped as stopped:
         raise Stopped(stopped.diagnostics, Result((), lambda _: None)) from None
 
 
+def _start_spark(ship: bool | None, session: object) -> Engine:
+    given = "spark" if session is None else cast("SparkSession", session)
+    return engine_for(given, None, None, ship)
+
+
 class Session(Course):
     """A place to put data and run programs over it. Made by `connect`; a context manager."""
 
-    def __init__(self, engine: Engine, listeners: Sequence[Listener] = ()) -> None:
-        super().__init__(engine, listeners)
+    def __init__(
+        self, engine: Engine, listeners: Sequence[Listener] = (), mover: Mover | None = None
+    ) -> None:
+        super().__init__(engine, listeners, mover)
         self._watchers: list[Live] = []
 
     # ── What users call ──────────────────────────────────────────────────────────────────────────
@@ -125,7 +143,7 @@ class Session(Course):
                     "C051", "a script of SQL cannot be watched",
                     help="write the rules in DeALS, or run the script again when data has changed",
                 )  # fmt: skip
-            live = self._watch(engine, self._compile(read, values, whole=True), wanted)
+            live = self._watch(engine, self._compile(read, values, wanted, whole=True), wanted)
         self._watchers.append(live)
         return live
 
@@ -159,10 +177,7 @@ class Session(Course):
                 function, vectorized = test
                 returns = "boolean"
         self._definitions.define(name, function, returns, vectorized)
-        if self._engine.name == "spark":
-            from caladan.engines.spark.tasks.work import check_sendable
-
-            check_sendable(name, function)
+        check_on_engine(self._engine, name, function)
 
     def run(
         self,
@@ -196,8 +211,12 @@ class Session(Course):
         self._check_open()
         with self._course(Options()), stoppable("compiling the program"):
             read = self._read(program, language)
-            is_fixed = isinstance(read, Program) and not has_parameters(read)
-            known = self._compile(read, {}) if isinstance(read, Program) and is_fixed else None
+            is_fixed = isinstance(read, Program) and not parameter_names(read)
+            known = (
+                self._compile(read, {}, Options())
+                if isinstance(read, Program) and is_fixed
+                else None
+            )
         return PreparedProgram(partial(self._run_again, read), known)
 
     def query(
@@ -243,8 +262,8 @@ class Session(Course):
         with self._course(wanted), stoppable("compiling the program"):
             read = self._read(program, language)
             if isinstance(read, Program):
-                compiled = self._compile(read, values)
-                given = setting(compiled, self._store)
+                compiled = self._compile(read, values, wanted)
+                given = setting(compiled, self._store_for(compiled))
                 text = explain.text(compiled, stage, given)
                 title = inputs.title(compiled.program)
                 page = partial(explain.html, compiled, title=title, setting=given)
@@ -270,7 +289,7 @@ class Session(Course):
         with self._course(Options()), stoppable("compiling the program"):
             read = self._read(program)
             if isinstance(read, Program):
-                return self._compile(read, values).warnings
+                return self._compile(read, values, Options()).warnings
             return self._compile_script(read, values)[0].warnings
 
     def sql(
@@ -314,6 +333,41 @@ class Session(Course):
 
     search = find
 
+    def materialize(self, name: str, **options: Unpack[RunOptions]) -> None:
+        """Derive a relation of the rules run so far in full, and keep it for later runs.
+
+        Runs keep what they derived in full anyway, as far as memory allows; what was asked for
+        here stays longest. A change to its rules or to data it depends on drops it.
+        """
+        wanted = checked(options)
+        inputs.check_text("the name of a relation", name)
+        if name not in self._definitions.derived:
+            known = tuple(self._definitions.derived)
+            raise error(
+                "C010", f"no rules define `{name}`, so there is nothing to materialize",
+                help=did_you_mean(name, known) or "run a program that has rules for it first",
+            )  # fmt: skip
+        with self._course(wanted):
+            self._derive(name, replace(wanted, keep=True))
+        self._kept.pin(name)
+
+    def drop(self, name: str) -> None:
+        """Forget the facts that are kept of a derived relation, or the data of one that was added.
+
+        Rules stay: a derived relation that is asked for again is derived again.
+        """
+        self._check_open()
+        inputs.check_text("the name of a relation", name)
+        if name in self._store:
+            self._store.drop(name)
+            self._changed(name)
+            self._store.sweep()
+        elif name in self._definitions.derived:
+            self._kept.drop(name)
+        else:
+            known = (*self._store, *self._definitions.derived)
+            raise error("C010", f"there is no relation `{name}`", help=did_you_mean(name, known))
+
     def why(self, fact: str) -> str:
         """Why a fact holds: its proof tree."""
         raise error("C051", "proof trees (`why`) arrive with a later version")
@@ -324,7 +378,8 @@ class Session(Course):
             self._is_open = False
             for live in list(self._watchers):
                 live.close()
-            self._store.close()
+            for store in (self._store, *self._earlier_stores):
+                store.close()
             self._engine.close()
 
     def __enter__(self) -> Session:
@@ -349,6 +404,8 @@ class Session(Course):
         for each in how.keys() - FileOptions.__annotations__:
             raise no_option(each, FileOptions.__annotations__)
         given = source(name, data, **how)
+        if self._mover is not None:
+            self._move_if(auto.wanted_for_data(name, given, self._store.sources()))
         given = inputs.opened(name, given, self._engine)
         return given, self._for_watchers(name, given)
 
@@ -375,6 +432,7 @@ class Session(Course):
             # Data replaces rules that an earlier run had for it.
             self._definitions.forget_rules(name)
         self._store.add(name, given)
+        self._changed(name)
         self._store.sweep()
         if self._searched is not None:
             self._searched[1].pop(name, None)

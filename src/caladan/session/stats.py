@@ -22,6 +22,7 @@ from caladan.program.events import (
     Listener,
     MachineRan,
     RelationHeld,
+    RelationReused,
     Resumed,
     RoundDone,
     RoundsGathered,
@@ -139,6 +140,7 @@ class Stats(Listener):
     this process has held, in bytes; `bytes_shuffled` is None where the engine does not tell. `held`
     has the bytes of each relation where they are held by this process or by tasks. `kernels` were
     compiled meanwhile, by the first run on a machine that needs them, in `compile_seconds`.
+    `reused` names the relations that earlier runs derived, and this one read.
     """
 
     engine: str = ""
@@ -150,6 +152,7 @@ class Stats(Listener):
     held: list[HeldStats] = field(default_factory=list[HeldStats])
     kernels: int = 0
     compile_seconds: float = 0.0
+    reused: list[str] = field(default_factory=list[str])
     _declined: dict[tuple[str, ...], list[DeclinedStats]] = field(
         default_factory=dict[tuple[str, ...], list[DeclinedStats]], repr=False
     )  # of cliques that have not started
@@ -208,6 +211,8 @@ class Stats(Listener):
             if clique.resumed:
                 lines.append(f"  resumed at round {clique.resumed:,}")
             lines += [f"  {note}" for note in clique.notes]
+        if self.reused:
+            lines.append(f"read from earlier runs: {', '.join(self.reused)}")
         lines.append(
             f"{'total':<32} {self.engine:<10} {self.rounds:>7,} {self.facts:>12,} "
             f"{self.seconds:>9.3f}"
@@ -227,6 +232,8 @@ class Stats(Listener):
                 self.compile_seconds += event.seconds
             case DataRead():
                 self.data.append(DataStats(event.relation, event.facts, event.seconds))
+            case RelationReused():
+                self.reused.append(event.relation)
             case CliqueStarted():
                 relations = tuple(event.relations)
                 started = CliqueStats(relations, event.recursive, event.strategy)

@@ -24,15 +24,17 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from weakref import WeakSet
 
-from caladan.analysis.core import CoreRule
+from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.engines.interface import Engine, Table, stoppable
 from caladan.pipeline import Compiled
-from caladan.program import Aggregate, Column, Constant, Expression, Type, Variable
+from caladan.program import Aggregate, Column, Constant, Expression, Variable
+from caladan.program.aggregates import row_of
 from caladan.program.diagnostics import Diagnostics, Span, error
 from caladan.program.events import DataRead, Listener
-from caladan.program.notation import WIDEST, Width, Widths, wider, width_of
+from caladan.program.notation import Widths, width_of
 from caladan.program.objects import Objects, first_object
 from caladan.program.options import Options
+from caladan.program.types import WIDEST, Type, Width, wider
 from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
     from caladan.data.formats import Look
     from caladan.data.source import Source
+    from caladan.session.materialized import Materialized
 
 T = TypeVar("T")
 
@@ -84,16 +87,20 @@ def widths(program: DeltaProgram, given: Mapping[str, Widths]) -> dict[str, Widt
                 if found:
                     known[name, i] = reduce(wider, found)
 
+    def _width(name: str, i: int) -> Width | None:
+        type = program.relations[name].types[i]
+        return known.get((name, i)) if type is Type.DECIMAL else type.width
+
     def of(argument: Expression, rule: CoreRule) -> Width | None:
         if isinstance(argument, Constant):
             return width_of(argument.value)
         places = _places(argument, rule)
-        return _in_all(map(known.get, places)) if places else WIDEST
+        return _in_all(_width(*place) for place in places) if places else WIDEST
 
     _flow(program, known, of, wider)
     return {
         name: tuple(
-            known.get((name, i), WIDEST) if type is Type.DECIMAL else WIDEST
+            known.get((name, i), WIDEST) if type is Type.DECIMAL else type.width
             for i, type in enumerate(info.types)
         )
         for name, info in program.relations.items()
@@ -125,7 +132,7 @@ def _flow(
 
 def _carried(argument: Expression) -> Expression:
     """What the values of an argument are, where its aggregate makes no new ones."""
-    if isinstance(argument, Aggregate) and argument.function in ("min", "max", "mmin", "mmax"):
+    if isinstance(argument, Aggregate) and row_of(argument).is_selective:
         return argument.terms[-1]
     return argument
 
@@ -183,9 +190,11 @@ class Store:
     """Sources by the name of their relation."""
 
     def __init__(self, engine: Engine, shelf: Shelf | None = None) -> None:
-        self._engine = engine
+        self.engine = engine
         self.objects = Objects()
         self._sources: dict[str, Source] = {}
+        self.materialized: dict[str, Materialized] = {}
+        """Relations that earlier runs derived, and this run reads instead of their rules."""
         self._shelf = shelf or Shelf()
         self._shelf.stores.add(self)
 
@@ -216,10 +225,17 @@ class Store:
 
     def snapshot(self) -> Store:
         """The same data, whatever is added to the session from now on."""
-        copy = Store(self._engine, self._shelf)
+        copy = Store(self.engine, self._shelf)
         copy.objects = self.objects
         copy._sources = dict(self._sources)
         return copy
+
+    def moved(self, engine: Engine) -> Store:
+        """The same data for another engine, which loads it when it first needs it."""
+        other = Store(engine)
+        other.objects = self.objects
+        other._sources = dict(self._sources)
+        return other
 
     def columns(self, name: str) -> Columns:
         """The columns of a relation, as its data shows them."""
@@ -245,7 +261,9 @@ class Store:
         tables: dict[str, Table] = {}
         aside: dict[str, pa.Table] = {}
         for name, info in compiled.delta.relations.items():
-            if info.takes_data:
+            if info.origin in self.materialized:
+                tables[name] = self.materialized[info.origin].table
+            elif info.takes_data:
                 tables[name], rejected = self._table(info.origin, info.columns, options, events)
                 if rejected is not None:
                     aside[info.origin] = rejected
@@ -263,18 +281,24 @@ class Store:
     def widths(self, compiled: Compiled) -> dict[str, Widths]:
         """How many digits the decimals of each relation have."""
         relations = compiled.delta.relations
-        if not any(type is Type.DECIMAL for info in relations.values() for type in info.types):
+        if not any(type.is_decimal for info in relations.values() for type in info.types):
             return {}
-        from caladan.data.formats import widths as given
-
         return widths(
             compiled.delta,
             {
-                name: given(info.origin, source, info.columns)
+                name: self._given_widths(info)
                 for name, info in relations.items()
-                if info.takes_data and (source := self._sources.get(info.origin)) is not None
+                if info.takes_data
+                and (info.origin in self.materialized or info.origin in self._sources)
             },
         )
+
+    def _given_widths(self, info: RelationInfo) -> Widths:
+        from caladan.data.formats import widths as given
+
+        if info.origin in self.materialized:
+            return self.materialized[info.origin].widths
+        return given(info.origin, self._sources[info.origin], info.columns)
 
     def looks(self, compiled: Compiled) -> dict[str, tuple[Look, ...]]:
         """How the columns of each relation look to Spark, if any data came from there."""
@@ -307,7 +331,11 @@ class Store:
 
     def lacks(self, compiled: Compiled) -> list[str]:
         """The relations that are needed, and have neither data nor rules nor facts."""
-        return [name for name in self.needs(compiled) if name not in self._sources]
+        return [
+            name
+            for name in self.needs(compiled)
+            if name not in self._sources and name not in self.materialized
+        ]
 
     def _require(self, compiled: Compiled) -> None:
         """C034 for relations that are needed, and have neither data nor rules nor facts."""
@@ -321,7 +349,7 @@ class Store:
 
     def _check_objects(self, name: str, columns: Columns, span: Span | None = None) -> None:
         """C051 for objects on spark: they stay in the process that has them."""
-        column = first_object(columns) if self._engine.name == "spark" else None
+        column = first_object(columns) if self.engine.name == "spark" else None
         if column is not None:
             raise error(
                 "C051",
@@ -339,14 +367,14 @@ class Store:
 
         given = self._sources.get(name)
         if given is None:  # its facts are in the program, or nobody wants to see any
-            return self._engine.load(name, source(name, []), columns, options)
+            return self.engine.load(name, source(name, []), columns, options)
         key = (given, columns, options.permissive)
         loaded = self._shelf.tables
         if key not in loaded:
             started = time.perf_counter()
             with stoppable(f"reading `{name}`"):
-                loaded[key] = self._engine.load(name, given, columns, options)
-            if self._engine.name == "reference":  # the others tell when they have read it
+                loaded[key] = self.engine.load(name, given, columns, options)
+            if self.engine.name == "reference":  # the others tell when they have read it
                 count = loaded[key][0].count()
                 events.tell(DataRead(name, count, time.perf_counter() - started))
         return loaded[key]

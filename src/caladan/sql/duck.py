@@ -13,14 +13,14 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from caladan.data.schema import ARROW, ArrowTable, decimal_type
+from caladan.data.schema import ARROW, DECIMAL_SPELLED, ArrowTable, spark_type
 from caladan.data.source import Source, source
 from caladan.engines.interface import Table, stoppable
 from caladan.language.rasql.script import Hint
 from caladan.program import Column, Type
 from caladan.program.clock import TimeOver, attended, look
 from caladan.program.diagnostics import SourceText
-from caladan.sql.digits import KINDS
+from caladan.program.types import TYPES
 from caladan.sql.engine import (
     Frame,
     FrameColumn,
@@ -37,12 +37,7 @@ from caladan.sql.meaning import definition
 T = TypeVar("T")
 
 _TYPES: Final[dict[str, Type]] = {
-    **{KINDS[each.value]: each for each in Type if each.value in KINDS},
-    **dict.fromkeys(("UTINYINT", "USMALLINT"), Type.INTEGER),
-    **dict.fromkeys(("HUGEINT", "UINTEGER", "UBIGINT"), Type.LONG),
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), Type.DATETIME),
-    "TIMESTAMP WITH TIME ZONE": Type.DATETIME,
-    '"NULL"': Type.STRING,
+    spelled: type for type in TYPES for spelled in (type.duck, *type.duck_reads) if spelled
 }
 
 
@@ -159,7 +154,7 @@ class DuckDB:
 
 
 def _type(spelled: str) -> Type | None:
-    return decimal_type(spelled) or _TYPES.get(spelled)
+    return spark_type(spelled) if DECIMAL_SPELLED.fullmatch(spelled) else _TYPES.get(spelled)
 
 
 def _cast(column: Any, type: pa.DataType) -> Any:

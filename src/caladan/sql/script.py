@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from sqlglot import exp
 
 from caladan.analysis.monotone import Finding, premappable
-from caladan.data.schema import DECIMAL
 from caladan.engines.interface import EngineStopped, Table
 from caladan.language.rasql.script import (
     Group,
@@ -41,6 +40,7 @@ from caladan.pipeline import Compiled
 from caladan.program import Atom, Column, Declaration, Object, Program, Value
 from caladan.program.diagnostics import CaladanError, Diagnostic, Diagnostics, did_you_mean, error
 from caladan.program.transform import fresh
+from caladan.program.types import Type
 from caladan.program.values import written
 from caladan.sql.engine import Frame, SqlEngine, named
 from caladan.sql.names import Names, SqlInputs, SqlSession
@@ -336,7 +336,7 @@ def _literal(value: Value, node: exp.Expr) -> exp.Expr:
         case dt.date():
             literal = exp.cast(exp.Literal.string(value.isoformat()), "date")
         case Decimal():
-            literal = exp.cast(exp.Literal.string(written(value)), DECIMAL)
+            literal = exp.cast(exp.Literal.string(written(value)), Type.DECIMAL.spark)
         case bytes():
             literal = exp.func("unhex", exp.Literal.string(value.hex()))
         case str():

@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions as sf
 
 from caladan.data.frames import first_line
-from caladan.data.schema import ARROW, DECIMAL, SPARK, decimal_type
+from caladan.data.schema import ARROW, spark_type
 from caladan.data.source import Source, source
 from caladan.engines.interface import Table
 from caladan.engines.spark.session.connect import is_connect, when_unused
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_TYPES: Final[dict[str, Type]] = {**SPARK, "void": Type.STRING}
 
 _HANDED_OUT: Final[dict[str, str]] = {
     "timestamp": "timestamp_ntz",
@@ -139,8 +138,6 @@ class SparkSQL:
             if column.type is None:
                 raise no_type(column.name, column.spelled, frame.tree, self._written)
             wanted = _HANDED_OUT.get(column.spelled)
-            if column.spelled.startswith("decimal"):
-                wanted = DECIMAL if column.type is Type.DECIMAL else "double"
             value = sf.col(f"c{i}")
             columns.append(value.cast(wanted) if wanted else value)
         chosen = numbered.select(*columns) if columns else numbered
@@ -216,4 +213,4 @@ def _message(problem: BaseException) -> str:
 
 
 def _type(spelled: str) -> Type | None:
-    return decimal_type(spelled) or _TYPES.get(spelled)
+    return Type.STRING if spelled == "void" else spark_type(spelled)

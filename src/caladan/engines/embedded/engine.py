@@ -31,7 +31,7 @@ from caladan.engines.embedded.tables import DerivedTable, LoadedTable, Projectio
 from caladan.engines.interface import EngineStopped, InProcess, Table
 from caladan.fixpoint.blueprint import Blueprint, blueprint
 from caladan.fixpoint.fixpoint import Fixpoint
-from caladan.fixpoint.limits import Limits, OutOfMemory
+from caladan.fixpoint.limits import Limits, OutOfMemory, Spare
 from caladan.join.classes import Class, Classes, Node
 from caladan.program import Column, thresholds
 from caladan.program.clock import attended
@@ -213,8 +213,18 @@ class EmbeddedEngine(InProcess):
 
     name = "embedded"
 
+    spare: Spare | None = None
+
     def __init__(self) -> None:
         self._cache = EncodedCache()
+
+    def is_listed(self, table: Table) -> bool:
+        """True if rules can read the table as they read data."""
+        return isinstance(table, DerivedTable) and table.is_listed
+
+    def nbytes(self, table: Table) -> int:
+        """The bytes that a table holds."""
+        return table.nbytes if isinstance(table, DerivedTable) else 0
 
     def load(
         self, name: str, source: Source, columns: tuple[Column, ...], options: Options
@@ -241,6 +251,7 @@ class EmbeddedEngine(InProcess):
         with compilations(events):
             events.tell(RunStarted(self.name, len(program.cliques)))
             plan = blueprint(program)
+            store = {name: _as_data(program, name, table) for name, table in store.items()}
             while (done := self._evaluated(program, plan, store, options, events, started)) is None:
                 pass  # a table that lost facts that are counted is whole now
         return done
@@ -260,7 +271,8 @@ class EmbeddedEngine(InProcess):
         derived = {name for clique in program.cliques for name in clique.relations}
         projection = Projection(program, _lasting(program, store, derived))
         tables = projection.tables
-        given = given_facts(program, store)
+        unread = {name for name, table in store.items() if isinstance(table, DerivedTable)}
+        given = given_facts(program, store, unread)
         others = [n for n in given if n not in tables and program.relations[n].takes_data]
         found = self._cache.find(classes, tables, others)
         words = classes.encode(given, found.domains, found.relations, projection.unread)
@@ -268,12 +280,13 @@ class EmbeddedEngine(InProcess):
         encoded = {name: [(columns, given[name].num_rows)] for name, columns in words.items()}
         evaluation = Fixpoint(plan, classes, encoded, limits, events, options.search)
         limits.memory.outside = self._cache.outside(found.relations.values())
+        limits.memory.spare = self.spare
         evaluation.adopt(found.relations)
         relations: tuple[str, ...] = ()
         is_memory = False
         try:
             for name in program.relations:
-                if name not in derived and name not in found.relations:
+                if name not in derived and name not in found.relations and name not in unread:
                     evaluation.load(name)
             counts = {name: evaluation.relation(name).count() for name in tables}
             if not projection.is_faithful(counts):
@@ -346,10 +359,22 @@ def _lasting(
     return found
 
 
-def given_facts(program: DeltaProgram, store: Mapping[str, Table]) -> dict[str, pa.Table]:
-    """The facts of every relation from data and from the program's text."""
+def _as_data(program: DeltaProgram, name: str, table: Table) -> Table:
+    """A table as rules read it; one that an earlier run derived, and no rule reads, as it is."""
+    if not isinstance(table, DerivedTable):
+        return table
+    is_read = any(name in rule.body.read for rule in program.rules)
+    return table.loaded if is_read else table
+
+
+def given_facts(
+    program: DeltaProgram, store: Mapping[str, Table], but: Collection[str] = ()
+) -> dict[str, pa.Table]:
+    """The facts of every relation, `but` some, from data and from the program's text."""
     given: dict[str, pa.Table] = {}
     for name, info in program.relations.items():
+        if name in but:
+            continue
         parts: list[pa.Table] = []
         if info.takes_data:
             table = store[name]

@@ -163,6 +163,22 @@ class DerivedTable(LocalTable):
         self.order = order
         self._goal = goal
 
+    @property
+    def is_listed(self) -> bool:
+        """True if every fact has a place of its own: the layout is no shorter than the facts."""
+        return isinstance(self.layout, StoredRelation)
+
+    @cached_property
+    def loaded(self) -> LoadedTable:
+        """The same facts as data, for the rules of a later run."""
+        return LoadedTable(self.columns, self.arrow())
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the facts, and of the same facts as data."""
+        loaded = self.__dict__.get("loaded")
+        return self.layout.nbytes + (0 if loaded is None else loaded.data.nbytes)
+
     def answering(self, goal: CoreGoal) -> DerivedTable:
         """The facts that match a goal."""
         return DerivedTable(goal.columns, self.layout, self.domains, self.order, goal)

@@ -52,6 +52,7 @@ from caladan.program import (
 from caladan.program.diagnostics import Diagnostics, error
 from caladan.program.kinds import Kind, kind_of, kind_of_value
 from caladan.program.transform import names as names_in, replace_in, walk
+from caladan.program.types import NAMES
 from caladan.rules.body import Body, body_of
 
 _NUMBERS: Final = (Kind.INTEGER, Kind.FLOAT)
@@ -240,7 +241,7 @@ class _PythonTest:
 
 
 def _columns(kinds: Iterable[Kind]) -> tuple[Column, ...]:
-    every = (_WIDE.get(kind) or Type(kind.value) for kind in kinds)
+    every = (_WIDE.get(kind) or NAMES[kind.value] for kind in kinds)
     return tuple(Column(f"column{i + 1}", type) for i, type in enumerate(every))
 
 

@@ -15,9 +15,9 @@ from typing import Final
 
 from caladan.language import files
 from caladan.language.deals.cursor import Cursor, SyntaxFailure
-from caladan.language.deals.expressions import arguments, expression, primary
+from caladan.language.deals.expressions import arguments, expression, named_arguments, primary
 from caladan.language.deals.literals import atom, body
-from caladan.language.deals.tokens import END, NAMES, TEXT, VARIABLE
+from caladan.language.deals.tokens import END, INTEGER, NAMES as WORDS, TEXT, VARIABLE, Token
 from caladan.program import (
     TIMES,
     Atom,
@@ -36,23 +36,7 @@ from caladan.program import (
 )
 from caladan.program.diagnostics import CaladanError, Diagnostics, SourceText, did_you_mean
 from caladan.program.functions import Definition
-
-TYPES: Final[dict[str, Type]] = {
-    **{kind.value: kind for kind in Type},
-    "int": Type.INTEGER,
-    "bigint": Type.LONG,
-    "smallint": Type.SHORT,
-    "tinyint": Type.BYTE,
-    "real": Type.FLOAT,
-    "text": Type.STRING,
-    "varchar": Type.STRING,
-    "char": Type.STRING,
-    "bool": Type.BOOLEAN,
-    "timestamp": Type.DATETIME,
-    "numeric": Type.DECIMAL,
-    "bytes": Type.BINARY,
-}
-"""The words for the types, in lower case; case does not matter to users."""
+from caladan.program.types import NAMES, TYPES, decimal
 
 _STATEMENT: Final = "a fact, a rule, `database`, `query` or `export`"
 _AFTER_GOAL_WORD: Final = frozenset({"(", ".", "<-", ":-", END})
@@ -178,7 +162,8 @@ def _head(cursor: Cursor) -> Head:
     name = cursor.relation_name(_STATEMENT)
     cursor.no_aggregates = None
     if cursor.kind == "(":
-        return Head(cursor.text(name), arguments(cursor), cursor.since(name.start))
+        given, columns = named_arguments(cursor)
+        return Head(cursor.text(name), given, cursor.since(name.start), columns=columns)
     if name.kind == VARIABLE:
         cursor.fail_on_variable(name, _STATEMENT)
     return Head(cursor.text(name), (), cursor.span(name))
@@ -236,12 +221,14 @@ def _expectation(cursor: Cursor) -> Expectation:
     """`expect p(X).`, `expect no p(X).`, `expect p(X) = {1, 2}.`"""
     start = cursor.advance().start
     cursor.no_aggregates = "an aggregate can stand only in the head of a rule"
-    nothing = cursor.text(cursor.current) == "no" and cursor.next_kind in NAMES
+    nothing = cursor.text(cursor.current) == "no" and cursor.next_kind in WORDS
     if nothing:
         cursor.advance()
     if cursor.kind == "~":
         cursor.fail("the relation of an expectation", help="write `expect no …`")
     asked = atom(cursor, "the relation of an expectation")
+    if asked.columns:
+        cursor.fail_at(cursor.since(start), "an expectation has its arguments by position")
     rows: tuple[tuple[Expression, ...], ...] | None = () if nothing else None
     if not nothing and cursor.accept("="):
         rows = _rows(cursor, asked)
@@ -304,11 +291,11 @@ def _relation(cursor: Cursor) -> Declaration:
 
 def _column(cursor: Cursor) -> Column:
     name = cursor.current
-    if name.kind not in NAMES:
+    if name.kind not in WORDS:
         cursor.fail("the name of a column")
     cursor.advance()
     cursor.expect(":", "`:` and a type after the name of a column")
-    if cursor.kind not in NAMES:
+    if cursor.kind not in WORDS:
         cursor.fail("the type of a column")
     return Column(cursor.text(name), _type(cursor), cursor.since(name.start))
 
@@ -316,13 +303,35 @@ def _column(cursor: Cursor) -> Column:
 def _type(cursor: Cursor) -> Type:
     token = cursor.advance()
     word = cursor.text(token)
-    found = TYPES.get(word.lower())
-    if found is not None:
-        return found
+    if NAMES.get(word.lower()) is Type.DECIMAL and cursor.kind == "(":
+        return _decimal(cursor, token)
+    if word.lower() in NAMES:
+        return NAMES[word.lower()]
     cursor.found.add(
         "C004",
         f"unknown type `{word}`",
         cursor.span(token),
-        help=did_you_mean(word.lower(), TYPES) or f"the types are {', '.join(map(str, Type))}",
+        help=did_you_mean(word.lower(), NAMES) or f"the types are {', '.join(map(str, TYPES))}",
     )
     return Type.STRING
+
+
+def _decimal(cursor: Cursor, word: Token) -> Type:
+    """`decimal(10, 2)`: all digits, and those after the point."""
+    opening = cursor.advance()
+    numbers = cursor.several(_digits)
+    cursor.close(opening, ")", "`,` or `)` after the digits of a decimal")
+    try:
+        if len(numbers) > 2:
+            raise ValueError("a decimal has two numbers: all digits, and those after the point")
+        return decimal(*numbers)
+    except ValueError as reason:
+        help = "such as decimal(10, 2): 10 digits, 2 of them after the point"
+        cursor.found.add("C004", str(reason), cursor.since(word.start), help=help)
+    return Type.DECIMAL
+
+
+def _digits(cursor: Cursor) -> int:
+    if cursor.kind != INTEGER:
+        cursor.fail("a number of digits")
+    return int(cursor.text(cursor.advance()))

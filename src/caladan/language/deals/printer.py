@@ -50,6 +50,7 @@ from caladan.program import (
     Value,
     Variable,
 )
+from caladan.program.aggregates import row_of
 from caladan.program.diagnostics import error
 from caladan.program.values import written
 
@@ -97,7 +98,7 @@ def literal(node: Literal) -> str:
     """A literal of a body."""
     match node:
         case Atom():
-            return f"{'~' if node.negated else ''}{_call(node.relation, node.arguments)}"
+            return f"{'~' if node.negated else ''}{_call(node.relation, node)}"
         case Comparison():
             return _WRITER.comparison(node)
         case Choice():
@@ -146,8 +147,8 @@ class TermWriter:
                 return f"{mark}{node.function}({self.expressions(node.arguments)})"
             case Aggregate():
                 terms = self.expressions(node.terms) or "_"
-                is_best = node.function in ("min", "max", "mmin", "mmax")
-                terms = f"({terms})" if len(node.terms) > 1 and not is_best else terms
+                has_tuple = len(node.terms) > 1 and row_of(node).witness != "after"
+                terms = f"({terms})" if has_tuple else terms
                 return f"{node.function}<{terms}>"
 
     def expressions(self, nodes: Iterable[Expression]) -> str:
@@ -183,16 +184,23 @@ def _database(relations: tuple[Declaration, ...]) -> list[str]:
 
 
 def _column(node: Column) -> str:
-    valid = is_name(node.name) and node.name not in RESERVED_RELATIONS
-    return f"{_checked(node.name, valid, 'column')}: {node.type}"
+    return f"{_column_name(node.name)}: {node.type}"
+
+
+def _column_name(name: str) -> str:
+    return _checked(name, is_name(name) and name not in RESERVED_RELATIONS, "column")
 
 
 def _head(node: Head) -> str:
-    return _call(node.relation, node.arguments)
+    return _call(node.relation, node)
 
 
-def _call(name: str, arguments: tuple[Expression, ...]) -> str:
-    return f"{_relation_name(name)}({commas(map(expression, arguments))})"
+def _call(name: str, node: Atom | Head) -> str:
+    arguments = list(map(expression, node.arguments))
+    if node.columns:
+        pairs = zip(node.columns, arguments, strict=True)
+        arguments = [f"{_column_name(column)}: {argument}" for column, argument in pairs]
+    return f"{_relation_name(name)}({commas(arguments)})"
 
 
 def _goals(node: Rule) -> Iterator[str]:

@@ -24,28 +24,9 @@ from caladan.program.diagnostics import (
     did_you_mean,
     error,
 )
+from caladan.program.types import SQL_NAMES, TYPES, decimal
 
-_TYPES: Final[dict[str, Type]] = {
-    "TINYINT": Type.BYTE,
-    "SMALLINT": Type.SHORT,
-    "INT": Type.INTEGER,
-    "BIGINT": Type.LONG,
-    "FLOAT": Type.FLOAT,
-    "DOUBLE": Type.DOUBLE,
-    "DECIMAL": Type.DECIMAL,
-    "TEXT": Type.STRING,
-    "VARCHAR": Type.STRING,
-    "CHAR": Type.STRING,
-    "BOOLEAN": Type.BOOLEAN,
-    "DATE": Type.DATE,
-    "BINARY": Type.BINARY,
-    "VARBINARY": Type.BINARY,
-    "DATETIME": Type.DATETIME,
-    "TIMESTAMP": Type.DATETIME,
-    "TIMESTAMPNTZ": Type.DATETIME,
-}
-
-_WORDS: Final = tuple(type.value for type in Type if type is not Type.OBJECT)
+_WORDS: Final = tuple(type.name for type in TYPES if type is not Type.OBJECT)
 
 _HINTS: Final[dict[str, Hint]] = {hint: hint for hint in HINTS}
 
@@ -214,7 +195,7 @@ def _columns(schema: exp.Schema, source: SourceText) -> Iterator[Column]:
             )
         kind = column.args.get("kind")
         spelled = kind.this.name if isinstance(kind, exp.DataType) else ""
-        if spelled not in _TYPES:
+        if spelled not in SQL_NAMES:
             raise error(
                 "C004",
                 f"unknown type `{kind.sql() if kind else ''}`",
@@ -222,4 +203,14 @@ def _columns(schema: exp.Schema, source: SourceText) -> Iterator[Column]:
                 help=did_you_mean(kind.sql().lower() if kind else "", _WORDS)
                 or f"the types are {', '.join(_WORDS)}",
             )
-        yield Column(column.name, _TYPES[spelled], span)
+        yield Column(column.name, _type(kind, SQL_NAMES[spelled], span), span)
+
+
+def _type(kind: exp.DataType | None, type: Type, span: Span | None) -> Type:
+    """A type with the digits that are written with it."""
+    if kind is None or not type.is_decimal or not kind.expressions:
+        return type
+    try:
+        return decimal(*(int(each.name) for each in kind.expressions))
+    except (TypeError, ValueError) as reason:
+        raise error("C004", str(reason), span) from None

@@ -21,6 +21,7 @@ from sqlglot import exp
 
 from caladan.language.rasql.dialect import AGGREGATES
 from caladan.program import Declaration
+from caladan.program.aggregates import recursive
 from caladan.program.diagnostics import SourceText, Span, error
 from caladan.program.transform import reachable
 
@@ -75,6 +76,16 @@ class Script:
         return frozenset(read | {declared.name.lower() for declared in self.declarations})
 
     @property
+    def parameters(self) -> frozenset[str]:
+        """The names of the parameters that it needs values for."""
+        return frozenset(
+            node.name
+            for statement in self.statements
+            if isinstance(statement, Statement)
+            for node in statement.query.find_all(exp.Placeholder, exp.Parameter)
+        )
+
+    @property
     def queries(self) -> tuple[Statement, ...]:
         """The statements that ask something."""
         return tuple(s for s in self.statements if isinstance(s, Statement) and s.name is None)
@@ -115,7 +126,7 @@ class View:
     @property
     def sums(self) -> bool:
         """Whether a column adds up, so that it counts how often a row is derived."""
-        return any(f in ("sum", "count") for f in self.aggregates)
+        return any(f is not None and recursive(f).is_total for f in self.aggregates)
 
 
 @dataclass(frozen=True, slots=True)

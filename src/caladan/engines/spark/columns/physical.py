@@ -6,6 +6,7 @@ are c0, c1 …; the names that users gave stay outside. Needs no Spark, for work
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,7 +38,16 @@ def slots(types: Sequence[Type]) -> list[str]:
 
     Such a frame has as many slots of each type as the relation with the most.
     """
-    return [f"{type.value}{types[:i].count(type)}" for i, type in enumerate(types)]
+    return [f"{_word(type)}{types[:i].count(type)}" for i, type in enumerate(types)]
+
+
+def _word(type: Type) -> str:
+    """A type as part of the name of a column.
+
+    >>> _word(decimal(10, 2))
+    'decimal_10_2_'
+    """
+    return re.sub(r"\W+", "_", type.name)
 
 
 def physical_schema(columns: Sequence[Column]) -> pa.Schema:

@@ -32,7 +32,6 @@ from pyspark.sql.types import (
 
 from caladan.engines.spark.columns.physical import evaluated, names, shown
 from caladan.program import Column, Object, Type, Value
-from caladan.program.notation import DECIMAL_DIGITS, DECIMAL_SCALE
 from caladan.program.values import written
 
 if TYPE_CHECKING:
@@ -41,20 +40,24 @@ if TYPE_CHECKING:
     from caladan.data.formats import Look
     from caladan.program.notation import Widths
 
-OUTSIDE: Final[dict[Type, DataType]] = {
-    Type.BYTE: ByteType(),
-    Type.SHORT: ShortType(),
-    Type.INTEGER: IntegerType(),
-    Type.LONG: LongType(),
-    Type.FLOAT: FloatType(),
-    Type.DOUBLE: DoubleType(),
-    Type.STRING: StringType(),
-    Type.BOOLEAN: BooleanType(),
-    Type.DATETIME: TimestampNTZType(),
-    Type.DATE: DateType(),
-    Type.DECIMAL: DecimalType(DECIMAL_DIGITS, DECIMAL_SCALE),
-    Type.BINARY: BinaryType(),
-}
+_SPELLED: Final[dict[str, DataType]] = {
+    type.simpleString(): type
+    for type in (
+        ByteType(), ShortType(), IntegerType(), LongType(), FloatType(), DoubleType(), StringType(),
+        BooleanType(), TimestampNTZType(), DateType(), BinaryType(),
+    )
+}  # fmt: skip
+
+
+class _SparkTypes(dict[Type, DataType]):
+    """The Spark type of each column type, made when it is first asked for."""
+
+    def __missing__(self, type: Type) -> DataType:
+        made = DecimalType(*type.width) if type.is_decimal else _SPELLED[type.spark]
+        return self.setdefault(type, made)
+
+
+OUTSIDE: Final = _SparkTypes()
 
 
 def inside(type: Type) -> DataType:
@@ -105,7 +108,7 @@ def outside(
     fields: list[StructField] = []
     for i, (name, column) in enumerate(zip(names(columns), columns, strict=False)):
         type = OUTSIDE[column.type]
-        if column.type is Type.DECIMAL and widths:
+        if column.type.is_decimal and widths:
             type = DecimalType(*widths[i])
         if column.type is Type.DATETIME and looks and looks[i].is_instant:
             type = TimestampType()

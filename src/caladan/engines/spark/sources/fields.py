@@ -15,26 +15,16 @@ from pyspark.sql import functions as sf
 
 from caladan.data.infer import from_spark
 from caladan.data.problems import wrong_type
-from caladan.data.schema import DECIMAL, decimal_type
 from caladan.engines.spark.columns.types import zero_made_positive
 from caladan.program import Column, Type
-from caladan.program.notation import (
-    BINARY_PATTERN,
-    BLANKS,
-    BOOLEAN_PATTERN,
-    DATE_PATTERN,
-    DATETIME_PATTERN,
-    FITTING_DECIMAL_PATTERN,
-    FLOAT_PATTERN,
-    INTEGER_PATTERN,
-    RANGES,
-)
+from caladan.program.notation import plain_decimal_pattern
+from caladan.program.types import BLANKS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
 
-_WRITTEN: Final = (Type.DATETIME, Type.DATE, Type.DECIMAL, Type.BINARY)  # text will do for these
 _ZONE: Final = r"(?:Z|[+-][0-9]{2}:[0-9]{2})\z"
+_LONG_DIGITS: Final = 20  # as Spark counts them
 _FIRST, _AFTER_LAST = "0001-01-01 00:00:00", "+10000-01-01 00:00:00"
 
 
@@ -52,22 +42,22 @@ def from_text(text: SparkColumn, type: Type) -> Field:
         return _present(text)
     trimmed = sf.btrim(text, sf.lit(BLANKS))
     if type.is_integral:
-        return _ranged(_matching(trimmed, INTEGER_PATTERN).try_cast("long"), type)
+        return _ranged(_matching(trimmed, type.pattern).try_cast("long"), type)
     if type.is_floating:
-        number = _matching(trimmed, FLOAT_PATTERN).try_cast("double")
+        number = _matching(trimmed, type.pattern).try_cast("double")
         named = trimmed.rlike("[nN]")  # NaN and infinity by name; else it was too large
         return _rounded(sf.when(named | ~_is_infinite(number), number), type)
     if type is Type.BOOLEAN:
-        word = sf.lower(_matching(trimmed, BOOLEAN_PATTERN))
+        word = sf.lower(_matching(trimmed, type.pattern))
         return _present(word.isin("true", "1"))
     if type is Type.DATE:
-        return _day(_matching(trimmed, DATE_PATTERN).try_cast("date"))
-    if type is Type.DECIMAL:
+        return _day(_matching(trimmed, type.pattern).try_cast("date"))
+    if type.is_decimal:
         # Text with more digits may be a decimal too, or be rounded by Spark: a closer look tells.
-        return _present(_matching(trimmed, FITTING_DECIMAL_PATTERN).try_cast(DECIMAL))
+        return _present(_matching(trimmed, plain_decimal_pattern(type)).try_cast(type.spark))
     if type is Type.BINARY:
-        return _present(sf.unhex(_matching(trimmed, BINARY_PATTERN)))
-    return _datetime(_matching(trimmed, DATETIME_PATTERN))
+        return _present(sf.unhex(_matching(trimmed, type.pattern)))
+    return _datetime(_matching(trimmed, type.pattern))
 
 
 def from_number(number: SparkColumn, type: Type) -> Field:
@@ -83,10 +73,10 @@ def from_column(relation: str, place: str | None, name: str, spelled: str, colum
     wanted, found = column.type, sf.col(name)
     is_whole = spelled.startswith("decimal") and spelled.endswith(",0)")
     if (wanted.is_integral and (kind.is_integral or is_whole)) or (
-        wanted.is_floating and (kind.is_numeric or kind is Type.DECIMAL)
+        wanted.is_floating and (kind.is_numeric or kind.is_decimal)
     ):
         return from_number(found, wanted)
-    if wanted in _WRITTEN and kind is Type.STRING:
+    if wanted.from_text and kind is Type.STRING:
         return from_text(found, wanted)
     if wanted is Type.DATETIME and kind in (Type.DATETIME, Type.DATE):
         return _dated(found.try_cast("timestamp_ntz"))
@@ -96,8 +86,8 @@ def from_column(relation: str, place: str | None, name: str, spelled: str, colum
         moment = found.try_cast("timestamp_ntz")
         day = moment.cast("date")
         return _day(sf.when(day.cast("timestamp_ntz") == moment, day))
-    if wanted is Type.DECIMAL and (kind is Type.DECIMAL or kind.is_integral):
-        return _decimal(found, spelled)
+    if wanted.is_decimal and (kind.is_decimal or kind.is_integral):
+        return _decimal(found, kind, wanted)
     if wanted is kind:
         return _present(found)
     raise wrong_type(relation, place, column, str(kind))
@@ -115,7 +105,8 @@ def _present(value: SparkColumn) -> Field:
 def _ranged(number: SparkColumn, type: Type) -> Field:
     if type is Type.LONG:
         return _present(number)
-    low, high = RANGES[type]
+    assert type.range is not None, type
+    low, high = type.range
     return _present(sf.when(number.between(low, high), number))
 
 
@@ -144,12 +135,13 @@ def _day(day: SparkColumn) -> Field:
     return _present(sf.when((day >= first) & (day <= last), day))
 
 
-def _decimal(number: SparkColumn, spelled: str) -> Field:
+def _decimal(number: SparkColumn, kind: Type, wanted: Type) -> Field:
     """A number with all its digits; Spark would round those that are too many."""
-    if decimal_type(spelled) is Type.DOUBLE:
-        plain = sf.regexp_replace(number.cast("string"), r"(\.[0-9]*?)0+\z", "$1")
-        return from_text(plain, Type.DECIMAL)
-    return _present(number.cast(DECIMAL))
+    digits, scale = kind.width if kind.is_decimal else (_LONG_DIGITS, 0)
+    if scale <= wanted.width[1] and digits - scale <= wanted.width[0] - wanted.width[1]:
+        return _present(number.cast(wanted.spark))
+    plain = sf.regexp_replace(number.cast("string"), r"(\.[0-9]*?)0+\z", "$1")
+    return from_text(plain, wanted)
 
 
 def _dated(moment: SparkColumn) -> Field:

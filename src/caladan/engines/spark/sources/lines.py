@@ -100,6 +100,6 @@ def _field(row: SparkColumn, path: str, type: Type) -> Field:
         found = sf.when(kind == "BOOLEAN", sf.try_variant_get(row, path, "boolean"))
         return Field(found, found.isNotNull())
     is_text = kind == "STRING"
-    if type is Type.DECIMAL:
+    if type.is_decimal:
         is_text = is_text | (kind == "BIGINT") | kind.startswith("DECIMAL")
     return from_text(sf.when(is_text, sf.try_variant_get(row, path, "string")), type)

@@ -390,7 +390,9 @@ def _is_plain(data: pa.Table, columns: Sequence[Column]) -> bool:
     Names must be told apart, too.
     """
     names = {column.name.lower() for column in columns}
-    is_as_it_was = not any(column.type in (Type.DECIMAL, Type.DATETIME) for column in columns)
+    is_as_it_was = not any(
+        column.type.is_decimal or column.type is Type.DATETIME for column in columns
+    )
     is_few = cast("Any", data).nbytes < _MANY_BYTES
     return is_few and is_as_it_was and 0 < len(names) == len(columns)
 
