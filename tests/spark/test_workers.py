@@ -20,7 +20,7 @@ from caladan.engines.spark.strategy import CannotServe, Context, Stopping
 from caladan.engines.spark.tasks import job, strategies
 from caladan.engines.spark.tasks.control import Line
 from caladan.engines.spark.tasks.relay import Relay
-from caladan.engines.spark.tasks.work import TaskOutcome, Work
+from caladan.engines.spark.tasks.work import Retention, TaskOutcome, Work
 from caladan.program.events import CliqueDone, CliqueStarted, RoundDone, RuleDone
 from caladan.program.options import Options
 from caladan.session.stats import Stats
@@ -198,7 +198,7 @@ def test_the_attempt_that_succeeds_counts(
     stats = Stats()
     workspace: Any = SimpleNamespace(session=SimpleNamespace(sparkContext=spark))
     context = Context(workspace, Options(), stats, 1, Stopping(), Options)
-    work: Any = Work(None, {}, Options(), None)  # type: ignore[arg-type]
+    work: Any = Work(None, {}, Options(), Retention("somewhere"))  # type: ignore[arg-type]
     if strategy == "single":
         job.run(work, 1, lambda _: strategies.Single(stats), context)
     else:

@@ -162,9 +162,10 @@ class SparkTable:
     @cached_property
     def frame(self) -> DataFrame:
         """The facts as a frame of the engine's session, in columns c0 …, of evaluation's types."""
-        frame = self._made("inside")
-        if self._at_most is None:
-            return frame
+        if self._at_most is None or self._of is not None:
+            return self._made("inside")
+        assert self._frame is not None
+        frame = self._frame if isinstance(self._frame, DataFrame) else self._frame("inside")
         run = Workspace(frame.sparkSession).materialise(frame)
         self.runs[:], self._count = [run], run.count
         return run.frame
@@ -184,12 +185,12 @@ class SparkTable:
             for condition in () if self._goal is None else _conditions(self._of, self._goal):
                 frame = frame.where(condition)
             return frame
-        if isinstance(self._frame, DataFrame):
-            made = self._frame
-        elif self._at_most is not None and shape != "inside":
+        assert self._frame is not None
+        if self._at_most is not None:
             made = self.frame  # each fact once
+        elif isinstance(self._frame, DataFrame):
+            made = self._frame
         else:
-            assert self._frame is not None
             made = self._frame(shape)
         if shape == "inside" or is_connect(made) or self._is_told:  # inside, sizes are ours to know
             return made
