@@ -33,6 +33,7 @@ from caladan.program import (
 )
 from caladan.program.aggregates import row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span
+from caladan.program.functions import Mismatch, call_type, find, resolved
 from caladan.program.notation import width_of
 from caladan.program.types import DECIMAL_PATTERN, decimal, wider
 
@@ -68,22 +69,17 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
             return widened(then, otherwise) or then
         case Function():
             return node.returns
-        case Call("length"):
-            return Type.LONG
         case Call():
-            return Type.STRING
+            return call_type(node, lambda each: partial_type(each, types))
         case Aggregate():
             return _aggregate_type(node, types)
 
 
 def argument_type(node: Call, position: int) -> Type | None:
-    """What a function takes: `substring` text and two whole numbers, all others text.
-
-    Nobody knows of functions of Python.
-    """
+    """What a function takes there, if it takes one type; of functions of Python nobody knows."""
     if isinstance(node, Function):
         return None
-    return Type.LONG if node.function == "substring" and position > 0 else Type.STRING
+    return find(node.function).wanted(position, len(node.arguments))
 
 
 def _aggregate_type(node: Aggregate, types: Mapping[str, Type]) -> Type | None:
@@ -233,6 +229,7 @@ class _Checker:
                 f"`{atom.relation}` has {article(column.type)} here, not {article(own)}",
                 argument.span or atom.span,
                 [column],
+                _capital(argument),
             )
 
     def comparison(self, node: Comparison) -> None:
@@ -250,7 +247,7 @@ class _Checker:
             f"{article(left)} cannot be compared with {article(right)}",
             node.span or self._rule.span,
             [*self._origins(node.left), *self._origins(node.right)],
-            _declare(left, right),
+            _capital(node.left) or _capital(node.right) or _declare(left, right),
         )
 
     def head(self, argument: Expression, column: Origin | None) -> None:
@@ -286,8 +283,7 @@ class _Checker:
                         [*self._origins(node.then), *self._origins(node.otherwise)],
                     )
             case Call():
-                for i, argument in enumerate(node.arguments):
-                    self._call_argument(node, i, argument)
+                self._call(node)
             case Aggregate():
                 for term in node.terms:
                     self.expression(term)
@@ -325,19 +321,22 @@ class _Checker:
             "`/` divides fractions" if whole and type.is_floating else _declare(type),
         )
 
-    def _call_argument(self, node: Call, position: int, argument: Expression) -> None:
-        wanting = argument_type(node, position)
-        type = self.expression(argument)
-        if type is None or wanting is None:
+    def _call(self, node: Call) -> None:
+        for argument in node.arguments:
+            self.expression(argument)
+        if isinstance(node, Function):
             return
-        is_whole = wanting.is_integral
-        if type.is_integral if is_whole else type is Type.STRING:
+        found = resolved(find(node.function), node, lambda each: partial_type(each, self._known))
+        if not isinstance(found, Mismatch):
             return
-        wanted = "a whole number" if is_whole else "text"
+        argument = node.arguments[found.position]
+        type = partial_type(argument, self._known)
         self._conflict(
-            f"`{node.function}` needs {wanted} here, not {article(type)}",
+            f"`{node.function}` needs {found.wanted} here"
+            + ("" if type is None else f", not {article(type)}"),
             argument.span or node.span or self._rule.span,
             self._origins(argument),
+            _convert(argument, found.wanted),
         )
 
     def _origins(self, node: Expression) -> list[Origin]:
@@ -353,6 +352,28 @@ class _Checker:
 
 
 _WIDEN = "a join compares exactly; make it a double first: `D = N * 1.0`"
+
+
+_CONVERTING: Final = {"text": "to_string", "a number": "to_number", "numbers": "to_number"}
+"""What is wanted somewhere, and the function that makes it of other values."""
+
+
+def _convert(node: Expression, wanted: str) -> str | None:
+    """Help for an argument of another type than its function takes."""
+    function = _CONVERTING.get(wanted)
+    if function is None or node.span is None:
+        return None
+    return f"convert it: `{function}({node.span.text})`"
+
+
+def _capital(node: Expression) -> str | None:
+    """Help for a text that was written without quotes: it may have been meant as a variable."""
+    if not (isinstance(node, Constant) and isinstance(node.value, str) and node.span):
+        return None
+    word = node.value
+    if node.span.text != word or not word.isidentifier():
+        return None
+    return f"`{word}` is a text; a variable begins with a capital: `{word.capitalize()}`"
 
 
 def _declare(*types: Type) -> str | None:
