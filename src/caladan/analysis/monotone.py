@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final, Literal as OneOf, TypeAlias
 
 from caladan.analysis.core import Checked, Clique, CoreRule, Facts, RelationInfo
@@ -37,6 +38,7 @@ from caladan.program import (
     variables,
 )
 from caladan.program.diagnostics import Diagnostic, Diagnostics, Span
+from caladan.program.operations import Operation
 
 _FALLING = ("mmin",)
 
@@ -339,6 +341,8 @@ def _direction(node: Expression, name: str) -> Direction:
             return _scaled(_direction(left, name), factor)
         case Arithmetic("/" | "div", left, Constant(factor)):
             return _scaled(_direction(left, name), factor)
+        case Operation():
+            return _direction(node.written, name)
         case Conditional((Comparison("<" | "<=" | ">" | ">=", one, other),), then, otherwise) if {
             one,
             other,
@@ -349,7 +353,7 @@ def _direction(node: Expression, name: str) -> Direction:
 
 
 def _scaled(direction: Direction, factor: object) -> Direction:
-    if not isinstance(factor, int | float):
+    if not isinstance(factor, int | float | Decimal):
         return "unknown"
     return direction if factor >= 0 else _flipped(direction)
 

@@ -30,10 +30,11 @@ from caladan.program import (
     Type,
     Value,
     Variable,
+    operations,
 )
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span
 from caladan.program.notation import width_of
-from caladan.program.types import DECIMAL_PATTERN, decimal, wider
+from caladan.program.types import DECIMAL_PATTERN, MOST_DIGITS, Width, decimal, wider
 
 _NUMBER: Final = re.compile(DECIMAL_PATTERN)
 
@@ -47,23 +48,32 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
             return constant_type(node.value)
         case Parameter():
             return None
-        case Arithmetic("/"):
-            return Type.DOUBLE
-        case Arithmetic("div" | "mod"):
-            return Type.LONG
         case Arithmetic():
-            left, right = partial_type(node.left, types), partial_type(node.right, types)
+            left, right = operand_types(node, types)
             if left is None or right is None:
                 return None
-            return Type.LONG if left.is_integral and right.is_integral else Type.DOUBLE
+            found = operations.find(node.operator, left, right)
+            if found is not None:
+                return found[1]
+            if node.operator in ("div", "mod"):
+                return Type.LONG
+            is_whole = node.operator != "/" and left.is_integral and right.is_integral
+            return Type.LONG if is_whole else Type.DOUBLE
         case Negative():
             operand = partial_type(node.operand, types)
-            return operand if operand is None else _computed(operand)
+            if operand is None:
+                return None
+            found = operations.find("-", operand)
+            return _computed(operand) if found is None else found[1]
         case Conditional():
             then = partial_type(node.then, types)
             otherwise = partial_type(node.otherwise, types)
             if then is None or otherwise is None:
                 return then or otherwise
+            then, otherwise = (
+                _beside(node.then, then, otherwise),
+                _beside(node.otherwise, otherwise, then),
+            )
             return widened(then, otherwise) or then
         case Function():
             return node.returns
@@ -73,6 +83,33 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
             return Type.STRING
         case Aggregate():
             return _aggregate_type(node, types)
+
+
+def operand_types(node: Arithmetic, types: Mapping[str, Type]) -> tuple[Type | None, Type | None]:
+    """The types of both sides; a number written beside a decimal is a decimal, digit by digit."""
+    left, right = partial_type(node.left, types), partial_type(node.right, types)
+    return _beside(node.left, left, right), _beside(node.right, right, left)
+
+
+def _beside(node: Expression, own: Type | None, other: Type | None) -> Type | None:
+    if own is None or other is None or not isinstance(node, Constant):
+        return own
+    value = as_decimal(node) if other.is_decimal else None
+    return own if value is None else decimal(*width_of(value))
+
+
+def as_decimal(node: Constant) -> Decimal | None:
+    """A number of the program with all its digits, as a decimal; None if it has too many.
+
+    >>> as_decimal(Constant(2)), as_decimal(Constant(0.5))
+    (Decimal('2'), Decimal('0.5'))
+    """
+    if isinstance(node.value, bool) or not isinstance(node.value, int | float):
+        return None
+    written = as_written(node.value, node.span)
+    value = Decimal(written if isinstance(written, str) else repr(node.value))
+    digits, scale = width_of(value) if value.is_finite() else (MOST_DIGITS + 1, 0)
+    return value if digits <= MOST_DIGITS and scale <= MOST_DIGITS else None
 
 
 def argument_type(node: Call, position: int) -> Type | None:
@@ -90,11 +127,15 @@ def _aggregate_type(node: Aggregate, types: Mapping[str, Type]) -> Type | None:
         case "count" | "countd":
             return Type.LONG
         case "avg":
-            return Type.DOUBLE
+            value = partial_type(node.terms[-1], types)
+            is_decimal = value is not None and value.is_decimal
+            return operations.mean_type(value) if is_decimal else value and Type.DOUBLE
         case "mcount" if not node.terms:
             return Type.LONG
         case "sum" | "msum" | "mcount":
             value = partial_type(node.terms[-1], types)
+            if value is not None and value.is_decimal:
+                return operations.sum_type(value)
             return value if value is None else _computed(value)
         case "min" | "max" | "mmin" | "mmax":
             return partial_type(node.terms[-1], types)
@@ -137,8 +178,11 @@ def widened(one: Type, other: Type) -> Type | None:
         return (
             Type.DOUBLE if widest is Type.FLOAT and one.is_integral != other.is_integral else widest
         )
-    if one.is_decimal and other.is_decimal:
-        return decimal(*wider(one.width, other.width))
+    if one.is_decimal or other.is_decimal:
+        if one.is_floating or other.is_floating:
+            return Type.DOUBLE
+        if all(type.is_decimal or type.is_integral for type in (one, other)):
+            return decimal(*wider(operations.digits_of(one), operations.digits_of(other)))
     return None
 
 
@@ -180,6 +224,8 @@ class Origin:
     type: Type
     span: Span | None
     where: str
+    literal: Width | None = None
+    """The digits of numbers that are written in the program, if the column has no others yet."""
 
 
 def check_rule(
@@ -278,11 +324,17 @@ class _Checker:
         """The type of an expression, after a look inside it."""
         match node:
             case Arithmetic():
-                whole = node.operator in ("div", "mod")
                 for side in (node.left, node.right):
-                    self._operand(side, node.operator, whole)
+                    self.expression(side)
+                known = operand_types(node, self._known)
+                if None not in known and not operations.find(node.operator, *known):
+                    whole = node.operator in ("div", "mod")
+                    for side in (node.left, node.right):
+                        self._operand(side, node.operator, whole)
             case Negative():
-                self._operand(node.operand, "-", False)
+                type = self.expression(node.operand)
+                if type is not None and not operations.find("-", type):
+                    self._operand(node.operand, "-", False)
             case Conditional():
                 for comparison in node.condition:
                     self.comparison(comparison)
@@ -322,7 +374,7 @@ class _Checker:
 
     def _operand(self, node: Expression, operator: str, whole: bool) -> None:
         type = self.expression(node)
-        if type is None or (type.is_integral if whole else type.is_numeric):
+        if type is None or (type.is_integral if whole else type.is_numeric or type.is_decimal):
             return
         wanted = "whole numbers" if whole else "numbers"
         self._conflict(
@@ -365,7 +417,7 @@ _WIDEN = "a join compares exactly; make it a double first: `D = N * 1.0`"
 def _declare(*types: Type) -> str | None:
     """What to do about types that are kept and compared, but not computed with or widened."""
     if any(type.is_decimal for type in types):
-        return "decimals only meet decimals; to compute, declare the column as double"
+        return "decimals compute and compare with numbers; a join compares exactly"
     if {Type.DATE, Type.DATETIME} == set(types):
         return "declare the column of dates as datetime: its data may stay as it is"
     if Type.OBJECT in types and len(types) > 1:

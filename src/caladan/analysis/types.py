@@ -12,7 +12,7 @@ from (type_check.py). Last, constants get the types of the columns or variables 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from caladan.analysis.constants import ConstantFitter
@@ -22,6 +22,7 @@ from caladan.analysis.type_check import (
     Origin,
     argument_type,
     article,
+    as_decimal,
     check_rule,
     constant_type,
     joinable,
@@ -43,8 +44,10 @@ from caladan.program import (
 )
 from caladan.program.clock import look
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span
+from caladan.program.notation import width_of
 from caladan.program.objects import Objects
 from caladan.program.transform import replace_in
+from caladan.program.types import decimal, wider
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +149,28 @@ class _Inference:
         columns = self.columns[rule.head]
         changed = False
         for i, argument in enumerate(rule.arguments[: len(columns)]):
-            type = partial_type(argument, known)
-            if type is None or _stands_for(argument, columns[i]):
+            type, current = partial_type(argument, known), columns[i]
+            literal = as_decimal(argument) if isinstance(argument, Constant) else None
+            if literal is not None and current is not None and current.type.is_decimal:
+                type = decimal(*width_of(literal))  # a number among decimals is one
+            elif type is None or _stands_for(argument, current):
                 continue
-            current = columns[i]
-            wider = type if current is None else widened(current.type, type)
-            if wider is not None and (current is None or wider != current.type):
-                where = f"column {i + 1} of `{rule.head}` is {wider} because of this"
-                columns[i] = Origin(wider, argument.span or rule.span, where)
+            digits = None if literal is None else width_of(literal)
+            if current is None:
+                widest = type
+            elif current.literal is not None and type.is_decimal:  # numbers that were met before
+                widest = decimal(*wider(current.literal, type.width))
+            else:
+                widest = widened(current.type, type)
+                both = current.literal is not None and digits is not None
+                digits = wider(current.literal, digits) if both else None
+            if widest is not None and (current is None or widest != current.type):
+                where = f"column {i + 1} of `{rule.head}` is {widest} because of this"
+                literal_width = None if widest.is_decimal else digits
+                columns[i] = Origin(widest, argument.span or rule.span, where, literal_width)
                 changed = True
+            elif current is not None and current.literal != digits:
+                columns[i] = replace(current, literal=digits)
         return changed
 
     def environment(self, rule: CoreRule) -> dict[str, Origin]:

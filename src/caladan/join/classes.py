@@ -146,6 +146,8 @@ class Classes:
             if info.aggregates[i] in (None, "min", "max", "mmin", "mmax"):
                 self._flow(number, expression, node)
             else:
+                if self._class(node).kind.is_coded:  # amounts are words of the same dictionary
+                    self._flow(number, expression, node)
                 self._class(node).computed = True
         for node, expression in _keys(rule):
             self._flow(number, expression, node)

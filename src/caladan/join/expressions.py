@@ -15,13 +15,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from caladan.columns.decimals import (
+    DecimalColumn,
+    calculated,
+    decimals_from,
+    decimals_of,
+)
 from caladan.columns.domains import CodedDomain, Domain, TextDomain, word_of
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Mask, Words
 from caladan.columns.ranks import CODED, numpy_of, rank_floats, rank_of
 from caladan.columns.texts import text_calls
 from caladan.data.schema import compute as pc
-from caladan.join.arithmetic import ValueColumn, arithmetic, negative
+from caladan.join.arithmetic import ValueColumn, arithmetic, failing, negative
 from caladan.join.frontier import Bindings
 from caladan.program import (
     Arithmetic,
@@ -36,10 +42,12 @@ from caladan.program import (
     Value,
     Variable,
     names,
+    operations,
     thresholds,
 )
 from caladan.program.functions import calls, outcomes
 from caladan.program.kinds import Kind, kind_of, kind_of_value
+from caladan.program.operations import Operation
 
 
 class Evaluator:
@@ -87,6 +95,10 @@ class Evaluator:
                 return arithmetic(expression.operator, left, right)
             case Conditional():
                 return self._choose(expression, frontier, text)
+            case Operation() if expression.returns.is_decimal:
+                made = self._calculate(expression, frontier)
+                assert isinstance(text, TextDomain), f"{expression} has no dictionary"
+                return ValueColumn(Kind.DECIMAL, text.take_column(made).astype(np.int64))
             case Function() | Call():
                 distinct, ids = _distinct(expression, frontier)
                 made = self._made(expression, distinct, text)
@@ -146,6 +158,12 @@ class Evaluator:
                 return domain.arrow(words, CODED[domain.kind]).to_pylist()
             case Constant():
                 return [expression.value] * frontier.rows
+            case Operation() if expression.returns.is_decimal:
+                return self._calculate(expression, frontier).to_pylist()
+            case Operation():
+                columns = [self._argument(each, frontier) for each in expression.arguments]
+                with failing():
+                    return operations.outcomes(expression, columns, frontier.rows)
             case Function():
                 return self._called(expression, frontier)
             case Call():
@@ -175,6 +193,35 @@ class Evaluator:
             case _:
                 return None
 
+    def _calculate(self, operation: Operation, frontier: Bindings) -> pa.Array:
+        """The decimals that an operation gives in every row."""
+        with failing():
+            return self._decimals(operation, operation.returns, frontier).arrow()
+
+    def _decimals(self, expression: Expression, type: Type, frontier: Bindings) -> DecimalColumn:
+        """The values of an expression, which a type of numbers holds, as decimals."""
+        match expression:
+            case Variable() if type.is_decimal:
+                domain = self._domains[expression.name]
+                words = frontier.columns[expression.name]
+                return decimals_of(domain.arrow(words, CODED[domain.kind]), type)
+            case Constant():
+                one = decimals_from([cast("Any", expression.value)], operations.digits_of(type)[1])
+                return DecimalColumn(np.repeat(one.numbers, frontier.rows), one.scale)
+            case Operation() if expression.returns.is_decimal:
+                pairs = zip(expression.arguments, expression.takes, strict=True)
+                given = [self._decimals(each, type, frontier) for each, type in pairs]
+                made = calculated(expression, given)
+                if made is not None:
+                    return made
+                columns = [self._argument(each, frontier) for each in expression.arguments]
+                values = operations.outcomes(expression, columns, frontier.rows)
+                return decimals_from(values, type.width[1])
+            case _ if type.is_integral:
+                return DecimalColumn(self.values(expression, frontier, None).data, 0)
+            case _:
+                return decimals_from(self.python(expression, frontier), type.width[1])
+
     def _called(self, function: Function, frontier: Bindings) -> list[Value]:
         """What a Python function gives in every row."""
         columns = [self._argument(each, frontier) for each in function.arguments]
@@ -200,7 +247,7 @@ class Evaluator:
                 assert isinstance(text, TextDomain), f"{call} has no dictionary"
                 return ValueColumn(kind, text.take_column(column).astype(np.int64))
         made = self.python(call, frontier)
-        if kind is Kind.STRING:
+        if kind.is_coded:
             assert isinstance(text, TextDomain), f"{call} has no dictionary"
             return ValueColumn(kind, text.take(made).astype(np.int64))
         if kind is Kind.FLOAT:
@@ -320,7 +367,7 @@ def _distinct(call: Expression, frontier: Bindings) -> tuple[Bindings, Words | N
 def _makes_text(expression: Expression) -> bool:
     match expression:
         case Function(returns=returns):
-            return returns is Type.STRING
+            return returns.kind.is_coded
         case Call(function=function):
             return function != "length"
         case Conditional(then=then, otherwise=otherwise):

@@ -40,6 +40,7 @@ from caladan.program import (
     variables,
 )
 from caladan.program.functions import call, outcomes
+from caladan.program.operations import Operation
 
 Binding: TypeAlias = Mapping[str, Value]
 
@@ -65,6 +66,8 @@ def evaluate(expression: Expression, binding: Binding) -> Value:
             chosen = all(holds(comparison, binding) for comparison in expression.condition)
             value = evaluate(expression.then if chosen else expression.otherwise, binding)
             return float(_number(value)) if _is_floating(expression, binding) else value
+        case Operation():
+            return expression.code(*(evaluate(each, binding) for each in expression.arguments))
         case Function():
             given = [[evaluate(argument, binding)] for argument in expression.arguments]
             return canonical(outcomes(expression, given, 1)[0])

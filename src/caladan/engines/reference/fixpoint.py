@@ -42,6 +42,7 @@ from caladan.program.clock import deadline
 from caladan.program.diagnostics import CaladanError, Diagnostic
 from caladan.program.events import Listener, RoundDone, RuleDone
 from caladan.program.functions import CallFailed
+from caladan.program.operations import TooLarge, add_up, mean, rounded
 from caladan.program.options import Options
 from caladan.rules.failures import (
     LimitName,
@@ -154,6 +155,10 @@ def _value_of(function: AggregateFunction, parts: Iterable[Part], type: Type) ->
             return min(amounts, key=sort_key)
         case "max" | "mmax":
             return max(amounts, key=sort_key)
+        case "avg" if type.is_decimal:
+            return mean(add_up(amounts), len(amounts), type)
+        case _ if type.is_decimal:
+            return rounded(add_up(amounts), type)
         case "avg":
             return canonical(_total(amounts, type) / len(amounts))
         case _:
@@ -326,7 +331,8 @@ def _blamed(rule: CoreRule) -> Generator[None]:
         raise CaladanError(call_failed(rule, failed.function, failed.reason)) from failed.__cause__
     except OverflowError as problem:
         double = isinstance(problem, InfiniteValue)
-        raise CaladanError(overflow(rule, double=double)) from None
+        of = problem.of if isinstance(problem, TooLarge) else None
+        raise CaladanError(overflow(rule, double=double, of=of)) from None
 
 
 _GLANCE: Final = 1024  # solutions between two looks at the clock

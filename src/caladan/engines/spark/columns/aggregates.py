@@ -54,6 +54,9 @@ def total(column: Column, type: Type, rule: CoreRule | None) -> Column:
     """The sum of a column, 0 of nothing; an error that names the rule where it overflows."""
     if type.is_floating:
         return _finite(sf.coalesce(sf.sum(column), sf.lit(0.0)), column, rule)
+    if type.is_decimal:
+        made = sf.try_sum(column).try_cast(inside(type))
+        return _within(sf.when(sf.count(column) == 0, sf.lit(0).cast(inside(type))), made, rule)
     low = sf.coalesce(sf.sum(column.bitwiseAND(sf.lit(_LOW))), sf.lit(0).cast("long"))
     high = sf.coalesce(sf.sum(sf.shiftright(column, 32)), sf.lit(0).cast("long"))
     carried = high + sf.shiftright(low, 32)
@@ -61,6 +64,19 @@ def total(column: Column, type: Type, rule: CoreRule | None) -> Column:
     added = sf.try_add(whole, low.bitwiseAND(sf.lit(_LOW)))
     text = "caladan: overflow" if rule is None else marked("C041", rule)
     return sf.coalesce(added, raised(text))
+
+
+def _within(empty: Column, made: Column, rule: CoreRule | None) -> Column:
+    """A sum or mean of decimals; an error where it has more digits than its type."""
+    text = "caladan: overflow" if rule is None else marked("C041", rule, of="decimal")
+    return empty.when(made.isNotNull(), made).otherwise(raised(text))
+
+
+def _mean(column: Column, type: Type, rule: CoreRule | None) -> Column:
+    if not type.is_decimal:
+        return _finite(sf.avg(column), column, rule)
+    made = sf.try_avg(column).try_cast(inside(type))
+    return _within(sf.when(sf.count(column) == 0, sf.lit(None)), made, rule)
 
 
 def _finite(result: Column, column: Column, rule: CoreRule | None) -> Column:
@@ -84,7 +100,7 @@ def combined(info: RelationInfo, bags: Sequence[Bag], rule: CoreRule | None) -> 
         if function in TOTALS:
             made.append(total(column, info.types[i], rule).alias(f"c{i}"))
         elif function == "avg":
-            made.append(_finite(sf.avg(column), column, rule).alias(f"c{i}"))
+            made.append(_mean(column, info.types[i], rule).alias(f"c{i}"))
         else:
             made.append(best(function, column).alias(f"c{i}"))
     grouped = rows.groupBy(*group).agg(*made)
