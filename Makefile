@@ -76,8 +76,8 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 
 lock: $(STAMPS)/venv  ## compute requirements/*.lock anew (ARGS=--upgrade for newer versions)
 	$(PIP) install uv
-	$(COMPILE) pyproject.toml --output-file requirements/runtime.lock
-	$(COMPILE) pyproject.toml --extra java --constraints requirements/runtime.lock \
+	$(COMPILE) pyproject.toml --extra spark --output-file requirements/runtime.lock
+	$(COMPILE) pyproject.toml --extra spark --extra java --constraints requirements/runtime.lock \
 	    --output-file requirements/java.lock
 	$(COMPILE) --group build --output-file requirements/build.lock
 	$(COMPILE) --group dev --constraints requirements/runtime.lock \

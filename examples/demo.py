@@ -34,7 +34,7 @@ def main() -> int:
     program, data = _relative(EXAMPLE / "program.dl"), _relative(DATA)
     print(WHAT, flush=True)
     _make_data()
-    given = [program, "--facts", data, "--param", "severity=7"]
+    given = [program, "--facts", data, "--param", "severity=7", "--engine", "spark"]
     with tempfile.TemporaryDirectory() as folder:
         stats = Path(folder) / "stats.json"
         code = _caladan("run", *given, hidden=("--stats", str(stats)))

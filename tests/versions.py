@@ -105,7 +105,8 @@ def constraints(pair: Pair) -> Iterator[str]:
 
 def _oldest() -> Iterator[tuple[str, str]]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    for text in project["project"]["dependencies"]:
+    extras = project["project"]["optional-dependencies"]
+    for text in (*project["project"]["dependencies"], *extras["spark"]):
         found = _BOUND.match(text)
         assert found is not None, text
         yield found[1], found[2]

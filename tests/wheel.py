@@ -45,10 +45,10 @@ def installed(wheel: Path, folder: Path, *, borrow: bool) -> Path:
         there = {sysconfig.get_path(kind) for kind in ("purelib", "platlib")}
         (inside / "borrowed.pth").write_text("".join(f"{path}\n" for path in sorted(there)))
     else:
-        call(*install, str(wheel))
+        call(*install, f"{wheel}[spark]")
         java = call(python, "-m", "caladan.engines.spark.session.java", check=False)
         if java.returncode:
-            call(*install, f"{wheel}[java]")
+            call(*install, f"{wheel}[spark,java]")
     return python
 
 

@@ -31,7 +31,7 @@ QUESTIONS = (
 
 def main() -> None:
     """Print what both say to each question."""
-    with cal.connect() as db:
+    with cal.connect("spark") as db:
         spark = SparkSession.getActiveSession()  # the one that `connect` found, or started
         graphs = {
             "ring": [(1, 2), (2, 3), (3, 1)],

@@ -28,6 +28,8 @@ def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("arc.csv").write_text("1,2\n2,3\n")
 
 
+GOOD = ("tc.dl", "--param", "from=1", "--data", "arc=arc.csv")
+
 MISTAKES = [
     (("typo.dl", "--param", "from=1"), 1, "C010"),
     (("syntax.dl",), 1, "C001"),
@@ -55,7 +57,7 @@ def test_mistakes_are_told_before(
         raise AssertionError("Spark was started")
 
     monkeypatch.setattr("caladan.cli.run.engine_for", start)
-    assert main(("run", *arguments)) == status
+    assert main(("run", *arguments, "--engine", "spark")) == status
     assert f"error[{code}]" in capsys.readouterr().err
 
 
@@ -68,14 +70,43 @@ def test_what_is_right_starts_it(
         raise RuntimeError("Spark was started")
 
     monkeypatch.setattr("caladan.cli.run.engine_for", start)
-    assert main(("run", "tc.dl", "--param", "from=1", "--data", "arc=arc.csv")) == 1
+    assert main(("run", *GOOD, "--engine", "spark")) == 1
     assert "Spark was started" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("asks", [("--master", "local[1]"), ("--conf", "spark.ui.port=1")])
+def test_settings_of_spark_ask_for_it(
+    asks: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def start(engine: str, *_: object) -> None:
+        raise RuntimeError(f"{engine} was started")
+
+    monkeypatch.setattr("caladan.cli.run.engine_for", start)
+    assert main(("run", *GOOD, *asks)) == 1
+    assert "spark was started" in capsys.readouterr().err
+
+
+def test_a_small_program_runs_in_this_process_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("caladan.cli.run.finds_spark", lambda: False)
+    assert main(("run", *GOOD)) == 0
+    assert "on embedded" in (out := capsys.readouterr().out)
+    assert "--engine spark runs it on Spark" in out
+    assert main(("run", *GOOD, "--format", "csv")) == 0
+    out, err = capsys.readouterr()
+    assert out == "1,2\n1,3\n"
+    assert err.count("\n") == 1
+    assert "--engine spark runs it on Spark" in err
+    assert main(("run", *GOOD, "--format", "csv", "--quiet")) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_pyspark_is_not_even_imported() -> None:
     script = (
         "import sys; from caladan.cli import main; "
-        "status = main(['run', 'typo.dl', '--param', 'from=1', '--data', 'arc=arc.csv']); "
+        "given = ['--param', 'from=1', '--data', 'arc=arc.csv', '--engine', 'spark']; "
+        "status = main(['run', 'typo.dl', *given]); "
         "print(status, *({'pyspark', 'py4j', 'numba'} & set(sys.modules)))"
     )
     done = subprocess.run(

@@ -176,13 +176,22 @@ MISTAKES = [
         1,
         "tc.dl/tc.csv: error[C037]: cannot",
     ),
-    (["run", "tc.dl", "--engine", "sparc"], 2, "error[C050]: there is no engine 'sparc'"),
+    (["run", "tc.dl", "--engine", "sparc"], 2, "error[C050]: --engine: 'sparc' is none of auto"),
     (["run", "tc.dl", "--max-rounds", "0", "--facts", "facts"], 2, "error[C050]: max_rounds must"),
     (["run", "tc.dl", "--language", "rasql"], 1, "tc.dl:1:14: error[C001]:"),
-    (["run", "tc.dl", "--data", "arc"], 2, "usage: caladan run"),
-    (["run", "tc.dl", "--format", "xls"], 2, "usage: caladan run"),
-    (["run"], 2, "usage: caladan run"),
-    ([""], 2, "usage: caladan"),
+    (["run", "tc.dl", "--data", "arc"], 2, "error[C050]: --data: it is not of the form NAME=VALUE"),
+    (["run", "tc.dl", "--data", "ark=x.csv"], 2, "error[C050]: --data ark=…: the program has no"),
+    (["run", "tc.dl", "--param", "ark=1"], 2, "error[C050]: --param ark=…: the program has no"),
+    (["check", "tc.dl", "--data", "ark=x.csv"], 2, "error[C050]: --data ark=…: the program has no"),
+    (["run", "tc.dl", "--format", "xls"], 2, "error[C050]: --format: 'xls' is none of table, csv"),
+    (["run", "two.dl", "--out", "o.csv"], 2, "error[C050]: o.csv is one file, and the program has"),
+    (
+        ["run", "tc.dl", "--out", "o.csv", "--format", "json"],
+        2,
+        "error[C050]: --out o.csv is not a",
+    ),
+    (["run"], 2, "error[C050]: the following arguments are required: PROGRAM"),
+    ([""], 2, "error[C050]: COMMAND: "),
     (["explain", "tc.dl", "--stage", "pgc"], 2, "error[C050]: there is no stage `pgc`"),
     (["bench", "tc"], 2, "error[C051]: `caladan bench` arrives with a later version"),
 ]
@@ -194,6 +203,73 @@ def test_mistakes(call, argv: list[str], code: int, message: str) -> None:
     assert err.startswith(message)
     assert (found, out) == (code, "")
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "near"),
+    [
+        (["run", "tc.dl", "--quite"], "there is no option `--quite`; did you mean `--quiet`?"),
+        (["run", "tc.dl", "--fromat=csv"], "there is no option `--fromat`; did you mean `--form"),
+        (["run", "tc.dl", "--strategy", "meshd"], "is none of single, cubed, pivoted, meshed, fr"),
+        (["run", "tc.dl", "--engine", "sparc"], "reference; did you mean `spark`?"),
+    ],
+)
+def test_a_wrong_flag_takes_one_line(call, argv: list[str], near: str) -> None:
+    code, out, err = call(*argv)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert near in err
+
+
+def test_names_that_nothing_reads_come_with_a_suggestion(call) -> None:
+    for argv in (["--data", "ark=facts/arc.csv"], ["--facts", "facts", "--param", "a=1"]):
+        code, _, err = call("run", "tc.dl", *argv)
+        assert code == 2
+        assert "help: did you mean `arc`?" in err or "help: it has none" in err
+    Path("q.sql").write_text("SELECT * FROM arc WHERE c1 = :start")
+    _, _, err = call("run", "q.sql", "--data", "ark=facts/arc.csv")
+    assert "the program has no relation `ark`" in err
+    data = ("--data", "ARC=facts/arc.csv", "--format", "csv")
+    assert call("run", "q.sql", *data, "--param", "start=1") == (0, "1,2\n", "")
+    _, _, err = call("run", "q.sql", *data, "--param", "star=1")
+    assert "error[C020]: no value was given for the parameter `start` (given: `star`)" in err
+    _, _, err = call("run", "q.sql", *data, "--param", "start=1", "--param", "sart=1")
+    assert "did you mean `start`?" in err
+
+
+def test_caladan_alone_prints_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: caladan")
+
+
+def test_help_lists_the_values_of_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    out = capsys.readouterr().out
+    for values in ("{single,cubed,pivoted,meshed,frame}", "{jessica,paul,ghanima,leto}"):
+        assert values in out
+
+
+def test_tabs(call) -> None:
+    facts = ("--facts", "facts", "--query", "arc(X, Y)")
+    code, out, _ = call("run", "tc.dl", *facts, "--format", "tsv")
+    assert code == 0
+    assert out.splitlines()[0] == "1\t2"
+    call("run", "tc.dl", *facts, "--format", "tsv", "--out", "o")
+    assert Path("o/arc.tsv").read_text() == out
+
+
+def test_a_name_with_a_suffix_is_one_file(call) -> None:
+    code, out, err = call("run", "tc.dl", "--facts", "facts", "--out", "one/tc.csv")
+    assert (code, out) == (0, "")
+    assert err.endswith("one/tc.csv\n")
+    assert Path("one/tc.csv").is_file()
+    Path("folder.csv").mkdir()
+    call("run", "tc.dl", "--facts", "facts", "--out", "folder.csv")
+    assert Path("folder.csv/tc.csv").read_text() == Path("one/tc.csv").read_text()
+    call("run", "tc.dl", "--data", "arc=bad.csv", "--permissive", "--out", "one/tc.json")
+    assert Path("one/_rejected.json").is_file()
 
 
 def test_two_files_for_a_relation(call) -> None:

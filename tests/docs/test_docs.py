@@ -13,7 +13,7 @@ PAGES = [
     ROOT / "examples" / "README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-ON_SPARK = re.compile(r"\bconnect\((\"spark\")?\)")
+ON_SPARK = re.compile(r'\bconnect\("spark"\)')
 RUN = ("python", "pycon", "deals", "console")
 
 

@@ -52,6 +52,8 @@ CASES = (
     Case("mistake in an included file", "C001", ARC + "include 'rules.dl'.\nquery tc(A, B).", data={"rules.dl": b"tc(A, B) <- arc(A B).\n"}),
     # the meaning
     Case("unknown relation", "C010", ARC + "tc(A, B) <- acr(A, B).\nquery tc(A, B)."),
+    Case("no such column", "C011", ARC + "p(A) <- arc(A: A, C: 1), q(A).\nq(A) <- arc(A: A, A: B).\nquery p(A)."),
+    Case("head without a column", "C011", ARC + "p(a: A, b: B) <- arc(A: A, B: B).\np(a: A) <- arc(A: A).\nquery p(A)."),
     Case("wrong arity", "C011", ARC + "p(A) <- arc(A).\nquery p(A)."),
     Case("type conflict", "C012", "database({p(A: string), q(B: integer)}).\nr(X) <- p(X), q(X)."),
     Case("unsafe variable", "C013", ARC + "p(A, C) <- arc(A, B).\nquery p(A, B)."),

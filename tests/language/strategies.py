@@ -4,6 +4,8 @@ They are well-formed, not meaningful: a relation may be undeclared, a variable u
 cannot tell apart is left out: sort keys on `_`, dates (they are quoted texts), infinite numbers.
 """
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from caladan.language.deals.tokens import RESERVED_RELATIONS, is_name, is_variable
@@ -134,13 +136,21 @@ def programs() -> st.SearchStrategy[Program]:
 @st.composite
 def expectations(draw: st.DrawFn) -> Expectation:
     """Expectations: of any fact, of none, of all that are listed."""
-    atom = draw(_atoms(st.just(False)))
+    atom = replace(draw(_atoms(st.just(False))), columns=())
     row = st.tuples(*[constants() | parameters()] * len(atom.arguments))
     return Expectation(atom, draw(st.none() | st.lists(row, max_size=3).map(tuple)))
 
 
 def _atoms(negated: st.SearchStrategy[bool]) -> st.SearchStrategy[Atom]:
-    return st.builds(Atom, names(), st.lists(expressions(), max_size=3).map(tuple), negated)
+    by_place = st.builds(Atom, names(), st.lists(expressions(), max_size=3).map(tuple), negated)
+    arguments = st.dictionaries(names(), expressions(), min_size=1, max_size=3)
+    by_name = st.builds(
+        lambda name, given, negated: Atom(
+            name, tuple(given.values()), negated, columns=tuple(given)
+        ),
+        names(), arguments, negated,
+    )  # fmt: skip
+    return by_place | by_name
 
 
 def _comparisons(sides: st.SearchStrategy[Expression]) -> st.SearchStrategy[Comparison]:

@@ -14,10 +14,11 @@ def names(requirements: list[str]) -> set[str]:
     return {re.match(r"[\w.-]+", requirement)[0] for requirement in requirements}
 
 
-RUNTIME = names(PROJECT["project"]["dependencies"])
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+RUNTIME = names([*PROJECT["project"]["dependencies"], *EXTRAS["spark"]])
 LOCKS = {
     "runtime": RUNTIME,
-    "java": RUNTIME | names(PROJECT["project"]["optional-dependencies"]["java"]),
+    "java": RUNTIME | names(EXTRAS["java"]),
     "build": names(PROJECT["dependency-groups"]["build"]),
     "dev": names(PROJECT["dependency-groups"]["dev"]),
 }

@@ -2,12 +2,17 @@
 
 import io
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import caladan as cal
+from caladan.program.events import KernelCompiled, KernelCompiling, RunDone
+from caladan.session.listeners import CompileNotice
 
 CLOSURE = """database({arc(A: integer, B: integer)}).
 tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B). query tc(A, B)."""
@@ -95,3 +100,39 @@ def test_an_error_of_a_listener_ends_the_run_and_is_told_to_others() -> None:
         with pytest.raises(ZeroDivisionError):
             db.run(CLOSURE)
     assert lines(out.getvalue())[-1]["message"] == "ZeroDivisionError"
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_the_wait_for_kernels_is_announced_once_with_its_reason(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stream(io.StringIO):
+        def isatty(self) -> bool:
+            return is_terminal
+
+    monkeypatch.setattr("sys.stderr", stream := Stream())
+    notice = CompileNotice()
+    for kernel in ("sorted.merge", "sorted.dedup"):
+        notice.tell(KernelCompiling(kernel))
+        notice.tell(KernelCompiled(kernel, 1.0))
+    notice.tell(RunDone(2.0))
+    said = " ".join(stream.getvalue().split())
+    assert said.count("caladan: compiling kernels for this processor, once") == 1
+    assert ("2 kernels" in said) is is_terminal
+    notice.tell(RunDone(2.0))  # of a run that compiled nothing
+    assert " ".join(stream.getvalue().split()) == said
+
+
+def test_a_run_without_compiled_kernels_announces_the_wait(tmp_path: Path) -> None:
+    script = (
+        "import caladan as cal; from caladan.columns.kernels import sorted, compilations; "
+        "from caladan.session.listeners import CompileNotice\n"
+        "with compilations(CompileNotice()): sorted.dedup.compiled()"
+    )
+    environ = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environ, capture_output=True, text=True, check=True, timeout=280,
+    )  # fmt: skip
+    assert done.stderr.startswith("caladan: compiling kernels for this processor, once")
+    assert done.stderr.count("\n") == 1

@@ -19,6 +19,7 @@ from caladan.analysis.core import (
     with_open,
 )
 from caladan.analysis.monotone import monotone
+from caladan.analysis.named_columns import head_names, named_columns
 from caladan.analysis.normalize import normalize
 from caladan.analysis.resolve import KnownRelation, parameters, resolve, unsound
 from caladan.analysis.safety import safety
@@ -30,7 +31,6 @@ from caladan.program import (
     AggregateFunction,
     Column,
     Constant,
-    Expression,
     Goal,
     Program,
     Value,
@@ -56,13 +56,16 @@ def check(
     """
     found = Diagnostics()
     objects = Objects() if objects is None else objects
-    bound, best = witnesses(parameters(program, values, found), catalog, found)
+    placed, written = named_columns(program, catalog, found)
+    bound, best = witnesses(parameters(placed, values, found), catalog, found)
     known = resolve(bound, catalog, found, suggested)
     normal = normalize(bound, found, unsound(bound, known))
     typed = types(normal.rules, known, found, objects, bound.goals)
     facts = with_open(typed.facts, typed.open_facts)
     safety(typed.rules, found)
-    relations = _relations(known, normal.internal | best.keys(), typed, named or {}, found)
+    relations = _relations(
+        known, normal.internal | best.keys(), typed, {**written, **(named or {})}, found
+    )
     goals = tuple(
         _goal(g, relations, found, objects)
         for g in bound.goals
@@ -107,7 +110,8 @@ def _relations(
             inferred = any(c.is_inferred for c in relation.columns)
         else:
             heads = [rule.arguments for rule in rules]
-            names = given.get(name) or column_names(heads, len(column_types))
+            unnamed = [f"c{i + 1}" for i in range(len(column_types))]
+            names = given.get(name) or (head_names(heads[0]) if heads else unnamed)
         relations[name] = RelationInfo(
             name,
             tuple(
@@ -122,28 +126,6 @@ def _relations(
             span=relation.span if relation is not None else None,
         )
     return relations
-
-
-def column_names(heads: Sequence[Sequence[Expression]], arity: int) -> list[str]:
-    """Column names of a derived relation: the variables of its first head, each used once."""
-    arguments = heads[0] if heads else ()
-    names: list[str] = []
-    for i in range(arity):
-        name = _name_of(arguments[i]) if i < len(arguments) else None
-        if name is None or name in names or name.startswith("_"):
-            name = f"c{i + 1}"
-        names.append(name)
-    return names
-
-
-def _name_of(node: Expression) -> str | None:
-    match node:
-        case Variable():
-            return node.name
-        case Aggregate():
-            return _name_of(node.terms[-1]) if node.terms else None
-        case _:
-            return None
 
 
 def _aggregates(

@@ -209,15 +209,15 @@ def _is_fact(rule: Rule) -> bool:
     return not rule.body and all(isinstance(a, Constant) for a in rule.head.arguments)
 
 
-def has_parameters(program: Program) -> bool:
-    """Whether a program waits for values."""
-    nodes = walk(program.rules, program.goals)
-    return any(isinstance(node, Parameter) for node in nodes)
+def parameter_names(program: Program) -> frozenset[str]:
+    """The names of the parameters that a program needs values for."""
+    nodes = walk(program.rules, program.goals, program.expectations)
+    return frozenset(node.name for node in nodes if isinstance(node, Parameter))
 
 
 def signature(program: Program, values: Mapping[str, Value]) -> tuple[tuple[str, object], ...]:
     """What a compiled program depends on: the types of its parameters, and values of limits."""
-    used = {node.name for node in walk(program.rules, program.goals) if isinstance(node, Parameter)}
+    used = parameter_names(program)
     limits = walk(*(rule.limit for rule in program.rules))
     cut = {node.name for node in limits if isinstance(node, Parameter)}
     return tuple(

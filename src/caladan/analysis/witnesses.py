@@ -81,6 +81,11 @@ def witnesses(
         )
 
 
+def can_have_witness(function: AggregateFunction) -> bool:
+    """True for a best value, which may be followed by what has it."""
+    return function in _BEST
+
+
 def _witnessed(head: Head) -> Shape | None:
     for i, argument in enumerate(head.arguments):
         if not isinstance(argument, Aggregate) or len(argument.terms) < 2:

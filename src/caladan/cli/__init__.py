@@ -55,7 +55,11 @@ def _main(argv: Sequence[str] | None) -> int:
     from caladan.program.clock import heed
     from caladan.program.diagnostics import EXIT_USER, CaladanError
 
-    arguments = parse_arguments(argv)
+    try:
+        arguments = parse_arguments(argv)
+    except CaladanError as problem:
+        print(problem, file=sys.stderr)
+        return problem.exit_code
     try:
         with _warnings_on_stderr(), _whole_output():
             code = arguments.command(arguments)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
 from caladan import __version__
+from caladan.program.options import GRADES, STRATEGIES
 
 STAGES: Final = (
     "all", "relations", "rules", "pcg", "operators", "delta", "logical", "optimized", "plan",
     "spark", "sql", "aggregates",
 )  # fmt: skip
+
+ENGINES: Final = ("spark", "embedded", "reference")
+LANGUAGES: Final = ("deals", "souffle", "rasql")
 
 _EPILOG: Final = """\
 exit codes: 0 done, 1 the program or its data is wrong, 2 wrong usage, 3 a limit was hit,
@@ -21,17 +27,56 @@ exit codes: 0 done, 1 the program or its data is wrong, 2 wrong usage, 3 a limit
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line as a namespace; `command` is the function to call with it."""
-    return _parser().parse_args(argv)
+    """The command line as a namespace; `command` is the function to call with it.
+
+    C050 for what cannot be parsed. Without any argument, prints the help and exits.
+    """
+    parser = _parser()
+    given = sys.argv[1:] if argv is None else argv
+    if not given:
+        parser.print_help()
+        parser.exit()
+    arguments, rest = parser.parse_known_args(given)
+    for each in sorted(rest, key=lambda each: not each.startswith("-")):
+        flag = each.partition("=")[0]
+        if not flag.startswith("-"):
+            arguments.parser.error(f"unexpected argument `{each}`")
+        arguments.parser.error(f"there is no option `{flag}`{arguments.parser.near(flag)}")
+    return arguments
 
 
 class _Parser(argparse.ArgumentParser):
-    """Quotes no URL of a database with all its secrets when it complains."""
+    """Reports a mistake as a diagnostic of one line, without the secrets in a URL."""
 
     def error(self, message: str) -> NoReturn:
         from caladan.data.secrets import without_urls
+        from caladan.program.diagnostics import error
 
-        super().error(without_urls(message))
+        told = re.sub(r"^argument (\S+): ", r"\1: ", without_urls(message))
+        raise error("C050", f"{told} (`{self.prog} --help` lists the options)")
+
+    def near(self, flag: str) -> str:
+        """The option whose name is nearest to a flag, as a question; empty if none is near."""
+        return _near(flag, self._option_string_actions)
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    from caladan.program.diagnostics import did_you_mean
+
+    found = did_you_mean(name, known)
+    return f"; {found}" if found else ""
+
+
+def _one_of(known: Sequence[str]) -> dict[str, Any]:
+    """The arguments of an option that takes one of some names, which its help lists."""
+
+    def parse(text: str) -> str:
+        if text not in known:
+            names = ", ".join(known)
+            raise argparse.ArgumentTypeError(f"{text!r} is none of {names}{_near(text, known)}")
+        return text
+
+    return {"type": parse, "metavar": f"{{{','.join(known)}}}"}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -76,7 +121,7 @@ def _command(
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=summary, description=summary, allow_abbrev=False
     )
-    parser.set_defaults(command=imported if isinstance(function, str) else function)
+    parser.set_defaults(command=imported if isinstance(function, str) else function, parser=parser)
     parser.add_argument("--debug", action="store_true", help="show stack traces")
     return parser
 
@@ -86,9 +131,7 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
         "program", nargs="+", metavar="PROGRAM",
         help="files with a program, all of them together; - for stdin",
     )  # fmt: skip
-    parser.add_argument(
-        "--language", metavar="LANGUAGE", help="deals, souffle or rasql; detected if not given"
-    )
+    parser.add_argument("--language", **_one_of(LANGUAGES), help="detected if not given")
     _add_data(parser)
 
 
@@ -127,11 +170,10 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
 def _add_run(parser: argparse.ArgumentParser) -> None:
     _add_program(parser)
     parser.add_argument(
-        "--engine",
-        default="spark",
-        metavar="ENGINE",
-        help="spark (the default), embedded or reference",
-    )
+        "--engine", default="auto", **_one_of(("auto", *ENGINES)),
+        help="auto (the default): embedded, in this process; Spark where a master, a setting of "
+        "Spark, an option of Spark, or the data asks for it",
+    )  # fmt: skip
     parser.add_argument("--master", metavar="URL", help="the Spark master; local[*] if not given")
     parser.add_argument(
         "--conf", action="append", default=[], type=_pair, metavar="K=V", help="a Spark setting"
@@ -141,12 +183,14 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="a goal to ask instead of the program's own queries, such as 'tc(1, X)'",
     )  # fmt: skip
     parser.add_argument(
-        "--out", metavar="DIR", help="write what the program asks for into files in this folder"
-    )
+        "--out", metavar="PATH",
+        help="write what the program asks for into files in this folder; a name such as tc.csv is "
+        "one file",
+    )  # fmt: skip
     parser.add_argument(
-        "--format", choices=("table", "csv", "parquet", "json", "jsonl"),
-        help="how to print (table, csv, json, jsonl) or write (csv, parquet, json, jsonl); "
-        "table, or csv with --out, if not given",
+        "--format", **_one_of(("table", "csv", "tsv", "json", "jsonl", "parquet")),
+        help="how to print (all but parquet) or write (all but table); table, or csv with --out, "
+        "if not given",
     )  # fmt: skip
     parser.add_argument(
         "--stats", metavar="FILE.json", help="write what the run did, and its times"
@@ -181,10 +225,10 @@ def _add_ways(parser: argparse.ArgumentParser) -> None:
         "--memory", metavar="SIZE",
         help="bytes of relations to hold in memory (embedded), such as 500m or 4g",
     )  # fmt: skip
-    parser.add_argument("--strategy", metavar="NAME", help="force a way of running on Spark")
+    parser.add_argument("--strategy", **_one_of(STRATEGIES), help="force a way of running on Spark")
     parser.add_argument(
-        "--search", metavar="GRADE",
-        help="guided search for cyclic bodies: jessica, paul, ghanima or leto",
+        "--search", **_one_of(GRADES),
+        help="guided search for cyclic bodies, by a grade of estimate",
     )  # fmt: skip
 
 
@@ -208,8 +252,7 @@ def _add_in_process(parser: argparse.ArgumentParser) -> None:
     """What runs take, where they are small and in this process if nothing else is said."""
     _add_data(parser)
     parser.add_argument(
-        "--engine", default="embedded", metavar="ENGINE",
-        help="embedded (the default), spark or reference",
+        "--engine", default="embedded", **_one_of(ENGINES), help="embedded if not given",
     )  # fmt: skip
     _add_limits(parser)
     _add_ways(parser)
@@ -222,7 +265,7 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
         help=f"one of {', '.join(STAGES)}; the last two are of scripts of SQL",
     )  # fmt: skip
     parser.add_argument(
-        "--engine", default="spark", choices=("spark", "embedded", "reference"),
+        "--engine", default="spark", **_one_of(ENGINES),
         help="the engine whose physical plan is shown; with data, what sizes decide is decided",
     )  # fmt: skip
     parser.add_argument("--master", metavar="URL", help="the Spark master; local[*] if not given")

@@ -13,12 +13,13 @@ import io
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from caladan.analysis.resolve import parameter_names
 from caladan.engines.interface import (
     LazyEngine,
     check_connection,
@@ -35,6 +36,7 @@ from caladan.program.options import KNOWN, RunOptions
 from caladan.program.transform import fresh
 from caladan.program.values import guess
 from caladan.session import display, inputs
+from caladan.session.auto import Mover, finds_spark
 from caladan.session.inputs import defined, mentioned
 from caladan.session.listeners import Progress, progress
 from caladan.session.result import REJECTED, Relation, Result, Stopped
@@ -70,6 +72,34 @@ def add_data(db: Session, program: Program | Script, arguments: argparse.Namespa
     for name, path in given.items():
         header = headers.get(name, arguments.header)
         db.add(name, path, header=header, delimiter=arguments.delimiter)
+
+
+def check_given(program: Program | Script, arguments: argparse.Namespace) -> None:
+    """C050 for data and parameters that nothing in the program reads: likely a wrong name."""
+    if isinstance(program, Program):
+        names, read = parameter_names(program), {*defined(program), *mentioned(program)}
+    else:
+        names, read = program.parameters, set(program.tables)
+    is_sql = not isinstance(program, Program)
+    for name, _ in arguments.data:
+        if (name.lower() if is_sql else name) not in read:
+            raise error(
+                "C050", f"--data {name}=…: the program has no relation `{name}`",
+                help=did_you_mean(name, read) or _listed("it has", read),
+            )  # fmt: skip
+    if not names <= {name for name, _ in arguments.param}:
+        return  # C020 will say which has no value, and which name comes near
+    for name, _ in arguments.param:
+        if name not in names:
+            raise error(
+                "C050", f"--param {name}=…: the program has no parameter `{name}`",
+                help=did_you_mean(name, names) or _listed("it has", names),
+            )  # fmt: skip
+
+
+def _listed(start: str, names: Iterable[str]) -> str:
+    known = ", ".join(f"`{name}`" for name in sorted(names))
+    return f"{start} {known or 'none'}"
 
 
 def parameters(arguments: argparse.Namespace) -> dict[str, Value]:
@@ -118,9 +148,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Run a program and show what it asks for; also what a stopped run had found until then."""
     program = _asked(inputs.programs(arguments.program, arguments.language), arguments.query)
     check_format(program, arguments)
+    check_given(program, arguments)
     live = None if arguments.quiet else progress()
     if live is not None:
-        live.say(f"starting {arguments.engine}")
+        live.say("starting" if arguments.engine == "auto" else f"starting {arguments.engine}")
     try:
         return _run(program, arguments, live)
     finally:
@@ -128,13 +159,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _connected(arguments: argparse.Namespace, listeners: Sequence[Listener]) -> Session:
-    """A session; Spark is started when it is first needed, so that mistakes are told before."""
+    """A session; Spark starts when a run first needs it, so that mistakes are reported before."""
     engine, master, conf = arguments.engine, arguments.master, dict(arguments.conf)
-    if engine != "spark":
-        return connect(engine, master=master, conf=conf, listeners=listeners)
-    check_connection(engine, master)
-    start = partial(engine_for, engine, master, settings_of(conf))
-    return Session(LazyEngine(engine, start), listeners)
+    if engine == "auto":
+        engine = "spark" if master or conf or finds_spark() else None
+    if engine == "spark":
+        check_connection(engine, master)
+        return Session(_spark(master, settings_of(conf)), listeners)
+    if engine is not None:
+        return Session(engine_for(engine, master, conf), listeners)
+    mover = Mover(lambda _: _spark(None, {}), partial(_note, arguments))
+    return Session(engine_for("embedded", None, None), listeners, mover)
+
+
+def _spark(master: str | None, conf: Mapping[str, str]) -> LazyEngine:
+    return LazyEngine("spark", partial(engine_for, "spark", master, conf))
 
 
 def _run(program: Program | Script, arguments: argparse.Namespace, live: Progress | None) -> int:
@@ -163,15 +202,24 @@ def _asked(program: Program | Script, queries: list[str]) -> Program | Script:
     return replace(program, goals=(*exports, *goals))
 
 
+_AUTO: Final = "chosen for its size; --engine spark runs it on Spark"
+
+
 def _hand_out(result: Result, arguments: argparse.Namespace) -> None:
+    format = arguments.format or ("table" if arguments.out is None else "csv")
+    is_auto = arguments.engine == "auto"
+    if is_auto and format != "table" and result.stats.engine == "embedded":
+        _note(arguments, f"ran on embedded ({_AUTO})")
     if arguments.out is not None:
-        for name, path in write(result, Path(arguments.out), arguments.format or "csv"):
+        for name, path in write(result, arguments.out, format):
             _note(arguments, f"{name}: {path}")
     else:
-        on_stdout(result, arguments.format or "table", quiet=arguments.quiet)
+        on_stdout(result, format, quiet=arguments.quiet, is_auto=is_auto)
     if REJECTED in result:
         count = result[REJECTED].count()
-        where = f": see {REJECTED} in {arguments.out}" if arguments.out else ""
+        place = Path(arguments.out or "")
+        folder = place.parent if arguments.out and _is_file(arguments.out) else place
+        where = f": see {REJECTED} in {folder}" if arguments.out else ""
         _note(
             arguments, f"{count:,} bad {'row was' if count == 1 else 'rows were'} set aside{where}"
         )
@@ -196,6 +244,7 @@ def _close(live: Progress | None) -> None:
 def explain(arguments: argparse.Namespace) -> int:
     """Print a stage, or all of them."""
     program = inputs.programs(arguments.program, arguments.language)
+    check_given(program, arguments)
     engine, master = arguments.engine, arguments.master
     starts = engine == "spark" and arguments.stage == "spark"
     reader = "reference" if engine == "reference" else "embedded"
@@ -219,6 +268,7 @@ def explain(arguments: argparse.Namespace) -> int:
 def check(arguments: argparse.Namespace) -> int:
     """Compile a program, and say that it is all right; what is not is raised."""
     program = inputs.programs(arguments.program, arguments.language)
+    check_given(program, arguments)
     with connect("reference") as db:
         add_data(db, program, arguments)
         warnings = db.check(program, parameters(arguments))
@@ -239,19 +289,43 @@ SHOWN: Final = 20  # rows of a table
 
 def check_format(program: Program | Script, arguments: argparse.Namespace) -> None:
     """Refuse formats that cannot show what the program asks for, before it is run."""
+    asked, what = _wanted(program)
     if arguments.out is not None:
         if arguments.format == "table":
             raise error("C050", "a table can be printed, but not written: use --format csv")
+        if _is_file(arguments.out):
+            _check_file(arguments.out, arguments.format, asked, what)
         return
     if arguments.format == "parquet":
         raise error("C050", "parquet cannot be printed: add --out DIR")
-    asked, what = _wanted(program)
-    if arguments.format in ("csv", "jsonl") and asked != 1:
+    if arguments.format in ("csv", "tsv", "jsonl") and asked != 1:
         raise error(
             "C050",
             f"{arguments.format} can show one relation, and the program has {asked} {what}",
             help="ask for one with --query, use --format json, or write files with --out DIR",
         )
+
+
+def _is_file(out: str) -> bool:
+    """True if what `--out` names is a file: its suffix is that of a format, and no folder is so
+    called.
+    """
+    from caladan.data.output import FORMATS
+    from caladan.data.source import suffix
+
+    return suffix(out) in FORMATS and not Path(out).is_dir()
+
+
+def _check_file(out: str, format: str | None, asked: int, what: str) -> None:
+    from caladan.data.output import format_of
+
+    if format is not None and format_of(out, None) != format:
+        raise error("C050", f"--out {out} is not a {format} file")
+    if asked != 1:
+        raise error(
+            "C050", f"{out} is one file, and the program has {asked} {what}",
+            help="ask for one with --query, or name a folder: --out DIR",
+        )  # fmt: skip
 
 
 def _wanted(program: Program | Script) -> tuple[int, str]:
@@ -263,15 +337,15 @@ def _wanted(program: Program | Script) -> tuple[int, str]:
     return len({rule.head.relation for rule in program.rules}), "relations without a query"
 
 
-def on_stdout(result: Result, format: str, *, quiet: bool) -> None:
+def on_stdout(result: Result, format: str, *, quiet: bool, is_auto: bool = False) -> None:
     """Print what was asked for, and with csv and json nothing else."""
     relations = list(_shown(result))
     if format == "table":
-        _tables(result, relations, quiet=quiet)
+        _tables(result, relations, quiet=quiet, is_auto=is_auto)
         return
     from caladan.data.output import to_text
 
-    if format in ("csv", "jsonl"):
+    if format in ("csv", "tsv", "jsonl"):
         to_text(relations[0].ordered(), sys.stdout, format)
     elif len(relations) == 1:
         to_text(relations[0].ordered(), sys.stdout, "json")
@@ -279,15 +353,19 @@ def on_stdout(result: Result, format: str, *, quiet: bool) -> None:
         _object(relations)
 
 
-def write(result: Result, folder: Path, format: str) -> Iterator[tuple[str, Path]]:
+def write(result: Result, out: str, format: str) -> Iterator[tuple[str, Path]]:
     """Write what was asked for into files; gives the name and the path of each."""
     taken: set[str] = set()
     relations = list(_shown(result))
     if REJECTED in result:
         relations.append(result[REJECTED])
     for relation in relations:
-        stem = re.split(r"[^\w.-]", relation.name, maxsplit=1)[0]
-        path = folder / f"{fresh(stem, taken)}.{format}"
+        if _is_file(out):
+            path = Path(out)
+            path = path.with_name(f"{REJECTED}{path.suffix}") if relation.name == REJECTED else path
+        else:
+            stem = re.split(r"[^\w.-]", relation.name, maxsplit=1)[0]
+            path = Path(out) / f"{fresh(stem, taken)}.{format}"
         relation.write(path, mode="overwrite")
         yield f"{relation.name}, {counted(relation.count(), 'fact')}", path
 
@@ -301,13 +379,15 @@ def _shown(result: Result) -> Iterator[Relation]:
         yield from (result[name] for name in result if name != REJECTED)
 
 
-def _tables(result: Result, relations: list[Relation], *, quiet: bool) -> None:
+def _tables(result: Result, relations: list[Relation], *, quiet: bool, is_auto: bool) -> None:
     out = console()
     for relation in relations:
         table(out, relation, quiet=quiet)
     if not quiet:
         stats = result.stats
         line = f"{stats.seconds:.2f} s on {stats.engine}, {counted(stats.rounds, 'round')}"
+        if is_auto and stats.engine == "embedded":
+            line += f" ({_AUTO})"
         if stats.kernels:
             kernels = counted(stats.kernels, "kernel")
             line += f"; {stats.compile_seconds:.2f} s to compile {kernels}, once on this machine"

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from caladan.analysis.core import CoreGoal
@@ -301,10 +302,17 @@ def engine_for(
             f"there is no engine {engine!r}; there are spark, embedded and reference",
             help=did_you_mean(engine, ("spark", "embedded", "reference")),
         )
+    check_pyspark()
     from caladan.engines.spark.engine import SparkEngine
 
     session = None if isinstance(engine, str) else engine
     return SparkEngine(session, master=master, conf=settings, ship=ship)
+
+
+def check_pyspark() -> None:
+    """C051 where PySpark is not installed."""
+    if find_spec("pyspark") is None:
+        raise error("C051", "PySpark is not installed: pip install 'caladan[spark]'")
 
 
 def check_connection(engine: object, master: object) -> None:

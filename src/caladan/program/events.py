@@ -37,6 +37,13 @@ class RelationReused:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelCompiling:
+    """A kernel is about to be compiled: no object file of it is on this machine."""
+
+    kernel: str
+
+
+@dataclass(frozen=True, slots=True)
 class KernelCompiled:
     """A kernel was compiled, which happens once on a machine; later processes load it."""
 
@@ -221,6 +228,7 @@ Event: TypeAlias = (
     RunStarted
     | DataRead
     | RelationReused
+    | KernelCompiling
     | KernelCompiled
     | CliqueStarted
     | StrategyDeclined

@@ -251,11 +251,15 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A relation mentioned in a body or a goal, positive or negated."""
+    """A relation mentioned in a body or a goal, positive or negated.
+
+    Where `columns` names them, arguments stand for these columns, else for all in their order.
+    """
 
     relation: str
     arguments: tuple[Expression, ...]
     negated: bool = False
+    columns: tuple[str, ...] = field(default=(), kw_only=True)
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
@@ -285,10 +289,14 @@ Literal: TypeAlias = Atom | Comparison | Choice | Disjunction
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a rule derives. Aggregates may stand in its arguments; the rest are group columns."""
+    """What a rule derives. Aggregates may stand in its arguments; the rest are group columns.
+
+    `columns` names the columns of the arguments, if the rule does.
+    """
 
     relation: str
     arguments: tuple[Expression, ...]
+    columns: tuple[str, ...] = field(default=(), kw_only=True)
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

@@ -30,6 +30,7 @@ from caladan.program.events import Listener, RelationReused, RunFailed, Several
 from caladan.program.options import Options, RunOptions, checked
 from caladan.rules.failures import lost
 from caladan.session import inputs
+from caladan.session.auto import Mover, SparkWanted, wanted_for_options
 from caladan.session.inputs import Definitions, undeclared
 from caladan.session.materialized import Materializations, Materialized
 from caladan.session.result import CaladanWarning, Result, Stopped
@@ -58,14 +59,17 @@ RunAgain: TypeAlias = Callable[
 class Course:
     """Data and definitions on one side, an engine on the other, and how programs run between."""
 
-    def __init__(self, engine: Engine, listeners: Sequence[Listener] = ()) -> None:
+    def __init__(
+        self, engine: Engine, listeners: Sequence[Listener] = (), mover: Mover | None = None
+    ) -> None:
         self._engine = engine
+        self._mover = mover
+        """How to get to Spark; None if the user named the engine, or the session has moved."""
+        self._earlier_stores: list[Store] = []
         self._listeners = tuple(listeners)
         self._store = Store(engine)
         self._definitions = Definitions()
-        self._kept = Materializations(engine)
-        if isinstance(engine, Materializing):
-            engine.spare = self._kept
+        self._kept = _materializations(engine)
         self._scripts: Scripts | None = None
         self._searched: tuple[Library, dict[str, Source | None]] | None = None
         self._is_open = True
@@ -76,10 +80,34 @@ class Course:
         with running(options.timeout):
             try:
                 with stoppable("running the program"), nested():
+                    self._move_if(wanted_for_options(options))
                     yield
             except interface.EngineStopped as stopped:  # before there was anything to hand out
                 nothing = Result((), lambda _: None)
                 raise Stopped(stopped.diagnostics, nothing) from None
+
+    def _move_if(self, wanted: SparkWanted | None) -> None:
+        """Move a session whose user named no engine to Spark, with all that it has.
+
+        Results of earlier runs stay with the engine that made them.
+        """
+        if wanted is None or self._mover is None:
+            return
+        start, say = self._mover
+        say(f"moving to Spark, {wanted.reason}")
+        engine = start(wanted.session)
+        try:
+            for name, each in self._definitions.functions.items():
+                check_on_engine(engine, name, each.code)
+        except CaladanError:
+            engine.close()
+            raise
+        self._mover, self._engine = None, engine
+        self._earlier_stores.append(self._store)
+        self._store = self._store.moved(engine)
+        self._kept = _materializations(engine)
+        if self._scripts is not None:
+            self._scripts.engine = engine
 
     def _read(
         self, program: str | os.PathLike[str] | Program | Script, language: str | None = None
@@ -256,12 +284,12 @@ class Course:
                     events.tell(RelationReused(name))
                 base, rejected = store.load(compiled, options, events)
                 with nested(), stoppable("evaluating the program"):
-                    derived = self._engine.run(compiled.delta, base, options, events)
+                    derived = store.engine.run(compiled.delta, base, options, events)
             with nested(), stoppable("evaluating the program"):
                 check_support(compiled, derived)
         except interface.EngineStopped as stopped:
             derived, ended = stopped.store, stopped
-        looks = store.looks(compiled) if self._engine.name == "spark" else {}
+        looks = store.looks(compiled) if store.engine.name == "spark" else {}
         return FinishedRun(compiled, base, derived, rejected, ended, store.widths(compiled), looks)
 
     def _complete(
@@ -282,7 +310,8 @@ class Course:
                 )
 
             run = self._in_full(again, store, options)
-            self._keep(run, options, since)
+            if store.engine is self._engine:  # else the session has moved to Spark since
+                self._keep(run, options, since)
             return run
 
         return complete
@@ -376,6 +405,22 @@ class Course:
     def _check_open(self) -> None:
         if not self._is_open:
             raise error("C050", "the session is closed")
+
+
+def _materializations(engine: Engine) -> Materializations:
+    """No relation is kept yet; those that will be give way where the engine needs their memory."""
+    kept = Materializations(engine)
+    if isinstance(engine, Materializing):
+        engine.spare = kept
+    return kept
+
+
+def check_on_engine(engine: Engine, name: str, function: object) -> None:
+    """C050 for a function of the user's that the tasks of an engine cannot be sent."""
+    if engine.name == "spark":
+        from caladan.engines.spark.tasks.work import check_sendable
+
+        check_sendable(name, function)
 
 
 @contextmanager

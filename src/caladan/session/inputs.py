@@ -406,7 +406,7 @@ def _is_replaced(earlier: Declaration, program: Program, store: Store) -> bool:
     name, size = earlier.name, len(earlier.columns)
     read = [atom for rule in program.rules for atom in atoms(rule.body)]
     read += [goal.atom for goal in program.goals]
-    differs = any(len(a.arguments) != size for a in read if a.relation == name)
+    differs = any(len(a.arguments) != size for a in read if a.relation == name and not a.columns)
     return differs and name in store and len(store.columns(name)) != size
 
 

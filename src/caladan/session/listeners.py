@@ -1,8 +1,9 @@
 """Who listens to the events of a run, besides its stats.
 
-    Progress   the rounds, live on stderr, and only if stderr is a terminal
-    EventLog   every event as a line of JSON, for whoever gathers logs and metrics:
-               `listeners=[EventLog(path)]`
+    Progress       the rounds, live on stderr, and only if stderr is a terminal
+    CompileNotice  says on stderr that kernels are being compiled, and why; with a bar in a terminal
+    EventLog       every event as a line of JSON, for whoever gathers logs and metrics:
+                   `listeners=[EventLog(path)]`
 
 Each line of a log is an object: when (`time`, UTC), of which run (`run`, counted from 1), what
 (`event`, the name of a record of program/events.py) and its fields. A log that can no longer be
@@ -28,6 +29,7 @@ from caladan.program.events import (
     DataRead,
     Event,
     KernelCompiled,
+    KernelCompiling,
     Listener,
     Resumed,
     RoundDone,
@@ -73,9 +75,10 @@ class Progress(Listener):
                 self._cliques, self._finished = event.cliques, 0
             case DataRead():
                 self._draw(f"read {event.facts:,} facts of {event.relation}")
+            case KernelCompiling():
+                self.say(f"compiling kernels, once on this machine: {self._compiled:,} done")
             case KernelCompiled():
                 self._compiled += 1
-                self._draw(f"compiling, once on this machine: kernel {self._compiled:,}")
             case CliqueStarted():
                 self._relations = ", ".join(event.relations)
                 self._draw(f"{self._part()} {self._relations}")
@@ -108,6 +111,57 @@ class Progress(Listener):
 def progress() -> Progress | None:
     """A listener for the terminal, or None if there is none to show things on."""
     return Progress() if sys.stderr is not None and sys.stderr.isatty() else None
+
+
+_REASON: Final = (
+    "compiling kernels for this processor, once; later runs load them (`caladan warmup` compiles "
+    "all of them now)"
+)
+
+
+class CompileNotice(Listener):
+    """Says on stderr why a first run takes seconds: it compiles kernels.
+
+    In a terminal there is a bar with the number of kernels, as long as the run takes; how many it
+    will need is not known beforehand. Elsewhere it is one line.
+    """
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._task: Any = None
+        self._compiled = 0
+        self._is_said = False
+
+    def tell(self, event: Event) -> None:
+        match event:
+            case KernelCompiling() if not self._is_said:
+                self._is_said = True
+                self._start()
+            case KernelCompiled():
+                self._compiled += 1
+                if self._bar is not None:
+                    self._bar.update(self._task, kernels=f"{self._compiled:,}")
+            case RunDone() | RunFailed() if self._bar is not None:
+                self._bar.stop()
+                self._bar = None
+            case _:
+                pass
+
+    def _start(self) -> None:
+        if sys.stderr is None:
+            return
+        if not sys.stderr.isatty():
+            sys.stderr.write(f"caladan: {_REASON}\n")
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
+
+        columns = (BarColumn(), TextColumn("{task.fields[kernels]} kernels"), TimeElapsedColumn())
+        out = Console(stderr=True, highlight=False)
+        out.print(f"caladan: {_REASON}", markup=False)
+        self._bar = Bar(*columns, console=out, transient=True)
+        self._task = self._bar.add_task("", total=None, kernels="0")
+        self._bar.start()
 
 
 class EventLog(Listener):

@@ -174,6 +174,9 @@ class Relation:
         self._check_objects("Spark")
         session = session or self._session
         if session is None:
+            from caladan.engines.interface import check_pyspark
+
+            check_pyspark()
             from pyspark.sql import SparkSession
 
             session = SparkSession.getActiveSession()

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
-from caladan.analysis.resolve import has_parameters
+from caladan.analysis.resolve import parameter_names
 from caladan.engines import interface
 from caladan.engines.interface import Engine, Watchable, engine_for, stoppable
 from caladan.program import Program
@@ -25,8 +25,10 @@ from caladan.program.clock import attended
 from caladan.program.diagnostics import Diagnostic, did_you_mean, error
 from caladan.program.events import Listener
 from caladan.program.options import FileOptions, Options, RunOptions, checked, no_option
-from caladan.session import inputs
-from caladan.session.course import Course, PreparedProgram
+from caladan.session import auto, inputs
+from caladan.session.auto import Mover
+from caladan.session.course import Course, PreparedProgram, check_on_engine
+from caladan.session.listeners import CompileNotice
 from caladan.session.result import Relation, Result, Stopped
 from caladan.session.stats import Stats
 
@@ -48,24 +50,40 @@ def connect(
     listeners: Sequence[Listener] = (),
     ship: bool | None = None,
 ) -> Session:
-    """A session on an engine: "spark" (the default), "embedded", "reference", or a SparkSession.
+    """A session on an engine: "embedded", "spark", "reference", or a SparkSession.
 
-    On spark, the active SparkSession is used, or a new one is started: on `master`, `local[*]` if
-    not given, with the settings in `conf`. Listeners are told how runs go. With `ship` the package
-    is sent to Spark's executors; if not given, where they lack it; with False, never.
+    Without an engine it is Spark if this process has a SparkSession, or if `master`, `conf` or
+    `ship` is given; else the session starts on the embedded engine and moves to Spark when its
+    data or options ask for it (session/auto.py). On spark, the active SparkSession is used, or a
+    new one is started: on `master`, `local[*]` if not given, with the settings in `conf`.
+    Listeners hear of the events of runs. `ship=True` sends the package to Spark's executors, False
+    does not; by default it is sent where they lack it.
     """
+    listeners = (*listeners, CompileNotice())
     try:
         with stoppable("starting the engine"):
+            if engine is None and not (master or conf or ship) and not auto.finds_spark():
+                embedded = engine_for("embedded", master, conf, ship)
+                auto.say_once(auto.STARTED)
+                mover = auto.Mover(partial(_start_spark, ship), auto.say_on_stderr)
+                return Session(embedded, listeners, mover)
             return Session(engine_for(engine, master, conf, ship), listeners)
     except interface.EngineStopped as stopped:
         raise Stopped(stopped.diagnostics, Result((), lambda _: None)) from None
 
 
+def _start_spark(ship: bool | None, session: object) -> Engine:
+    given = "spark" if session is None else cast("SparkSession", session)
+    return engine_for(given, None, None, ship)
+
+
 class Session(Course):
     """A place to put data and run programs over it. Made by `connect`; a context manager."""
 
-    def __init__(self, engine: Engine, listeners: Sequence[Listener] = ()) -> None:
-        super().__init__(engine, listeners)
+    def __init__(
+        self, engine: Engine, listeners: Sequence[Listener] = (), mover: Mover | None = None
+    ) -> None:
+        super().__init__(engine, listeners, mover)
         self._watchers: list[Live] = []
 
     # ── What users call ──────────────────────────────────────────────────────────────────────────
@@ -159,10 +177,7 @@ class Session(Course):
                 function, vectorized = test
                 returns = "boolean"
         self._definitions.define(name, function, returns, vectorized)
-        if self._engine.name == "spark":
-            from caladan.engines.spark.tasks.work import check_sendable
-
-            check_sendable(name, function)
+        check_on_engine(self._engine, name, function)
 
     def run(
         self,
@@ -196,7 +211,7 @@ class Session(Course):
         self._check_open()
         with self._course(Options()), stoppable("compiling the program"):
             read = self._read(program, language)
-            is_fixed = isinstance(read, Program) and not has_parameters(read)
+            is_fixed = isinstance(read, Program) and not parameter_names(read)
             known = (
                 self._compile(read, {}, Options())
                 if isinstance(read, Program) and is_fixed
@@ -363,7 +378,8 @@ class Session(Course):
             self._is_open = False
             for live in list(self._watchers):
                 live.close()
-            self._store.close()
+            for store in (self._store, *self._earlier_stores):
+                store.close()
             self._engine.close()
 
     def __enter__(self) -> Session:
@@ -388,6 +404,8 @@ class Session(Course):
         for each in how.keys() - FileOptions.__annotations__:
             raise no_option(each, FileOptions.__annotations__)
         given = source(name, data, **how)
+        if self._mover is not None:
+            self._move_if(auto.wanted_for_data(name, given, self._store.sources()))
         given = inputs.opened(name, given, self._engine)
         return given, self._for_watchers(name, given)
 

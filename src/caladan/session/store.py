@@ -189,7 +189,7 @@ class Store:
     """Sources by the name of their relation."""
 
     def __init__(self, engine: Engine, shelf: Shelf | None = None) -> None:
-        self._engine = engine
+        self.engine = engine
         self.objects = Objects()
         self._sources: dict[str, Source] = {}
         self.materialized: dict[str, Materialized] = {}
@@ -224,10 +224,17 @@ class Store:
 
     def snapshot(self) -> Store:
         """The same data, whatever is added to the session from now on."""
-        copy = Store(self._engine, self._shelf)
+        copy = Store(self.engine, self._shelf)
         copy.objects = self.objects
         copy._sources = dict(self._sources)
         return copy
+
+    def moved(self, engine: Engine) -> Store:
+        """The same data for another engine, which loads it when it first needs it."""
+        other = Store(engine)
+        other.objects = self.objects
+        other._sources = dict(self._sources)
+        return other
 
     def columns(self, name: str) -> Columns:
         """The columns of a relation, as its data shows them."""
@@ -341,7 +348,7 @@ class Store:
 
     def _check_objects(self, name: str, columns: Columns, span: Span | None = None) -> None:
         """C051 for objects on spark: they stay in the process that has them."""
-        column = first_object(columns) if self._engine.name == "spark" else None
+        column = first_object(columns) if self.engine.name == "spark" else None
         if column is not None:
             raise error(
                 "C051",
@@ -359,14 +366,14 @@ class Store:
 
         given = self._sources.get(name)
         if given is None:  # its facts are in the program, or nobody wants to see any
-            return self._engine.load(name, source(name, []), columns, options)
+            return self.engine.load(name, source(name, []), columns, options)
         key = (given, columns, options.permissive)
         loaded = self._shelf.tables
         if key not in loaded:
             started = time.perf_counter()
             with stoppable(f"reading `{name}`"):
-                loaded[key] = self._engine.load(name, given, columns, options)
-            if self._engine.name == "reference":  # the others tell when they have read it
+                loaded[key] = self.engine.load(name, given, columns, options)
+            if self.engine.name == "reference":  # the others tell when they have read it
                 count = loaded[key][0].count()
                 events.tell(DataRead(name, count, time.perf_counter() - started))
         return loaded[key]

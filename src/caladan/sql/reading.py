@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from caladan.analysis.check import column_names
+from caladan.analysis.named_columns import head_names
 from caladan.engines.interface import EngineStopped
 from caladan.language.rasql.scope import KnownColumn, KnownTable
 from caladan.language.rasql.script import Group, span_of, tables_of
@@ -139,8 +139,5 @@ class ViewReading:
 
 def compiled(program: Program, asked: Program | None = None) -> Compiled:
     """The rules of views in full, or with other goals; columns have the names of the program's."""
-    named = {
-        goal.atom.relation: column_names([goal.atom.arguments], len(goal.atom.arguments))
-        for goal in program.goals
-    }
+    named = {goal.atom.relation: head_names(goal.atom.arguments) for goal in program.goals}
     return compile_program(asked or program, {}, {}, named=named)

@@ -34,7 +34,7 @@ import numpy as np
 
 from caladan.columns import native
 from caladan.program import thresholds
-from caladan.program.events import KernelCompiled, Listener
+from caladan.program.events import KernelCompiled, KernelCompiling, Listener
 
 F = TypeVar("F", bound=Callable[..., Any])
 Signature: TypeAlias = str | list[str] | tuple[str | np.dtype[Any], ...]
@@ -159,13 +159,17 @@ class Kernel:
                 for names, name, callee in self._callees():
                     names[name] = callee.dispatcher()
                 started = time.perf_counter()
+                self._tell(KernelCompiling(self.name))
                 self._dispatcher = self._made()
                 self._stands(self._dispatcher)
                 if self.is_kernel and not BOUNDED and native.can_store(self.name):
                     native.store(self.name, self._dispatcher.overloads)
-                for each in tuple(_listeners) if self.is_kernel else ():
-                    each.tell(KernelCompiled(self.name, time.perf_counter() - started))
+                self._tell(KernelCompiled(self.name, time.perf_counter() - started))
             return self._dispatcher
+
+    def _tell(self, event: KernelCompiling | KernelCompiled) -> None:
+        for each in tuple(_listeners) if self.is_kernel else ():
+            each.tell(event)
 
     def _stands(self, compiled: Any) -> None:
         self._compiled = compiled

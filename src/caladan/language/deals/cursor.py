@@ -121,6 +121,11 @@ class Cursor:
         """The kind of the token after it."""
         return END if self.kinds[self.index] == END else self.kinds[self.index + 1]
 
+    def peek(self, ahead: int) -> str:
+        """The kind of the token so many places after it."""
+        place = self.index + ahead
+        return self.kinds[place] if place < len(self.kinds) else END
+
     def text(self, token: Token) -> str:
         return self.source.text[token.start : token.end]
 

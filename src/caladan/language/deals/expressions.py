@@ -128,6 +128,28 @@ def arguments(cursor: Cursor) -> tuple[Expression, ...]:
     return tuple(found)
 
 
+def named_arguments(cursor: Cursor) -> tuple[tuple[Expression, ...], tuple[str, ...]]:
+    """`(expression, …)`, or `(column: expression, …)` with the names of the columns."""
+    if not (cursor.peek(1) in NAMES and cursor.peek(2) == ":"):
+        return arguments(cursor), ()
+    opening = cursor.advance()
+    names: list[str] = []
+
+    def argument(at: Cursor) -> Expression:
+        if not (at.kind in NAMES and at.next_kind == ":"):
+            at.fail(
+                "the name of a column and `:`",
+                help="name all arguments, as in `org(id: X, vat: V)`, or none of them",
+            )
+        names.append(at.text(at.advance()))
+        at.advance()
+        return expression(at)
+
+    found = cursor.several(argument)
+    cursor.close(opening, ")", "`,` or `)` after an argument")
+    return tuple(found), tuple(names)
+
+
 def is_function(cursor: Cursor, name: str) -> bool:
     """Whether a name is that of a function: one of text, or one that was defined."""
     return name in CALLS or name in cursor.functions

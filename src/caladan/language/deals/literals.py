@@ -27,13 +27,13 @@ from caladan.language.deals.cursor import (
 from caladan.language.deals.expressions import (
     COMPARISONS,
     PRECEDENCE,
-    arguments,
     arithmetic,
     called,
     choice,
     comparison,
     expression,
     is_function,
+    named_arguments,
 )
 from caladan.language.deals.tokens import (
     END,
@@ -149,7 +149,8 @@ def atom(cursor: Cursor, what: str, *, bare: bool = False) -> Atom:
                 help=f"write its arguments: `{text}(…)`, or `{text}()` if it has none",
             )
         return Atom(cursor.text(name), (), span=cursor.span(name))
-    return Atom(cursor.text(name), arguments(cursor), span=cursor.since(name.start))
+    given, columns = named_arguments(cursor)
+    return Atom(cursor.text(name), given, span=cursor.since(name.start), columns=columns)
 
 
 def as_literal(cursor: Cursor, item: _Item) -> Literal:
@@ -256,7 +257,7 @@ def _negated(cursor: Cursor) -> Atom | Comparison:
             " a comparison is negated by its opposite, as in `X ~= Y`",
         )
     positive = atom(cursor, "the name of a relation after `~`", bare=True)
-    found = Atom(positive.relation, positive.arguments, True, cursor.since(tilde.start))
+    found = replace(positive, negated=True, span=cursor.since(tilde.start))
     return _predicate(cursor, found)
 
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from caladan.language import files
 from caladan.language.deals.cursor import Cursor, SyntaxFailure
-from caladan.language.deals.expressions import arguments, expression, primary
+from caladan.language.deals.expressions import arguments, expression, named_arguments, primary
 from caladan.language.deals.literals import atom, body
 from caladan.language.deals.tokens import END, INTEGER, NAMES as WORDS, TEXT, VARIABLE, Token
 from caladan.program import (
@@ -162,7 +162,8 @@ def _head(cursor: Cursor) -> Head:
     name = cursor.relation_name(_STATEMENT)
     cursor.no_aggregates = None
     if cursor.kind == "(":
-        return Head(cursor.text(name), arguments(cursor), cursor.since(name.start))
+        given, columns = named_arguments(cursor)
+        return Head(cursor.text(name), given, cursor.since(name.start), columns=columns)
     if name.kind == VARIABLE:
         cursor.fail_on_variable(name, _STATEMENT)
     return Head(cursor.text(name), (), cursor.span(name))
@@ -226,6 +227,8 @@ def _expectation(cursor: Cursor) -> Expectation:
     if cursor.kind == "~":
         cursor.fail("the relation of an expectation", help="write `expect no …`")
     asked = atom(cursor, "the relation of an expectation")
+    if asked.columns:
+        cursor.fail_at(cursor.since(start), "an expectation has its arguments by position")
     rows: tuple[tuple[Expression, ...], ...] | None = () if nothing else None
     if not nothing and cursor.accept("="):
         rows = _rows(cursor, asked)

@@ -98,7 +98,7 @@ def literal(node: Literal) -> str:
     """A literal of a body."""
     match node:
         case Atom():
-            return f"{'~' if node.negated else ''}{_call(node.relation, node.arguments)}"
+            return f"{'~' if node.negated else ''}{_call(node.relation, node)}"
         case Comparison():
             return _WRITER.comparison(node)
         case Choice():
@@ -186,16 +186,23 @@ def _database(relations: tuple[Declaration, ...]) -> list[str]:
 
 
 def _column(node: Column) -> str:
-    valid = is_name(node.name) and node.name not in RESERVED_RELATIONS
-    return f"{_checked(node.name, valid, 'column')}: {node.type}"
+    return f"{_column_name(node.name)}: {node.type}"
+
+
+def _column_name(name: str) -> str:
+    return _checked(name, is_name(name) and name not in RESERVED_RELATIONS, "column")
 
 
 def _head(node: Head) -> str:
-    return _call(node.relation, node.arguments)
+    return _call(node.relation, node)
 
 
-def _call(name: str, arguments: tuple[Expression, ...]) -> str:
-    return f"{_relation_name(name)}({commas(map(expression, arguments))})"
+def _call(name: str, node: Atom | Head) -> str:
+    arguments = list(map(expression, node.arguments))
+    if node.columns:
+        pairs = zip(node.columns, arguments, strict=True)
+        arguments = [f"{_column_name(column)}: {argument}" for column, argument in pairs]
+    return f"{_relation_name(name)}({commas(arguments)})"
 
 
 def _goals(node: Rule) -> Iterator[str]:

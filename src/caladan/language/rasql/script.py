@@ -75,6 +75,16 @@ class Script:
         return frozenset(read | {declared.name.lower() for declared in self.declarations})
 
     @property
+    def parameters(self) -> frozenset[str]:
+        """The names of the parameters that it needs values for."""
+        return frozenset(
+            node.name
+            for statement in self.statements
+            if isinstance(statement, Statement)
+            for node in statement.query.find_all(exp.Placeholder, exp.Parameter)
+        )
+
+    @property
     def queries(self) -> tuple[Statement, ...]:
         """The statements that ask something."""
         return tuple(s for s in self.statements if isinstance(s, Statement) and s.name is None)

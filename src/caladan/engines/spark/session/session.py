@@ -68,7 +68,7 @@ def adopt(
 ) -> tuple[SparkSession, bool]:
     """The session to use, and whether it was started for us."""
     try:
-        session = given or _active()
+        session = given or active()
     except (Py4JError, ConnectionError):
         raise error(
             "C044", "the JVM of this process has died, and PySpark starts no other",
@@ -177,7 +177,8 @@ def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
     return DataFrame(made, session)
 
 
-def _active() -> SparkSession | None:
+def active() -> SparkSession | None:
+    """The SparkSession of this process, whichever thread has started it."""
     found = SparkSession.getActiveSession()
     if found is not None:
         return found
