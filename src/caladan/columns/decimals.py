@@ -40,7 +40,13 @@ class DecimalColumn:
     def scaled(self, scale: int) -> DecimalColumn:
         """The same numbers with more digits after the point."""
         factor = 10 ** (scale - self.scale)
-        return DecimalColumn(_multiplied(self, factor), scale) if factor > 1 else self
+        if factor == 1:
+            return self
+        return DecimalColumn(self.within(max(self.most, 1) * factor) * factor, scale)
+
+    def within(self, most: int) -> NDArray[Any]:
+        """The numbers, to compute with where no result is further from 0 than `most`."""
+        return self.numbers if most < _FITS else self.numbers.astype(object)
 
     def rounded(self, type: Type) -> DecimalColumn:
         """The numbers as a type holds them; TooLarge if it does not."""
@@ -48,7 +54,7 @@ class DecimalColumn:
         made = self.scaled(scale) if self.scale < scale else self
         if made.scale > scale:
             unit = 10 ** (made.scale - scale)
-            numbers = made.numbers if unit < _FITS else made.numbers.astype(object)
+            numbers = made.within(made.most + unit)
             away = (abs(numbers) + unit // 2) // unit
             made = DecimalColumn(np.where(numbers < 0, -away, away), scale)
         if made.most >= 10**digits:
@@ -108,11 +114,11 @@ def calculated(operation: Operation, given: Sequence[DecimalColumn]) -> DecimalC
         case "-", [one, other]:
             made = _added(one, other, -1)
         case "*", [one, other]:
-            fits = one.most * other.most < _FITS
-            a, b = (each.numbers if fits else each.numbers.astype(object) for each in (one, other))
-            made = DecimalColumn(a * b, one.scale + other.scale)
+            most = max(one.most * other.most, one.most, other.most)
+            product = one.within(most) * other.within(most)
+            made = DecimalColumn(product, one.scale + other.scale)
         case "-", [one]:
-            made = DecimalColumn(-one.numbers, one.scale)
+            made = DecimalColumn(-one.within(one.most), one.scale)
         case "cast", [one] if operation.returns.is_decimal:
             made = one
         case _:
@@ -123,11 +129,6 @@ def calculated(operation: Operation, given: Sequence[DecimalColumn]) -> DecimalC
 def _added(one: DecimalColumn, other: DecimalColumn, sign: int) -> DecimalColumn:
     scale = max(one.scale, other.scale)
     one, other = one.scaled(scale), other.scaled(scale)
-    fits = one.most + other.most < _FITS
-    a, b = (each.numbers if fits else each.numbers.astype(object) for each in (one, other))
+    most = one.most + other.most
+    a, b = one.within(most), other.within(most)
     return DecimalColumn(a + b if sign > 0 else a - b, scale)
-
-
-def _multiplied(column: DecimalColumn, factor: int) -> NDArray[Any]:
-    fits = column.most * factor < _FITS
-    return (column.numbers if fits else column.numbers.astype(object)) * factor

@@ -221,10 +221,12 @@ def add_up(numbers: Iterable[Any]) -> Decimal:
 def mean(total: Decimal, count: int, type: Type) -> Decimal:
     """The mean of `count` decimals that add up to `total`, as a type holds it.
 
+    TooLarge if the total does not have that many digits after the point within 38, as in Spark.
+
     >>> mean(Decimal("1.00"), 3, mean_type(decimal(3, 2)))
     Decimal('0.333333')
     """
-    return _divide(type, total, count)
+    return _divide(type, rounded(total, decimal(MOST_DIGITS, type.width[1])), count)
 
 
 def rounded(number: Decimal, type: Type) -> Decimal:
