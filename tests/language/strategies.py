@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from caladan.language.deals.tokens import RESERVED_RELATIONS, is_name, is_variable
 from caladan.program import (
-    AGGREGATES,
     Aggregate,
     Arithmetic,
     Atom,
@@ -33,6 +32,7 @@ from caladan.program import (
     SortKey,
     Variable,
 )
+from caladan.program.aggregates import names_in
 from caladan.program.types import TYPES, decimal
 
 _NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True) | st.sampled_from(
@@ -85,7 +85,7 @@ def expressions(*, aggregates: bool = False) -> st.SearchStrategy[Expression]:
     leaves: st.SearchStrategy[Expression] = variables() | constants() | parameters()
     if aggregates:
         terms = st.lists(expressions(), min_size=1, max_size=3).map(tuple)
-        leaves = leaves | st.builds(Aggregate, st.sampled_from(AGGREGATES), terms)
+        leaves = leaves | st.builds(Aggregate, st.sampled_from(names_in("deals")), terms)
     return st.recursive(leaves, _larger, max_leaves=6)
 
 

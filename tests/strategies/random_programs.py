@@ -26,7 +26,6 @@ from tests.strategies.random_rules import VALUES, Rules, Signature
 from caladan.language.deals import unparse
 from caladan.program import (
     Aggregate,
-    AggregateFunction,
     Arithmetic,
     Atom,
     Column,
@@ -48,7 +47,7 @@ KINDS = ("plain", "linear", "nonlinear", "mutual", "aggregate", "monotone", "cut
 STORED = {"e": "ii", "f": "ii", "dag": "ii", "n": "i", "s": "is", "w": "iid"}
 """The stored relations, with the kinds of their columns; `dag` has no cycle."""
 
-AGGREGATES: tuple[AggregateFunction, ...] = ("min", "max", "sum", "count", "countd", "avg")
+AGGREGATES: tuple[str, ...] = ("min", "max", "sum", "count", "countd", "avg")
 TYPES = {"i": Type.INTEGER, "s": Type.STRING, "d": Type.DOUBLE}
 Facts: TypeAlias = dict[str, list[tuple[Any, ...]]]
 
@@ -203,9 +202,7 @@ class _Layers(Rules):
         less = (Comparison("<", Variable("C"), bound),)
         self.propagated(name, "mmax", Conditional(less, Variable("C"), bound), self.pair())
 
-    def propagated(
-        self, name: str, function: AggregateFunction, value: Expression, graph: str
-    ) -> None:
+    def propagated(self, name: str, function: str, value: Expression, graph: str) -> None:
         def head(variable: str) -> Head:
             value = Aggregate(function, (Variable("V"),))
             return Head(name, (Variable(variable), value))

@@ -21,14 +21,13 @@ from caladan.analysis.core import (
 from caladan.analysis.monotone import monotone
 from caladan.analysis.named_columns import head_names, named_columns
 from caladan.analysis.normalize import normalize
-from caladan.analysis.resolve import KnownRelation, parameters, resolve, unsound
+from caladan.analysis.resolve import KnownRelation, parameters, predicates, resolve, unsound
 from caladan.analysis.safety import safety
 from caladan.analysis.strata import strata
 from caladan.analysis.types import TypedRules, types
 from caladan.analysis.witnesses import witnesses
 from caladan.program import (
     Aggregate,
-    AggregateFunction,
     Column,
     Constant,
     Goal,
@@ -36,6 +35,7 @@ from caladan.program import (
     Value,
     Variable,
 )
+from caladan.program.aggregates import AggregateFunction, row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan
 from caladan.program.objects import Objects
 from caladan.program.transform import fresh
@@ -57,7 +57,8 @@ def check(
     found = Diagnostics()
     objects = Objects() if objects is None else objects
     placed, written = named_columns(program, catalog, found)
-    bound, best = witnesses(parameters(placed, values, found), catalog, found)
+    called = predicates(parameters(placed, values, found), catalog)
+    bound, best = witnesses(called, catalog, found)
     known = resolve(bound, catalog, found, suggested)
     normal = normalize(bound, found, unsound(bound, known))
     typed = types(normal.rules, known, found, objects, bound.goals)
@@ -138,7 +139,7 @@ def _aggregates(
             if not isinstance(argument, Aggregate):
                 continue
             before = first.setdefault(i, argument)
-            functions[i] = before.function
+            functions[i] = row_of(before)
             if before.function != argument.function:
                 found.add(
                     "C016",
@@ -161,7 +162,7 @@ def _feeding(rule: CoreRule, relation: RelationInfo) -> CoreRule:
         arguments=tuple(
             argument
             if function is None or isinstance(argument, Aggregate)
-            else Aggregate(function, (argument,), argument.span)
+            else function.of((argument,), argument.span)
             for argument, function in zip(rule.arguments, relation.aggregates, strict=True)
         ),
     )

@@ -18,19 +18,22 @@ from caladan.analysis.type_check import (
 from caladan.program import (
     Aggregate,
     Arithmetic,
+    Call,
     Comparison,
     Conditional,
     Constant,
     Expression,
+    Function,
     Negative,
     Object,
     Type,
     Value,
+    operations,
 )
 from caladan.program.diagnostics import Diagnostics, Span
+from caladan.program.functions import Resolved, find, resolved
 from caladan.program.notation import width_of
 from caladan.program.objects import Objects
-from caladan.program.operations import converted, find, operation
 from caladan.program.transform import replace_in
 from caladan.program.types import decimal
 
@@ -73,9 +76,9 @@ class ConstantFitter:
         return replace(
             rule,
             atoms=tuple(self._atom(a) for a in rule.atoms),
-            comparisons=tuple(self._comparison(c, known) for c in rule.comparisons),
+            comparisons=tuple(self.comparison(c, known) for c in rule.comparisons),
             arguments=tuple(
-                self._argument(a, t, known)
+                self.argument(a, t, known)
                 for a, t in zip(rule.arguments, self.columns[rule.head], strict=False)
             ),
             types=known,
@@ -90,7 +93,7 @@ class ConstantFitter:
             arguments.append(argument)
         return replace(atom, arguments=tuple(arguments))
 
-    def _argument(self, node: Expression, type: Type, known: Mapping[str, Type]) -> Expression:
+    def argument(self, node: Expression, type: Type, known: Mapping[str, Type]) -> Expression:
         if isinstance(node, Constant):
             return self._constant(node, type)
         if isinstance(node, Aggregate):
@@ -103,25 +106,27 @@ class ConstantFitter:
             return self._operand(node, type, known)
         own = partial_type(node, known)
         made = self._inside(node, known)
-        return made if own is None else converted(made, own, type)
+        return made if own is None else operations.converted(made, own, type)
 
     def _inside(self, node: Expression, known: Mapping[str, Type]) -> Expression:
         def change(part: Expression) -> Expression | None:
             match part:
+                case Call() if not isinstance(part, Function):
+                    return self._call(part, known)
                 case Arithmetic():
                     return self._arithmetic(part, known)
                 case Negative():
                     type = partial_type(part.operand, known)
-                    found = None if type is None else find("-", type)
+                    found = None if type is None else operations.find("-", type)
                     if type is None or found is None:
                         return None
                     operand = self._inside(part.operand, known)
-                    return operation(part, found[0], [operand], [type], found[1])
+                    return operations.operation(part, found[0], [operand], [type], found[1])
                 case Conditional():
                     type = partial_type(part, known)
                     return replace(
                         part,
-                        condition=tuple(self._comparison(c, known) for c in part.condition),
+                        condition=tuple(self.comparison(c, known) for c in part.condition),
                         then=self._branch(part.then, type, known),
                         otherwise=self._branch(part.otherwise, type, known),
                     )
@@ -138,18 +143,19 @@ class ConstantFitter:
         left, right = operand_types(node, known)
         if left is None or right is None:
             return None
-        found = find(node.operator, left, right)
+        found = operations.find(node.operator, left, right)
         if found is None:
             if not (left.is_decimal or right.is_decimal):
                 return None
             sides = ((node.left, left), (node.right, right))
             one, other = (
-                converted(self._inside(side, known), type, Type.DOUBLE) for side, type in sides
+                operations.converted(self._inside(side, known), type, Type.DOUBLE)
+                for side, type in sides
             )
             return replace(node, left=one, right=other)
         sides = ((node.left, left), (node.right, right))
         arguments = [self._operand(side, type, known) for side, type in sides]
-        return operation(node, found[0], arguments, (left, right), found[1])
+        return operations.operation(node, found[0], arguments, (left, right), found[1])
 
     def _operand(self, node: Expression, type: Type, known: Mapping[str, Type]) -> Expression:
         if isinstance(node, Constant) and type.is_decimal:
@@ -157,13 +163,27 @@ class ConstantFitter:
             return node if value is None else node.fitted(value, type)
         return self._inside(node, known)
 
-    def _comparison(self, node: Comparison, known: Mapping[str, Type]) -> Comparison:
+    def _call(self, node: Call, known: Mapping[str, Type]) -> Call:
+        """A call whose literals are of the types that it takes: a date may be written as text."""
+        arguments = [self._inside(each, known) for each in node.arguments]
+        found = resolved(find(node.function), node, lambda each: partial_type(each, known))
+        takes = found.takes if isinstance(found, Resolved) else ()
+        for i, type in enumerate(takes):
+            argument = arguments[i]
+            if isinstance(argument, Constant) and type is not None:
+                own = constant_type(argument.value)
+                if stands_for(own, type) or (type is Type.DOUBLE and own.is_integral):
+                    arguments[i] = self._constant(argument, type)
+        return replace(node, arguments=tuple(arguments))
+
+    def comparison(self, node: Comparison, known: Mapping[str, Type]) -> Comparison:
         left, right = self._inside(node.left, known), self._inside(node.right, known)
         left, right = self._beside(left, right, known), self._beside(right, left, known)
         one, other = partial_type(left, known), partial_type(right, known)
         both = None if one is None or other is None else widened(one, other)
         if both is not None and one is not None and other is not None and one.kind != other.kind:
-            left, right = converted(left, one, both), converted(right, other, both)
+            left = operations.converted(left, one, both)
+            right = operations.converted(right, other, both)
         return replace(node, left=left, right=right)
 
     def _beside(self, node: Expression, other: Expression, known: Mapping[str, Type]) -> Expression:

@@ -22,7 +22,6 @@ from typing import TypeAlias
 
 from caladan.program import (
     Aggregate,
-    AggregateFunction,
     Column,
     Comparison,
     Constant,
@@ -32,6 +31,7 @@ from caladan.program import (
     Value,
     Variable,
 )
+from caladan.program.aggregates import AggregateFunction
 from caladan.program.diagnostics import Diagnostic, Span
 
 Term: TypeAlias = Variable | Constant
@@ -109,7 +109,7 @@ def by_head(rules: Iterable[CoreRule]) -> dict[str, list[CoreRule]]:
 class RelationInfo:
     """A relation as the analysis knows it.
 
-    `aggregates` has, for each column, the function that combines values of a group, or None for a
+    `aggregates` has, for each column, the row of what combines values of a group, or None for a
     group column. `takes_data` relations get facts from outside; `is_derived` ones have rules or
     facts in the program; a relation may be both. `origin` is the user's name for what the compiler
     made (`tc` for `tc_bf`); `order` is how a sorted relation is to be shown. One that is `part_of`

@@ -36,8 +36,6 @@ from caladan.analysis.pcg import Patterns
 from caladan.analysis.recursive_parts import RecursiveParts, RulePart, summands, total
 from caladan.analysis.strata import restratified
 from caladan.program import (
-    Aggregate,
-    AggregateFunction,
     Column,
     Comparison,
     Constant,
@@ -45,6 +43,7 @@ from caladan.program import (
     Variable,
     names,
 )
+from caladan.program.aggregates import AggregateFunction
 from caladan.program.transform import fresh, replace_in
 
 
@@ -232,7 +231,7 @@ class _Turn(RecursiveParts):
             return ()
         function = self.info.aggregates[self.value]
         assert function is not None
-        return (Aggregate(function, (value,)),)
+        return (function.of((value,)),)
 
 
 class _Fresh:

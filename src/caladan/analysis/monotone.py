@@ -37,10 +37,10 @@ from caladan.program import (
     names,
     variables,
 )
+from caladan.program.aggregates import AggregateFunction, is_recursive_best
 from caladan.program.diagnostics import Diagnostic, Diagnostics, Span
+from caladan.program.functions import find
 from caladan.program.operations import Operation
-
-_FALLING = ("mmin",)
 
 
 def monotone(
@@ -160,8 +160,10 @@ def _is_computed(node: Expression) -> bool:
     match node:
         case Arithmetic("mod", _, right):
             return any(True for _ in variables(right))
-        case Arithmetic() | Negative() | Function() | Call("concat" | "replace"):
+        case Arithmetic() | Negative() | Function():
             return True
+        case Call():
+            return find(node.function).grows or any(map(_is_computed, node.arguments))
         case Conditional():
             return _is_computed(node.then) or _is_computed(node.otherwise)
         case _:
@@ -177,7 +179,7 @@ def _improves(
             functions = relations[atom.relation].aggregates
             for argument, function in zip(atom.arguments, functions, strict=True):
                 if function is not None and isinstance(argument, Variable):
-                    direction[argument.name] = "falls" if function in _FALLING else "grows"
+                    direction[argument.name] = "falls" if function.improves == "falls" else "grows"
     for comparison in rule.comparisons:
         for variable, undone in _undone(comparison):
             if direction.get(variable.name) == undone or (
@@ -212,7 +214,6 @@ def _undone(comparison: Comparison) -> Iterator[tuple[Variable, str]]:
 Direction: TypeAlias = OneOf["steady", "rises", "falls", "unknown"]
 
 _OPPOSITE: Final[dict[Direction, Direction]] = {"rises": "falls", "falls": "rises"}
-_WORDS: Final = {"mmin": "least", "mmax": "greatest"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +222,12 @@ class Finding:
 
     relation: str
     column: str
-    function: str
+    function: AggregateFunction
     reason: str | None = None
     span: Span | None = None
 
     def __str__(self) -> str:
-        best = f"the {_WORDS[self.function]} {self.column} of each group"
+        best = f"the {self.function.word} {self.column} of each group"
         if self.reason is None:
             return (
                 f"{self.relation}: pre-mappable. Keeping {best} at every step gives the same "
@@ -238,7 +239,7 @@ class Finding:
         """W104, if it is not safe."""
         if self.reason is None:
             return None
-        best = f"the {_WORDS[self.function]} {self.column} of each group"
+        best = f"the {self.function.word} {self.column} of each group"
         return Diagnostic(
             "W104",
             f"`{self.relation}` keeps {best} at every step, and {self.reason}",
@@ -260,14 +261,14 @@ def premappable(checked: Checked, names: Mapping[str, Sequence[str]]) -> Iterato
         for name in clique.relations:
             info = checked.relations[name]
             for i, function in enumerate(info.aggregates):
-                if function in ("mmin", "mmax"):
+                if is_recursive_best(function):
                     column = names[name][i] if name in names else info.columns[i].name
                     problem = _problem(name, i, function, clique, checked)
                     yield Finding(name, column, function, *(problem or (None, None)))
 
 
 def _problem(
-    name: str, column: int, function: str, clique: Clique, checked: Checked
+    name: str, column: int, function: AggregateFunction, clique: Clique, checked: Checked
 ) -> tuple[str, Span | None] | None:
     for rule in clique.recursive_rules:
         for atom in rule.positive:
@@ -280,7 +281,7 @@ def _problem(
 
 
 def _used(
-    name: str, function: str, rule: CoreRule, checked: Checked
+    name: str, function: AggregateFunction, rule: CoreRule, checked: Checked
 ) -> tuple[str, Span | None] | None:
     """What a rule does with a value that may still improve, if it is not safe."""
     if sum(name in atom.variables for atom in rule.atoms) > 1:
@@ -297,19 +298,19 @@ def _used(
         if direction == "steady":
             continue
         span = argument.span or rule.span
-        if kept not in ("mmin", "mmax"):
+        if not is_recursive_best(kept):
             return "a value that may still improve goes into another column", span
-        if direction != ("rises" if kept == function else "falls"):
+        if direction != ("rises" if kept.improves == function.improves else "falls"):
             return "a better value may make a later one worse", span
     return None
 
 
-def _holds_on(comparison: Comparison, name: str, function: str) -> bool:
+def _holds_on(comparison: Comparison, name: str, function: AggregateFunction) -> bool:
     """Whether a condition that holds still holds when the value improves."""
     left, right = _direction(comparison.left, name), _direction(comparison.right, name)
     if left == right == "steady":
         return True
-    improving: Direction = "falls" if function == "mmin" else "rises"
+    improving: Direction = "falls" if function.improves == "falls" else "rises"
     if comparison.operator in ("=", "~="):
         return False
     small, large = (left, right) if comparison.operator in ("<", "<=") else (right, left)
@@ -348,8 +349,26 @@ def _direction(node: Expression, name: str) -> Direction:
             other,
         } == {then, otherwise}:  # the smaller or the larger of two values
             return _together(_direction(one, name), _direction(other, name))
+        case Call() if not isinstance(node, Function):
+            return _called(node, name)
         case _:
             return "unknown"
+
+
+def _called(node: Call, name: str) -> Direction:
+    """What a call does when a variable rises, by what its row says of each argument."""
+    row, found = find(node.function), "steady"
+    for i, argument in enumerate(node.arguments):
+        moved = _direction(argument, name)
+        match row.moving(i):
+            case "+":
+                pass
+            case "-":
+                moved = _flipped(moved)
+            case _:
+                moved = "steady" if moved == "steady" else "unknown"
+        found = _together(found, moved)
+    return found
 
 
 def _scaled(direction: Direction, factor: object) -> Direction:

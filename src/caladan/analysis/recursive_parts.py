@@ -28,6 +28,7 @@ from caladan.program import (
     names,
     variables,
 )
+from caladan.program.aggregates import is_recursive_best, row_of
 from caladan.program.transform import replace_in
 
 
@@ -64,7 +65,8 @@ class RecursiveParts:
         self.value = values[0] if values else None
         self.can_add = not values or (
             len(values) == 1
-            and info.aggregates[values[0]] in ("mmin", "mmax")
+            and is_recursive_best(row := info.aggregates[values[0]])
+            and "+" in row.distributes_over
             and info.columns[values[0]].type.is_integral
         )
 
@@ -81,7 +83,7 @@ class RecursiveParts:
             return None
         value, comparisons = _spelled_out(aggregate.terms[0], rule)
         arguments = tuple(
-            Aggregate(aggregate.function, (value,)) if i == self.value else argument
+            row_of(aggregate).of((value,)) if i == self.value else argument
             for i, argument in enumerate(rule.arguments)
         )
         rule = replace(rule, arguments=arguments)
@@ -130,7 +132,8 @@ class RecursiveParts:
         """Whether what a step adds never makes a value better."""
         if self.value is None or part.value is None:
             return True
-        falls = self.info.aggregates[self.value] == "mmin"
+        row = self.info.aggregates[self.value]
+        falls = row is not None and row.is_least
         added = summands(part.value)
         return all(
             isinstance(s, Constant)

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal as OneOf
+from typing import Literal as OneOf
 
 from caladan.analysis.core import Checked, Clique, CoreAtom, CoreRule, RelationInfo
 from caladan.program import Aggregate
+from caladan.program.aggregates import names_in, row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan
-
-MONOTONE: Final = ("mmin", "mmax", "msum", "mcount")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ def edges(rules: Iterable[CoreRule]) -> tuple[Edge, ...]:
     found: list[Edge] = []
     for rule in rules:
         aggregated = any(
-            isinstance(a, Aggregate) and a.function not in MONOTONE for a in rule.arguments
+            isinstance(a, Aggregate) and not row_of(a).is_monotone for a in rule.arguments
         )
         for atom in rule.atoms:
             if atom.negated:
@@ -181,7 +180,8 @@ def _report(edge: Edge, inside: Sequence[Edge], found: Diagnostics) -> None:
 def _advice(edge: Edge) -> str:
     match edge.kind:
         case "aggregated":
-            return "inside recursion use a monotone aggregate: mmin, mmax, mcount or msum"
+            *names, last = names_in("deals", "monotone")
+            return f"inside recursion use a monotone aggregate: {', '.join(names)} or {last}"
         case "limited":
             return "put the limit into a rule outside the recursion"
         case _:

@@ -32,7 +32,9 @@ from caladan.program import (
     Variable,
     operations,
 )
+from caladan.program.aggregates import row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span
+from caladan.program.functions import Mismatch, call_type, find, resolved
 from caladan.program.notation import width_of
 from caladan.program.types import DECIMAL_PATTERN, MOST_DIGITS, Width, decimal, wider
 
@@ -70,17 +72,15 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
             otherwise = partial_type(node.otherwise, types)
             if then is None or otherwise is None:
                 return then or otherwise
-            then, otherwise = (
-                _beside(node.then, then, otherwise),
-                _beside(node.otherwise, otherwise, then),
+            one, other = (
+                _beside(node.then, then, otherwise) or then,
+                _beside(node.otherwise, otherwise, then) or otherwise,
             )
-            return widened(then, otherwise) or then
+            return widened(one, other) or one
         case Function():
             return node.returns
-        case Call("length"):
-            return Type.LONG
         case Call():
-            return Type.STRING
+            return call_type(node, lambda each: partial_type(each, types))
         case Aggregate():
             return _aggregate_type(node, types)
 
@@ -113,32 +113,16 @@ def as_decimal(node: Constant) -> Decimal | None:
 
 
 def argument_type(node: Call, position: int) -> Type | None:
-    """What a function takes: `substring` text and two whole numbers, all others text.
-
-    Nobody knows of functions of Python.
-    """
+    """What a function takes there, if it takes one type; of functions of Python nobody knows."""
     if isinstance(node, Function):
         return None
-    return Type.LONG if node.function == "substring" and position > 0 else Type.STRING
+    return find(node.function).wanted(position, len(node.arguments))
 
 
 def _aggregate_type(node: Aggregate, types: Mapping[str, Type]) -> Type | None:
-    match node.function:
-        case "count" | "countd":
-            return Type.LONG
-        case "avg":
-            value = partial_type(node.terms[-1], types)
-            is_decimal = value is not None and value.is_decimal
-            return operations.mean_type(value) if is_decimal else value and Type.DOUBLE
-        case "mcount" if not node.terms:
-            return Type.LONG
-        case "sum" | "msum" | "mcount":
-            value = partial_type(node.terms[-1], types)
-            if value is not None and value.is_decimal:
-                return operations.sum_type(value)
-            return value if value is None else _computed(value)
-        case "min" | "max" | "mmin" | "mmax":
-            return partial_type(node.terms[-1], types)
+    if not node.terms:
+        return Type.LONG  # solutions are counted
+    return row_of(node).result_type(partial_type(node.terms[-1], types))
 
 
 def _computed(type: Type) -> Type:
@@ -326,8 +310,9 @@ class _Checker:
             case Arithmetic():
                 for side in (node.left, node.right):
                     self.expression(side)
-                known = operand_types(node, self._known)
-                if None not in known and not operations.find(node.operator, *known):
+                left, right = operand_types(node, self._known)
+                is_known = left is not None and right is not None
+                if is_known and not operations.find(node.operator, left, right):
                     whole = node.operator in ("div", "mod")
                     for side in (node.left, node.right):
                         self._operand(side, node.operator, whole)
@@ -346,14 +331,14 @@ class _Checker:
                         [*self._origins(node.then), *self._origins(node.otherwise)],
                     )
             case Call():
-                for i, argument in enumerate(node.arguments):
-                    self._call_argument(node, i, argument)
+                self._call(node)
             case Aggregate():
                 for term in node.terms:
                     self.expression(term)
-                if node.terms and node.function in ("sum", "avg", "msum", "mcount"):
+                takes = row_of(node).takes
+                if node.terms and takes == "number":
                     self._operand(node.terms[-1], node.function, False)
-                if node.terms and node.function in ("min", "max", "mmin", "mmax"):
+                if node.terms and takes == "ordered":
                     self.ordered(node.terms[-1], node.function, node.span)
             case _:
                 pass
@@ -384,17 +369,19 @@ class _Checker:
             "`/` divides fractions" if whole and type.is_floating else _declare(type),
         )
 
-    def _call_argument(self, node: Call, position: int, argument: Expression) -> None:
-        wanting = argument_type(node, position)
-        type = self.expression(argument)
-        if type is None or wanting is None:
+    def _call(self, node: Call) -> None:
+        for argument in node.arguments:
+            self.expression(argument)
+        if isinstance(node, Function):
             return
-        is_whole = wanting.is_integral
-        if type.is_integral if is_whole else type is Type.STRING:
+        found = resolved(find(node.function), node, lambda each: partial_type(each, self._known))
+        if not isinstance(found, Mismatch):
             return
-        wanted = "a whole number" if is_whole else "text"
+        argument = node.arguments[found.position]
+        type = partial_type(argument, self._known)
         self._conflict(
-            f"`{node.function}` needs {wanted} here, not {article(type)}",
+            f"`{node.function}` needs {found.wanted} here"
+            + ("" if type is None else f", not {article(type)}"),
             argument.span or node.span or self._rule.span,
             self._origins(argument),
         )

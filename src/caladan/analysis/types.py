@@ -162,8 +162,8 @@ class _Inference:
                 widest = decimal(*wider(current.literal, type.width))
             else:
                 widest = widened(current.type, type)
-                both = current.literal is not None and digits is not None
-                digits = wider(current.literal, digits) if both else None
+                before = current.literal
+                digits = wider(before, digits) if before and digits else None
             if widest is not None and (current is None or widest != current.type):
                 where = f"column {i + 1} of `{rule.head}` is {widest} because of this"
                 literal_width = None if widest.is_decimal else digits

@@ -17,11 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 from caladan.program import (
     Aggregate,
-    AggregateFunction,
     Atom,
     Choice,
     Column,
@@ -36,13 +34,9 @@ from caladan.program import (
     names,
     variables,
 )
+from caladan.program.aggregates import AggregateFunction, lookup, row_of
 from caladan.program.diagnostics import Diagnostics
 from caladan.program.transform import fresh
-
-_BEST: Final[dict[AggregateFunction, AggregateFunction]] = {
-    "min": "min", "max": "min", "mmin": "mmin", "mmax": "mmin",
-}  # fmt: skip
-"""The functions that can have a witness, and what chooses among witnesses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +75,12 @@ def witnesses(
         )
 
 
-def can_have_witness(function: AggregateFunction) -> bool:
-    """True for a best value, which may be followed by what has it."""
-    return function in _BEST
-
-
 def _witnessed(head: Head) -> Shape | None:
     for i, argument in enumerate(head.arguments):
         if not isinstance(argument, Aggregate) or len(argument.terms) < 2:
             continue
-        if argument.function in _BEST:
-            return Shape(argument.function, i, len(argument.terms))
+        if (row := row_of(argument)).witness == "after":
+            return Shape(row, i, len(argument.terms))
     return None
 
 
@@ -170,7 +159,8 @@ class _WitnessSplit:
             body.append(Comparison("=", Variable(name, value.span), value, value.span))
             value = Variable(name, value.span)
         body.append(Atom(self._best, (*group, value, *rest), span=rule.head.span))
-        least = Aggregate(_BEST[self._shape.function], tuple(witness), rule.head.span)
+        form = lookup("min").in_form(self._shape.function.form)
+        least = form.of(tuple(witness), rule.head.span)
         head = replace(rule.head, arguments=(*group, value, least, *rest))
         return replace(rule, head=head, body=tuple(body))
 
@@ -201,7 +191,7 @@ class _WitnessSplit:
                 return None
         best: Expression = value
         if rule.body:
-            best = Aggregate(self._shape.function, (value,), rule.head.span)
+            best = self._shape.function.of((value,), rule.head.span)
         head = Head(self._best, (*group, best, *rest), rule.head.span)
         return replace(rule, head=head, body=tuple(kept))
 

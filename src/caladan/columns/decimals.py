@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from caladan.program.operations import Operation, TooLarge
+from caladan.program.operations import Operation, OutOfRange
 from caladan.program.types import MOST_DIGITS, Type
 
 _FITS: Final = 1 << 62
@@ -49,7 +49,7 @@ class DecimalColumn:
         return self.numbers if most < _FITS else self.numbers.astype(object)
 
     def rounded(self, type: Type) -> DecimalColumn:
-        """The numbers as a type holds them; TooLarge if it does not."""
+        """The numbers as a type holds them; OutOfRange if it does not."""
         digits, scale = type.width
         made = self.scaled(scale) if self.scale < scale else self
         if made.scale > scale:
@@ -58,7 +58,7 @@ class DecimalColumn:
             away = (abs(numbers) + unit // 2) // unit
             made = DecimalColumn(np.where(numbers < 0, -away, away), scale)
         if made.most >= 10**digits:
-            raise TooLarge("decimal")
+            raise OutOfRange("decimal")
         return made
 
     def python(self) -> list[Decimal]:

@@ -26,15 +26,11 @@ from caladan.columns.kernels import groups as kernels
 from caladan.columns.layout import Counts, Mask, Words, grown
 from caladan.columns.ranks import CODED, Ranks, float_ranks
 from caladan.join.arithmetic import Infinite, OutOfType, Overflow, ValueColumn, failing
-from caladan.program import AggregateFunction
+from caladan.program.aggregates import AggregateFunction
 from caladan.program.kinds import Kind
 from caladan.program.operations import mean
 from caladan.program.types import Type
 from caladan.rules.program import Contributors
-
-SMALLEST: Final = ("min", "mmin")
-LARGEST: Final = ("max", "mmax")
-TOTALS: Final = ("sum", "msum", "count", "mcount", "countd")
 
 
 class Accumulator:
@@ -80,19 +76,22 @@ class Accumulator:
         return self.places.given(place, groups, keys, amounts)
 
 
-def accumulator(function: AggregateFunction, domain: Domain, type: Type) -> Accumulator:
-    """The state for a function over a column of some type and domain."""
-    if function in SMALLEST or function in LARGEST:
-        smaller = function in SMALLEST
-        if isinstance(domain, TextDomain):
-            return TextBest(domain, smaller=smaller)
-        return Best(smaller=smaller)
-    if domain.kind is Kind.DECIMAL:
-        assert isinstance(domain, TextDomain), "what is added up is in a dictionary that grows"
-        return (DecimalMean if function == "avg" else DecimalSum)(domain, type)
-    if function == "avg":
-        return Average()
-    return FloatSum() if domain.kind is Kind.FLOAT else IntegerSum()
+def accumulator(row: AggregateFunction, domain: Domain, type: Type) -> Accumulator:
+    """The state for an aggregate over a column of some type and domain."""
+    match row.kernel:
+        case "least" | "greatest":
+            if isinstance(domain, TextDomain):
+                return TextBest(domain, smaller=row.is_least)
+            return Best(smaller=row.is_least)
+        case "mean" | "total" if domain.kind is Kind.DECIMAL:
+            assert isinstance(domain, TextDomain), "what is added up is in a dictionary that grows"
+            return (DecimalMean if row.is_mean else DecimalSum)(domain, type)
+        case "mean":
+            return Average()
+        case "total":
+            return FloatSum() if domain.kind is Kind.FLOAT else IntegerSum()
+        case "gathered":
+            raise AssertionError(f"{row} has no columns")
 
 
 class Best(Accumulator):

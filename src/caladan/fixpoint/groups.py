@@ -19,7 +19,7 @@ from caladan.columns.layout import Counts, Mask, Words
 from caladan.columns.packed import Orders
 from caladan.columns.ranks import rank_floats
 from caladan.columns.relation import StoredRelation
-from caladan.fixpoint.aggregates import TOTALS, Accumulator, TextBest, accumulator
+from caladan.fixpoint.aggregates import Accumulator, TextBest, accumulator
 from caladan.join.access import Amount
 from caladan.join.arithmetic import Overflow, ValueColumn
 from caladan.join.frontier import Bindings
@@ -27,6 +27,7 @@ from caladan.join.plan import RulePlan
 from caladan.join.rollup import Uncountable
 from caladan.join.walk import Sink
 from caladan.program import Expression, thresholds
+from caladan.program.aggregates import has_empty_value
 from caladan.program.kinds import EXACT, Kind
 from caladan.rules.program import Contributors, DeltaRule
 
@@ -98,10 +99,10 @@ class Contributions:
             try:
                 values = self._evaluator.values(each.expression, frontier, None)
             except Overflow:
-                raise Uncountable if function == "count" else Overflow from None
-            if function == "avg" and np.any(np.abs(values.data) >= EXACT):
+                raise Uncountable if function.counts else Overflow from None
+            if function.is_mean and np.any(np.abs(values.data) >= EXACT):
                 raise Overflow  # a double would round it
-            amounts[i] = values if function == "avg" else values.widened(self._domains[i].kind)
+            amounts[i] = values if function.is_mean else values.widened(self._domains[i].kind)
         solutions: Counts | None = None
         if len(asked) > len(functions):
             solutions = self._evaluator.values(asked[-1].expression, frontier, None).data
@@ -111,7 +112,8 @@ class Contributions:
         domain = self._domains[column]
         text = domain if domain.kind.is_coded else None
         values = self._evaluator.values(self._columns[column], frontier, text)
-        return values if self._info.aggregates[column] == "avg" else values.widened(domain.kind)
+        row = self._info.aggregates[column]
+        return values if row is not None and row.is_mean else values.widened(domain.kind)
 
 
 class AggregateHead:
@@ -277,7 +279,7 @@ class AggregateHead:
         """A count or sum over nothing that has no group columns is 0."""
         if before or self._new or self._group:
             return
-        if all(function in TOTALS for function in self.info.aggregates):
+        if has_empty_value(self.info.aggregates):
             self._numbers([], 1)
 
 

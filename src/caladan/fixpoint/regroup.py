@@ -78,7 +78,7 @@ class BestCandidates:
         reached: Mask = np.zeros(len(rows), np.bool_)
         for i, function in self._values.items():
             new, old = self._compared(i, batch[0][i][rows], facts[i])
-            reached |= new <= old if function == "mmin" else new >= old
+            reached |= ~function.is_better(old, new)
         return those((facts, len(rows)), reached)
 
     def improve(self) -> int:
@@ -90,7 +90,7 @@ class BestCandidates:
             better: Mask = np.zeros(len(rows), np.bool_)
             for i, function in self._values.items():
                 new, old = self._compared(i, columns[i][rows], facts[i])
-                is_better = new < old if function == "mmin" else new > old
+                is_better = function.is_better(new, old)
                 columns[i][rows] = np.where(is_better, columns[i][rows], facts[i])
                 better |= is_better
             good: Mask = np.ones(batch[1], np.bool_)
@@ -226,7 +226,7 @@ class Improvement(Recomputation):
 def _value(info: RelationInfo) -> tuple[int, bool]:
     """The one column with a best value, and whether that is the smallest."""
     ((column, function),) = ((i, f) for i, f in enumerate(info.aggregates) if f is not None)
-    return column, function == "mmin"
+    return column, function.is_least
 
 
 class Regrouping(Recomputation):

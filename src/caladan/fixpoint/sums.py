@@ -11,7 +11,6 @@ from caladan.columns.groups import GroupRelation
 from caladan.columns.layout import Words, concatenated
 from caladan.columns.relation import StoredRelation
 from caladan.data.schema import ARROW
-from caladan.fixpoint.aggregates import TOTALS
 from caladan.program.diagnostics import Diagnostic
 from caladan.rules.failures import growing
 from caladan.rules.program import DeltaClique
@@ -47,7 +46,7 @@ def never_settling(
 ) -> Diagnostic | None:
     """C042 for a fact whose sums still change, if there is one here."""
     for name, info in _aggregating(relations, infos):
-        if not any(function in TOTALS for function in info.aggregates):
+        if not any(row is not None and row.is_total for row in info.aggregates):
             continue
         body = relations[name].body
         assert isinstance(body, GroupRelation)

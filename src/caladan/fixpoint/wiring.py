@@ -31,6 +31,7 @@ from caladan.join.classes import Classes
 from caladan.join.plan import RulePlan
 from caladan.join.walk import Sink, prepare
 from caladan.program import thresholds
+from caladan.program.aggregates import is_recursive_best
 from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.body import Scan, Version
@@ -209,7 +210,7 @@ class Wiring:
 
     def _is_best(self, name: str) -> bool:
         functions = [f for f in self.program.relations[name].aggregates if f is not None]
-        return bool(functions) and all(f in ("mmin", "mmax") for f in functions)
+        return bool(functions) and all(map(is_recursive_best, functions))
 
     def _is_one_best(self, clique: DeltaClique) -> bool:
         """Whether one best value for each group is all there is, and all are compared alike."""

@@ -23,7 +23,7 @@ from caladan.program import ArithmeticOperator
 from caladan.program.diagnostics import CaladanError
 from caladan.program.functions import CallFailed
 from caladan.program.kinds import Kind
-from caladan.program.operations import TooLarge
+from caladan.program.operations import OutOfRange
 from caladan.rules.failures import call_failed, division_by_zero, overflow
 
 LONG_MIN: Final = -(2**63)
@@ -56,7 +56,7 @@ def failing() -> Generator[None]:
         yield
     except ZeroDivisionError:
         raise DivisionByZero from None
-    except TooLarge as problem:
+    except OutOfRange as problem:
         raise OutOfType(problem.of) from None
 
 

@@ -143,7 +143,7 @@ class Classes:
         info = self._relations[rule.rule.head]
         for i, expression in enumerate(body.columns[: info.arity]):
             node = (info.name, i)
-            if info.aggregates[i] in (None, "min", "max", "mmin", "mmax"):
+            if (row := info.aggregates[i]) is None or row.is_selective:
                 self._flow(number, expression, node)
             else:
                 if self._class(node).kind.is_coded:  # amounts are words of the same dictionary

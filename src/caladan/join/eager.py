@@ -57,20 +57,21 @@ def amounts(body: Body) -> tuple[Amount, ...] | None:
         type = partial_type(expression, body.types)
         if any(isinstance(node, Function) for node in walk(expression)):
             return None  # of the user's: it is called for solutions, and for nothing else
-        match function:
-            case "count":
+        match () if function is None else function.parts:
+            case ("count",):
                 found.append(Amount("count", ONE))
-            case "sum" | "avg" if type is not None and type.is_integral:
+            case ("sum", *_) if type is not None and type.is_integral:
                 found.append(Amount("sum", expression))
-            case "min" | "max" if _has_order(expression, type):
-                found.append(Amount(function, expression))
-            case None:
-                pass
-            case _:
+            case ("min" | "max" as best,) if _has_order(expression, type):
+                found.append(Amount(best, expression))
+            case _ if function is not None:
                 return None
+            case _:
+                pass
     if not found:
         return None
-    return (*found, Amount("count", ONE)) if "avg" in body.functions else tuple(found)
+    has_mean = any(row is not None and row.is_mean for row in body.functions)
+    return (*found, Amount("count", ONE)) if has_mean else tuple(found)
 
 
 def _has_order(expression: Expression, type: Type | None) -> bool:

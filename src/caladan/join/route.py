@@ -47,6 +47,7 @@ from caladan.join.prefixes import (
 )
 from caladan.join.selections import ends_of, read_by
 from caladan.program import Variable
+from caladan.program.aggregates import lookup
 from caladan.rules.body import Body, Part, Scan, Version
 
 
@@ -198,7 +199,7 @@ class BodyRoute(CoreRoute):
             keys=(),
             cut=None,
             counting=any(each.function in ("count", "sum") for each in asked),
-            functions=(*(None for _ in shared), *(each.function for each in asked))
+            functions=(*(None for _ in shared), *(lookup(each.function) for each in asked))
             if asked
             else (),
         )

@@ -1,16 +1,13 @@
 """What everybody speaks of: the Program and its parts, values, diagnostics, options, events."""
 
 from caladan.program.program import (
-    AGGREGATES,
     OPPOSITE,
     TIMES,
     Aggregate,
-    AggregateFunction,
     Arithmetic,
     ArithmeticOperator,
     Atom,
     Call,
-    CallFunction,
     Choice,
     Column,
     Comparison,
@@ -41,16 +38,13 @@ from caladan.program.program import (
 from caladan.program.transform import atoms, names, variables
 
 __all__ = [
-    "AGGREGATES",
     "OPPOSITE",
     "TIMES",
     "Aggregate",
-    "AggregateFunction",
     "Arithmetic",
     "ArithmeticOperator",
     "Atom",
     "Call",
-    "CallFunction",
     "Choice",
     "Column",
     "Comparison",

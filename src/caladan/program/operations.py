@@ -9,7 +9,7 @@ no engine knows more of it than its row.
     operation(node, takes, returns)        the node for it
 
 Decimals follow Spark's rules for digits, and are rounded half up to what these leave after the
-point. A result with more digits is `TooLarge`, never something else.
+point. A result with more digits is `OutOfRange`, never something else.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LEAST_QUOTIENT: Final = 6  # digits after the point of a quotient
 _QUOTIENT: Final = MOST_DIGITS + 1  # digits after the point at which Spark rounds a quotient first
 
 
-class TooLarge(OverflowError):
+class OutOfRange(OverflowError):
     """A value that its type does not hold; `of` says which diagnostic is to be given."""
 
     def __init__(self, of: str) -> None:
@@ -136,15 +136,14 @@ def converted(node: Expression, own: Type, wanted: Type) -> Expression:
     return Operation(row.name, (node,), node.span, code=code, returns=returns, takes=(own,))
 
 
-def outcomes(operation: Operation, columns: Sequence[Sequence[Any]], count: int) -> list[Any]:
-    """What an operation gives in each of `count` rows; ZeroDivisionError, or TooLarge."""
-    del count
+def outcomes(operation: Operation, columns: Sequence[Sequence[Any]]) -> list[Any]:
+    """What an operation gives in each row; ZeroDivisionError, or OutOfRange."""
     return list(map(operation.code, *columns))
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The value of an operation, from Python values; ZeroDivisionError, or TooLarge."""
+    """The value of an operation, from Python values; ZeroDivisionError, or OutOfRange."""
 
     name: str
     returns: Type
@@ -221,7 +220,7 @@ def add_up(numbers: Iterable[Any]) -> Decimal:
 def mean(total: Decimal, count: int, type: Type) -> Decimal:
     """The mean of `count` decimals that add up to `total`, as a type holds it.
 
-    TooLarge if the total does not have that many digits after the point within 38, as in Spark.
+    OutOfRange if the total does not have that many digits after the point within 38, as in Spark.
 
     >>> mean(Decimal("1.00"), 3, mean_type(decimal(3, 2)))
     Decimal('0.333333')
@@ -230,17 +229,17 @@ def mean(total: Decimal, count: int, type: Type) -> Decimal:
 
 
 def rounded(number: Decimal, type: Type) -> Decimal:
-    """A number with the digits after the point that its type has; TooLarge if there are too many.
+    """A number with the digits after the point that its type has; OutOfRange if there are too many.
 
     >>> rounded(Decimal("1.235"), decimal(10, 2))
     Decimal('1.24')
     """
     digits, scale = type.width
     if number and number.adjusted() >= MOST_DIGITS:
-        raise TooLarge("decimal")
+        raise OutOfRange("decimal")
     made = number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
     if made and made.adjusted() >= digits - scale:
-        raise TooLarge("decimal")
+        raise OutOfRange("decimal")
     return made if made else abs(made)  # -0 is 0
 
 
@@ -257,7 +256,7 @@ def _whole(_: Type, one: Any, other: Any) -> int:
         raise ZeroDivisionError
     quotient = int(_EXACT.divide_int(Decimal(one), Decimal(other)))
     if not -(2**63) <= quotient < 2**63:
-        raise TooLarge("long")
+        raise OutOfRange("long")
     return quotient
 
 

@@ -157,19 +157,11 @@ class Conditional:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-CallFunction: TypeAlias = OneOf[
-    "upper", "lower", "length", "trim", "concat", "replace", "substring"
-]
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`function(arguments)`: a function of text. `length` gives a long, the others text.
+    """`function(arguments)`: a function by its name in the table (program/functions)."""
 
-    `substring(text, start, length)` counts from 1.
-    """
-
-    function: CallFunction
+    function: str
     arguments: tuple[Expression, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
 
@@ -183,32 +175,24 @@ class Function(Call):
     and the call stands for any one of them.
     """
 
-    function: str  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
     code: Callable[..., object] = field(default=lambda *_: None, repr=False)
     each: bool = False
     returns: Type = Type.OBJECT
     vectorized: OneOf["numpy", "arrow"] | None = None
 
 
-AggregateFunction: TypeAlias = OneOf[
-    "min", "max", "sum", "count", "countd", "avg", "mmin", "mmax", "msum", "mcount"
-]
-
-AGGREGATES: Final[tuple[AggregateFunction, ...]] = (
-    "min", "max", "sum", "count", "countd", "avg", "mmin", "mmax", "msum", "mcount",
-)  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """`function<value>` or, with witnesses, `function<(witness, …, value)>`; only in heads.
+
+    `function` is the name of a row of the table (aggregates.py), which says what it does.
 
     `min`, `max`, `mmin` and `mmax` have theirs after the value, and give a column for each term.
 
     `count`, `mcount` and `countd` take a tuple of terms; `count<_>` counts solutions.
     """
 
-    function: AggregateFunction
+    function: str
     terms: tuple[Expression, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
 
@@ -220,7 +204,6 @@ class Folding(Aggregate):
     `code` and `initial` are those of a fold that its user wrote.
     """
 
-    function: str  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
     code: Callable[..., object] | None = field(default=None, repr=False)
     initial: object = None
 

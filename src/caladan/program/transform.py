@@ -24,7 +24,8 @@ _INSIDE: dict[type, tuple[str, ...] | None] = {Type: None}  # a row of a table i
 _PLAIN: Final = (
     "str", "bool", "int", "Value", "Type", "Mapping[str, Type]", "Span | None",
     "Placeholder | None",
-    "ArithmeticOperator", "ComparisonOperator", "AggregateFunction", "CallFunction",
+    "ArithmeticOperator", "ComparisonOperator",
+    "tuple[AggregateFunction | None, ...]",
     "tuple[Type, ...]",
 )  # fmt: skip
 """Types, as fields are declared with them, that hold no nodes: most fields have one."""

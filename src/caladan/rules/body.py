@@ -23,7 +23,6 @@ from caladan.analysis.schedule import Absent, Bind, Lookup, Test, schedule
 from caladan.analysis.type_check import joinable
 from caladan.program import (
     Aggregate,
-    AggregateFunction,
     Column,
     Comparison,
     Constant,
@@ -32,12 +31,8 @@ from caladan.program import (
     Variable,
     names,
 )
+from caladan.program.aggregates import AggregateFunction, row_of
 from caladan.program.transform import replace_in
-
-# Aggregates that look at every solution: two solutions with the same value count twice.
-_COUNTING = ("sum", "count", "avg", "msum", "mcount")
-# Aggregates that can be taken of parts of a body first, and then of those.
-_DECOMPOSED = ("sum", "count", "avg", "min", "max")
 
 
 class Version(Enum):
@@ -279,12 +274,13 @@ def body_of(
     if rule.order or rule.limit is not None:
         order = tuple(((*columns, *sorting).index(k.variable), k.descending) for k in rule.order)
         cut = Cut(order, rule.limit, len(columns))
-    counting = any(isinstance(a, Aggregate) and a.function in _COUNTING for a in rule.arguments)
+    functions = tuple(row_of(a) if isinstance(a, Aggregate) else None for a in rule.arguments)
+    used = [row for row in functions if row is not None]
+    # Two solutions with the same value count twice, unless the same again changes nothing.
+    counting = not all(row.is_idempotent for row in used)
     body = Body(tuple(parts), (*columns, *sorting), tuple(keys), cut, rule.types, counting)
-    functions = tuple(a.function if isinstance(a, Aggregate) else None for a in rule.arguments)
-    used = {*functions} - {None}
     finished = all(scan.version is Version.FULL for scan in body.atoms)
-    if not used or not used <= {*_DECOMPOSED} or not finished or keys or cut is not None:
+    if not used or not all(row.parts for row in used) or not finished or keys or cut is not None:
         return body
     return replace(body, functions=functions)
 
@@ -314,6 +310,6 @@ def _value(argument: Expression) -> Expression:
     """What a head column is fed with: the value of an aggregate, 1 where solutions are counted."""
     if not isinstance(argument, Aggregate):
         return argument
-    if argument.function == "countd" or not argument.terms:
+    if row_of(argument).counts == "terms" or not argument.terms:
         return Constant(1)
     return argument.terms[-1]

@@ -39,9 +39,8 @@ from caladan.program import (
     names,
     variables,
 )
+from caladan.program.aggregates import row_of
 from caladan.rules.program import Contributors, Totals
-
-_SUMMED = ("sum", "count", "msum", "mcount")
 
 
 def contributors(
@@ -75,12 +74,12 @@ def contributors(
     for column, argument in enumerate(rule.arguments):
         own = f"{column}: {number}"
         if not isinstance(argument, Aggregate):
-            summed = relations[rule.head].aggregates[column] in (*_SUMMED, "countd")
-            if summed and clique.is_recursive_rule(rule):
+            row = relations[rule.head].aggregates[column]
+            if row is not None and row.is_total and clique.is_recursive_rule(rule):
                 add(column, own, own_key, latest=True)
-        elif argument.function == "countd":
+        elif row_of(argument).counts == "terms":
             add(column, f"{column}: values", argument.terms)
-        elif argument.function in _SUMMED and len(argument.terms) > 1:
+        elif row_of(argument).is_total and len(argument.terms) > 1:
             *witness, _ = argument.terms
             place = f"{column}: witness of {len(witness)}"
             if _changes(rule, column, clique, relations):
@@ -90,7 +89,7 @@ def contributors(
                 add(column, place, tuple(witness), (), f"{place}, fixed")
             else:
                 add(column, place, tuple(witness))
-        elif argument.function in _SUMMED and clique.is_recursive:
+        elif row_of(argument).is_total and clique.is_recursive:
             add(column, own, own_key, latest=True)
     return tuple(keys), tuple(places)
 
@@ -105,7 +104,8 @@ def changing_witness(clique: Clique, relations: Mapping[str, RelationInfo]) -> b
     """Whether the recursion changes what some witness counts with."""
     return any(
         isinstance(argument, Aggregate)
-        and argument.function in _SUMMED
+        and row_of(argument).is_total
+        and row_of(argument).counts != "terms"
         and len(argument.terms) > 1
         and _changes(rule, column, clique, relations)
         for rule in clique.recursive_rules
@@ -166,23 +166,20 @@ def solution(
     return tuple(Variable(name) for name in steady)
 
 
-_TOTALS = ("sum", "msum", "count", "mcount", "countd")
-
-
 def totals(clique: Clique, relations: Mapping[str, RelationInfo]) -> Totals | None:
     """What is known of the sums of a clique; None if nothing in it is summed."""
     functions = [relations[name].aggregates for name in clique.relations]
-    width = max(sum(f in _TOTALS for f in each) for each in functions)
+    width = max(sum(f is not None and f.is_total for f in each) for each in functions)
     if not clique.is_recursive or not width:
         return None
-    is_linear = all(f is None or f in _TOTALS for each in functions for f in each) and all(
+    is_linear = all(f is None or f.is_total for each in functions for f in each) and all(
         _is_linear(rule, clique, relations) for rule in clique.recursive_rules
     )
     is_whole = not any(
         relations[name].types[i].is_floating
         for name in clique.relations
         for i, function in enumerate(relations[name].aggregates)
-        if function in _TOTALS
+        if function is not None and function.is_total
     )
     return Totals(width, is_linear, not changing_witness(clique, relations), is_whole)
 
@@ -212,7 +209,7 @@ def _is_linear(rule: CoreRule, clique: Clique, relations: Mapping[str, RelationI
     return rule.limit is None and all(
         _degree(term, degrees) <= (1 if amount else 0)
         for argument, function in zip(rule.arguments, relations[rule.head].aggregates, strict=True)
-        for term, amount in _terms(argument, function in _TOTALS)
+        for term, amount in _terms(argument, function is not None and function.is_total)
     )
 
 
@@ -220,7 +217,7 @@ def _terms(argument: Expression, is_summed: bool) -> list[tuple[Expression, bool
     """The terms of a head's argument, and whether each is an amount."""
     if not isinstance(argument, Aggregate):
         return [(argument, is_summed)]
-    if argument.function in ("count", "countd") or len(argument.terms) == 0:
+    if not argument.terms or (row_of(argument).counts and row_of(argument).witness is None):
         return []
     *witness, amount = argument.terms
     return [*((term, False) for term in witness), (amount, True)]

@@ -160,9 +160,6 @@ def _alike(one: Mapping[Any, float], other: Mapping[Any, float]) -> bool:
     return all(isclose(rise, other[key], rel_tol=1 - _CLOSE) for key, rise in one.items())
 
 
-_TOTALS = ("sum", "count", "msum", "mcount", "countd")
-
-
 @dataclass(frozen=True, slots=True)
 class SumRule:
     """A rule that adds to sums, and the relation of those of its solutions that were lost.
@@ -219,7 +216,7 @@ def _to_watch(
     """
     found: dict[tuple[str, int, tuple[str, ...]], list[CoreRule]] = {}
     for rule in clique.recursive_rules if clique.is_recursive else ():
-        if any(function in _TOTALS for function in relations[rule.head].aggregates):
+        if any(row is not None and row.is_total for row in relations[rule.head].aggregates):
             keys = _keys(rule, clique, relations)
             found.setdefault((rule.head, rule.number, keys), []).append(rule)
     return [

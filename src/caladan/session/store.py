@@ -28,6 +28,7 @@ from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.engines.interface import Engine, Table, stoppable
 from caladan.pipeline import Compiled
 from caladan.program import Aggregate, Column, Constant, Expression, Variable
+from caladan.program.aggregates import row_of
 from caladan.program.diagnostics import Diagnostics, Span, error
 from caladan.program.events import DataRead, Listener
 from caladan.program.notation import Widths, width_of
@@ -131,7 +132,7 @@ def _flow(
 
 def _carried(argument: Expression) -> Expression:
     """What the values of an argument are, where its aggregate makes no new ones."""
-    if isinstance(argument, Aggregate) and argument.function in ("min", "max", "mmin", "mmax"):
+    if isinstance(argument, Aggregate) and row_of(argument).is_selective:
         return argument.terms[-1]
     return argument
 

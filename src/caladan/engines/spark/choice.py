@@ -17,6 +17,7 @@ from typing import Final
 
 from caladan.analysis.core import RelationInfo
 from caladan.program import Aggregate, Constant, Expression, Variable
+from caladan.program.aggregates import row_of
 from caladan.program.options import Options
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule, reads
 
@@ -207,7 +208,7 @@ def why_not_cubed(
     for rule in clique.exit_rules:
         if rule.body.cut is not None:
             return f"rule {rule.rule.number} sorts or limits all that it derives"
-        if rule.contributors or any(_averages(argument) for argument in rule.rule.arguments):
+        if rule.contributors or any(_needs_states(argument) for argument in rule.rule.arguments):
             return f"what rule {rule.rule.number} aggregates in one cell says nothing of all cells"
     if not any(has_cyclic_body(rule) for rule in clique.exit_rules):
         return "no rule has a cyclic body"
@@ -216,13 +217,14 @@ def why_not_cubed(
 
 def _sums_fractions(info: RelationInfo) -> bool:
     return any(
-        function in ("sum", "msum") and column.type.is_floating
+        function is not None and function.is_total and column.type.is_floating
         for function, column in zip(info.aggregates, info.columns, strict=True)
     )
 
 
-def _averages(argument: Expression) -> bool:
-    return isinstance(argument, Aggregate) and argument.function == "avg"
+def _needs_states(argument: Expression) -> bool:
+    """Whether the values of cells say nothing of all: a mean, a median."""
+    return isinstance(argument, Aggregate) and row_of(argument).merged_by is None
 
 
 def has_cyclic_body(rule: DeltaRule) -> bool:

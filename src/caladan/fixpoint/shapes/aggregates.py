@@ -131,13 +131,15 @@ def _by_sum(
     counts = by_group(None, None)
     amounts: dict[int, ValueColumn] = {}
     for i, function in enumerate(head.info.aggregates):
-        if function == "count":
+        if function is None:
+            continue
+        if function.parts == ("count",):
             amounts[i] = ValueColumn(Kind.INTEGER, counts)
-        elif function is not None:
-            if function not in ("sum", "avg"):
+        else:
+            if "sum" not in function.parts:
                 raise Declined("a group is computed from both sides of a layout")
             total: Counts = np.zeros(size, np.int64)
-            below = EXACT if function == "avg" else _FAR
+            below = EXACT if function.is_mean else _FAR
             for sign, one, other in weights.products(rule.body.columns[i], below):
                 total += sign * by_group(one, other)
             amounts[i] = ValueColumn(Kind.INTEGER, total)
@@ -205,26 +207,28 @@ class _Weights:
         function, domain = head.info.aggregates[column], head.domains[column]
         expression = rule.body.columns[column]
         keyed = next((each for each in rule.contributors if each.column == column), None)
-        if keyed is not None and function == "countd" and head.is_sole:
+        assert function is not None
+        if keyed is not None and function.counts == "terms" and head.is_sole:
             return ValueColumn(Kind.INTEGER, self._distinct(words, keyed, rule))
         if keyed is not None:
             raise Declined("its contributors are told apart")
-        if function == "count":
+        if function.parts == ("count",):
             return ValueColumn(Kind.INTEGER, self.counts)
-        if function == "sum" and domain.kind is Kind.INTEGER:
+        if function.parts == ("sum",) and domain.kind is Kind.INTEGER:
             return ValueColumn(Kind.INTEGER, self._total(expression, _FAR))
-        if function in ("sum", "avg") and self._is_float(expression):
+        if "sum" in function.parts and self._is_float(expression):
             return ValueColumn(Kind.FLOAT, self._float_total(expression, words))
-        if function == "avg":
+        if function.is_mean:
             return ValueColumn(Kind.INTEGER, self._total(expression, EXACT))
         text = isinstance(domain, TextDomain)
-        if function in ("min", "max") and isinstance(expression, Variable) and not text:
-            ranks = self._best(expression.name, smaller=function == "min")
+        is_best = function.is_best and bool(function.parts)
+        if is_best and isinstance(expression, Variable) and not text:
+            ranks = self._best(expression.name, smaller=function.is_least)
             kind = self._body.evaluator.domain(expression.name).kind
             data = rank_floats(ranks) if kind is Kind.FLOAT else ranks
             return ValueColumn(kind, data).widened(domain.kind)
-        if function in ("min", "max") and domain.kind is Kind.INTEGER:
-            best = self._best_sum(expression, smaller=function == "min")
+        if is_best and domain.kind is Kind.INTEGER:
+            best = self._best_sum(expression, smaller=function.is_least)
             return ValueColumn(Kind.INTEGER, best)
         raise Declined(f"{function} of it needs every solution")
 

@@ -22,7 +22,6 @@ from caladan.columns.kernels import machine
 from caladan.columns.layout import Keys, Packing, concatenated
 from caladan.columns.relation import widths_of
 from caladan.columns.runs import Arrangement, Run
-from caladan.fixpoint.aggregates import LARGEST, SMALLEST
 from caladan.fixpoint.groups import AggregateHead
 from caladan.join.expressions import Evaluator
 from caladan.program import Arithmetic, Constant, Expression, Negative, Variable, thresholds
@@ -137,7 +136,7 @@ class PackedGroups:
         self._head = head
         functions = [f for f in head.info.aggregates if f is not None]
         widths = widths_of(head.domains)
-        if len(functions) != 1 or functions[0] not in (*SMALLEST, *LARGEST):
+        if len(functions) != 1 or not functions[0].is_best:
             raise Unsuitable("an aggregate other than one least or largest value")
         if widths is None or not head.info.group or not self._are_few:
             raise Unsuitable("groups are too wide, too many, or all in one")
@@ -146,7 +145,7 @@ class PackedGroups:
             raise Unsuitable("values are not integers near each other")
         self.widths = widths
         self.value_bits = widths[value]
-        self.larger = functions[0] in LARGEST
+        self.larger = not functions[0].is_least
         self.base = Arrangement(Packing(widths, (*head.info.group, value)))
 
     @property

@@ -8,10 +8,11 @@ values, the others at facts: two facts with the same value count twice.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from caladan.language.bloom.expressions import Aggregation, ColumnExpr, label
 from caladan.language.bloom.values import frozen, ordered
+from caladan.program.aggregates import AggregateFunction, evaluate, lookup
 
 
 def min(column: ColumnExpr) -> Aggregation:  # noqa: A001
@@ -149,17 +150,16 @@ class _Mean(_Sum):
 
 
 class _Best(FoldState):
-    """The value that is better than all others by `is_better`."""
+    """The value that `combine` keeps of all."""
 
-    __slots__ = ("best", "is_better")
+    __slots__ = ("best", "combine")
 
-    def __init__(self, is_better: Callable[[Any, Any], bool]) -> None:
+    def __init__(self, combine: Callable[[Any, Any], Any]) -> None:
         self.best: Any = None
-        self.is_better = is_better
+        self.combine = combine
 
     def add(self, values: tuple[Any, ...]) -> None:
-        if self.best is None or self.is_better(values[0], self.best):
-            self.best = values[0]
+        self.best = values[0] if self.best is None else self.combine(self.best, values[0])
 
     def remove(self, values: tuple[Any, ...]) -> bool:
         return values[0] != self.best
@@ -170,31 +170,28 @@ class _Best(FoldState):
 
 
 class _Tally(FoldState):
-    """Values, each with how many facts have it."""
+    """Values, each with how many facts have it; the row makes its value of all of them."""
 
-    __slots__ = ("counts", "read")
+    __slots__ = ("counts", "row")
 
-    def __init__(self, read: Callable[[dict[Any, int]], Any]) -> None:
-        self.counts: dict[Any, int] = {}
-        self.read = read
-
-    def _key(self, values: tuple[Any, ...]) -> Any:
-        return values[0] if len(values) == 1 else values
+    def __init__(self, row: AggregateFunction) -> None:
+        self.counts: dict[tuple[Any, ...], int] = {}
+        self.row = row
 
     def add(self, values: tuple[Any, ...]) -> None:
-        key = self._key(values)
-        self.counts[key] = self.counts.get(key, 0) + 1
+        self.counts[values] = self.counts.get(values, 0) + 1
 
     def remove(self, values: tuple[Any, ...]) -> bool:
-        key = self._key(values)
-        self.counts[key] -= 1
-        if not self.counts[key]:
-            del self.counts[key]
+        self.counts[values] -= 1
+        if not self.counts[values]:
+            del self.counts[values]
         return True
 
     @property
     def value(self) -> Any:
-        return self.read(self.counts)
+        if self.row.is_idempotent:
+            return evaluate(self.row, list(self.counts))
+        return evaluate(self.row, [each for each, n in self.counts.items() for _ in range(n)])
 
 
 class UserFold(FoldState):
@@ -217,21 +214,26 @@ class UserFold(FoldState):
         return self.so_far
 
 
-_MADE: Final[dict[str, Callable[[], FoldState]]] = {
-    "min": lambda: _Best(lambda new, old: new < old),
-    "max": lambda: _Best(lambda new, old: new > old),
-    "sum": _Sum,
-    "count": _Count,
-    "countd": lambda: _Tally(len),
-    "avg": _Mean,
-    "bool_and": lambda: _Tally(all),
-    "bool_or": lambda: _Tally(any),
-    "choose": lambda: _Best(lambda new, old: ordered(new) < ordered(old)),
-    "accum": lambda: _Tally(frozenset),
-    "accum_pair": lambda: _Tally(frozenset),
-}
+def _first_of_any(one: Any, other: Any) -> Any:
+    """The first of two values of any types."""
+    return other if ordered(other) < ordered(one) else one
 
 
 def running(name: str, code: Callable[..., Any] | None, initial: Any) -> FoldState:
     """The state of an aggregate over nothing."""
-    return _MADE[name]() if code is None else UserFold(code, initial)
+    if code is not None:
+        return UserFold(code, initial)
+    row = lookup(name)
+    match row.kernel:
+        case "total" if row.counts == "solutions":
+            return _Count()
+        case "total" if row.counts is None:
+            return _Sum()
+        case "mean":
+            return _Mean()
+        case "least" if row.takes == "anything":
+            return _Best(_first_of_any)
+        case "least" | "greatest" if row.over is None:
+            return _Best(row.combine)
+        case _:
+            return _Tally(row)

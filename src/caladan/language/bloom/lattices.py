@@ -12,12 +12,19 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Final, Self, cast
 
 from caladan.language.bloom.values import Lattice, frozen
+from caladan.program.aggregates import AggregateFunction, lookup
 
 
 class _Single(Lattice):
     """A lattice around one value, which tells equal ones."""
 
     __slots__ = ("value",)
+    word: ClassVar[str]
+
+    @classmethod
+    def row(cls) -> AggregateFunction:
+        """What merging is: a row of the table of aggregates."""
+        return lookup(cls.word)
 
     def __init__(self, value: Hashable = None) -> None:
         self.value: Any = value.reveal() if isinstance(value, Lattice) else value
@@ -47,8 +54,11 @@ class _Number(_Single):
     """A lattice of values in an order; bottom is None, and stays None whatever is added to it."""
 
     __slots__ = ()
-    is_largest: ClassVar[bool]
-    """Whether larger values are more, so that bottom is below all of them."""
+
+    @property
+    def is_largest(self) -> bool:
+        """Whether larger values are more, so that bottom is below all of them."""
+        return self.row().improves == "rises"
 
     @classmethod
     def lifted(cls, value: Any) -> Self:
@@ -63,8 +73,7 @@ class _Number(_Single):
     def merge(self, other: Any) -> Self:
         if self.value is None or other.value is None:
             return other if self.value is None else self
-        is_more = self.value >= other.value if self.is_largest else self.value <= other.value
-        return self if is_more else other
+        return self if self.row().combine(self.value, other.value) == self.value else other
 
     def __add__(self, other: object) -> Self:
         """Monotone."""
@@ -120,7 +129,6 @@ class LMax(_Number):
 
     __slots__ = ()
     word = "lmax"
-    is_largest = True
     monotone = frozenset({">", ">=", "gt", "gt_eq", "+", "-", "merge", "min_of", "max_of"})
 
 
@@ -129,7 +137,6 @@ class LMin(_Number):
 
     __slots__ = ()
     word = "lmin"
-    is_largest = False
     monotone = frozenset({"<", "<=", "lt", "lt_eq", "+", "-", "merge", "min_of", "max_of"})
 
 
@@ -144,7 +151,7 @@ class LBool(_Single):
         super().__init__(bool(_plain(value)))
 
     def merge(self, other: Any) -> Self:
-        return self if self.value else other
+        return type(self)(self.row().combine(self.value, other.value))
 
     def __bool__(self) -> bool:
         return bool(self.value)
@@ -177,7 +184,8 @@ class LSet(_Single):
         return cls([frozen(value)])  # an element; a list is a tuple that is one
 
     def merge(self, other: Any) -> Self:
-        return self if other.value <= self.value else type(self)(self.value | other.value)
+        made = self.row().combine(self.value, other.value)
+        return self if made is self.value else type(self)(made)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.value)
@@ -271,8 +279,7 @@ class LBag(_Single):
         return dict(self.value)
 
     def merge(self, other: Any) -> Self:
-        mine, theirs = self.reveal(), other.reveal()
-        return type(self)({k: max(mine.get(k, 0), theirs.get(k, 0)) for k in mine | theirs})
+        return type(self)(self.row().combine(self.reveal(), other.reveal()))
 
     def intersect(self, other: LBag) -> Self:
         """The smaller multiplicity of each. A morphism in either argument."""
@@ -327,10 +334,7 @@ class LMap(_Single):
         return {key: value.reveal() for key, value in self.value}
 
     def merge(self, other: Any) -> Self:
-        mine = self._items()
-        for key, value in other.value:
-            mine[key] = mine[key].merge(value) if key in mine else value
-        return type(self)(mine)
+        return type(self)(self.row().combine(self._items(), dict(other.value)))
 
     def keys(self) -> LSet:
         """A morphism."""

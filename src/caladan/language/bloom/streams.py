@@ -24,11 +24,12 @@ from caladan.language.bloom.joins import best, grouped, matched, numbered, outer
 from caladan.language.bloom.queries import Query
 from caladan.language.bloom.schema import CollectionKind
 from caladan.language.bloom.values import frozen
+from caladan.program.aggregates import lookup, names_in
 from caladan.program.diagnostics import did_you_mean, error
 
 Keys = ColumnExpr | Sequence[ColumnExpr] | None
 
-_EXEMPLARY = ("min", "max", "choose", "bool_and", "bool_or")
+_EXEMPLARY = tuple(n for n in names_in("bloom", "plain") if lookup(n).is_selective)
 """Aggregates whose value is the value of some fact."""
 
 

@@ -21,13 +21,10 @@ from typing import Final, TypeVar, cast
 from caladan.language.deals.cursor import Cursor
 from caladan.language.deals.tokens import FLOAT, INTEGER, NAMES, PARAMETER, Token, unquote
 from caladan.program import (
-    AGGREGATES,
     Aggregate,
-    AggregateFunction,
     Arithmetic,
     ArithmeticOperator,
     Call,
-    CallFunction,
     Comparison,
     ComparisonOperator,
     Conditional,
@@ -37,7 +34,9 @@ from caladan.program import (
     Parameter,
     Variable,
 )
+from caladan.program.aggregates import names_in
 from caladan.program.diagnostics import Span, did_you_mean
+from caladan.program.functions import FUNCTIONS
 
 T = TypeVar("T")
 
@@ -50,11 +49,7 @@ _MIN_INTEGER: Final = -(2**63)
 _MAX_INTEGER: Final = 2**63 - 1
 _MAX_DIGITS: Final = 19
 
-CALLS: Final[dict[CallFunction, int | None]] = {
-    "upper": 1, "lower": 1, "length": 1, "trim": 1, "concat": None, "replace": 3, "substring": 3,
-}  # fmt: skip
-"""The functions of text, and how many values each takes; None for any number."""
-
+AGGREGATES: Final = frozenset(names_in("deals"))
 _VALUE: Final = "a value"
 
 
@@ -151,23 +146,18 @@ def named_arguments(cursor: Cursor) -> tuple[tuple[Expression, ...], tuple[str, 
 
 
 def is_function(cursor: Cursor, name: str) -> bool:
-    """Whether a name is that of a function: one of text, or one that was defined."""
-    return name in CALLS or name in cursor.functions
+    """Whether a name is that of a function: of the table, or one that was defined."""
+    return name in FUNCTIONS or name in cursor.functions
 
 
 def called(cursor: Cursor, function: str, given: tuple[Expression, ...], token: Token) -> Call:
     """A function whose name has been read, with its arguments."""
     span = cursor.since(token.start)
-    defined = cursor.functions.get(function)
-    if defined is not None:
-        if not defined.takes(len(given)):
-            cursor.fail_at(span, f"`{function}` does not take {len(given)} values")
-        return replace(defined.called(given), span=span)
-    wanted = CALLS[cast("CallFunction", function)]
-    if not given or (wanted is not None and len(given) != wanted):
-        values = "values" if wanted is None else "1 value" if wanted == 1 else f"{wanted} values"
-        cursor.fail_at(span, f"`{function}` takes {values}, found {len(given)}")
-    return Call(cast("CallFunction", function), given, span)
+    row = cursor.functions.get(function) or FUNCTIONS[function]
+    complaint = row.complaint(len(given))
+    if complaint is not None:
+        cursor.fail_at(span, f"`{function}` {complaint}")
+    return replace(row.called(given), span=span)
 
 
 def unary(cursor: Cursor) -> Expression:
@@ -247,9 +237,9 @@ def _word(cursor: Cursor) -> Expression:
     if cursor.next_kind == "(":
         cursor.fail(
             _VALUE,
-            help=did_you_mean(text, CALLS)
-            or f"`{text}` is no function, of which there are {', '.join(sorted(CALLS))} and what "
-            "`db.define` defines; before a relation a `)` may be missing",
+            help=did_you_mean(text, (*FUNCTIONS, *cursor.functions))
+            or f"`{text}` is no function; they are listed in the reference, and `db.define` "
+            "defines more; before a relation a `)` may be missing",
         )
     cursor.advance()
     return Constant(text, cursor.span(token))
@@ -295,7 +285,7 @@ def _conditional(cursor: Cursor) -> Conditional:
     return Conditional(test, then, otherwise, cursor.since(token.start))
 
 
-def _aggregate(cursor: Cursor, function: AggregateFunction) -> Aggregate:
+def _aggregate(cursor: Cursor, function: str) -> Aggregate:
     token = cursor.current
     if cursor.no_aggregates is not None:
         help = "compute it in the head of a rule of its own, and use that rule's relation here"

@@ -50,6 +50,7 @@ from caladan.program import (
     Value,
     Variable,
 )
+from caladan.program.aggregates import row_of
 from caladan.program.diagnostics import error
 from caladan.program.operations import Operation
 from caladan.program.values import written
@@ -149,8 +150,8 @@ class TermWriter:
                 return f"{mark}{node.function}({self.expressions(node.arguments)})"
             case Aggregate():
                 terms = self.expressions(node.terms) or "_"
-                is_best = node.function in ("min", "max", "mmin", "mmax")
-                terms = f"({terms})" if len(node.terms) > 1 and not is_best else terms
+                has_tuple = len(node.terms) > 1 and row_of(node).witness != "after"
+                terms = f"({terms})" if has_tuple else terms
                 return f"{node.function}<{terms}>"
 
     def expressions(self, nodes: Iterable[Expression]) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from caladan.program import AGGREGATES
+from caladan.program.aggregates import names_in
 from caladan.program.diagnostics import Diagnostics, SourceText, Span
 
 WORD: Final = "word"
@@ -38,7 +38,7 @@ GOALS: Final = frozenset({"sort", "limit"})
 RESERVED_RELATIONS: Final = KEYWORDS | GOALS | {"database"}
 """Names that a relation cannot have."""
 
-RESERVED_WORDS: Final = RESERVED_RELATIONS | {"query", "export", *AGGREGATES}
+RESERVED_WORDS: Final = RESERVED_RELATIONS | {"query", "export", *names_in("deals")}
 """Words that the printer puts in quotes when they are constants."""
 
 

@@ -21,10 +21,12 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from caladan.program.aggregates import names_in
+
 AGGREGATES: Final = "aggregates"
 """The key of a CTE's meta under which the aggregates of its columns are kept."""
 
-FUNCTIONS: Final = ("min", "max", "sum", "count")
+FUNCTIONS: Final = names_in("rasql")
 """The aggregates that a view's columns may have."""
 
 _KNOWN: Final = (

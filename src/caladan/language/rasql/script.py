@@ -21,6 +21,7 @@ from sqlglot import exp
 
 from caladan.language.rasql.dialect import AGGREGATES
 from caladan.program import Declaration
+from caladan.program.aggregates import recursive
 from caladan.program.diagnostics import SourceText, Span, error
 from caladan.program.transform import reachable
 
@@ -125,7 +126,7 @@ class View:
     @property
     def sums(self) -> bool:
         """Whether a column adds up, so that it counts how often a row is derived."""
-        return any(f in ("sum", "count") for f in self.aggregates)
+        return any(f is not None and recursive(f).is_total for f in self.aggregates)
 
 
 @dataclass(frozen=True, slots=True)

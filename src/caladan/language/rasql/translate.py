@@ -35,7 +35,6 @@ from caladan.language.rasql.scope import (
 from caladan.language.rasql.script import View, branches, span_of, tables_of
 from caladan.program import (
     Aggregate,
-    AggregateFunction,
     Arithmetic,
     Atom,
     Constant,
@@ -47,6 +46,7 @@ from caladan.program import (
     Type,
     Variable,
 )
+from caladan.program.aggregates import recursive
 from caladan.program.diagnostics import CaladanError, RelatedSpan, Span, error
 from caladan.program.transform import fresh
 
@@ -105,12 +105,11 @@ class Outline:
 
     def counts(self, view: View, column: int) -> bool:
         """Whether a column is a `count()` that every solution adds 1 to."""
-        is_count = bool(view.aggregates) and view.aggregates[column] == "count"
-        return is_count and (view.key, column) not in self.adding
+        return is_count(view, column) and (view.key, column) not in self.adding
 
     def add_numbers(self, view: View) -> None:
         """Every `count()` of a view adds numbers up."""
-        self.adding.update((view.key, i) for i, f in enumerate(view.aggregates) if f == "count")
+        self.adding.update((view.key, i) for i in range(len(view.aggregates)) if is_count(view, i))
 
     def is_number(self, node: exp.Expr, scope: Scope) -> bool:
         """Whether a value of a `count()` column counts for itself: a total, or a literal."""
@@ -121,6 +120,12 @@ class Outline:
             (relations.get(place.item.known.relation), place.index) in self.totals
             for place in scope.places(node)
         )
+
+
+def is_count(view: View, column: int) -> bool:
+    """Whether a column of a view counts."""
+    function = view.aggregates[column] if view.aggregates else None
+    return function is not None and recursive(function).counts is not None
 
 
 def is_number(node: exp.Expr | None) -> bool:
@@ -148,7 +153,7 @@ def outline(views: Sequence[View], tables: TableLookup, names: Mapping[str, str]
     found = Outline(Within(known, tables))
     for view in views:
         for i, function in enumerate(view.aggregates):
-            if function in ("sum", "count"):
+            if function is not None and recursive(function).is_total:
                 found.totals.add((view.key, i))
     for _ in range(_PASSES):
         for view in views:
@@ -161,7 +166,7 @@ def _learn(view: View, selected: Sequence[exp.Expr], scope: Scope, found: Outlin
     known = found.known(view)
     columns = list(known.columns)
     for i, node in enumerate(selected[: len(columns)]):
-        if view.aggregates and view.aggregates[i] == "count":
+        if is_count(view, i):
             columns[i] = KnownColumn(columns[i].name, Type.LONG)
             if found.is_number(node, scope):
                 found.adding.add((view.key, i))
@@ -233,8 +238,6 @@ def _type(node: exp.Expr, scope: Scope) -> Type | None:
             return None
 
 
-_MONOTONE: Final[dict[str, AggregateFunction]] = {"min": "mmin", "max": "mmax"}
-
 AS_SET: Final = "as_set"
 """The key of a table's meta that asks for its distinct rows."""
 
@@ -303,7 +306,7 @@ def _as_fact(rule: Rule) -> Rule:
 def _counting(rule: Rule, view: View, inside: Outline) -> Rule:
     """A rule whose `count()` columns count solutions, unless some branch has numbers for them."""
     arguments = tuple(
-        Aggregate("mcount", (Variable("_"),), argument.span)
+        recursive("count").of((Variable("_"),), argument.span)
         if isinstance(argument, Aggregate) and inside.counts(view, i)
         else argument
         for i, argument in enumerate(rule.head.arguments)
@@ -337,12 +340,12 @@ def _head(
         function = view.aggregates[i] if view.aggregates else None
         if function is None:
             arguments.append(value)
-        elif function in ("min", "max"):
-            arguments.append(Aggregate(_MONOTONE[function], (value,), value.span))
+        elif not (row := recursive(function)).is_total:
+            arguments.append(row.of((value,), value.span))
         else:
-            is_once = function == "count" and not is_number(i)
+            is_once = row.counts is not None and not is_number(i)
             number = _repeated(None if is_once else value, times)
-            arguments.append(Aggregate("msum", (number,), value.span))
+            arguments.append(recursive("sum").of((number,), value.span))
     return Head(known.relation, tuple(arguments), span)
 
 

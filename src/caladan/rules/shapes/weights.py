@@ -21,14 +21,18 @@ from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.program import (
     Aggregate,
     Arithmetic,
+    Call,
     Comparison,
     Conditional,
     Constant,
     Expression,
+    Function,
     Type,
     Variable,
     variables,
 )
+from caladan.program.aggregates import AggregateFunction, is_recursive_best
+from caladan.program.functions import find
 from caladan.program.kinds import EXACT, Kind, kind_of, kind_of_expression
 from caladan.rules.shapes.forms import (
     Distances,
@@ -53,7 +57,7 @@ from caladan.rules.shapes.steps import divided, step_of
 def weighted(info: RelationInfo, rules: list[CoreRule]) -> Distances | Labels | None:
     """The shape of a relation with one aggregate, whose rules add up along steps."""
     best = [i for i, function in enumerate(info.aggregates) if function is not None]
-    if len(best) != 1 or info.aggregates[best[0]] not in ("mmin", "mmax"):
+    if len(best) != 1 or not is_recursive_best(row := info.aggregates[best[0]]):
         return None
     (column,) = best
     if (labels := _labels(info, rules, column)) is not None:
@@ -71,21 +75,26 @@ def weighted(info: RelationInfo, rules: list[CoreRule]) -> Distances | Labels | 
         if len(steps) > 1 and any(_is_doubled(rule, info.name) for rule in rules):
             # What a fact that steps was made of must be open to all, and add up wherever it is cut.
             steps = tuple(each for each in steps if each.is_unconditional)
-        if not sides.carried and not _is_longest(info.aggregates[column], steps):
+        if not sides.carried and not _is_longest(row, steps):
             continue
         if sides.stepping and len(steps) == len(rules):
-            return Distances(info.name, sides, column, info.aggregates[column] == "mmin", steps)
+            return Distances(info.name, sides, column, row.is_least, steps)
     return None
 
 
-def _is_longest(function: str | None, steps: tuple[WeightedStep, ...]) -> bool:
+def _is_least(info: RelationInfo, column: int) -> bool:
+    row = info.aggregates[column]
+    return row is not None and row.is_least
+
+
+def _is_longest(row: AggregateFunction, steps: tuple[WeightedStep, ...]) -> bool:
     """Whether the largest sums are looked for, and nothing is a condition on what is carried.
 
     In rounds they are found path by path, and improved as often as there are lengths of these: that
     is why even a single source is worth an order of the nodes. The least ones settle soon.
     """
     sums = any(not each.is_widest for each in steps)
-    return function == "mmax" and sums and all(each.step.is_open for each in steps)
+    return not row.is_least and sums and all(each.step.is_open for each in steps)
 
 
 def _labels(info: RelationInfo, rules: list[CoreRule], column: int) -> Labels | None:
@@ -93,11 +102,14 @@ def _labels(info: RelationInfo, rules: list[CoreRule], column: int) -> Labels | 
     steps = [_label_step(rule, info, column) for rule in rules]
     found = tuple(step for step in steps if step is not None)
     kind = kind_of(info.columns[column].type)
+    row = info.aggregates[column]
     if not info.group or len(found) < len(steps) or kind is Kind.OBJECT:
+        return None
+    if row is None or "first" not in row.distributes_over:
         return None
     if kind not in (Kind.INTEGER, Kind.FLOAT) and any(math.isfinite(s.most) for s in found):
         return None
-    return Labels(info.name, info.group, column, info.aggregates[column] == "mmin", found)
+    return Labels(info.name, info.group, column, row.is_least, found)
 
 
 def _label_step(rule: CoreRule, info: RelationInfo, column: int) -> LabelStep | None:
@@ -108,7 +120,7 @@ def _label_step(rule: CoreRule, info: RelationInfo, column: int) -> LabelStep | 
         return None
     if argument.terms != (value,):
         return None
-    smallest = info.aggregates[column] == "mmin"
+    smallest = _is_least(info, column)
     limited = [
         c for c in rule.comparisons if _bound(c, value, value, smallest=smallest) is not None
     ]
@@ -132,9 +144,10 @@ def _step(rule: CoreRule, info: RelationInfo, sides: Sides, column: int) -> Weig
     """A rule that adds to a value as it steps, and reads it for nothing else."""
     (atom, *others) = (a for a in rule.atoms if a.relation == info.name)
     argument, value = rule.arguments[column], atom.arguments[column]
-    smallest = info.aggregates[column] == "mmin"
-    if not isinstance(argument, Aggregate) or not isinstance(value, Variable):
+    row = info.aggregates[column]
+    if not isinstance(argument, Aggregate) or not isinstance(value, Variable) or row is None:
         return None
+    smallest = row.is_least
     if atom.negated or len(argument.terms) != 1:
         return None
     (made,) = argument.terms
@@ -144,7 +157,7 @@ def _step(rule: CoreRule, info: RelationInfo, sides: Sides, column: int) -> Weig
     before, after = named(pattern), named(head)
     if len(before) < len(pattern) or len(after) < len(head) or value in (*carried, *pattern):
         return None
-    weight = _weight(made, value, smallest=smallest)
+    weight = _weight(made, value, row)
     literals = without([*rule.atoms, *rule.comparisons], [atom])
     bounds = [each for each in literals if _bound(each, value, made, smallest=smallest) is not None]
     literals = without(literals, bounds)
@@ -211,12 +224,14 @@ class _Weight:
     is_widest: bool = False
 
 
-def _weight(made: Expression, value: Variable, *, smallest: bool) -> _Weight | None:
+def _weight(made: Expression, value: Variable, row: AggregateFunction) -> _Weight | None:
     """What is made of a value along a step, if that can be told."""
     if isinstance(made, Conditional):
-        return _widest(made, value, smallest=smallest)
+        return _widest(made, value, row)
+    if isinstance(made, Call):
+        return _picked(made, value, row)
     terms = _summands(made)
-    if terms is None or terms.count(value) != 1:
+    if "+" not in row.distributes_over or terms is None or terms.count(value) != 1:
         return None
     weights = [term for term in terms if term != value]
     if value in variables(*weights):
@@ -227,7 +242,7 @@ def _weight(made: Expression, value: Variable, *, smallest: bool) -> _Weight | N
     return _Weight(added, len(weights))
 
 
-def _widest(made: Conditional, value: Variable, *, smallest: bool) -> _Weight | None:
+def _widest(made: Conditional, value: Variable, row: AggregateFunction) -> _Weight | None:
     """if(E > W then E else W) for the least, if(E < W then E else W) for the largest."""
     if len(made.condition) != 1:
         return None
@@ -240,7 +255,22 @@ def _widest(made: Conditional, value: Variable, *, smallest: bool) -> _Weight | 
     if not takes_left and branches != sides[::-1]:
         return None
     is_larger = (test.operator in (">", ">=")) == takes_left
-    if test.operator not in ("<", "<=", ">", ">=") or is_larger is not smallest:
+    if test.operator not in ("<", "<=", ">", ">=") or is_larger is not row.is_least:
+        return None
+    if ("max" if is_larger else "min") not in row.distributes_over:
+        return None
+    return _Weight(others[0], 1, is_widest=True)
+
+
+def _picked(made: Call, value: Variable, row: AggregateFunction) -> _Weight | None:
+    """greatest(E, W) for the least, least(E, W) for the largest."""
+    picks = 0 if isinstance(made, Function) else find(made.function).picks
+    if picks != (1 if row.is_least else -1):
+        return None
+    if ("max" if picks > 0 else "min") not in row.distributes_over:
+        return None
+    others = [each for each in made.arguments if each != value]
+    if len(made.arguments) != 2 or len(others) != 1 or value in variables(others[0]):
         return None
     return _Weight(others[0], 1, is_widest=True)
 

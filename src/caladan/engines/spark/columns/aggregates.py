@@ -18,15 +18,12 @@ from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.engines.spark.columns.expressions import is_infinite, raised
 from caladan.engines.spark.columns.types import inside, zero_made_positive
 from caladan.engines.spark.session.failures import marked
-from caladan.program import AggregateFunction, Type
+from caladan.program import Type
+from caladan.program.aggregates import AggregateFunction, has_empty_value
 from caladan.rules.program import Contributors
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-SMALLEST: Final = ("min", "mmin")
-LARGEST: Final = ("max", "mmax")
-TOTALS: Final = ("sum", "msum", "count", "mcount", "countd")
 
 _LOW: Final = (1 << 32) - 1
 
@@ -45,9 +42,10 @@ def blamed(info: RelationInfo, rules: Sequence[CoreRule]) -> CoreRule | None:
     return next((rule for rule in heads if rule.has_aggregates), next(iter(heads), None))
 
 
-def best(function: AggregateFunction | None, column: Column) -> Column:
-    """The aggregate of `min`, `max`, `mmin` or `mmax`."""
-    return sf.min(column) if function in SMALLEST else sf.max(column)
+def best(row: AggregateFunction, column: Column) -> Column:
+    """The best value of a column, by the order that an aggregate improves in."""
+    assert row.is_best and row.spark is not None, row
+    return row.spark(sf, column)
 
 
 def total(column: Column, type: Type, rule: CoreRule | None) -> Column:
@@ -62,13 +60,13 @@ def total(column: Column, type: Type, rule: CoreRule | None) -> Column:
     carried = high + sf.shiftright(low, 32)
     whole = sf.try_multiply(carried, sf.lit(1 << 32).cast("long"))
     added = sf.try_add(whole, low.bitwiseAND(sf.lit(_LOW)))
-    text = "caladan: overflow" if rule is None else marked("C041", rule)
+    text = "caladan: overflow" if rule is None else marked("C041", rule.number)
     return sf.coalesce(added, raised(text))
 
 
 def _within(empty: Column, made: Column, rule: CoreRule | None) -> Column:
     """A sum or mean of decimals; an error where it has more digits than its type."""
-    text = "caladan: overflow" if rule is None else marked("C041", rule, of="decimal")
+    text = "caladan: overflow" if rule is None else marked("C041", rule.number, of="decimal")
     return empty.when(made.isNotNull(), made).otherwise(raised(text))
 
 
@@ -81,7 +79,7 @@ def _mean(column: Column, type: Type, rule: CoreRule | None) -> Column:
 
 def _finite(result: Column, column: Column, rule: CoreRule | None) -> Column:
     """A sum or mean of doubles; an error where it is infinity and none of them is."""
-    text = "caladan: overflow" if rule is None else marked("C041", rule, double=True)
+    text = "caladan: overflow" if rule is None else marked("C041", rule.number, double=True)
     given = sf.coalesce(sf.bool_or(is_infinite(column)), sf.lit(False))
     return sf.when(is_infinite(result) & ~given, raised(text).cast("double")).otherwise(
         zero_made_positive(result)
@@ -97,14 +95,18 @@ def combined(info: RelationInfo, bags: Sequence[Bag], rule: CoreRule | None) -> 
         column = sf.col(f"c{i}")
         if function is None:
             continue
-        if function in TOTALS:
-            made.append(total(column, info.types[i], rule).alias(f"c{i}"))
-        elif function == "avg":
-            made.append(_mean(column, info.types[i], rule).alias(f"c{i}"))
-        else:
-            made.append(best(function, column).alias(f"c{i}"))
+        match function.kernel:
+            case "total":
+                value = total(column, info.types[i], rule)
+            case "mean":
+                value = _mean(column, info.types[i], rule)
+            case "least" | "greatest":
+                value = best(function, column)
+            case "gathered":
+                raise AssertionError(f"{function} has no columns")
+        made.append(value.alias(f"c{i}"))
     grouped = rows.groupBy(*group).agg(*made)
-    if not group and not all(f in TOTALS for f in info.aggregates):
+    if not group and not has_empty_value(info.aggregates):
         grouped = grouped.where(sf.col("rows") > 0)
     return grouped.select(
         *(sf.col(f"c{i}").cast(inside(type)).alias(f"c{i}") for i, type in enumerate(info.types))

@@ -21,7 +21,7 @@ import pyarrow as pa
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.engines.interface import EngineStopped, Table
 from caladan.engines.spark.choice import SHIPPED
-from caladan.engines.spark.columns.aggregates import SMALLEST, TOTALS, Bag, blamed, combined
+from caladan.engines.spark.columns.aggregates import Bag, blamed, combined
 from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources.table import SparkTable, distinct, held
 from caladan.engines.spark.strategy import CannotServe, Context
@@ -69,12 +69,13 @@ def _combined(data: pa.Table, info: RelationInfo) -> pa.Table:
     table: Any = cast("Any", data).rename_columns(places)
     wanted: list[tuple[str, str]] = []
     for place, function in zip(places, info.aggregates, strict=True):
-        if function in TOTALS:
+        if function is None:
+            continue
+        assert function.merged_by is not None, function
+        if function.is_total:
             # Arrow adds up 64 bits without saying when they are too few.
             table = table.set_column(int(place), place, table.column(place).cast(_WIDE))
-            wanted.append((place, "sum"))
-        elif function is not None:
-            wanted.append((place, "min" if function in SMALLEST else "max"))
+        wanted.append((place, function.merged_by))
     group = [str(i) for i in info.group]
     grouped = table.group_by(group, use_threads=False).aggregate(wanted)
     made = {**{p: p for p in group}, **{place: f"{place}_{how}" for place, how in wanted}}

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from caladan.analysis.core import CoreRule, RelationInfo
 from caladan.engines.spark.choice import SMALL, partitioning, partitions
-from caladan.engines.spark.columns.aggregates import TOTALS, Bag, blamed, combined
+from caladan.engines.spark.columns.aggregates import Bag, blamed, combined
 from caladan.engines.spark.columns.physical import physical_schema
 from caladan.engines.spark.columns.types import schema
 from caladan.engines.spark.cube.spread import ask
@@ -26,6 +26,7 @@ from caladan.engines.spark.frame.sums import SummedFacts
 from caladan.engines.spark.session.workspace import FrameRows, Workspace, union
 from caladan.engines.spark.sources.table import SparkTable
 from caladan.program import Value
+from caladan.program.aggregates import has_empty_value
 from caladan.program.events import (
     CliqueDone,
     CliqueStarted,
@@ -133,7 +134,7 @@ class FrameFixpoint:
     def _combined(self, info: RelationInfo, bags: Sequence[Bag]) -> DataFrame | None:
         """The facts of a relation that is not recursive."""
         if info.has_aggregates:
-            is_zero = not info.group and all(f in TOTALS for f in info.aggregates)
+            is_zero = not info.group and has_empty_value(info.aggregates)
             if not bags and is_zero:
                 bags = [Bag(self._empty(info).frame)]
             rule = blamed(info, self.rules)
@@ -193,7 +194,7 @@ class FrameFixpoint:
         key, carried = partitioning(clique, info), clique.pivot is not None
         if not info.has_aggregates:
             return PlainFacts(self._workspace, info.arity, key, carried=carried)
-        if any(function in TOTALS for function in info.aggregates):
+        if any(row is not None and row.is_total for row in info.aggregates):
             return SummedFacts(self._workspace, info, blamed(info, self.rules))
         return BestFacts(self._workspace, info, key, carried=carried)
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as sf
 
 from caladan.analysis.core import RelationInfo
-from caladan.engines.spark.columns.aggregates import SMALLEST, best
+from caladan.engines.spark.columns.aggregates import best
 from caladan.engines.spark.columns.types import inside
 from caladan.engines.spark.frame.log import FRESH, Log
 from caladan.engines.spark.session.workspace import FrameRows, FrameRun, Workspace, union
+from caladan.program.aggregates import AggregateFunction
 from caladan.rules.body import Version
 
 if TYPE_CHECKING:
@@ -138,17 +139,21 @@ class BestFacts:
     def _aggregated(self, source: str, target: str) -> list[Column]:
         """The best value of each aggregate, of columns of one name as columns of another."""
         return [
-            best(self.info.aggregates[i], sf.col(f"{source}{i}")).alias(f"{target}{i}")
-            for i in self._values
+            best(self._row(i), sf.col(f"{source}{i}")).alias(f"{target}{i}") for i in self._values
         ]
 
     def _is_better(self, i: int) -> Column:
         new, old = sf.col(f"n{i}"), sf.col(f"o{i}")
-        better = new < old if self.info.aggregates[i] in SMALLEST else new > old
+        better = self._row(i).is_better(new, old)
         return sf.coalesce(better, new.isNotNull() & old.isNull())
 
     def _better(self, i: int) -> Column:
         return sf.when(self._is_better(i), sf.col(f"n{i}")).otherwise(sf.col(f"o{i}"))
+
+    def _row(self, i: int) -> AggregateFunction:
+        row = self.info.aggregates[i]
+        assert row is not None
+        return row
 
     def _none(self, i: int) -> Column:
         return sf.lit(None).cast(inside(self.info.types[i]))

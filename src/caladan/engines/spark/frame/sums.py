@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as sf
 
 from caladan.analysis.core import CoreRule, RelationInfo
-from caladan.engines.spark.columns.aggregates import TOTALS, Bag, best, total
+from caladan.engines.spark.columns.aggregates import Bag, best, total
 from caladan.engines.spark.columns.types import inside
 from caladan.engines.spark.frame.groups import BORN
 from caladan.engines.spark.frame.log import FRESH
@@ -103,8 +103,8 @@ class SummedFacts:
         self._rule = rule
         self.names = [f"c{i}" for i in range(info.arity)]
         self._group = [f"c{i}" for i in info.group]
-        self._totals = [i for i, f in enumerate(info.aggregates) if f in TOTALS]
-        self._bests = [i for i, f in enumerate(info.aggregates) if f and f not in TOTALS]
+        self._totals = [i for i, f in enumerate(info.aggregates) if f and f.is_total]
+        self._bests = {i: f for i, f in enumerate(info.aggregates) if f and f.is_best}
         self._places: dict[str, _Tables] = {}
         self._table: FrameRun | None = None
         self._is_new = False
@@ -208,9 +208,9 @@ class SummedFacts:
         pool = union(parts)
         if self._workspace.partitions == 1:
             pool = pool.coalesce(1)
-        functions, types = self.info.aggregates, self.info.types
+        types = self.info.types
         made = [total(sf.col(f"n{i}"), types[i], self._rule).alias(f"c{i}") for i in self._totals]
-        made += [best(functions[i], sf.col(f"n{i}")).alias(f"c{i}") for i in self._bests]
+        made += [best(row, sf.col(f"n{i}")).alias(f"c{i}") for i, row in self._bests.items()]
         values = [*self._totals, *self._bests]
         merged = pool.groupBy(*self._group).agg(
             *made, *(sf.max(f"o{i}").alias(f"o{i}") for i in values), sf.max("held").alias("held")

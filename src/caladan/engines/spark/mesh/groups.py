@@ -41,8 +41,6 @@ from caladan.engines.spark.mesh.shuffle import (
 )
 from caladan.engines.spark.mesh.snapshot import SnapshotSection
 from caladan.fixpoint.aggregates import (
-    LARGEST,
-    SMALLEST,
     Accumulator,
     ContributorValues,
     accumulator,
@@ -155,7 +153,7 @@ class GroupMember(Member):
         self._info, self._domains = info, domains
         self._heavy = heavy(place.owner)
         self._slots = slots
-        self._is_best = all(f in (None, *SMALLEST, *LARGEST) for f in info.aggregates)
+        self._is_best = all(row is None or row.is_best for row in info.aggregates)
         self._columns = tuple(map(codec, domains))
         self._group = [self._columns[i] for i in info.group]
         self._by = tuple(info.group.index(column) for column in place.owner.by)

@@ -1,0 +1,508 @@
+"""The table of aggregates: every aggregate, monotone aggregate and lattice is one row.
+
+    min<D>    the least value of a group           kernel least, idempotent, falls, over +
+    mmin<D>   the same definition, in recursion
+    lmin      the same definition, as a lattice of Bloom
+
+Nothing but a row knows what an aggregate does. Recursion, incremental maintenance, partial
+aggregation, ticks, the type check and the printers decide from its properties, never from its name;
+`lookup` raises for a name that has no row. A new aggregate is a new row, an example, and no more.
+
+    AggregateFunction   a row
+    lookup        the row of a name
+    row_of        the row of an aggregate in a rule
+    evaluate      the value of a bag of solutions, in plain Python: what the row means
+
+The algebra of a row: `lift` makes a state of one solution, `combine` makes one state of two, it is
+associative, and `finish` makes a value of a state. `identity` is the value of no solution at all
+(None: there is no fact). Kernels have the columnar version of this under the word `kernel`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias, TypeGuard
+
+from caladan.program.diagnostics import Span
+from caladan.program.operations import mean_type, sum_type
+from caladan.program.program import Aggregate, Expression, Value
+from caladan.program.types import Type
+
+Language: TypeAlias = Literal["deals", "rasql", "bloom"]
+
+Form: TypeAlias = Literal["plain", "monotone", "lattice"]
+"""Outside recursion, inside recursion, as a type of Bloom's."""
+
+Order: TypeAlias = Literal["falls", "rises"]
+
+Kernel: TypeAlias = Literal["least", "greatest", "total", "mean", "gathered"]
+"""What columns do: keep the best rank, add up, add up and count, or keep all values."""
+
+Takes: TypeAlias = Literal["anything", "ordered", "number", "boolean", "text"]
+"""What the value of an aggregate must be."""
+
+Product: TypeAlias = Literal["+", "*", "min", "max", "and", "first"]
+"""The operation ⊗ that extends a value along a step; `first` hands it on as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Values of one group, and what the aggregate makes of them."""
+
+    values: tuple[Any, ...]
+    gives: Any
+    terms: str = "X"
+    """The terms of the aggregate, where `p(X)` or `p(X, Y)` has the values."""
+
+
+def _given(value: Any, *_: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AggregateFunction:
+    """A row of the table."""
+
+    name: str
+    summary: str
+    combine: Callable[[Any, Any], Any]
+    kernel: Kernel
+    takes: Takes
+    result: Type | Literal["value", "total"]
+    """The type of its value: a type, that of the value it takes, or that of sums of them."""
+    lift: Callable[..., Any] = _given
+    finish: Callable[[Any], Any] = _given
+    over: Callable[[Sequence[Any]], Any] | None = None
+    """The value of many lifted solutions at once, in order, where folding them would do worse."""
+    identity: Value | None = None
+    counts: Literal["solutions", "terms"] | None = None
+    """Each solution gives 1, or each distinct tuple of terms does."""
+    is_idempotent: bool = False
+    """The same value again changes nothing: solutions need not be told apart."""
+    is_commutative: bool = True
+    is_selective: bool = False
+    """Its value is one of the values it was given."""
+    invert: Callable[[Any, Any], Any] | None = None
+    """Takes out of a state what `combine` put in; None: the group is gone through again."""
+    improves: Order | None = None
+    """Where its value goes as solutions come; of sums, as long as no amount is below 0."""
+    distributes_over: tuple[Product, ...] = ()
+    """What ⊗ makes it the ⊕ of a semiring."""
+    distributes_if_not_negative: tuple[Product, ...] = ()
+    """The same, for values of 0 or more."""
+    merged_by: str | None = None
+    """The row that makes one value of the values of parts; None: parts need their states."""
+    parts: tuple[Literal["count", "sum", "min", "max"], ...] = ()
+    """What it asks of a part of a body that is solved first; none: it wants every solution."""
+    witness: Literal["before", "after"] | None = None
+    """Where its witnesses stand: `msum<(W, V)>`, `min<V, W>`."""
+    terms: tuple[int, int | None] = (1, 1)
+    """How many terms it takes, at least and at most; witnesses apart."""
+    word: str = ""
+    """`the {word} D of each group`."""
+    spark: Callable[..., Any] | None = None
+    """The column of Spark, from `pyspark.sql.functions` and the columns of its terms."""
+    duckdb: str | None = None
+    """DuckDB's SQL over `{0}`, `{1}` …"""
+    example: Example | None = None
+    names: Mapping[Language, tuple[str, ...]] = field(
+        default_factory=dict[Language, tuple[str, ...]]
+    )
+    """What each language calls it."""
+    form: Form = "plain"
+    base: str = ""
+    """The row that has its definition: `min` for `mmin` and `lmin`."""
+
+    @property
+    def is_monotone(self) -> bool:
+        """Whether it may stand inside recursion."""
+        return self.form == "monotone"
+
+    @property
+    def is_best(self) -> bool:
+        """Whether it keeps the best value of a group: `min`, `max` and their like."""
+        return self.kernel in ("least", "greatest")
+
+    @property
+    def is_least(self) -> bool:
+        """Whether smaller is better."""
+        return self.kernel == "least"
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it adds up; 0 for nothing."""
+        return self.kernel == "total"
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether it divides a total by how many there are."""
+        return self.kernel == "mean"
+
+    def is_better(self, new: Any, old: Any) -> Any:
+        """Whether values or arrays of ranks are better than others, by a best aggregate."""
+        assert self.is_best, self.name
+        return new < old if self.is_least else new > old
+
+    def result_type(self, value: Type | None) -> Type | None:
+        """The type of its value, by that of the value it takes."""
+        if value is not None and value.is_decimal and (self.is_total or self.is_mean):
+            if isinstance(self.result, Type) and not self.is_mean:
+                return self.result  # a count
+            return mean_type(value) if self.is_mean else sum_type(value)
+        if isinstance(self.result, Type):
+            return self.result
+        if value is None or self.result == "value":
+            return value
+        return Type.LONG if value.is_integral else Type.DOUBLE
+
+    def in_form(self, form: Form) -> AggregateFunction:
+        """The row with the same definition in another form: `min` inside recursion is `mmin`."""
+        base = self.base or self.name
+        return next(r for r in TABLE.values() if base in (r.name, r.base) and r.form == form)
+
+    def of(self, terms: tuple[Expression, ...], span: Span | None = None) -> Aggregate:
+        """The aggregate of some terms."""
+        return Aggregate(self.name, terms, span)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"AggregateFunction({self.name!r})"
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A row of the table travels by its name."""
+        return (lookup, (self.name,))
+
+
+class UnknownAggregate(KeyError):
+    """A name that has no row."""
+
+
+def lookup(name: str) -> AggregateFunction:
+    """The row of a name; `UnknownAggregate` if there is none.
+
+    >>> lookup("mmin").base, lookup("lmin").base, lookup("min").kernel
+    ('min', 'min', 'least')
+    """
+    try:
+        return TABLE[name]
+    except KeyError:
+        raise UnknownAggregate(f"there is no aggregate `{name}`") from None
+
+
+def row_of(node: Aggregate) -> AggregateFunction:
+    """The row of an aggregate in a rule."""
+    return lookup(node.function)
+
+
+def counts_solutions(node: Aggregate) -> bool:
+    """Whether every solution gives 1: `count<X>`, and `mcount<X>` without an amount."""
+    row = row_of(node)
+    return row.counts == "solutions" and (row.witness is None or len(node.terms) < 2)
+
+
+def is_recursive_best(row: AggregateFunction | None) -> TypeGuard[AggregateFunction]:
+    """Whether recursion keeps the best value of each group: `mmin`, `mmax`."""
+    return row is not None and row.is_best and row.is_monotone
+
+
+def has_empty_value(rows: Sequence[AggregateFunction | None]) -> bool:
+    """Whether a relation without group columns has a fact where there is no solution."""
+    return all(row is not None and row.identity is not None for row in rows)
+
+
+def named(language: Language, name: str, form: Form | None = None) -> AggregateFunction | None:
+    """The row that a language has under a name, None if it has none.
+
+    >>> named("rasql", "min", "monotone").name
+    'mmin'
+    """
+    for row in TABLE.values():
+        if name in row.names.get(language, ()) and form in (None, row.form):
+            return row
+    return None
+
+
+def recursive(name: str) -> AggregateFunction:
+    """The row of an aggregate in the head of a recursive view of SQL.
+
+    >>> recursive("min").name
+    'mmin'
+    """
+    row = named("rasql", name, "monotone")
+    if row is None:
+        raise UnknownAggregate(f"a recursive view has no aggregate `{name}`")
+    return row
+
+
+def names_in(language: Language, form: Form | None = None) -> tuple[str, ...]:
+    """All names that a language has, in the order of the table."""
+    rows = (row for row in TABLE.values() if form in (None, row.form))
+    return tuple(dict.fromkeys(name for row in rows for name in row.names.get(language, ())))
+
+
+def evaluate(row: AggregateFunction, solutions: Sequence[tuple[Any, ...]]) -> Any:
+    """The value of a bag of solutions, each the tuple of its terms; this is what a row means.
+
+    >>> evaluate(lookup("min"), [(3,), (1,)]), evaluate(lookup("avg"), [(1,), (2,)])
+    (1, 1.5)
+    """
+    if not solutions:
+        return row.identity
+    lifted = [row.lift(*each) for each in solutions]
+    if row.over is not None:
+        return row.over(lifted)
+    return row.finish(reduce(row.combine, lifted))
+
+
+# ── Algebra ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def order_key(value: Any, other: Any = None) -> tuple[bool, Any]:
+    """A key to sort values of one type by, NaN last; `other` is what the value is compared with."""
+    if isinstance(other, float) and isinstance(value, int):
+        value = float(value)
+    if isinstance(value, float) and math.isnan(value):
+        return (True, 0.0)
+    return (False, value)
+
+
+def comes_before(one: Any, other: Any) -> bool:
+    """Whether the first of two values comes before the second."""
+    return order_key(one, other) < order_key(other, one)
+
+
+def _lesser(one: Any, other: Any) -> Any:
+    return other if comes_before(other, one) else one
+
+
+def _greater(one: Any, other: Any) -> Any:
+    return other if comes_before(one, other) else one
+
+
+def _add(one: Any, other: Any) -> Any:
+    return one + other
+
+
+def _subtract(one: Any, other: Any) -> Any:
+    return one - other
+
+
+def exact_total(numbers: Sequence[Any]) -> Any:
+    """The sum of numbers; of doubles rounded once, whatever their order.
+
+    >>> exact_total([1e100, 1.0, -1e100])
+    1.0
+    """
+    if not any(isinstance(number, float) for number in numbers):
+        return sum(numbers)
+    try:
+        return math.fsum(numbers)
+    except ValueError:  # infinities of both signs
+        return sum(numbers)
+
+
+def _add_pairs(one: tuple[Any, int], other: tuple[Any, int]) -> tuple[Any, int]:
+    return (one[0] + other[0], one[1] + other[1])
+
+
+def _subtract_pairs(one: tuple[Any, int], other: tuple[Any, int]) -> tuple[Any, int]:
+    return (one[0] - other[0], one[1] - other[1])
+
+
+def _mean(pairs: Sequence[tuple[Any, int]]) -> float:
+    return exact_total([value for value, _ in pairs]) / sum(count for _, count in pairs)
+
+
+def _united(one: frozenset[Any], other: frozenset[Any]) -> frozenset[Any]:
+    return one if other <= one else one | other
+
+
+def _each_value(*terms: Any) -> frozenset[Any]:
+    return frozenset([terms[0] if len(terms) == 1 else terms])
+
+
+def _both(one: Any, other: Any) -> bool:
+    return bool(one and other)
+
+
+def _either(one: Any, other: Any) -> bool:
+    return bool(one or other)
+
+
+def _more_often(one: Mapping[Any, int], other: Mapping[Any, int]) -> dict[Any, int]:
+    """The larger multiplicity of each item of two bags."""
+    return {item: max(one.get(item, 0), other.get(item, 0)) for item in {**one, **other}}
+
+
+def _merged(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Two maps whose values are of lattices: values of one key are merged."""
+    found = dict(one)
+    for key, value in other.items():
+        found[key] = found[key].merge(value) if key in found else value
+    return found
+
+
+# ── The table ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _in(deals: str = "", *, rasql: str = "", bloom: str = "") -> Mapping[Language, tuple[str, ...]]:
+    found: dict[Language, tuple[str, ...]] = {}
+    pairs: tuple[tuple[Language, str], ...] = (("deals", deals), ("rasql", rasql), ("bloom", bloom))
+    for language, words in pairs:
+        if words:
+            found[language] = tuple(words.split())
+    return MappingProxyType(found)
+
+
+_BEST: Final[dict[str, Any]] = {
+    "takes": "ordered", "result": "value", "witness": "after",
+    "is_idempotent": True, "is_selective": True,
+}  # fmt: skip
+_SUM: Final[dict[str, Any]] = {
+    "combine": _add, "kernel": "total", "identity": 0, "invert": _subtract, "improves": "rises",
+    "distributes_over": ("*",), "merged_by": "sum", "word": "total",
+}  # fmt: skip
+
+_MIN: Final = AggregateFunction(
+    "min", "The least value.", _lesser, "least", **_BEST,
+    improves="falls", distributes_over=("+", "min", "max", "first"),
+    distributes_if_not_negative=("*",), merged_by="min", parts=("min",), word="least",
+    spark=lambda f, x: f.min(x), duckdb="min({0})",
+    example=Example((3, 1, 2), 1), names=_in("min", bloom="min"),
+)  # fmt: skip
+
+_MAX: Final = AggregateFunction(
+    "max", "The greatest value.", _greater, "greatest", **_BEST,
+    improves="rises", distributes_over=("+", "min", "max", "first"),
+    distributes_if_not_negative=("*",), merged_by="max", parts=("max",), word="greatest",
+    spark=lambda f, x: f.max(x), duckdb="max({0})",
+    example=Example((3, 1, 2), 3), names=_in("max", bloom="max"),
+)  # fmt: skip
+
+_TOTAL: Final = AggregateFunction(
+    "sum", "The sum of the values of all solutions; 0 of none.", **_SUM,
+    takes="number", result="total", over=exact_total, parts=("sum",),
+    spark=lambda f, x: f.sum(x), duckdb="sum({0})",
+    example=Example((3, 1, 2), 6), names=_in("sum", bloom="sum"),
+)  # fmt: skip
+
+_COUNT: Final = AggregateFunction(
+    "count", "How many solutions there are; 0 if none.", **_SUM,
+    takes="anything", result=Type.LONG, lift=lambda *_: 1, counts="solutions", terms=(0, None),
+    parts=("count",), spark=lambda f, *_: f.count(f.lit(1)), duckdb="count(*)",
+    example=Example((3, 1, 2), 3), names=_in("count", bloom="count"),
+)  # fmt: skip
+
+_DISTINCT: Final = AggregateFunction(
+    "countd", "How many different values, or tuples of values, there are.", _united, "total",
+    takes="anything", result=Type.LONG, lift=_each_value, finish=len, identity=0,
+    over=lambda values: len(frozenset[Any]().union(*values)), counts="terms", is_idempotent=True,
+    improves="rises", terms=(1, None), word="number of",
+    spark=lambda f, *x: f.count_distinct(*x), duckdb="count(DISTINCT {0})",
+    example=Example((3, 1, 3), 2), names=_in("countd", bloom="countd"),
+)  # fmt: skip
+
+_AVERAGE: Final = AggregateFunction(
+    "avg", "The mean of the values of all solutions, as a double.", _add_pairs, "mean",
+    takes="number", result=Type.DOUBLE, lift=lambda value: (value, 1), invert=_subtract_pairs,
+    finish=lambda pair: pair[0] / pair[1], over=_mean, parts=("sum", "count"), word="mean",
+    spark=lambda f, x: f.avg(x), duckdb="avg({0})",
+    example=Example((3, 1, 2), 2.0), names=_in("avg", bloom="avg"),
+)  # fmt: skip
+
+_ALL: Final = AggregateFunction(
+    "bool_and", "Whether all values are true.", _both, "least",
+    takes="boolean", result=Type.BOOLEAN, over=all, is_idempotent=True, is_selective=True,
+    improves="falls", distributes_over=("first",), merged_by="bool_and", word="least",
+    spark=lambda f, x: f.bool_and(x), duckdb="bool_and({0})",
+    example=Example((True, False), False), names=_in(bloom="bool_and"),
+)  # fmt: skip
+
+_ANY: Final = AggregateFunction(
+    "bool_or", "Whether one of the values is true.", _either, "greatest",
+    takes="boolean", result=Type.BOOLEAN, over=any, is_idempotent=True, is_selective=True,
+    improves="rises", distributes_over=("and", "first"), merged_by="bool_or", word="greatest",
+    spark=lambda f, x: f.bool_or(x), duckdb="bool_or({0})",
+    example=Example((True, False), True), names=_in(bloom="bool_or"),
+)  # fmt: skip
+
+_CHOOSE: Final = AggregateFunction(
+    "choose", "One of the values, the same for the same facts.", _lesser, "least",
+    takes="anything", result="value", is_idempotent=True, is_selective=True,
+    merged_by="choose", word="chosen", duckdb="min({0})",
+    example=Example((3, 1, 2), 1), names=_in(bloom="choose"),
+)  # fmt: skip
+
+_SET: Final = AggregateFunction(
+    "accum", "The set of all values.", _united, "gathered",
+    takes="anything", result=Type.OBJECT, lift=_each_value, identity=None,
+    over=lambda values: frozenset[Any]().union(*values), is_idempotent=True, improves="rises",
+    merged_by="accum", names=_in(bloom="accum"), example=Example((3, 1, 3), frozenset({1, 3})),
+)  # fmt: skip
+
+_PAIRS: Final = replace(
+    _SET, name="accum_pair", summary="The set of all pairs of values.", terms=(2, 2),
+    merged_by="accum_pair", names=_in(bloom="accum_pair"), example=None,
+)  # fmt: skip
+
+_BAG: Final = AggregateFunction(
+    "lbag", "A multiset; merging keeps the larger multiplicity of each item.", _more_often,
+    "gathered", takes="anything", result=Type.OBJECT, is_idempotent=True, improves="rises",
+    merged_by="lbag", names=_in(bloom="lbag"), form="lattice",
+)  # fmt: skip
+
+_MAP: Final = AggregateFunction(
+    "lmap", "Keys with values of lattices; merging merges the values of a key.", _merged,
+    "gathered", takes="anything", result=Type.OBJECT, is_idempotent=True, improves="rises",
+    merged_by="lmap", names=_in(bloom="lmap"), form="lattice",
+)  # fmt: skip
+
+_FOLD: Final = AggregateFunction(
+    "reduce", "A fold that its user wrote, over the facts of a group in any order.", _given,
+    "gathered", takes="anything", result=Type.OBJECT, is_commutative=False, terms=(0, None),
+)  # fmt: skip
+
+_PLACE: Final = replace(
+    _FOLD, name="index", summary="The place of a fact in an order, from 0.", result=Type.LONG
+)
+
+
+def _monotone(row: AggregateFunction, name: str, **changes: Any) -> AggregateFunction:
+    """The form of a row that may stand inside recursion."""
+    return replace(row, name=name, base=row.name, form="monotone", parts=(), duckdb=None, **changes)
+
+
+def _lattice(row: AggregateFunction, name: str, **changes: Any) -> AggregateFunction:
+    """The form of a row that is a type of Bloom's."""
+    return replace(
+        row, name=name, base=row.name, form="lattice", parts=(), duckdb=None, example=None,
+        names=_in(bloom=name), **changes,
+    )  # fmt: skip
+
+
+TABLE: Final[Mapping[str, AggregateFunction]] = MappingProxyType({row.name: row for row in (
+    _MIN, _MAX, _TOTAL, _COUNT, _DISTINCT, _AVERAGE, _ALL, _ANY, _CHOOSE, _SET, _PAIRS,
+    _monotone(_MIN, "mmin", names=_in("mmin", rasql="min")),
+    _monotone(_MAX, "mmax", names=_in("mmax", rasql="max")),
+    _monotone(_TOTAL, "msum", names=_in("msum", rasql="sum"), witness="before"),
+    _monotone(
+        _COUNT, "mcount", names=_in("mcount", rasql="count"), witness="before", takes="number",
+        result="total",
+    ),
+    _lattice(_MIN, "lmin"),
+    _lattice(_MAX, "lmax"),
+    _lattice(_ANY, "lbool"),
+    _lattice(_SET, "lset"),
+    _lattice(_SET, "lpset", summary="A set of numbers of 0 or more, whose sum only grows."),
+    _BAG, _MAP, _FOLD, _PLACE,
+)})  # fmt: skip
+"""Every row, by name."""

@@ -1,0 +1,106 @@
+"""The table of aggregates: rows are what they say they are, and nobody else knows their names."""
+
+import ast
+import pickle
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import caladan
+from caladan.program import Aggregate, Variable
+from caladan.program.aggregates import (
+    TABLE,
+    AggregateFunction,
+    UnknownAggregate,
+    evaluate,
+    lookup,
+    names_in,
+    recursive,
+    row_of,
+)
+
+SOURCE = Path(caladan.__file__).parent
+NUMBERS = [0, 1, 2, 3, 7]
+SAMPLES: dict[str, list[Any]] = {
+    "boolean": [True, False],
+    "number": NUMBERS,
+    "ordered": NUMBERS,
+    "anything": NUMBERS,
+    "text": ["a", "b", "c"],
+}
+FOLDED = [row for row in TABLE.values() if row.example is not None]
+
+
+def states(row: AggregateFunction) -> list[Any]:
+    values = SAMPLES[row.takes]
+    return [row.lift(*([value] * max(row.terms[0], 1))) for value in values]
+
+
+@pytest.mark.parametrize("row", FOLDED, ids=str)
+def test_the_example_of_a_row(row: AggregateFunction) -> None:
+    assert row.example is not None
+    given = [value if isinstance(value, tuple) else (value,) for value in row.example.values]
+    assert evaluate(row, given) == row.example.gives
+
+
+@pytest.mark.parametrize("row", FOLDED, ids=str)
+def test_properties_of_a_row_hold(row: AggregateFunction) -> None:
+    combine = row.combine
+    for one, two, three in product(states(row), repeat=3):
+        assert combine(combine(one, two), three) == combine(one, combine(two, three))
+        if row.is_commutative:
+            assert combine(one, two) == combine(two, one)
+        if row.is_selective:
+            assert combine(one, two) in (one, two)
+        if row.invert is not None:
+            assert row.invert(combine(one, two), two) == one
+        if row.improves is not None and row.is_selective:
+            better = combine(one, two)
+            assert better <= one if row.improves == "falls" else better >= one
+    for one in states(row):
+        assert not row.is_idempotent or combine(one, one) == one
+
+
+@pytest.mark.parametrize("row", FOLDED, ids=str)
+def test_it_distributes_over_what_it_says(row: AggregateFunction) -> None:
+    extend = {
+        "+": lambda a, b: a + b, "*": lambda a, b: a * b, "min": min, "max": max,
+        "first": lambda a, _: a, "and": lambda a, b: a and b,
+    }  # fmt: skip
+    over = (*row.distributes_over, *row.distributes_if_not_negative)
+    for name, (one, two, step) in product(over, product(states(row), repeat=3)):
+        times = extend[name]
+        together = times(row.combine(one, two), step)
+        if name == "first" or row.is_idempotent or name == "*":
+            assert together == row.combine(times(one, step), times(two, step)), name
+
+
+def test_min_mmin_and_lmin_share_one_definition() -> None:
+    rows = [lookup(name) for name in ("min", "mmin", "lmin")]
+    assert len({(row.combine, row.kernel, row.improves, row.distributes_over) for row in rows}) == 1
+    assert [row.in_form("monotone").name for row in rows] == ["mmin"] * 3
+
+
+def test_rows_travel_by_name() -> None:
+    for row in TABLE.values():
+        assert pickle.loads(pickle.dumps(row)) is row
+
+
+def test_unknown_names_raise() -> None:
+    for find in (lookup, recursive, lambda name: row_of(Aggregate(name, (Variable("X"),)))):
+        with pytest.raises(UnknownAggregate, match="`bogus`"):
+            find("bogus")
+
+
+def test_only_the_table_knows_the_names_of_monotone_aggregates_and_lattices() -> None:
+    names = set(names_in("deals", "monotone"))
+    found = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}: {node.value}"
+        for path in SOURCE.rglob("*.py")
+        if path.name != "aggregates.py" or path.parent.name != "program"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and node.value in names
+    ]
+    assert found == []
