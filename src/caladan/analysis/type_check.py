@@ -311,8 +311,7 @@ class _Checker:
                 for side in (node.left, node.right):
                     self.expression(side)
                 left, right = operand_types(node, self._known)
-                is_known = left is not None and right is not None
-                if is_known and not operations.find(node.operator, left, right):
+                if left and right and not operations.find(node.operator, left, right):
                     whole = node.operator in ("div", "mod")
                     for side in (node.left, node.right):
                         self._operand(side, node.operator, whole)

@@ -205,11 +205,18 @@ def sum_type(type: Type) -> Type:
 def mean_type(type: Type) -> Type:
     """The type of a mean of decimals: four digits more, all after the point, as in Spark.
 
-    >>> mean_type(decimal(10, 2))
-    <decimal(14,6)>
+    >>> mean_type(decimal(10, 2)), mean_type(decimal(38, 18))
+    (<decimal(14,6)>, <decimal(38,22)>)
     """
     digits, scale = type.width
-    return decimal(*fitting(digits + 4, scale + 4))
+    return decimal(min(digits + 4, MOST_DIGITS), min(scale + 4, MOST_DIGITS))
+
+
+def total_type(mean: Type) -> Type:
+    """The type of the total behind a mean, from the type of the mean."""
+    digits, scale = mean.width
+    all_digits = MOST_DIGITS if digits == MOST_DIGITS else min(digits + 6, MOST_DIGITS)
+    return decimal(all_digits, scale if scale == MOST_DIGITS else max(scale - 4, 0))
 
 
 def add_up(numbers: Iterable[Any]) -> Decimal:
@@ -220,12 +227,13 @@ def add_up(numbers: Iterable[Any]) -> Decimal:
 def mean(total: Decimal, count: int, type: Type) -> Decimal:
     """The mean of `count` decimals that add up to `total`, as a type holds it.
 
-    OutOfRange if the total does not have that many digits after the point within 38, as in Spark.
+    OutOfRange if the total has more than 38 digits.
 
     >>> mean(Decimal("1.00"), 3, mean_type(decimal(3, 2)))
     Decimal('0.333333')
     """
-    return _divide(type, rounded(total, decimal(MOST_DIGITS, type.width[1])), count)
+    summed = total_type(type)
+    return rounded(_divide(_quotient(summed, Type.LONG), rounded(total, summed), count), type)
 
 
 def rounded(number: Decimal, type: Type) -> Decimal:

@@ -20,6 +20,7 @@ from caladan.engines.spark.columns.types import inside, zero_made_positive
 from caladan.engines.spark.session.failures import marked
 from caladan.program import Type
 from caladan.program.aggregates import AggregateFunction, has_empty_value
+from caladan.program.operations import total_type
 from caladan.rules.program import Contributors
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ def _within(empty: Column, made: Column, rule: CoreRule | None) -> Column:
 def _mean(column: Column, type: Type, rule: CoreRule | None) -> Column:
     if not type.is_decimal:
         return _finite(sf.avg(column), column, rule)
-    made = sf.try_avg(column).try_cast(inside(type))
+    total = sf.try_sum(column.cast(inside(total_type(type))))
+    made = sf.try_divide(total, sf.count(column)).try_cast(inside(type))
     return _within(sf.when(sf.count(column) == 0, sf.lit(None)), made, rule)
 
 
