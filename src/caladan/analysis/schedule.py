@@ -172,12 +172,19 @@ def solve(
             differs = own is not None and value is not None and not joinable(own, value)
             return None if differs else Bind(name, other)
         # Only whole numbers are solved for: on fractions `(A + B) - B` need not give A back.
-        whole = all(types.get(v.name, Type.LONG).is_integral for v in variables(comparison))
-        if whole and any(v.name == name for v in variables(one)):
+        if _is_whole(comparison, name, types) and any(v.name == name for v in variables(one)):
             value = _isolate(name, one, other, divides)
             if value is not None:
                 return Bind(name, value)
     return None
+
+
+def _is_whole(equality: Comparison, name: str, types: Mapping[str, Type]) -> bool:
+    """True if both sides are whole numbers where `name` is one."""
+    known = {v.name: types.get(v.name, Type.LONG) for v in variables(equality)}
+    known[name] = types.get(name, Type.LONG)
+    sides = (partial_type(equality.left, known), partial_type(equality.right, known))
+    return all(side is not None and side.is_integral for side in sides)
 
 
 def _isolate(name: str, node: Expression, value: Expression, divides: bool) -> Expression | None:
