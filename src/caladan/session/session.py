@@ -368,6 +368,16 @@ class Session(Course):
             known = (*self._store, *self._definitions.derived)
             raise error("C010", f"there is no relation `{name}`", help=did_you_mean(name, known))
 
+    def forget(self, name: str) -> None:
+        """Forget the rules and facts that programs have defined for a relation."""
+        self._check_open()
+        inputs.check_text("the name of a relation", name)
+        if name not in self._definitions.derived:
+            known = tuple(self._definitions.derived)
+            raise error("C010", f"no rules define `{name}`", help=did_you_mean(name, known))
+        self._definitions.forget_rules(name)
+        self._changed(name)
+
     def why(self, fact: str) -> str:
         """Why a fact holds: its proof tree."""
         raise error("C051", "proof trees (`why`) arrive with a later version")
