@@ -4,6 +4,7 @@
     TextBest the same of texts that rules make, whose words are in no order
     Sum      sum, count, msum, mcount, countd: a total, of plain amounts and of contributors' places
     Average  avg: a total and how many
+    Gathered median, quantile, arg_min …: all solutions
 
 Groups are numbered by whoever owns the column. `ranks(groups)` gives the current values. What is
 kept can be taken out as arrays and put back, so that it can be saved: `columns` and `restore` for
@@ -13,16 +14,17 @@ the groups, and likewise `places` for contributors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from caladan.columns.domains import Domain, TextDomain
+from caladan.columns.domains import Domain, TextDomain, encoded
 from caladan.columns.interner import Tuples
 from caladan.columns.kernels import groups as kernels
 from caladan.columns.layout import Counts, Mask, Words, grown
-from caladan.columns.ranks import Ranks, float_ranks
+from caladan.columns.ranks import CODED, Ranks, float_ranks, rank_floats
 from caladan.join.arithmetic import Infinite, Overflow, ValueColumn
 from caladan.program.aggregates import AggregateFunction
 from caladan.program.kinds import Kind
@@ -49,6 +51,12 @@ class Accumulator:
     def grow(self, groups: int) -> None:
         """Make room for so many groups."""
         self._kept = [grown(each, groups) for each in self._kept]
+
+    def expect(self, place: Contributors, domains: tuple[Domain, ...]) -> None:
+        """A rule will give amounts of contributors, whose keys are of these domains."""
+        del domains
+        if self.places is not None:
+            self.places.expect(place)
 
     def add(self, groups: Counts, amounts: ValueColumn, solutions: Counts | None = None) -> None:
         """Take an amount for each of the groups: of a solution, or of so many added up."""
@@ -84,7 +92,7 @@ def accumulator(row: AggregateFunction, domain: Domain) -> Accumulator:
         case "total":
             return FloatSum() if domain.kind is Kind.FLOAT else IntegerSum()
         case "gathered":
-            raise AssertionError(f"{row} has no columns")
+            return Gathered(row, domain)
 
 
 class Best(Accumulator):
@@ -321,3 +329,79 @@ class Average(Accumulator):
 
     def ranks(self, groups: Counts) -> Ranks:
         return float_ranks(self._sum.numbers(groups) / self._count.ranks(groups))
+
+
+class Gathered(Accumulator):
+    """All solutions of each group, as the words of their terms; values are made when asked for."""
+
+    def __init__(self, row: AggregateFunction, domain: Domain) -> None:
+        super().__init__()
+        self._row = row
+        self._domain = domain
+        self._terms: tuple[Domain, ...] = ()
+        self._batches: list[tuple[Counts, tuple[Words, ...]]] = []
+
+    def expect(self, place: Contributors, domains: tuple[Domain, ...]) -> None:
+        self._terms = domains
+
+    def gather(self, groups: Counts, terms: tuple[Words, ...]) -> None:
+        """Take the terms of a solution for each of the groups."""
+        self._batches.append((groups, terms))
+
+    def ranks(self, groups: Counts) -> Ranks:
+        numbers = np.concatenate([each for each, _ in self._batches])
+        words = [
+            np.concatenate(parts) for parts in zip(*(w for _, w in self._batches), strict=True)
+        ]
+        self._batches = [(numbers, tuple(words))]
+        places = np.searchsorted(groups, numbers)
+        asked = (places < len(groups)) & (groups[np.minimum(places, len(groups) - 1)] == numbers)
+        if not asked.all():
+            places, words = places[asked], [each[asked] for each in words]
+        ordered = [_in_order(d, d.ranks(w)) for d, w in zip(self._terms, words, strict=True)]
+        wanted = self._row.picks or tuple((i, False) for i in range(len(words)))
+        keys = [~ordered[term] if descending else ordered[term] for term, descending in wanted]
+        order = np.lexsort([*reversed(keys), places])
+        starts = np.flatnonzero(np.diff(places[order], prepend=-1))
+        words = [each[order] for each in words]
+        if self._row.picks:
+            return self._domain.ranks(words[0][starts])  # the column has the domain of the term
+        if self._row.columns is not None:
+            numbers = [_numbers(d, w) for d, w in zip(self._terms, words, strict=True)]
+            found = self._row.columns(starts, *numbers)
+            return float_ranks(found) if self._domain.kind is Kind.FLOAT else found
+        return self._folded(starts, words)
+
+    def _folded(self, starts: Counts, words: Sequence[Words]) -> Ranks:
+        """Values that are made group by group, of Python's values."""
+        row, over = self._row, self._row.over
+        assert over is not None, row
+        columns = [
+            d.arrow(w, _ARROW[d.kind]).to_pylist() for d, w in zip(self._terms, words, strict=True)
+        ]
+        lifted = list(map(row.lift, *columns))
+        ends = [*starts[1:].tolist(), len(lifted)]
+        made = [over(lifted[a:b]) for a, b in zip(starts.tolist(), ends, strict=True)]
+        values = pa.chunked_array([pa.array(made, _ARROW[self._domain.kind])])
+        return self._domain.ranks(encoded(values, self._domain))
+
+
+_ARROW: Final[dict[Kind, pa.DataType]] = {
+    **CODED,
+    Kind.INTEGER: pa.int64(),
+    Kind.FLOAT: pa.float64(),
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.DATE: pa.date32(),
+    Kind.DATETIME: pa.timestamp("us"),
+    Kind.OBJECT: pa.int64(),
+}
+"""What values of a kind are in Arrow."""
+
+
+def _in_order(domain: Domain, ranks: Ranks) -> Ranks:
+    return domain.ordered(ranks) if isinstance(domain, TextDomain) else ranks
+
+
+def _numbers(domain: Domain, words: Words) -> NDArray[Any]:
+    ranks = domain.ranks(words)
+    return rank_floats(ranks) if domain.kind is Kind.FLOAT else ranks

@@ -147,7 +147,8 @@ class TermWriter:
                 return f"{mark}{node.function}({self.expressions(node.arguments)})"
             case Aggregate():
                 terms = self.expressions(node.terms) or "_"
-                has_tuple = len(node.terms) > 1 and row_of(node).witness != "after"
+                row = row_of(node)
+                has_tuple = len(node.terms) > 1 and (row.witness == "before" or row.counts)
                 terms = f"({terms})" if has_tuple else terms
                 return f"{node.function}<{terms}>"
 

@@ -190,7 +190,7 @@ class GroupMember(Member):
         codecs += [_amounts(self._domains[i]) for i in kinds]
         codecs += [codec(domain) for domains in keys.values() for domain in domains]
         places = {} if self._is_best else contributing.places
-        self._groups.expect(places)
+        self._groups.expect(places, keys)
         for i, place in places.items():
             fields = tuple(map(codec, keys[i]))
             self._places[i, place.place] = fields[: place.width]
