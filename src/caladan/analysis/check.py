@@ -35,7 +35,7 @@ from caladan.program import (
     Value,
     Variable,
 )
-from caladan.program.aggregates import AggregateFunction, row_of
+from caladan.program.aggregates import AggregateFunction, define_aggregates, row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan
 from caladan.program.objects import Objects
 from caladan.program.transform import fresh
@@ -56,6 +56,7 @@ def check(
     """
     found = Diagnostics()
     objects = Objects() if objects is None else objects
+    program = define_aggregates(program, {}, found)
     placed, written = named_columns(program, catalog, found)
     bound, best = witnesses(parameters(placed, values, found), catalog, found)
     known = resolve(bound, catalog, found, suggested)

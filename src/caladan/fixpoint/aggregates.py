@@ -27,6 +27,7 @@ from caladan.columns.layout import Counts, Mask, Words, grown
 from caladan.columns.ranks import CODED, Ranks, float_ranks, rank_floats
 from caladan.join.arithmetic import Infinite, Overflow, ValueColumn
 from caladan.program.aggregates import AggregateFunction
+from caladan.program.functions import CallFailed
 from caladan.program.kinds import Kind
 from caladan.rules.program import Contributors
 
@@ -36,6 +37,8 @@ class Accumulator:
 
     places: ContributorValues | None = None
     """The contributors, where they are told apart."""
+    keeps_texts = False
+    """Whether it keeps words of a dictionary that grows, which only `add` puts back."""
 
     def __init__(self, *types: type[Any]) -> None:
         self._kept: list[NDArray[Any]] = [np.empty(0, each) for each in types]
@@ -93,6 +96,8 @@ def accumulator(row: AggregateFunction, domain: Domain) -> Accumulator:
             return FloatSum() if domain.kind is Kind.FLOAT else IntegerSum()
         case "gathered":
             return Gathered(row, domain)
+        case "folded":
+            return Folded(row, domain)
 
 
 class Best(Accumulator):
@@ -116,6 +121,8 @@ class TextBest(Best):
     A batch is put in order together with the texts that its groups have. These are words of a
     dictionary that grows, so nothing is handed out to be saved: `add` puts them back.
     """
+
+    keeps_texts = True
 
     def __init__(self, domain: TextDomain, *, smaller: bool) -> None:
         super().__init__(smaller=smaller)
@@ -329,6 +336,75 @@ class Average(Accumulator):
 
     def ranks(self, groups: Counts) -> Ranks:
         return float_ranks(self._sum.numbers(groups) / self._count.ranks(groups))
+
+
+class Folded(Accumulator):
+    """What a function of the user's made of the values of each group so far, by rank."""
+
+    def __init__(self, row: AggregateFunction, domain: Domain) -> None:
+        super().__init__(np.int64, np.bool_)
+        assert row.code is not None, row
+        self._code = row.code
+        self._identity = row.identity
+        self._domain = domain
+        self.keeps_texts = isinstance(domain, TextDomain)
+
+    def columns(self, groups: int) -> list[NDArray[Any]]:
+        return [] if self.keeps_texts else super().columns(groups)
+
+    def restore(self, columns: Sequence[NDArray[Any]]) -> None:
+        if not self.keeps_texts:
+            super().restore(columns)
+
+    def add(self, groups: Counts, amounts: ValueColumn, solutions: Counts | None = None) -> None:
+        held, known = self._kept
+        order = np.argsort(groups, kind="stable")
+        each, values = self._combined(groups[order], self._values(amounts.ranks[order]))
+        before = known[each]
+        if before.any():
+            values[before] = self._code.columns(self._values(held[each[before]]), values[before])
+        held[each], known[each] = self._ranks(values), True
+
+    def ranks(self, groups: Counts) -> Ranks:
+        held, known = self._kept
+        if known[groups].all():
+            return held[groups]
+        nothing = np.array([self._identity], object)  # where a head without groups has no solution
+        return np.where(known[groups], held[groups], self._ranks(nothing))
+
+    def _combined(self, groups: Counts, values: NDArray[Any]) -> tuple[Counts, NDArray[Any]]:
+        """Each group once: neighbours are combined two by two, until there are none."""
+        while True:
+            starts = np.flatnonzero(np.diff(groups, prepend=-1))
+            sizes = np.diff(np.append(starts, len(groups)))
+            places = np.arange(len(groups)) - np.repeat(starts, sizes)
+            left = np.flatnonzero((places % 2 == 0) & (places + 1 < np.repeat(sizes, sizes)))
+            if not len(left):
+                return groups, values
+            values[left] = self._code.columns(values[left], values[left + 1])
+            groups, values = np.delete(groups, left + 1), np.delete(values, left + 1)
+
+    def _values(self, ranks: Ranks) -> NDArray[Any]:
+        """Values as the function takes them, in an array that may change."""
+        match self._domain.kind:
+            case Kind.FLOAT:
+                values = rank_floats(ranks)
+            case Kind.BOOLEAN:
+                values = ranks != 0
+            case Kind.INTEGER:
+                values = ranks.copy()
+            case kind:
+                listed = self._domain.arrow(self._domain.words(ranks), _ARROW[kind]).to_pylist()
+                values = np.empty(len(listed), object)
+                values[:] = listed
+        return values if self._code.vectorized else values.astype(object)
+
+    def _ranks(self, values: NDArray[Any]) -> Ranks:
+        try:
+            column = pa.chunked_array([pa.array(values.tolist(), _ARROW[self._domain.kind])])
+        except (pa.ArrowException, OverflowError, TypeError) as problem:
+            raise CallFailed(self._code.name, str(problem).partition("\n")[0]) from problem
+        return self._domain.ranks(encoded(column, self._domain))
 
 
 class Gathered(Accumulator):

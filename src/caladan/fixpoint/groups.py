@@ -19,7 +19,7 @@ from caladan.columns.layout import Counts, Mask, Words
 from caladan.columns.packed import Orders
 from caladan.columns.ranks import rank_floats
 from caladan.columns.relation import StoredRelation
-from caladan.fixpoint.aggregates import Accumulator, Gathered, TextBest, accumulator
+from caladan.fixpoint.aggregates import Accumulator, Gathered, accumulator
 from caladan.join.access import Amount
 from caladan.join.arithmetic import Overflow, ValueColumn
 from caladan.join.frontier import Bindings
@@ -244,7 +244,7 @@ class AggregateHead:
         """
         numbers = self._numbers([columns[i] for i in self._group], rows)
         for i, column in self._columns.items():
-            if isinstance(column, TextBest):
+            if column.keeps_texts:
                 column.add(numbers, ValueColumn(Kind.STRING, columns[i]))
         self._touched, self._waiting = [], 0
         self._groups = [[] for _ in self._group]

@@ -27,8 +27,10 @@ from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard
 
-from caladan.program.diagnostics import Span
-from caladan.program.program import Aggregate, Expression, Value
+from caladan.program.diagnostics import Diagnostics, Span, did_you_mean
+from caladan.program.functions import CallFailed
+from caladan.program.program import Aggregate, Expression, Program, Value
+from caladan.program.transform import replace_in
 from caladan.program.types import Type
 
 if TYPE_CHECKING:
@@ -42,8 +44,9 @@ Form: TypeAlias = Literal["plain", "monotone", "lattice"]
 
 Order: TypeAlias = Literal["falls", "rises"]
 
-Kernel: TypeAlias = Literal["least", "greatest", "total", "mean", "gathered"]
-"""What columns do: keep the best rank, add up, add up and count, or keep all values."""
+Kernel: TypeAlias = Literal["least", "greatest", "total", "mean", "gathered", "folded"]
+"""What columns do: keep the best rank, add up, add up and count, keep all values, or combine by a
+function of the user's."""
 
 Takes: TypeAlias = Literal["anything", "ordered", "number", "boolean", "text", "fraction"]
 """What a term of an aggregate must be; a fraction is a constant from 0 to 1."""
@@ -128,6 +131,8 @@ class AggregateFunction:
     form: Form = "plain"
     base: str = ""
     """The row that has its definition: `min` for `mmin` and `lmin`."""
+    code: UserCombine | None = None
+    """The function of the user's that combines, where it is one."""
 
     @property
     def is_monotone(self) -> bool:
@@ -170,6 +175,8 @@ class AggregateFunction:
             return self.result
         if value is None or self.result == "value":
             return value
+        if self.takes != "number" and not value.is_numeric:
+            return value
         return Type.LONG if value.is_integral else Type.DOUBLE
 
     @property
@@ -188,9 +195,14 @@ class AggregateFunction:
         base = self.base or self.name
         return next(r for r in TABLE.values() if base in (r.name, r.base) and r.form == form)
 
+    @property
+    def is_improved(self) -> bool:
+        """Whether recursion combines the value of a group with what it finds for it later."""
+        return self.is_monotone and self.is_idempotent
+
     def of(self, terms: tuple[Expression, ...], span: Span | None = None) -> Aggregate:
         """The aggregate of some terms."""
-        return Aggregate(self.name, terms, span)
+        return Aggregate(self.name, terms, span, None if self.code is None else self)
 
     def __str__(self) -> str:
         return self.name
@@ -202,8 +214,8 @@ class AggregateFunction:
         return hash(self.name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A row of the table travels by its name."""
-        return (lookup, (self.name,))
+        """A row of the table travels by its name, one of a user's by its function."""
+        return (lookup, (self.name,)) if self.code is None else (user_aggregate, (self.code,))
 
 
 class UnknownAggregate(KeyError):
@@ -224,7 +236,40 @@ def lookup(name: str) -> AggregateFunction:
 
 def row_of(node: Aggregate) -> AggregateFunction:
     """The row of an aggregate in a rule."""
-    return lookup(node.function)
+    return lookup(node.function) if node.definition is None else node.definition
+
+
+def has_tuples(node: Aggregate) -> bool:
+    """Whether its terms are one tuple: `msum<(W, V)>`, `countd<(A, B)>`, but `corr<X, Y>`."""
+    row = node.definition or TABLE.get(node.function)
+    return row is not None and (row.witness == "before" or row.counts is not None)
+
+
+def define_aggregates(
+    program: Program, rows: Mapping[str, AggregateFunction], found: Diagnostics
+) -> Program:
+    """The program with the rows that users added at their aggregates; C015 for unknown names."""
+
+    def change(node: object) -> Aggregate | None:
+        if not isinstance(node, Aggregate) or node.definition or node.function in TABLE:
+            return None
+        if node.function in rows:
+            return replace(node, definition=rows[node.function])
+        known = (*names_in("deals"), *rows)
+        found.add(
+            "C015",
+            f"there is no aggregate `{node.function}`",
+            node.span,
+            help=did_you_mean(node.function, known)
+            or f"there are {', '.join(known)}; db.aggregate adds one",
+        )
+        return replace(node, function="count")
+
+    heads = [replace_in(rule.head, change) for rule in program.rules]
+    if all(rule.head is head for rule, head in zip(program.rules, heads, strict=True)):
+        return program
+    rules = (replace(r, head=head) for r, head in zip(program.rules, heads, strict=True))
+    return replace(program, rules=tuple(rules))
 
 
 def counts_solutions(node: Aggregate) -> bool:
@@ -373,6 +418,70 @@ def _merged(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> dict[Any, Any]:
     for key, value in other.items():
         found[key] = found[key].merge(value) if key in found else value
     return found
+
+
+# ── Of users ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class UserCombine:
+    """What `Session.aggregate` was given: a function that makes one value of two."""
+
+    name: str
+    code: Callable[[Any, Any], Any]
+    identity: Value | None = None
+    is_idempotent: bool = False
+    is_monotone: bool = False
+    vectorized: Literal["numpy"] | None = None
+
+    def one(self, left: Any, right: Any) -> Any:
+        """One value of two; `CallFailed` if the function fails, or gives another type."""
+        if self.vectorized is None:
+            made = self._called(left, right)
+        else:
+            import numpy as np
+
+            (made,) = self.columns(np.array([left]), np.array([right])).tolist()
+        if type(made) is not type(left):
+            kind = type(made).__name__
+            raise CallFailed(self.name, f"it made {made!r}, a {kind}, of {left!r} and {right!r}")
+        return made
+
+    def columns(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+        """One column of two."""
+        import numpy as np
+
+        if self.vectorized is None:
+            made = [self.one(a, b) for a, b in zip(left.tolist(), right.tolist(), strict=True)]
+            found = np.empty(len(made), object)
+            found[:] = made
+            return found
+        found = self._called(left, right)
+        if not isinstance(found, np.ndarray) or found.shape != left.shape:
+            raise CallFailed(self.name, f"it must give {len(left)} values for {len(left)} pairs")
+        return found
+
+    def _called(self, left: Any, right: Any) -> Any:
+        try:
+            return self.code(left, right)
+        except Exception as problem:
+            said = str(problem).partition("\n")[0]
+            reason = f"{type(problem).__name__}: {said}".rstrip(": ")
+            raise CallFailed(self.name, reason) from problem
+
+
+def user_aggregate(code: UserCombine) -> AggregateFunction:
+    """The row of an aggregate that a user added.
+
+    >>> import math
+    >>> evaluate(user_aggregate(UserCombine("gcd", math.gcd, is_idempotent=True)), [(12,), (18,)])
+    6
+    """
+    return AggregateFunction(
+        code.name, f"`{code.name}`, as it was added.", code.one, "folded", "anything", "total",
+        identity=code.identity, is_idempotent=code.is_idempotent,
+        form="monotone" if code.is_monotone else "plain", code=code,
+    )  # fmt: skip
 
 
 # ── Statistics ───────────────────────────────────────────────────────────────────────────────────

@@ -43,7 +43,6 @@ from caladan.program.aggregates import (
     counts_solutions,
     evaluate as of_solutions,
     has_empty_value,
-    is_recursive_best,
     row_of,
 )
 from caladan.program.clock import deadline
@@ -158,7 +157,10 @@ def _value_of(row: AggregateFunction, parts: Sequence[Part], type: Type) -> Valu
             witnessed[part.witness] = part.amount if less(best, part.amount) else best
     amounts += witnessed.values()
     match row.kernel:
-        case "least" | "greatest":
+        case "least" | "greatest" | "folded":
+            if not amounts:
+                assert row.identity is not None, row
+                return row.identity
             return reduce(row.combine, amounts)
         case "mean":
             return canonical(_total(amounts, type) / len(amounts))
@@ -182,7 +184,7 @@ def _total(amounts: list[Value], type: Type) -> float:
 
 
 def _better(row: AggregateFunction | None, was: Value, now: Value) -> Value:
-    return row.combine(was, now) if is_recursive_best(row) else now
+    return row.combine(was, now) if row is not None and row.is_improved else now
 
 
 def _group(info: RelationInfo, row: Row) -> Row:

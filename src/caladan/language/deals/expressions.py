@@ -241,10 +241,11 @@ def _integer(digits: str) -> int:
 def _word(cursor: Cursor) -> Expression:
     token = cursor.current
     text = cursor.text(token)
-    if text in AGGREGATES and cursor.next_kind in ("<", "<-", "<>"):
-        return _aggregate(cursor, AGGREGATES[text])
+    is_open = cursor.next_kind in ("<", "<-", "<>")
+    if is_open and (text in AGGREGATES or cursor.no_aggregates is None):
+        return _aggregate(cursor, AGGREGATES.get(text), text)
     if text in _WITH_PARENTHESES and cursor.next_kind == "(":
-        return _aggregate(cursor, AGGREGATES[text])
+        return _aggregate(cursor, AGGREGATES[text], text)
     if is_function(cursor, text) and cursor.next_kind == "(":
         cursor.advance()
         cursor.enter()
@@ -302,14 +303,14 @@ def _conditional(cursor: Cursor) -> Conditional:
     return Conditional(test, then, otherwise, cursor.since(token.start))
 
 
-def _aggregate(cursor: Cursor, row: AggregateFunction) -> Aggregate:
+def _aggregate(cursor: Cursor, row: AggregateFunction | None, name: str) -> Aggregate:
     token = cursor.current
     if cursor.no_aggregates is not None:
         help = "compute it in the head of a rule of its own, and use that rule's relation here"
         cursor.fail_at(cursor.span(token), cursor.no_aggregates, help=help)
     cursor.advance()
     if cursor.kind == "<>":
-        cursor.fail("a value within `<` and `>`", help=f"to count solutions write `{row}<_>`")
+        cursor.fail("a value within `<` and `>`", help=f"to count solutions write `{name}<_>`")
     opening = cursor.split("<") if cursor.kind == "<-" else cursor.advance()
     closing = ")" if opening.kind == "(" else ">"
     cursor.no_aggregates = "an aggregate cannot stand within another"
@@ -323,10 +324,11 @@ def _aggregate(cursor: Cursor, row: AggregateFunction) -> Aggregate:
         end = cursor.close(opening, closing, after).end
     cursor.depth -= 1
     cursor.no_aggregates = None
-    return row.of(terms, Span(cursor.source, token.start, end))
+    function = name if row is None else row.name  # what has no row may be of the user's
+    return Aggregate(function, terms, Span(cursor.source, token.start, end))
 
 
-def _terms(cursor: Cursor, closing: str, row: AggregateFunction) -> tuple[Expression, ...]:
+def _terms(cursor: Cursor, closing: str, row: AggregateFunction | None) -> tuple[Expression, ...]:
     """Terms, perhaps in parentheses of their own, where also a condition can stand.
 
     Only after the first term is it known what a parenthesis was.
@@ -338,7 +340,9 @@ def _terms(cursor: Cursor, closing: str, row: AggregateFunction) -> tuple[Expres
     start = cursor.current.start
     if cursor.kind == "(":
         opening = cursor.advance()
-        found = cursor.several(_term_or_test if row.takes == "boolean" else expression)
+        found = cursor.several(
+            _term_or_test if row is not None and row.takes == "boolean" else expression
+        )
         cursor.close(opening, ")", "`,` or `)` after a term")
         if tests := [each for each in found if isinstance(each, Comparison)]:
             span = cursor.since(start)

@@ -44,10 +44,27 @@ def blamed(info: RelationInfo, rules: Sequence[CoreRule]) -> CoreRule | None:
     return next((rule for rule in heads if rule.has_aggregates), next(iter(heads), None))
 
 
-def best(row: AggregateFunction, column: Column) -> Column:
-    """The best value of a column, by the order that an aggregate improves in."""
-    assert row.is_best and row.spark is not None, row
-    return row.spark(sf, column)
+def best(row: AggregateFunction, column: Column, type: Type) -> Column:
+    """The best value of a column, or what a function of the user's makes of all of it."""
+    if row.spark is not None:
+        return row.spark(sf, column)
+    return folded(row, sf.collect_list(column), type)
+
+
+def folded(row: AggregateFunction, values: Column, type: Type) -> Column:
+    """What a function of the user's makes of an array of values, null of none."""
+    assert row.code is not None, row
+    code = row.code
+
+    def over(values: Sequence[Any]) -> Any:
+        given = [value for value in values if value is not None]
+        try:
+            return reduce(code.one, given) if given else None
+        except CallFailed as failed:
+            raise RuntimeError(called_in_vain(0, failed)) from None
+
+    called: Any = sf.udf(over, inside(type))
+    return with_own_python(lambda: called(values))
 
 
 def total(column: Column, type: Type, rule: CoreRule | None) -> Column:
@@ -87,7 +104,11 @@ def combined(info: RelationInfo, bags: Sequence[Bag], rule: CoreRule | None) -> 
             case "mean":
                 value = _finite(sf.avg(column), column, rule)
             case "least" | "greatest":
-                value = best(function, column)
+                value = best(function, column, info.types[i])
+            case "folded":
+                value = best(function, column, info.types[i])
+                if function.identity is not None:
+                    value = sf.coalesce(value, sf.lit(function.identity))
             case "gathered":
                 value = _of_all(function, _terms(i, bags), info.types[i], rule)
         made.append(value.alias(f"c{i}"))
