@@ -41,8 +41,8 @@ from caladan.program import Aggregate, Type, Value
 from caladan.program.aggregates import (
     AggregateFunction,
     counts_solutions,
+    evaluate as of_solutions,
     has_empty_value,
-    is_recursive_best,
     row_of,
 )
 from caladan.program.clock import deadline
@@ -129,7 +129,7 @@ def kept(info: RelationInfo, old: set[Row], new: set[Row]) -> set[Row]:
 
 def _part(aggregate: Aggregate, type: Type, binding: Binding) -> Part:
     terms = aggregate.terms
-    if row_of(aggregate).counts == "terms":
+    if row_of(aggregate).counts == "terms" or row_of(aggregate).is_gathered:
         return Part(1, tuple(evaluate(term, binding) for term in terms))
     if counts_solutions(aggregate):
         return Part(1)
@@ -146,7 +146,9 @@ def _row(info: RelationInfo, group: Row, members: list[Addend]) -> Row:
     )
 
 
-def _value_of(row: AggregateFunction, parts: Iterable[Part], type: Type) -> Value:
+def _value_of(row: AggregateFunction, parts: Sequence[Part], type: Type) -> Value:
+    if row.is_gathered:
+        return canonical(widened(of_solutions(row, [part.witness or () for part in parts]), type))
     amounts = [part.amount for part in parts if part.witness is None]
     witnessed: dict[Row, Value] = {}
     for part in parts:
@@ -155,14 +157,17 @@ def _value_of(row: AggregateFunction, parts: Iterable[Part], type: Type) -> Valu
             witnessed[part.witness] = part.amount if less(best, part.amount) else best
     amounts += witnessed.values()
     match row.kernel:
-        case "least" | "greatest":
+        case "least" | "greatest" | "folded":
+            if not amounts:
+                assert row.identity is not None, row
+                return row.identity
             return reduce(row.combine, amounts)
         case "mean":
             return canonical(_total(amounts, type) / len(amounts))
         case "total":
             return canonical(widened(_total(amounts, type), type))
         case "gathered":
-            raise AssertionError(f"{row} has no columns")
+            raise AssertionError("done above")
 
 
 def _total(amounts: list[Value], type: Type) -> float:
@@ -179,7 +184,7 @@ def _total(amounts: list[Value], type: Type) -> float:
 
 
 def _better(row: AggregateFunction | None, was: Value, now: Value) -> Value:
-    return row.combine(was, now) if is_recursive_best(row) else now
+    return row.combine(was, now) if row is not None and row.is_improved else now
 
 
 def _group(info: RelationInfo, row: Row) -> Row:
