@@ -57,6 +57,7 @@ def check(
     found = Diagnostics()
     objects = Objects() if objects is None else objects
     program = define_aggregates(program, {}, found)
+    found.raise_errors()
     placed, written = named_columns(program, catalog, found)
     bound, best = witnesses(parameters(placed, values, found), catalog, found)
     known = resolve(bound, catalog, found, suggested)

@@ -261,7 +261,7 @@ def define_aggregates(
             f"there is no aggregate `{node.function}`",
             node.span,
             help=did_you_mean(node.function, known)
-            or f"there are {', '.join(known)}; db.aggregate adds one",
+            or "docs/reference/aggregates.md has all of them; db.aggregate adds one",
         )
         return replace(node, function="count")
 
@@ -571,20 +571,18 @@ def _correlation_columns(starts: Segments, one: Any, other: Any) -> Any:
         return np.add.reduceat(left * right, starts) / np.sqrt(spread[0] * spread[1])
 
 
-def _picked(order: tuple[tuple[int, bool], ...]) -> Callable[[Sequence[tuple[Any, ...]]], Any]:
-    """The first term of the first solution in an order of (term, descending)."""
+def _earlier(order: tuple[tuple[int, bool], ...]) -> Callable[[Any, Any], Any]:
+    """The first of two solutions in an order of (term, descending)."""
 
-    def over(rows: Sequence[tuple[Any, ...]]) -> Any:
-        best = rows[0]
-        for row in rows[1:]:
-            for term, descending in order:
-                new, old = row[term], best[term]
-                if comes_before(old, new) or comes_before(new, old):
-                    best = row if comes_before(new, old) is not descending else best
-                    break
-        return best[0]
+    def combine(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+        for term, descending in order:
+            if comes_before(other[term], one[term]):
+                return one if descending else other
+            if comes_before(one[term], other[term]):
+                return other if descending else one
+        return one
 
-    return over
+    return combine
 
 
 def _joined(rows: Sequence[tuple[str, str]]) -> str:
@@ -798,10 +796,10 @@ _CORRELATION: Final = _gathered(
 def _picking(
     name: str, summary: str, order: tuple[tuple[int, bool], ...], **properties: Any
 ) -> AggregateFunction:
-    return _gathered(
-        name, summary, _picked(order), lift=_terms, picks=order, takes="anything",
-        also=("ordered",), result="value", terms=(2, 2), is_idempotent=True, is_selective=True,
-        **properties,
+    return AggregateFunction(
+        name, summary, _earlier(order), "gathered", lift=_terms, finish=lambda row: row[0],
+        picks=order, takes="anything", also=("ordered",), result="value", terms=(2, 2),
+        is_idempotent=True, is_selective=True, **properties,
     )  # fmt: skip
 
 

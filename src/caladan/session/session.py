@@ -131,7 +131,7 @@ class Session(Course):
         values = inputs.values(params, self._store.objects)
         with self._course(wanted):
             with stoppable("reading the program"):
-                read = attended(lambda: inputs.program(program, language))
+                read = attended(lambda: self._read(program, language))
             engine = self._engine
             if not isinstance(engine, Watchable):
                 raise error(

@@ -63,7 +63,7 @@ def folded(row: AggregateFunction, values: Column, type: Type) -> Column:
         except CallFailed as failed:
             raise RuntimeError(called_in_vain(0, failed)) from None
 
-    called: Any = sf.udf(over, inside(type))
+    called: Any = sf.udf(over, inside(type), useArrow=False)
     return with_own_python(lambda: called(values))
 
 
@@ -142,7 +142,7 @@ def _of_all(
         except CallFailed as failed:
             raise RuntimeError(called_in_vain(number or 0, failed)) from None
 
-    called: Any = sf.udf(over, inside(type))
+    called: Any = sf.udf(over, inside(type), useArrow=False)
     given = sf.collect_list(sf.struct(*columns))
     return with_own_python(lambda: called(given))
 
