@@ -20,14 +20,16 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from caladan.analysis.check import check
 from caladan.analysis.core import Checked, RelationInfo
 from caladan.analysis.demand import DemandProgram, demand
+from caladan.analysis.lint import lint
 from caladan.analysis.pcg import Pcg, pcg
 from caladan.analysis.resolve import refilled, signature
+from caladan.analysis.written import WrittenProgram, written
 from caladan.program import Column, Program, Value
 from caladan.program.clock import look
 from caladan.program.diagnostics import Diagnostic
 from caladan.program.objects import Objects
 from caladan.rules.delta import delta
-from caladan.rules.program import DeltaProgram
+from caladan.rules.program import DeltaProgram, Totals
 from caladan.rules.support import SupportedProgram, watch
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ class Request:
     objects: Objects | None = None
     named: Mapping[str, Sequence[str]] | None = None
     materialized: tuple[str, ...] = ()
+    own: int = 0
+    """How many rules, from the first on, were written for this run: those that `lint` reads."""
 
     @property
     def meaning(self) -> tuple[object, ...]:
@@ -105,7 +109,21 @@ class Compiled:
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """What the analysis warns of."""
-        return self.checked.warnings
+        return (*lint(self.program.rules[: self.request.own]), *self.checked.warnings)
+
+    @property
+    def written(self) -> WrittenProgram:
+        """The checked program as it was written, which only the reference engine wants."""
+        asked = self.request
+        objects = asked.objects or Objects()
+        return written(
+            asked.program, asked.catalog, self.checked, asked.params, asked.wanted, objects
+        )
+
+    @property
+    def totals(self) -> dict[str, Totals | None]:
+        """For each relation, what is known beforehand of the sums of its clique."""
+        return {name: clique.totals for clique in self.delta.cliques for name in clique.relations}
 
     @property
     def pcg(self) -> Pcg:
@@ -218,6 +236,11 @@ def compile_again(known: Compiled | None, request: Request) -> Compiled:
         else:
             return Compiled(request, made)
     return compile_until(STAGES[-1], request)
+
+
+def compile_whole(compiled: Compiled) -> Compiled:
+    """The same program, compiled without demand: every relation whole and under its own name."""
+    return compile_until(STAGES[-1], replace(compiled.request, demand=False))
 
 
 def compile_until(stage: Stage, request: Request) -> Compiled:

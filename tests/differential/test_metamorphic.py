@@ -45,7 +45,7 @@ def test_order_and_names_do_not_matter(given: RandomProgram, random: Random) -> 
 
 @given(random_programs())
 def test_demand_does_not_change_answers(given: RandomProgram) -> None:
-    bound_goal("reference", given)
+    bound_goal("embedded", given)
 
 
 @FEW

@@ -42,8 +42,8 @@ FORMS = {
     "plain": ("Outside recursion", ""),
     "monotone": (
         "Inside recursion",
-        "They are the same rows, in the form that recursion may use: the value of a group is\n"
-        "combined with what is found for it later, and rules go on with the new value.\n",
+        "The same rows in the form that recursion may use: a group keeps one value, which is\n\
+combined with what is found for it later.\n",
     ),
     "lattice": (
         "Lattices of Bloom",

@@ -53,8 +53,9 @@ PROSE = {
     "C071": "Inputs, channels and timers get their facts from outside, outputs and scratches from "
     "rules; only tables lose facts, and only channels, loopbacks and stdio are sent to.",
     "C072": "An output is for those outside; rules read what it is derived from.",
-    "C073": "A Python function that a rule calls raised an exception, or gave a value of another "
-    "type than was said; or a comparison of a Bloom rule did. What happened is shown.",
+    "C073": 'A function has no value for what a rule calls it with, as `cast("abc", long)`; or a '
+    "Python function raised an exception, or gave a value of another type than was said; or a "
+    "comparison of a Bloom rule did. What happened is shown.",
     "C074": "`@next`, `@delete`, `@upsert` and `@async` are for programs that run in ticks, see "
     "[Bloom](bloom.md).",
     "C001": "The text cannot be read. The message says what was expected; where a slip from "
@@ -123,6 +124,12 @@ PROSE = {
     "W102": "A condition on a value that recursion still improves: what follows from the first "
     "value is not taken back when a better one arrives.",
     "W103": "The relation depends on itself and nothing starts it off.",
+    "W105": "A variable that a rule has once binds nothing and tests nothing: a slip, or "
+    "a value that may be anything, which is written `_`. Names that begin with `_` are exempt.",
+    "W106": "A word with a capital letter is a variable. Where the program has the same word as a "
+    "text, the quotes are probably missing.",
+    "W107": "The commands `run` and `check` warn of rules that nothing asks for. A session does "
+    "not: `db.query` may ask later.",
     "W104": "An aggregate in the head of a recursive view is applied at every step of the "
     "recursion, not once at its end.",
 }

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
+from caladan.analysis.written import WrittenRule
 from caladan.columns.domains import Domain, OffsetDomain
 from caladan.columns.folded_relation import FoldedRelation
 from caladan.columns.layout import Layout, Mask, Words
@@ -24,7 +25,7 @@ from caladan.fixpoint.shapes.pairs import Declined, Interrupted, Pairs, ShapeLim
 from caladan.join.expressions import Evaluator
 from caladan.language import parse
 from caladan.pipeline import compile_program
-from caladan.program import Comparison, Variable, thresholds
+from caladan.program import Atom, Comparison, Variable, thresholds
 from caladan.program.kinds import Kind
 from caladan.rules.program import DeltaClique, DeltaProgram
 from caladan.rules.shapes.forms import Closure, Generations, Reachability
@@ -32,6 +33,14 @@ from caladan.rules.shapes.literals import Literal
 from caladan.rules.shapes.recognise import recognise
 
 Edges = set[tuple[int, int]]
+
+
+def as_written(rule: CoreRule) -> WrittenRule:
+    """A rule for the reference engine, which reads no core form."""
+    atoms = (Atom(each.relation, each.arguments, each.negated) for each in rule.atoms)
+    return WrittenRule(rule.number, rule.head, rule.arguments, (*atoms, *rule.comparisons))
+
+
 DATABASE = "database({e(A: integer, B: integer), f(A: integer, B: integer), ok(A: integer)}).\n"
 
 SHAPES = {
@@ -199,13 +208,13 @@ class Given:
         comparisons = tuple(each for each in literals if isinstance(each, Comparison))
         arguments = tuple(Variable(n) for n in names)
         asked = replace(rule, arguments=arguments, atoms=atoms, comparisons=comparisons)
-        found = {tuple(b[n] for n in names) for b in solutions(asked, given)}
+        found = {tuple(b[n] for n in names) for b in solutions(as_written(asked), given)}
         return np.array([row in found for row in rows], np.bool_).reshape(shape)
 
     def _rows(self, rule: CoreRule) -> set[tuple[int, ...]]:
         return {
             tuple(b[a.name] if isinstance(a, Variable) else a.value for a in rule.arguments)
-            for b in solutions(rule, self.facts)
+            for b in solutions(as_written(rule), self.facts)
         }
 
     def _columns(self, rows: set[tuple[int, ...]], arity: int) -> tuple[Words, ...]:

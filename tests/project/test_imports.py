@@ -97,6 +97,24 @@ def test_imports_inside_of_engines_go_one_way(path: Path) -> None:
             assert SPARK.index(module[3]) < SPARK.index(room), f"line {line}: {room}, {module[3]}"
 
 
+REWRITES = ("normalize", "witnesses", "alternatives", "ways", "demand", "delta", "pcg", "direction")
+
+
+def test_the_oracle_knows_no_rewrite() -> None:
+    """The reference engine, and what it reads, import nothing that rewrites rules."""
+    waiting = [*(PACKAGE / "engines" / "reference").glob("*.py")]
+    assert len(waiting) > 3
+    read: set[Path] = set()
+    while waiting:
+        path = waiting.pop()
+        read.add(path)
+        for line, module in imported(path):
+            assert not set(module) & set(REWRITES), f"{path}, line {line}: {module}"
+            if module[:2] == ("caladan", "analysis"):
+                found = PACKAGE.joinpath(*module[1:3]).with_suffix(".py")
+                waiting += [found] if found not in read else []
+
+
 @pytest.mark.parametrize(
     ("source", "rooms"),
     [

@@ -31,6 +31,7 @@ from caladan.analysis.ways import (
     expanded,
     has_disjunctions,
     too_many,
+    without_choices,
 )
 from caladan.program import (
     Aggregate,
@@ -94,7 +95,9 @@ class Ways:
             if self._adds_up(rule):
                 _cannot_add_up(rule, body, found)
                 return []
-            return [*self._made(made, found), *self._apart(rule, found)]
+            ways = [replace(rule, body=tuple(way)) for way in without_choices(body)]
+            apart = [part for way in ways for part in self._apart(way, found)]
+            return [*self._made(made, found), *apart]
         if ways > 1:
             rule = self._prefixed(rule, made)
         return [
@@ -129,11 +132,13 @@ class Ways:
         return Atom(name, tuple(shown), span=literal.span)
 
     def _apart(self, rule: Rule, found: Diagnostics) -> list[Rule]:
-        """A rule over the distinct solutions of its body, and the rules for these."""
+        """A rule without `if`s over the distinct solutions of its body, and the rules for these."""
+        if not has_disjunctions(rule.body):
+            return [rule]
         body = tuple(_named(rule))
-        outside = [each for each in body if not isinstance(each, Choice | Disjunction)]
+        outside = [each for each in body if not isinstance(each, Disjunction)]
         names = {v.name: None for each in outside for v in variables(each) if not v.is_anonymous}
-        inside = [each for each in body if isinstance(each, Choice | Disjunction)]
+        inside = [each for each in body if isinstance(each, Disjunction)]
         for each in inside:
             names |= dict.fromkeys(_shown(each, rule))
         shown = tuple(map(Variable, names))

@@ -21,7 +21,7 @@ from caladan.analysis.core import (
 from caladan.analysis.monotone import monotone
 from caladan.analysis.named_columns import head_names, named_columns
 from caladan.analysis.normalize import normalize
-from caladan.analysis.resolve import KnownRelation, parameters, resolve, unsound
+from caladan.analysis.resolve import KnownRelation, parameters, predicates, resolve, unsound
 from caladan.analysis.safety import safety
 from caladan.analysis.strata import strata
 from caladan.analysis.types import TypedRules, types
@@ -59,7 +59,8 @@ def check(
     program = define_aggregates(program, {}, found)
     found.raise_errors()
     placed, written = named_columns(program, catalog, found)
-    bound, best = witnesses(parameters(placed, values, found), catalog, found)
+    called = predicates(parameters(placed, values, found), catalog)
+    bound, best = witnesses(called, catalog, found)
     known = resolve(bound, catalog, found, suggested)
     normal = normalize(bound, found, unsound(bound, known))
     typed = types(normal.rules, known, found, objects, bound.goals)

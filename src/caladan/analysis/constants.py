@@ -9,15 +9,18 @@ from caladan.analysis.core import CoreAtom, CoreRule, Facts, OpenFacts, Term
 from caladan.analysis.type_check import as_written, constant_type, partial_type, stands_for, widened
 from caladan.program import (
     Aggregate,
+    Call,
     Comparison,
     Conditional,
     Constant,
     Expression,
+    Function,
     Object,
     Type,
     Value,
 )
 from caladan.program.diagnostics import Diagnostics, Span
+from caladan.program.functions import Resolved, find, resolved
 from caladan.program.objects import Objects
 from caladan.program.transform import replace_in
 
@@ -60,9 +63,9 @@ class ConstantFitter:
         return replace(
             rule,
             atoms=tuple(self._atom(a) for a in rule.atoms),
-            comparisons=tuple(self._comparison(c, known) for c in rule.comparisons),
+            comparisons=tuple(self.comparison(c, known) for c in rule.comparisons),
             arguments=tuple(
-                self._argument(a, t, known)
+                self.argument(a, t, known)
                 for a, t in zip(rule.arguments, self.columns[rule.head], strict=False)
             ),
             types=known,
@@ -77,7 +80,7 @@ class ConstantFitter:
             arguments.append(argument)
         return replace(atom, arguments=tuple(arguments))
 
-    def _argument(self, node: Expression, type: Type, known: Mapping[str, Type]) -> Expression:
+    def argument(self, node: Expression, type: Type, known: Mapping[str, Type]) -> Expression:
         if isinstance(node, Constant):
             return self._constant(node, type)
         if isinstance(node, Aggregate):
@@ -86,18 +89,33 @@ class ConstantFitter:
 
     def _inside(self, node: Expression, known: Mapping[str, Type]) -> Expression:
         def change(part: Expression) -> Expression | None:
+            if isinstance(part, Call) and not isinstance(part, Function):
+                return self._call(part, known)
             if not isinstance(part, Conditional):
                 return None
             return replace(
                 part,
-                condition=tuple(self._comparison(c, known) for c in part.condition),
+                condition=tuple(self.comparison(c, known) for c in part.condition),
                 then=self._inside(part.then, known),
                 otherwise=self._inside(part.otherwise, known),
             )
 
         return replace_in(node, change)
 
-    def _comparison(self, node: Comparison, known: Mapping[str, Type]) -> Comparison:
+    def _call(self, node: Call, known: Mapping[str, Type]) -> Call:
+        """A call whose literals are of the types that it takes: a date may be written as text."""
+        arguments = [self._inside(each, known) for each in node.arguments]
+        found = resolved(find(node.function), node, lambda each: partial_type(each, known))
+        takes = found.takes if isinstance(found, Resolved) else ()
+        for i, type in enumerate(takes):
+            argument = arguments[i]
+            if isinstance(argument, Constant) and type is not None:
+                own = constant_type(argument.value)
+                if stands_for(own, type) or (type is Type.DOUBLE and own.is_integral):
+                    arguments[i] = self._constant(argument, type)
+        return replace(node, arguments=tuple(arguments))
+
+    def comparison(self, node: Comparison, known: Mapping[str, Type]) -> Comparison:
         left, right = self._inside(node.left, known), self._inside(node.right, known)
         return replace(
             node,

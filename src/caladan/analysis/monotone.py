@@ -38,6 +38,7 @@ from caladan.program import (
 )
 from caladan.program.aggregates import AggregateFunction, is_recursive_best
 from caladan.program.diagnostics import Diagnostic, Diagnostics, Span
+from caladan.program.functions import find
 
 
 def monotone(
@@ -157,8 +158,10 @@ def _is_computed(node: Expression) -> bool:
     match node:
         case Arithmetic("mod", _, right):
             return any(True for _ in variables(right))
-        case Arithmetic() | Negative() | Function() | Call("concat" | "replace"):
+        case Arithmetic() | Negative() | Function():
             return True
+        case Call():
+            return find(node.function).grows or any(map(_is_computed, node.arguments))
         case Conditional():
             return _is_computed(node.then) or _is_computed(node.otherwise)
         case _:
@@ -342,8 +345,26 @@ def _direction(node: Expression, name: str) -> Direction:
             other,
         } == {then, otherwise}:  # the smaller or the larger of two values
             return _together(_direction(one, name), _direction(other, name))
+        case Call() if not isinstance(node, Function):
+            return _called(node, name)
         case _:
             return "unknown"
+
+
+def _called(node: Call, name: str) -> Direction:
+    """What a call does when a variable rises, by what its row says of each argument."""
+    row, found = find(node.function), "steady"
+    for i, argument in enumerate(node.arguments):
+        moved = _direction(argument, name)
+        match row.moving(i):
+            case "+":
+                pass
+            case "-":
+                moved = _flipped(moved)
+            case _:
+                moved = "steady" if moved == "steady" else "unknown"
+        found = _together(found, moved)
+    return found
 
 
 def _scaled(direction: Direction, factor: object) -> Direction:

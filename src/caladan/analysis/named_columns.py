@@ -90,26 +90,23 @@ def _terms(arguments: Sequence[Expression]) -> list[Expression]:
     """The columns of a head: a best value with its witnesses gives one for each term."""
     found: list[Expression] = []
     for argument in arguments:
-        found += argument.terms if _has_witness(argument) else (argument,)
+        found += (argument, *_witnesses(argument))
     return found
 
 
-def _has_witness(argument: Expression) -> bool:
-
-    return (
-        isinstance(argument, Aggregate)
-        and len(argument.terms) > 1
-        and row_of(argument).witness == "after"
-    )
+def _witnesses(argument: Expression) -> tuple[Expression, ...]:
+    """What follows the best value in `mmin<D, P>`: each gives a column of its own."""
+    if not isinstance(argument, Aggregate) or row_of(argument).witness != "after":
+        return ()
+    return argument.terms[1:]
 
 
 def _columns_of(head: Head) -> tuple[str, ...]:
     """The names that a head gives its columns; witnesses are named after their variables."""
     names: list[str] = []
     for name, argument in zip(head.columns, head.arguments, strict=True):
-        names.append(name)
-        if isinstance(argument, Aggregate) and _has_witness(argument):
-            names += head_names(argument.terms)[1:]
+        extra = enumerate(_witnesses(argument), 1)
+        names += (name, *(_name_of(each) or f"{name}{i}" for i, each in extra))
     return tuple(names)
 
 
@@ -151,8 +148,7 @@ def _head_arguments(
             continue
         argument = by_name[name]
         arguments.append(argument)
-        if isinstance(argument, Aggregate) and _has_witness(argument):
-            covered = len(argument.terms) - 1
+        covered = len(_witnesses(argument))
     if missing:
         _refuse(head, missing, head.span, found)
         return tuple(by_name.get(name, Variable("_", head.span)) for name in known)

@@ -6,14 +6,15 @@
   (alternatives.py);
 - names the `_` of positive atoms apart, and moves expressions out of atoms into equalities;
 - takes aggregates out of head expressions (`sum<C> / count<_>`), and away from sort and limit: an
-  internal relation aggregates, and a second rule computes, sorts or cuts.
+  internal relation, which all ways through the rule feed, aggregates, and a second rule computes,
+  sorts or cuts; a limit on several ways likewise.
 
 Reports C015 (aggregates), C022 (sort and limit), C013 for a `_` that has no meaning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -37,7 +38,7 @@ from caladan.program import (
 )
 from caladan.program.aggregates import counts_solutions, row_of
 from caladan.program.diagnostics import Diagnostics
-from caladan.program.transform import replace_in, walk
+from caladan.program.transform import fresh, replace_in, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,11 @@ def normalize(
         if not rule.body and rule.limit is None and not rule.order:
             rules.append(_fact(number, rule, found))
             continue
+        ways: list[CoreRule] = []
         for alternative in alternatives.split(rule, found):
             core = _core(number, alternative, found)
-            rules.extend(_separate(core, alternative, names, found))
+            (ways if core.head == rule.head.relation else rules).append(core)
+        rules.extend(_separate(ways, rule, names, found))
     return Normal(tuple(rules), frozenset(names.made))
 
 
@@ -86,7 +89,7 @@ def _fact(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
 
 def _core(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
     used = names((*rule.body, *rule.head.arguments))
-    fresh = (name for name in (f"_{i}" for i in count(1)) if name not in used)
+    unused = (name for name in (f"_{i}" for i in count(1)) if name not in used)
     atoms: list[CoreAtom] = []
     comparisons: list[Comparison] = []
     for literal in rule.body:
@@ -94,7 +97,7 @@ def _core(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
             case Atom():
                 arguments: list[Term] = []
                 for argument in literal.arguments:
-                    term = _term(argument, literal.negated, fresh, comparisons)
+                    term = _term(argument, literal.negated, unused, comparisons)
                     arguments.append(term)
                 atoms.append(
                     CoreAtom(literal.relation, tuple(arguments), literal.negated, literal.span)
@@ -117,15 +120,15 @@ def _core(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
 
 
 def _term(
-    argument: Expression, negated: bool, fresh: Iterator[str], comparisons: list[Comparison]
+    argument: Expression, negated: bool, unused: Iterator[str], comparisons: list[Comparison]
 ) -> Term:
     match argument:
         case Variable() if argument.is_anonymous and not negated:
-            return Variable(next(fresh), argument.span)
+            return Variable(next(unused), argument.span)
         case Variable() | Constant():
             return argument
         case _:
-            variable = Variable(next(fresh), argument.span)
+            variable = Variable(next(unused), argument.span)
             comparisons.append(Comparison("=", variable, argument, argument.span))
             return variable
 
@@ -182,49 +185,56 @@ def _check_aggregate(node: Aggregate, found: Diagnostics) -> None:
 
 
 def _separate(
-    rule: CoreRule, written: Rule, names: FreshNames, found: Diagnostics
-) -> tuple[CoreRule, ...]:
-    """The rule itself, or one that aggregates and one that computes, sorts or cuts."""
+    ways: Sequence[CoreRule], written: Rule, names: FreshNames, found: Diagnostics
+) -> Iterator[CoreRule]:
+    """The ways through a rule, or rules that aggregate, and one that computes, sorts or cuts.
+
+    All ways feed one relation, so that what is computed and cut ranges over all of them:
+    `p(sum<V> / count<_>) <- a(V), if(V > 3 then c(V) else b(V))` gives one mean, not two.
+    """
+    if not ways:
+        return
+    rule = ways[0]
+    parts = [p for a in rule.arguments for p in walk(a) if isinstance(p, Aggregate)]
     mixed = [
         a
         for a in rule.arguments
         if not isinstance(a, Aggregate) and any(isinstance(p, Aggregate) for p in walk(a))
     ]
-    cut = bool(rule.order) or rule.limit is not None
-    if not mixed and not (cut and rule.has_aggregates):
-        return (rule,)
+    is_cut = rule.limit is not None
+    if not mixed and not ((rule.order or is_cut) and parts) and not (is_cut and len(ways) > 1):
+        yield from ways
+        return
     group = [a for a in rule.arguments if not any(isinstance(p, Aggregate) for p in walk(a))]
     _check_mixed(mixed, group, found)
     name = names.fresh(f"{rule.head}_parts")
-    aggregates = list(
-        dict.fromkeys(p for a in rule.arguments for p in walk(a) if isinstance(p, Aggregate))
-    )
-    inner = replace(rule, head=name, arguments=(*group, *aggregates), order=(), limit=None)
-    columns = [_column_variable(i, a) for i, a in enumerate((*group, *aggregates))]
-    stand_in = dict(zip((*group, *aggregates), columns, strict=True))
+    keys = () if parts else tuple(key.variable for key in rule.order)
+    # A constant tells groups apart; where nothing is aggregated, its column alone knows its type.
+    shown = group if parts else [a for a in group if not isinstance(a, Constant)]
+    inside = tuple(dict.fromkeys((*shown, *parts, *keys)))
+    taken = {a.name for a in inside if isinstance(a, Variable)}
+    stand_in = {
+        a: a if isinstance(a, Variable) else Variable(fresh(f"_{i}", taken), a.span)
+        for i, a in enumerate(inside, 1)
+    }
+    for way in ways:
+        yield replace(way, head=name, arguments=inside, order=(), limit=None)
     ranged = {
         term: stand_in[core]
         for original, core in zip(written.head.arguments, rule.arguments, strict=True)
         if isinstance(original, Aggregate)
         for term in original.terms
     }
-    outer = CoreRule(
+    yield CoreRule(
         rule.number,
         rule.head,
         tuple(replace_in(a, stand_in.get) for a in rule.arguments),
-        (CoreAtom(name, tuple(columns), span=written.head.span),),
+        (CoreAtom(name, tuple(stand_in.values()), span=written.head.span),),
         (),
         {},
         tuple(_sort_key(k, stand_in, ranged, found) for k in rule.order),
         rule.limit,
         rule.span,
-    )
-    return (inner, outer)
-
-
-def _column_variable(position: int, argument: Expression) -> Variable:
-    return Variable(
-        argument.name if isinstance(argument, Variable) else f"_{position + 1}", argument.span
     )
 
 

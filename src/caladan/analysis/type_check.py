@@ -33,6 +33,7 @@ from caladan.program import (
 )
 from caladan.program.aggregates import Takes, row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span
+from caladan.program.functions import Mismatch, call_type, find, resolved
 from caladan.program.notation import width_of
 from caladan.program.types import DECIMAL_PATTERN, decimal, wider
 
@@ -68,22 +69,17 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
             return widened(then, otherwise) or then
         case Function():
             return node.returns
-        case Call("length"):
-            return Type.LONG
         case Call():
-            return Type.STRING
+            return call_type(node, lambda each: partial_type(each, types))
         case Aggregate():
             return _aggregate_type(node, types)
 
 
 def argument_type(node: Call, position: int) -> Type | None:
-    """What a function takes: `substring` text and two whole numbers, all others text.
-
-    Nobody knows of functions of Python.
-    """
+    """What a function takes there, if it takes one type; of functions of Python nobody knows."""
     if isinstance(node, Function):
         return None
-    return Type.LONG if node.function == "substring" and position > 0 else Type.STRING
+    return find(node.function).wanted(position, len(node.arguments))
 
 
 def _aggregate_type(node: Aggregate, types: Mapping[str, Type]) -> Type | None:
@@ -287,8 +283,7 @@ class _Checker:
                         [*self._origins(node.then), *self._origins(node.otherwise)],
                     )
             case Call():
-                for i, argument in enumerate(node.arguments):
-                    self._call_argument(node, i, argument)
+                self._call(node)
             case Aggregate():
                 for term in node.terms:
                     self.expression(term)
@@ -355,17 +350,19 @@ class _Checker:
             "`/` divides fractions" if whole and type.is_floating else _declare(type),
         )
 
-    def _call_argument(self, node: Call, position: int, argument: Expression) -> None:
-        wanting = argument_type(node, position)
-        type = self.expression(argument)
-        if type is None or wanting is None:
+    def _call(self, node: Call) -> None:
+        for argument in node.arguments:
+            self.expression(argument)
+        if isinstance(node, Function):
             return
-        is_whole = wanting.is_integral
-        if type.is_integral if is_whole else type is Type.STRING:
+        found = resolved(find(node.function), node, lambda each: partial_type(each, self._known))
+        if not isinstance(found, Mismatch):
             return
-        wanted = "a whole number" if is_whole else "text"
+        argument = node.arguments[found.position]
+        type = partial_type(argument, self._known)
         self._conflict(
-            f"`{node.function}` needs {wanted} here, not {article(type)}",
+            f"`{node.function}` needs {found.wanted} here"
+            + ("" if type is None else f", not {article(type)}"),
             argument.span or node.span or self._rule.span,
             self._origins(argument),
         )

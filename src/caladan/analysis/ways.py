@@ -1,13 +1,14 @@
 """Ways through a body: the bodies without `if` literals and disjunctions that it stands for.
 
-count_ways    how many there are, without going any of them; more than `MOST_WAYS` are C024
-expanded      the ways; those through an `if` exclude each other
-as_test       alternatives that only compare, as one comparison instead
+count_ways       how many there are, without going any of them; more than `MOST_WAYS` are C024
+expanded         the ways; those through an `if` exclude each other
+without_choices  the ways through the `if`s alone
+as_test          alternatives that only compare, as one comparison instead
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
 from typing import Final
 
@@ -110,7 +111,7 @@ def expanded(body: Iterable[Literal]) -> list[list[Literal]]:
         match literal:
             case Choice():
                 choice = _as_equality(literal)
-                options = [[choice]] if choice is not None else _branches(literal)
+                options = [[choice]] if choice is not None else _branches(literal, expanded)
             case Disjunction():
                 options = [way for branch in literal.branches for way in expanded(branch)]
             case _:
@@ -119,12 +120,26 @@ def expanded(body: Iterable[Literal]) -> list[list[Literal]]:
     return ways
 
 
-def _branches(choice: Choice) -> list[list[Literal]]:
+def without_choices(body: Iterable[Literal]) -> list[list[Literal]]:
+    """The ways through the `if`s of a body, each with its disjunctions as they are."""
+    ways: list[list[Literal]] = [[]]
+    for literal in body:
+        options: list[list[Literal]] = [[literal]]
+        if isinstance(literal, Choice):
+            choice = _as_equality(literal)
+            options = [[choice]] if choice is not None else _branches(literal, without_choices)
+        ways = [way + option for way in ways for option in options]
+    return ways
+
+
+def _branches(
+    choice: Choice, through: Callable[[Iterable[Literal]], list[list[Literal]]]
+) -> list[list[Literal]]:
     """The ways through an `if`; no two of them hold together, so nothing is counted twice."""
-    ways = [[*choice.condition, *way] for way in expanded(choice.then)]
+    ways = [[*choice.condition, *way] for way in through(choice.then)]
     for i, failing in enumerate(choice.condition):
         opposite = replace(failing, operator=OPPOSITE[failing.operator])
-        ways += [[*choice.condition[:i], opposite, *way] for way in expanded(choice.otherwise)]
+        ways += [[*choice.condition[:i], opposite, *way] for way in through(choice.otherwise)]
     return ways
 
 

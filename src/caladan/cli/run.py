@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from caladan.analysis.lint import unneeded
 from caladan.analysis.resolve import parameter_names
 from caladan.engines.interface import (
     LazyEngine,
@@ -187,6 +188,8 @@ def _run(program: Program | Script, arguments: argparse.Namespace, live: Progres
                 _hand_out(stopped.result, arguments)
             raise
         _close(live)
+        if not arguments.query:
+            _warn_unneeded(program)
         _hand_out(result, arguments)
     return 0
 
@@ -265,6 +268,12 @@ def explain(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _warn_unneeded(program: Program | Script) -> None:
+    """Warn of rules that no goal needs: a command ends before anybody could ask for more."""
+    for warning in unneeded(program) if isinstance(program, Program) else ():
+        print(warning, file=sys.stderr)
+
+
 def check(arguments: argparse.Namespace) -> int:
     """Compile a program, and say that it is all right; what is not is raised."""
     program = inputs.programs(arguments.program, arguments.language)
@@ -274,6 +283,7 @@ def check(arguments: argparse.Namespace) -> int:
         warnings = db.check(program, parameters(arguments))
     for warning in warnings:
         print(warning, file=sys.stderr)
+    _warn_unneeded(program)
     name = " ".join(arguments.program)
     if not isinstance(program, Program):
         count = len(program.statements)

@@ -2,9 +2,9 @@
 
 A `Table` is a relation as an engine holds it (a Spark DataFrame, a set, sorted runs); nobody but
 its engine looks inside. `Engine.load` turns a source into a table and reports bad rows;
-`Engine.run` evaluates cliques in order and returns a table for every relation it derived;
-`Engine.answer` selects a goal's rows. A run that has to stop early raises `EngineStopped`, which
-carries what was derived so far.
+`RunsPlans.run` evaluates cliques in order and returns a table for every relation it derived, and so
+does `ReadsRules.evaluate` for rules as they were written; `Engine.answer` selects a goal's rows. A
+run that has to stop early raises `EngineStopped`, which carries what was derived so far.
 
 `engine_for` starts an engine by its name, `LazyEngine` when it is first needed: Spark takes seconds
 to start, and a program with a mistake, or whose data is not there, is told of it before that. The
@@ -19,13 +19,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from caladan.analysis.core import CoreGoal
+from caladan.analysis.written import WrittenProgram
 from caladan.program import Column
 from caladan.program.clock import TimeOver
 from caladan.program.diagnostics import CaladanError, Diagnostic, did_you_mean, error
 from caladan.program.events import Listener
 from caladan.program.options import Options
 from caladan.rules.failures import interrupted_early, late
-from caladan.rules.program import DeltaProgram
+from caladan.rules.program import DeltaProgram, Totals
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,7 +90,7 @@ Store: TypeAlias = Mapping[str, Table]
 
 
 class Engine(Protocol):
-    """An evaluator of delta programs."""
+    """What holds data and evaluates programs: one that `RunsPlans`, or one that `ReadsRules`."""
 
     name: str
 
@@ -121,12 +122,6 @@ class Engine(Protocol):
         """
         ...
 
-    def run(
-        self, program: DeltaProgram, store: Store, options: Options, events: Listener
-    ) -> dict[str, Table]:
-        """Tables for every derived relation of the program, by name."""
-        ...
-
     def answer(self, goal: CoreGoal, table: Table) -> Table:
         """The rows of a table that match a goal, with the goal's column names."""
         ...
@@ -151,6 +146,33 @@ class Watchable(Protocol):
 
     def watch(self, program: DeltaProgram, store: Store, options: Options, events: Listener) -> Any:
         """The relations of a program, alive."""
+        ...
+
+
+@runtime_checkable
+class RunsPlans(Protocol):
+    """An engine that runs what the compiler made of a program."""
+
+    def run(
+        self, program: DeltaProgram, store: Store, options: Options, events: Listener
+    ) -> dict[str, Table]:
+        """Tables for every derived relation of the program, by name."""
+        ...
+
+
+@runtime_checkable
+class ReadsRules(Protocol):
+    """An engine that evaluates a program as it was written, and no plan of it."""
+
+    def evaluate(
+        self,
+        program: WrittenProgram,
+        totals: Mapping[str, Totals | None],
+        store: Store,
+        options: Options,
+        events: Listener,
+    ) -> dict[str, Table]:
+        """Tables for every derived relation of the program; `totals` tell if sums will settle."""
         ...
 
 

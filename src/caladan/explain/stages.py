@@ -90,8 +90,10 @@ def _spark(compiled: Compiled, setting: Setting, by_column: bool) -> str:
 
 
 def _reference(compiled: Compiled) -> str:
-    lines = ["Naive evaluation: all rules of a clique over all facts, until nothing is new."]
-    for number, clique in enumerate(compiled.delta.cliques, start=1):
+    from caladan.engines.reference.fixpoint import cliques
+
+    lines = ["Naive evaluation: all rules of a clique as written, until nothing is new."]
+    for number, clique in enumerate(cliques(compiled.written), start=1):
         how = "until nothing is new" if clique.is_recursive else "once"
         lines.append(f"{number}) {commas(clique.relations)}: {how}")
     return "\n".join(lines)

@@ -83,6 +83,9 @@ CODES: Final[dict[str, str]] = {
     "W102": "aggregate may not be monotone here",
     "W103": "relation can never have facts",
     "W104": "aggregate is applied at every step",
+    "W105": "variable that stands once",
+    "W106": "variable spelt like a constant",
+    "W107": "no goal needs it",
 }
 
 EXIT_USER: Final = 1

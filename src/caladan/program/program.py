@@ -160,19 +160,11 @@ class Conditional:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-CallFunction: TypeAlias = OneOf[
-    "upper", "lower", "length", "trim", "concat", "replace", "substring"
-]
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`function(arguments)`: a function of text. `length` gives a long, the others text.
+    """`function(arguments)`: a function by its name in the table (program/functions)."""
 
-    `substring(text, start, length)` counts from 1.
-    """
-
-    function: CallFunction
+    function: str
     arguments: tuple[Expression, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
 
@@ -186,7 +178,6 @@ class Function(Call):
     and the call stands for any one of them.
     """
 
-    function: str  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
     code: Callable[..., object] = field(default=lambda *_: None, repr=False)
     each: bool = False
     returns: Type = Type.OBJECT

@@ -23,7 +23,7 @@ _INSIDE: dict[type, tuple[str, ...] | None] = {}
 _PLAIN: Final = (
     "str", "bool", "int", "Value", "Type", "Mapping[str, Type]", "Span | None",
     "Placeholder | None",
-    "ArithmeticOperator", "ComparisonOperator", "CallFunction",
+    "ArithmeticOperator", "ComparisonOperator",
     "tuple[AggregateFunction | None, ...]", "AggregateFunction | None",
 )  # fmt: skip
 """Types, as fields are declared with them, that hold no nodes: most fields have one."""

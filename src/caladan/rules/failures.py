@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from caladan.analysis.core import CoreRule
+from caladan.analysis.written import WrittenRule
 from caladan.program import Value
 from caladan.program.diagnostics import CaladanError, Diagnostic
+from caladan.program.functions import FUNCTIONS
 from caladan.program.values import quoted
 
 
@@ -35,7 +37,7 @@ _STAYS: Final = (
 )
 
 
-def division_by_zero(rule: CoreRule) -> Diagnostic:
+def division_by_zero(rule: CoreRule | WrittenRule) -> Diagnostic:
     """C040: a rule divided by zero, with `/`, `div` or `mod`."""
     return Diagnostic(
         "C040",
@@ -46,7 +48,7 @@ def division_by_zero(rule: CoreRule) -> Diagnostic:
     )
 
 
-def overflow(rule: CoreRule, *, double: bool = False) -> Diagnostic:
+def overflow(rule: CoreRule | WrittenRule, *, double: bool = False) -> Diagnostic:
     """C041: a number too large, in arithmetic or in a sum: for 64 bits, or for a double."""
     if double:
         return Diagnostic(
@@ -65,13 +67,16 @@ def overflow(rule: CoreRule, *, double: bool = False) -> Diagnostic:
     )
 
 
-def call_failed(rule: CoreRule, function: str, reason: str) -> Diagnostic:
-    """C073: a function of Python that a rule calls raised something, or gave something else."""
+def call_failed(rule: CoreRule | WrittenRule, function: str, reason: str) -> Diagnostic:
+    """C073: a function has no value for what it was called with; one of Python's may raise."""
+    in_table = function in FUNCTIONS
     return Diagnostic(
         "C073",
         f"`{function}` failed {_place(rule)}: {reason}",
         rule.span,
-        help="it is called with the values that the rule finds, and gives what `define` was told",
+        help="keep such values from it with a comparison, or with `if(… then … else …)`"
+        if in_table
+        else "it is called with the values that the rule finds, and gives what `define` was told",
     )
 
 
@@ -91,7 +96,7 @@ def limit(name: LimitName, bound: float, relations: Sequence[str]) -> Diagnostic
     )
 
 
-def growing(rule: CoreRule, row: Sequence[Value], rounds: int) -> Diagnostic:
+def growing(rule: CoreRule | WrittenRule, row: Sequence[Value], rounds: int) -> Diagnostic:
     """C042: sums of a recursion that never settle; `row` is one of the facts that change."""
     fact = f"{rule.derives}({', '.join(map(quoted, row))})"
     return Diagnostic(
@@ -104,7 +109,7 @@ def growing(rule: CoreRule, row: Sequence[Value], rounds: int) -> Diagnostic:
     )
 
 
-def lost(rule: CoreRule, solution: Mapping[str, Value]) -> Diagnostic:
+def lost(rule: CoreRule | WrittenRule, solution: Mapping[str, Value]) -> Diagnostic:
     """C047: what a rule added to a sum of the recursion follows no more when all is done."""
     named = [f"{n} = {quoted(v)}" for n, v in solution.items() if not n.startswith("_")]
     example = f" with {', '.join(named)}" if named else ""
@@ -139,7 +144,7 @@ def interrupted_early(doing: str) -> Diagnostic:
     return Diagnostic("C043", f"interrupted while {doing}")
 
 
-def _place(rule: CoreRule) -> str:
+def _place(rule: CoreRule | WrittenRule) -> str:
     return f"in rule {rule.number}, which derives `{rule.derives}`"
 
 

@@ -21,8 +21,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
 
 from caladan.analysis.resolve import parameters
 from caladan.engines import interface
-from caladan.engines.interface import Engine, Materializing, Table, Watchable, stoppable
-from caladan.pipeline import Compiled, Request, compile_again, compile_program
+from caladan.engines.interface import (
+    Engine,
+    Materializing,
+    ReadsRules,
+    RunsPlans,
+    Table,
+    Watchable,
+    stoppable,
+)
+from caladan.pipeline import Compiled, Request, compile_again, compile_program, compile_whole
 from caladan.program import Atom, Column, Goal, Program, Value
 from caladan.program.aggregates import define_aggregates
 from caladan.program.clock import attended, running
@@ -276,7 +284,8 @@ class Course:
             wanted = heads if whole else None
             objects, names = self._store.objects, (*self._store, *self._definitions.derived)
             request = Request(linked, catalog, params, not whole, wanted, names, objects)
-            return compile_again(known, replace(request, materialized=reused))
+            own = len(program.rules)
+            return compile_again(known, replace(request, materialized=reused, own=own))
 
     def _evaluate(
         self, compiled: Compiled, store: Store, options: Options, stats: Stats
@@ -285,15 +294,19 @@ class Course:
         base: dict[str, Table] = {}
         rejected: list[pa.Table] = []
         ended: interface.EngineStopped | None = None
+        reads_rules = isinstance(store.engine, ReadsRules)
+        if reads_rules:
+            compiled = compile_whole(compiled)
         try:
             with _failures_told(events):
                 for name in store.materialized:
                     events.tell(RelationReused(name))
                 base, rejected = store.load(compiled, options, events)
                 with nested(), stoppable("evaluating the program"):
-                    derived = store.engine.run(compiled.delta, base, options, events)
-            with nested(), stoppable("evaluating the program"):
-                check_support(compiled, derived)
+                    derived = _derived(store.engine, compiled, base, options, events)
+            if not reads_rules:
+                with nested(), stoppable("evaluating the program"):
+                    check_support(compiled, derived)
         except interface.EngineStopped as stopped:
             derived, ended = stopped.store, stopped
         looks = store.looks(compiled) if store.engine.name == "spark" else {}
@@ -412,6 +425,20 @@ class Course:
     def _check_open(self) -> None:
         if not self._is_open:
             raise error("C050", "the session is closed")
+
+
+def _derived(
+    engine: Engine,
+    compiled: Compiled,
+    base: Mapping[str, Table],
+    options: Options,
+    events: Listener,
+) -> dict[str, Table]:
+    """The derived tables: of the plan or, on the reference engine, of the rules as written."""
+    if isinstance(engine, ReadsRules):
+        return engine.evaluate(compiled.written, compiled.totals, base, options, events)
+    assert isinstance(engine, RunsPlans)
+    return engine.run(compiled.delta, base, options, events)
 
 
 def _materializations(engine: Engine) -> Materializations:

@@ -22,7 +22,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from caladan.language import detect, files, parse, parse_goal
-from caladan.language.deals.expressions import CALLS
 from caladan.language.deals.tokens import RESERVED_RELATIONS, RESERVED_WORDS, is_name, is_variable
 from caladan.program import Column, Declaration, Goal, Program, Rule, Type, Value, atoms
 from caladan.program.aggregates import TABLE, AggregateFunction, UserCombine, user_aggregate
@@ -243,7 +242,7 @@ def _value(name: str, given: object, objects: Objects) -> Value:
     )
 
 
-RESERVED: Final = frozenset((*CALLS, *RESERVED_WORDS))
+RESERVED: Final = frozenset(RESERVED_WORDS)
 
 
 FindKept: TypeAlias = Callable[[str, bool], tuple[Column, ...] | None]

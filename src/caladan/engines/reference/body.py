@@ -1,9 +1,14 @@
-"""The solutions of a rule's body: every binding of all its variables, each once.
+"""The solutions of a rule's body as it was written: every binding of its variables, each once.
 
-The body is walked as written, one atom inside the other. A comparison is tested, or binds its
-unbound variable, as soon as the variables it needs are bound; negated atoms come last. `Facts`
-finds the rows of a relation by the columns that are already bound, which changes the time it takes
-and nothing else.
+    p(X, Z) <- a(X, Y), (b(Y) ; c(Y, W), W > 3), if(X > 9 then Z = 0 else d(X, Z)), ~e(Z).
+
+`solutions` walks the literals in written order, one inside the other. A comparison is tested, or
+binds its unbound variable, as soon as the variables it needs are bound; alternatives come after
+atoms, and negated atoms last. The solutions of a body with `(b ; c)` are those of the body with `b`
+in its place and those of the body with `c`. A solution has a value for every variable outside of
+disjunctions, `_` included; what only a branch mentions is that branch's own. `Facts` finds the rows
+of a relation by the columns that are already bound, which changes the time it takes and nothing
+else.
 
 `evaluate` gives the value of an expression, `holds` the truth of a comparison, and `solve` the one
 value of an unbound variable that makes an equality true. Division by zero is a ZeroDivisionError
@@ -19,27 +24,38 @@ than every other number.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from itertools import count
 from typing import Any, Final, TypeAlias
 
-from caladan.analysis.core import CoreAtom, CoreRule
+from caladan.analysis.written import WrittenRule, branches
 from caladan.program import (
+    OPPOSITE,
     Arithmetic,
     ArithmeticOperator,
+    Atom,
     Call,
+    Choice,
     Comparison,
     Conditional,
     Constant,
+    Disjunction,
     Expression,
     Function,
+    Literal,
     Negative,
     Object,
     Type,
     Value,
     Variable,
+    names,
     variables,
 )
-from caladan.program.functions import call, outcomes
+from caladan.program.functions import call, outcomes, type_of_value
+from caladan.program.kinds import Kind, kind_of_expression
+from caladan.program.transform import walk
 
 Binding: TypeAlias = Mapping[str, Value]
 
@@ -70,7 +86,7 @@ def evaluate(expression: Expression, binding: Binding) -> Value:
             return canonical(outcomes(expression, given, 1)[0])
         case Call():
             arguments = [evaluate(argument, binding) for argument in expression.arguments]
-            return call(expression.function, arguments)
+            return canonical(call(expression.function, arguments))
         case _:
             raise TypeError(f"not an expression of a body: {expression}")
 
@@ -178,6 +194,11 @@ def _is_floating(expression: Expression, binding: Binding) -> bool:
             return operator == "/" or any(_is_floating(side, binding) for side in (left, right))
         case Conditional(then=then, otherwise=otherwise):
             return any(_is_floating(branch, binding) for branch in (then, otherwise))
+        case Function():
+            return expression.returns.is_floating
+        case Call():
+            types = {name: type_of_value(value) or Type.LONG for name, value in binding.items()}
+            return kind_of_expression(expression, types) is Kind.FLOAT
         case _:
             return False
 
@@ -252,9 +273,6 @@ def row_key(row: Row) -> tuple[tuple[bool, Any], ...]:
     return tuple(sort_key(value) for value in row)
 
 
-Step: TypeAlias = CoreAtom | Comparison
-
-
 class Facts:
     """The rows of every relation, and the indexes made of them so far."""
 
@@ -269,60 +287,286 @@ class Facts:
         self._rows[relation] = rows
         self._indexes.pop(relation, None)
 
+    def add(self, relation: str, rows: set[Row]) -> None:
+        """Add rows that are new."""
+        self._rows[relation] |= rows
+        for columns, index in self._indexes.get(relation, {}).items():
+            _enter(index, columns, rows)
+
     def count(self, relations: Iterable[str]) -> int:
         """How many facts some relations have together."""
         return sum(len(self._rows[relation]) for relation in relations)
 
-    def matching(self, relation: str, columns: tuple[int, ...], key: Row) -> list[Row]:
+    def matching(self, relation: str, columns: tuple[int, ...], key: Row) -> Sequence[Row]:
         """The rows that have the key in some columns."""
         indexes = self._indexes.setdefault(relation, {})
         if columns not in indexes:
-            index: dict[Row, list[Row]] = {}
-            for row in self._rows[relation]:
-                index.setdefault(tuple(row[i] for i in columns), []).append(row)
-            indexes[columns] = index
-        return indexes[columns].get(key, [])
+            _enter(indexes.setdefault(columns, {}), columns, self._rows[relation])
+        return indexes[columns].get(key, ())
 
 
-def solutions(rule: CoreRule, facts: Facts) -> Iterator[Binding]:
-    """Every binding of the rule's variables that satisfies its body."""
-    found: Iterator[Binding] = iter([{}])
-    bound: set[str] = set()
-    for step in _steps(rule):
-        if isinstance(step, Comparison):
-            found = _compare(step, _unbound(step, bound), rule, found)
-            bound.update(v.name for v in variables(step))
-        elif step.negated:
-            found = _reject(step, facts, found)
-        else:
-            found = _match(step, frozenset(bound), facts, found)
-            bound.update(step.variables)
-    return found
+def _enter(index: dict[Row, list[Row]], columns: tuple[int, ...], rows: Iterable[Row]) -> None:
+    for row in rows:
+        index.setdefault(tuple(row[i] for i in columns), []).append(row)
 
 
-def _steps(rule: CoreRule) -> Iterator[Step]:
-    """The body in the order it is walked."""
-    bound: set[str] = set()
-    by_atoms = {name for atom in rule.positive for name in atom.variables}
-    waiting = sorted(rule.comparisons, key=_computes)
-    for atom in (None, *rule.positive):
-        if atom is not None:
-            yield atom
-            bound.update(atom.variables)
-        while ready := next((c for c in waiting if _is_ready(c, bound, by_atoms)), None):
-            waiting.remove(ready)
-            yield ready
-            bound.update(v.name for v in variables(ready))
-    assert not waiting, f"the analysis let rule {rule.number} pass, which cannot be executed"
-    yield from (atom for atom in rule.atoms if atom.negated)
+# ── Bodies ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def solutions(
+    rule: WrittenRule,
+    facts: Facts,
+    look: Callable[[], None] = lambda: None,
+    seed: tuple[int, set[Row]] | None = None,
+) -> Iterator[Binding]:
+    """Every binding of the rule's variables that satisfies its body, each once.
+
+    `look` is called now and then, to stop what takes too long. With a `seed`, the literal of that
+    number, an atom, has only these rows.
+    """
+    body = list(_named_apart(rule))
+    if seed is not None:
+        number, rows = seed
+        facts = _Seeded(facts, rows)
+        atom = body.pop(number)
+        assert isinstance(atom, Atom)
+        body.insert(0, replace(atom, relation=_SEED))
+    shown = _shown(rule, body)
+    plain = list(_plain(body, (f"@{i}" for i in count(1))))
+    walked = _Walk(facts, look).walk(plain, frozenset(), iter([{}]))
+    if not any(isinstance(each, Disjunction) for each in walk(*body)):
+        yield from walked  # no solution is found twice
+        return
+    seen: set[tuple[tuple[str, Value], ...]] = set()
+    for binding in walked:
+        key = tuple((name, binding[name]) for name in shown if name in binding)
+        if key not in seen:
+            seen.add(key)
+            yield dict(key)
+
+
+_SEED: Final = "@seed"
+
+
+class _Seeded(Facts):
+    """Facts with some rows under a name of their own."""
+
+    def __init__(self, facts: Facts, rows: set[Row]) -> None:
+        super().__init__({_SEED: rows})
+        self._others = facts
+
+    def matching(self, relation: str, columns: tuple[int, ...], key: Row) -> Sequence[Row]:
+        if relation == _SEED:
+            return super().matching(relation, columns, key)
+        return self._others.matching(relation, columns, key)
+
+
+def _named_apart(rule: WrittenRule) -> Iterator[Literal]:
+    """The body, with a name for each `_` of a positive atom: its value tells solutions apart.
+
+    Not so in a disjunction, whose branches keep to themselves what is not mentioned elsewhere.
+    """
+    numbers = count(1)
+
+    def named(literal: Literal) -> Literal:
+        match literal:
+            case Atom(negated=False):
+                terms = (
+                    Variable(f"_{next(numbers)}")
+                    if isinstance(each, Variable) and each.is_anonymous
+                    else each
+                    for each in literal.arguments
+                )
+                return replace(literal, arguments=tuple(terms))
+            case Choice():
+                then, otherwise = (tuple(map(named, each)) for each in branches(literal))
+                return replace(literal, then=then, otherwise=otherwise)
+            case _:
+                return literal
+
+    return map(named, rule.body)
+
+
+def _shown(rule: WrittenRule, body: Iterable[Literal]) -> list[str]:
+    """The variables that make a solution: all but those that only one disjunction mentions."""
+    places: Counter[str] = Counter()
+
+    def enter(literal: Literal) -> None:
+        if isinstance(literal, Disjunction):
+            places.update(names(literal))
+            return
+        mentioned = names(literal.condition) if isinstance(literal, Choice) else names(literal)
+        if isinstance(literal, Choice):
+            for branch in branches(literal):
+                for each in branch:
+                    enter(each)
+        places.update(dict.fromkeys(mentioned, 2))
+
+    for each in body:
+        enter(each)
+    places.update(dict.fromkeys(names(*rule.arguments, *rule.order), 2))
+    return sorted(name for name, number in places.items() if number > 1 and name != "_")
+
+
+def _plain(body: Iterable[Literal], fresh: Iterator[str]) -> Iterator[Literal]:
+    """The body with a variable for each expression in an atom, and an equality beside it."""
+    for literal in body:
+        match literal:
+            case Atom():
+                terms: list[Expression] = []
+                for argument in literal.arguments:
+                    if isinstance(argument, Variable | Constant):
+                        terms.append(argument)
+                        continue
+                    terms.append(Variable(next(fresh)))
+                    yield Comparison("=", terms[-1], argument, argument.span)
+                yield replace(literal, arguments=tuple(terms))
+            case Choice():
+                then, otherwise = (tuple(_plain(each, fresh)) for each in branches(literal))
+                yield replace(literal, then=then, otherwise=otherwise)
+            case Disjunction():
+                yield replace(
+                    literal, branches=tuple(tuple(_plain(b, fresh)) for b in literal.branches)
+                )
+            case Comparison():
+                yield literal
+
+
+class _Walk:
+    """Walks bodies over facts."""
+
+    def __init__(self, facts: Facts, look: Callable[[], None]) -> None:
+        self._facts = facts
+        self._look = look
+
+    def walk(
+        self, body: Sequence[Literal], bound: frozenset[str], found: Iterator[Binding]
+    ) -> Iterator[Binding]:
+        """The bindings that extend those found, and satisfy all literals."""
+        if not body:
+            yield from found
+            return
+        literal = _next(body, bound)
+        rest = [each for each in body if each is not literal]
+        match literal:
+            case Comparison():
+                found = _compare(literal, _unbound(literal, bound), found)
+                yield from self.walk(rest, bound | names(literal), found)
+            case Atom(negated=True):
+                yield from self.walk(rest, bound, self._reject(literal, found))
+            case Atom():
+                matched = self._match(literal, bound, found)
+                yield from self.walk(rest, bound | names(literal) - {"_"}, matched)
+            case Disjunction():
+                if names(literal) - {"_"} <= bound:
+                    yield from self.walk(
+                        rest, bound, (b for b in found if self._is_true(literal, b))
+                    )
+                    return
+                given = list(found)
+                for branch in literal.branches if given else ():
+                    yield from self.walk([*branch, *rest], bound, iter(given))
+            case Choice():
+                yield from self._choose(literal, rest, bound, list(found))
+
+    def _choose(
+        self, choice: Choice, rest: list[Literal], bound: frozenset[str], given: list[Binding]
+    ) -> Iterator[Binding]:
+        """Both ways through an `if`; without the values that its condition needs, it comes last."""
+        if not given:
+            return
+        if names(choice.condition) <= bound:
+            kinds: tuple[list[Binding], list[Binding]] = ([], [])
+            for binding in given:
+                kinds[all(_holds(each, binding) for each in choice.condition)].append(binding)
+            yield from self.walk([*choice.otherwise, *rest], bound, iter(kinds[0]))
+            yield from self.walk([*choice.then, *rest], bound, iter(kinds[1]))
+            return
+        yield from self.walk([*choice.condition, *choice.then, *rest], bound, iter(given))
+        for i, failing in enumerate(choice.condition):
+            opposite = replace(failing, operator=OPPOSITE[failing.operator])
+            way = [*choice.condition[:i], opposite, *choice.otherwise, *rest]
+            yield from self.walk(way, bound, iter(given))
+
+    def _is_true(self, literal: Literal, binding: Binding) -> bool:
+        """Whether a literal holds whose variables are all bound."""
+        match literal:
+            case Comparison():
+                return _holds(literal, binding)
+            case Atom():
+                return self._has(literal, binding) is not literal.negated
+            case Disjunction():
+                return any(
+                    all(self._is_true(each, binding) for each in branch)
+                    for branch in literal.branches
+                )
+            case Choice():
+                chosen = all(_holds(each, binding) for each in literal.condition)
+                branch = literal.then if chosen else literal.otherwise
+                return all(self._is_true(each, binding) for each in branch)
+
+    def _match(
+        self, atom: Atom, bound: frozenset[str], found: Iterator[Binding]
+    ) -> Iterator[Binding]:
+        columns = _known_columns(atom, bound)
+        new = [
+            (i, argument.name)
+            for i, argument in enumerate(atom.arguments)
+            if isinstance(argument, Variable) and i not in columns and not argument.is_anonymous
+        ]
+        for number, binding in enumerate(found):
+            key = tuple(evaluate(atom.arguments[i], binding) for i in columns)
+            for other, row in enumerate(self._facts.matching(atom.relation, columns, key)):
+                if (number + other) % _GLANCE == 0:
+                    self._look()
+                extended = dict(binding)
+                if all(same(extended.setdefault(name, row[i]), row[i]) for i, name in new):
+                    yield extended
+
+    def _reject(self, atom: Atom, found: Iterator[Binding]) -> Iterator[Binding]:
+        return (binding for binding in found if not self._has(atom, binding))
+
+    def _has(self, atom: Atom, binding: Binding) -> bool:
+        """Whether an atom, whose variables are all bound, has a fact."""
+        columns = _known_columns(atom, names(atom) - {"_"})
+        key = tuple(evaluate(atom.arguments[i], binding) for i in columns)
+        return bool(self._facts.matching(atom.relation, columns, key))
+
+
+_GLANCE: Final = 1024  # rows between two looks at the clock
+
+
+def _next(body: Sequence[Literal], bound: frozenset[str]) -> Literal:
+    """The literal to walk next; comparisons first, so that a test can keep a division away."""
+    by_atoms = {
+        v.name
+        for each in walk(*body)
+        if isinstance(each, Atom) and not each.negated
+        for v in variables(each)
+    }
+    comparisons = [each for each in body if isinstance(each, Comparison)]
+    for each in sorted(comparisons, key=_computes):
+        if _is_ready(each, bound, by_atoms):
+            return each
+    for each in body:
+        if isinstance(each, Atom) and not each.negated:
+            return each
+    for each in body:
+        if isinstance(each, Choice | Disjunction):
+            return each
+    for each in body:
+        if isinstance(each, Atom) and names(each) - {"_"} <= bound:
+            return each
+    raise AssertionError(f"the analysis let a body pass that cannot be executed: {body}")
 
 
 def _computes(comparison: Comparison) -> bool:
     """Whether it has arithmetic; those without go first, and may keep a division from failing."""
-    return any(isinstance(e, Arithmetic | Conditional) for e in (comparison.left, comparison.right))
+    sides = (comparison.left, comparison.right)
+    return any(isinstance(each, Arithmetic | Conditional | Call) for each in sides)
 
 
-def _is_ready(comparison: Comparison, bound: set[str], by_atoms: set[str]) -> bool:
+def _is_ready(comparison: Comparison, bound: Set[str], by_atoms: Set[str]) -> bool:
     """Whether it can be tested, or can bind the one variable that is missing and no atom binds."""
     missing = _unbound(comparison, bound)
     return not missing or (
@@ -330,13 +574,13 @@ def _is_ready(comparison: Comparison, bound: set[str], by_atoms: set[str]) -> bo
     )
 
 
-def _unbound(comparison: Comparison, bound: Iterable[str]) -> list[str]:
+def _unbound(comparison: Comparison, bound: Set[str]) -> list[str]:
     """Its variables that are not bound, one entry for each time they occur."""
     return [v.name for v in variables(comparison) if v.name not in bound]
 
 
 def _compare(
-    comparison: Comparison, missing: list[str], rule: CoreRule, found: Iterator[Binding]
+    comparison: Comparison, missing: list[str], found: Iterator[Binding]
 ) -> Iterator[Binding]:
     if not missing:
         yield from (binding for binding in found if _holds(comparison, binding))
@@ -350,7 +594,7 @@ def _compare(
             if is_computed:
                 raise
             continue  # no number within the range solves it
-        yield {**binding, name: widened(value, rule.types[name])}
+        yield {**binding, name: value}
 
 
 def _holds(comparison: Comparison, binding: Binding) -> bool:
@@ -363,35 +607,10 @@ def _holds(comparison: Comparison, binding: Binding) -> bool:
         return False
 
 
-def _match(
-    atom: CoreAtom, bound: frozenset[str], facts: Facts, found: Iterator[Binding]
-) -> Iterator[Binding]:
-    columns = _known_columns(atom, bound)
-    new = [
-        (i, argument.name)
-        for i, argument in enumerate(atom.arguments)
-        if isinstance(argument, Variable) and i not in columns
-    ]
-    for binding in found:
-        key = tuple(evaluate(atom.arguments[i], binding) for i in columns)
-        for row in facts.matching(atom.relation, columns, key):
-            extended = dict(binding)
-            if all(same(extended.setdefault(name, row[i]), row[i]) for i, name in new):
-                yield extended
-
-
-def _reject(atom: CoreAtom, facts: Facts, found: Iterator[Binding]) -> Iterator[Binding]:
-    columns = _known_columns(atom, frozenset(atom.variables))
-    for binding in found:
-        key = tuple(evaluate(atom.arguments[i], binding) for i in columns)
-        if not facts.matching(atom.relation, columns, key):
-            yield binding
-
-
-def _known_columns(atom: CoreAtom, bound: frozenset[str]) -> tuple[int, ...]:
+def _known_columns(atom: Atom, bound: Set[str]) -> tuple[int, ...]:
     """The columns whose values are known before the atom is matched."""
     return tuple(
         i
         for i, argument in enumerate(atom.arguments)
-        if isinstance(argument, Constant) or argument.name in bound
+        if isinstance(argument, Constant) or names(argument) <= bound
     )

@@ -1,8 +1,8 @@
-"""The reference engine: cliques in order, each by naive evaluation, over sets of tuples.
+"""The reference engine: cliques in order, each by plain evaluation, over sets of tuples.
 
-It is the oracle of the tests: it reads the rules of a DeltaProgram and nothing the compiler made
-of them (no plans, deltas, guards or arrangements), so a mistake there shows as a difference. A
-relation in its hands is a set of Python tuples.
+It is the oracle of the tests: it evaluates the program as it was written (analysis/written.py), and
+shares no rewrite with the other engines, so that a mistake in one shows as a difference. A relation
+in its hands is a set of Python tuples.
 """
 
 from __future__ import annotations
@@ -13,25 +13,31 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from caladan.analysis.core import CoreGoal
+from caladan.analysis.written import WrittenProgram
 from caladan.data.load import load
 from caladan.data.schema import LocalTable, arrow_schema
 from caladan.data.source import Source
 from caladan.engines.interface import EngineStopped, InProcess, Table
 from caladan.engines.reference.body import Facts, Row, canonical, row_key, same, widened
-from caladan.engines.reference.fixpoint import NaiveFixpoint, NaiveLimits, evaluate_clique
+from caladan.engines.reference.fixpoint import (
+    NaiveFixpoint,
+    NaiveLimits,
+    cliques,
+    evaluate_clique,
+)
 from caladan.program import Column, Value
 from caladan.program.clock import attended
 from caladan.program.events import CliqueDone, CliqueStarted, Listener, RunDone, RunStarted
 from caladan.program.options import Options
 from caladan.rules.failures import LimitReached, interrupted
-from caladan.rules.program import DeltaProgram
+from caladan.rules.program import Totals
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 class ReferenceEngine(InProcess):
-    """Evaluates delta programs slowly and plainly."""
+    """Evaluates programs slowly and plainly."""
 
     name = "reference"
 
@@ -44,23 +50,25 @@ class ReferenceEngine(InProcess):
         )
         return from_arrow(table, columns), rejected
 
-    def run(
+    def evaluate(
         self,
-        program: DeltaProgram,
+        program: WrittenProgram,
+        totals: Mapping[str, Totals | None],
         store: Mapping[str, Table],
         options: Options,
         events: Listener,
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program."""
         started = time.perf_counter()
-        events.tell(RunStarted(self.name, len(program.cliques)))
+        found = cliques(program)
+        events.tell(RunStarted(self.name, len(found)))
         given = {name: _given(program, store, name) for name in program.relations}
         facts = Facts(given)
-        run = NaiveFixpoint(program.relations, given, facts, NaiveLimits(options), events)
-        origins: tuple[str, ...] = ()
+        run = NaiveFixpoint(program.relations, given, facts, totals, NaiveLimits(options), events)
+        relations: tuple[str, ...] = ()
         try:
-            for clique in program.cliques:
-                relations, origins = clique.relations, clique.origins
+            for clique in found:
+                relations = clique.relations
                 clique_started = time.perf_counter()
                 events.tell(CliqueStarted(relations, clique.is_recursive, "naive"))
                 rounds = evaluate_clique(run, clique)
@@ -69,7 +77,7 @@ class ReferenceEngine(InProcess):
         except LimitReached as reached:
             raise EngineStopped(reached.diagnostics[0], _tables(program, facts)) from None
         except KeyboardInterrupt:
-            raise EngineStopped(interrupted(origins), _tables(program, facts)) from None
+            raise EngineStopped(interrupted(relations), _tables(program, facts)) from None
         events.tell(RunDone(time.perf_counter() - started))
         return _tables(program, facts)
 
@@ -81,7 +89,7 @@ class ReferenceEngine(InProcess):
         return ReferenceTable(goal.columns, rows)
 
 
-def _given(program: DeltaProgram, store: Mapping[str, Table], name: str) -> set[Row]:
+def _given(program: WrittenProgram, store: Mapping[str, Table], name: str) -> set[Row]:
     """A relation's facts from data and from the program's text."""
     info = program.relations[name]
     rows: set[Row] = {
@@ -95,7 +103,7 @@ def _given(program: DeltaProgram, store: Mapping[str, Table], name: str) -> set[
     return rows
 
 
-def _tables(program: DeltaProgram, facts: Facts) -> dict[str, Table]:
+def _tables(program: WrittenProgram, facts: Facts) -> dict[str, Table]:
     return {
         name: ReferenceTable(info.columns, frozenset(facts[name]))
         for name, info in program.relations.items()

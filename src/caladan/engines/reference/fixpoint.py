@@ -1,54 +1,63 @@
-"""The naive evaluation of a clique: all its rules, over everything known, until nothing changes.
+"""The evaluation of a clique: all its rules, over everything known, until nothing changes.
 
 A round evaluates every rule over the facts at its start; the first starts from nothing, so that
 only what is given and the exit rules add to it. A plain relation then grows by what the rules
 derived. A relation with aggregates is combined from all solutions of the round: sums and counts are
 replaced by their new totals, `mmin` and `mmax` keep the best value they ever had. A clique that is
-not recursive has one round. Limits (rounds, facts and seconds) are looked at between small pieces
-of work.
+not recursive has one round. In a clique without aggregates, a rule is evaluated again only with
+facts of the last round in one of its atoms: the others it has seen. Limits (rounds, facts and
+seconds) are looked at between small pieces of work.
 
-A solution gives every aggregate column a `Part`: an amount and, where each witness counts once, the
-witness. `count` has the amount 1 everywhere; the tuple of a `countd` is a witness of the amount 1.
-A plain value in an aggregate column, from a fact or from a rule, is an amount without witness.
-`combined` collects the parts by group and makes one row of each group.
+A best value with witnesses takes a fixpoint for each column: first of the values, whatever their
+witnesses, then of the least witnesses among the solutions that have these values, and so on. So a
+witness is made of final values.
+
+A sum of a recursion may have been given what does not hold in the end. `SumHistory` has all
+solutions that ever gave to one; if some of them are no more, there is no answer (C047).
 """
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial, reduce
-from typing import Final, TypeVar
+from functools import partial
+from typing import TypeVar
 
-from caladan.analysis.core import CoreRule, RelationInfo
+from caladan.analysis.core import RelationInfo
+from caladan.analysis.strata import components
+from caladan.analysis.written import WrittenProgram, WrittenRule
+from caladan.engines.reference.aggregates import (
+    Addend,
+    Grouping,
+    agrees,
+    amounts,
+    combined,
+    computed,
+    contribution,
+    grouping,
+    improved,
+    kept,
+    stands_alone,
+    with_witness,
+)
 from caladan.engines.reference.body import (
     Binding,
     Facts,
     InfiniteValue,
     Row,
-    canonical,
     evaluate,
-    less,
     row_key,
     solutions,
     sort_key,
     widened,
 )
-from caladan.program import Aggregate, Type, Value
-from caladan.program.aggregates import (
-    AggregateFunction,
-    counts_solutions,
-    evaluate as of_solutions,
-    has_empty_value,
-    row_of,
-)
+from caladan.program import Atom, Type, Value, Variable, atoms
 from caladan.program.clock import deadline
 from caladan.program.diagnostics import CaladanError, Diagnostic
 from caladan.program.events import Listener, RoundDone, RuleDone
-from caladan.program.functions import CallFailed
+from caladan.program.functions import CallFailed, TooLarge
 from caladan.program.options import Options
 from caladan.rules.failures import (
     LimitName,
@@ -57,141 +66,62 @@ from caladan.rules.failures import (
     division_by_zero,
     growing,
     limit,
+    lost,
     overflow,
 )
-from caladan.rules.program import DeltaClique
+from caladan.rules.program import Totals
 from caladan.rules.support import Growth
 
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What one solution gives to one aggregate column."""
-
-    amount: Value
-    witness: Row | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Addend:
-    """What one solution gives to a relation: the group, and a part for each aggregate column."""
-
-    group: Row
-    parts: tuple[Part, ...]
-
-
-def contribution(info: RelationInfo, rule: CoreRule, binding: Binding) -> Addend:
-    """What a solution of a rule gives."""
-    group: list[Value] = []
-    parts: list[Part] = []
-    for argument, column, function in zip(
-        rule.arguments, info.columns, info.aggregates, strict=True
-    ):
-        if isinstance(argument, Aggregate):
-            parts.append(_part(argument, column.type, binding))
-        else:
-            value = widened(evaluate(argument, binding), column.type)
-            group.append(value) if function is None else parts.append(Part(value))
-    return Addend(tuple(group), tuple(parts))
-
-
-def fact(info: RelationInfo, row: Row) -> Addend:
-    """What a fact gives."""
-    return Addend(
-        tuple(value for value, f in zip(row, info.aggregates, strict=True) if f is None),
-        tuple(Part(value) for value, f in zip(row, info.aggregates, strict=True) if f is not None),
-    )
-
-
-def combined(info: RelationInfo, given: Iterable[Addend]) -> set[Row]:
-    """One row for each group; a count or sum over nothing that has no group columns is 0."""
-    groups: dict[Row, list[Addend]] = {}
-    for each in given:
-        groups.setdefault(each.group, []).append(each)
-    if not groups and not info.group and has_empty_value(info.aggregates):
-        groups[()] = []
-    return {_row(info, group, members) for group, members in groups.items()}
-
-
-def kept(info: RelationInfo, old: set[Row], new: set[Row]) -> set[Row]:
-    """A round's rows in the place of those before: `mmin` and `mmax` never give up a better value.
-
-    A group that is not derived any more stays.
-    """
-    by_group = {_group(info, row): row for row in old}
-    for row in new:
-        before = by_group.get(_group(info, row), row)
-        by_group[_group(info, row)] = tuple(
-            _better(function, was, now)
-            for function, was, now in zip(info.aggregates, before, row, strict=True)
-        )
-    return set(by_group.values())
-
-
-def _part(aggregate: Aggregate, type: Type, binding: Binding) -> Part:
-    terms = aggregate.terms
-    if row_of(aggregate).counts == "terms" or row_of(aggregate).is_gathered:
-        return Part(1, tuple(evaluate(term, binding) for term in terms))
-    if counts_solutions(aggregate):
-        return Part(1)
-    *witness, amount = (evaluate(term, binding) for term in terms)
-    return Part(widened(amount, type), tuple(witness) or None)
-
-
-def _row(info: RelationInfo, group: Row, members: list[Addend]) -> Row:
-    values = iter(group)
-    columns = iter(zip(*(each.parts for each in members), strict=True))
-    return tuple(
-        next(values) if function is None else _value_of(function, next(columns, ()), column.type)
-        for function, column in zip(info.aggregates, info.columns, strict=True)
-    )
-
-
-def _value_of(row: AggregateFunction, parts: Sequence[Part], type: Type) -> Value:
-    if row.is_gathered:
-        return canonical(widened(of_solutions(row, [part.witness or () for part in parts]), type))
-    amounts = [part.amount for part in parts if part.witness is None]
-    witnessed: dict[Row, Value] = {}
-    for part in parts:
-        if part.witness is not None:
-            best = witnessed.get(part.witness, part.amount)
-            witnessed[part.witness] = part.amount if less(best, part.amount) else best
-    amounts += witnessed.values()
-    match row.kernel:
-        case "least" | "greatest" | "folded":
-            if not amounts:
-                assert row.identity is not None, row
-                return row.identity
-            return reduce(row.combine, amounts)
-        case "mean":
-            return canonical(_total(amounts, type) / len(amounts))
-        case "total":
-            return canonical(widened(_total(amounts, type), type))
-        case "gathered":
-            raise AssertionError("done above")
-
-
-def _total(amounts: list[Value], type: Type) -> float:
-    """The sum of numbers, rounded once if they are doubles, whatever their order."""
-    numbers = [number for number in amounts if isinstance(number, int | float)]
-    if not type.is_floating:
-        return sum(numbers)
-    try:
-        return math.fsum(numbers)
-    except ValueError:  # infinities of both signs
-        return sum(numbers)
-    except OverflowError:
-        raise InfiniteValue from None
-
-
-def _better(row: AggregateFunction | None, was: Value, now: Value) -> Value:
-    return row.combine(was, now) if row is not None and row.is_improved else now
-
-
-def _group(info: RelationInfo, row: Row) -> Row:
-    return tuple(row[i] for i in info.group)
-
-
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenClique:
+    """Relations that depend on each other, or one that does not, with their rules."""
+
+    relations: tuple[str, ...]
+    rules: tuple[WrittenRule, ...]
+    groupings: Mapping[str, Grouping]
+
+    @property
+    def is_recursive(self) -> bool:
+        """True if a rule reads a relation of the clique."""
+        return any(map(self.reads_itself, self.rules))
+
+    def reads_itself(self, rule: WrittenRule) -> bool:
+        """True if this rule reads a relation of the clique."""
+        return any(atom.relation in self.relations for atom in atoms(rule.body))
+
+    @property
+    def has_aggregates(self) -> bool:
+        """True if some relation has an aggregate."""
+        return any(each.has_aggregates for each in self.groupings.values())
+
+    @property
+    def has_witnesses(self) -> bool:
+        """True if it is a relation of best values with witnesses; no other reads and feeds it."""
+        return any(each.witnesses for each in self.groupings.values())
+
+
+def cliques(program: WrittenProgram) -> list[WrittenClique]:
+    """The derived relations, each after all that its rules read."""
+    own: dict[str, list[WrittenRule]] = {
+        name: [] for name, info in program.relations.items() if info.is_derived
+    }
+    for rule in program.rules:
+        own[rule.head].append(rule)
+    reads = {
+        name: [atom.relation for rule in rules for atom in atoms(rule.body)]
+        for name, rules in own.items()
+    }
+    return [
+        WrittenClique(
+            names,
+            tuple(rule for name in names for rule in own[name]),
+            {name: grouping(own[name], program.relations[name].arity) for name in names},
+        )
+        for names in components(list(own), reads)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,81 +129,99 @@ class NaiveFixpoint:
     """What the cliques of a run share.
 
     `given` has the facts from data and from the program's text; `facts` is what is known so far.
+    `totals` says how surely growing sums can be told.
     """
 
     relations: Mapping[str, RelationInfo]
     given: Mapping[str, set[Row]]
     facts: Facts
+    totals: Mapping[str, Totals | None]
     limits: NaiveLimits
     events: Listener
 
 
-def evaluate_clique(run: NaiveFixpoint, clique: DeltaClique) -> int:
+Changed = dict[str, set[Row]]
+"""The facts that were not there before, of each relation that has some."""
+
+
+def evaluate_clique(run: NaiveFixpoint, clique: WrittenClique) -> int:
     """Derive the relations of a clique, and return how many rounds it took."""
-    run.limits.enter(clique.origins)
-    rules = _rules(clique)
+    run.limits.enter(clique.relations)
     for name in clique.relations:
         run.facts[name] = set()
+    if clique.has_witnesses:
+        (relation,) = clique.relations
+        steps = range(1 + len(clique.groupings[relation].witnesses))
+        return sum(_best(run, clique, relation, step) for step in steps)
+    history = SumHistory(clique)
+
+    def next_round(last: Changed | None) -> Changed:
+        if last is None or clique.has_aggregates:
+            return _round(run, clique, history)
+        return _round_after(run, clique, last)
+
+    rounds = _repeat(run, clique, next_round)
+    history.check()
+    return rounds
+
+
+def _repeat(
+    run: NaiveFixpoint, clique: WrittenClique, step: Callable[[Changed | None], Changed]
+) -> int:
+    """Rounds, each told what the one before changed, until one changes nothing; their number."""
     rounds = 0
-    growth = Growth(clique.totals)
+    changed: Changed | None = None
+    totals = run.totals.get(clique.relations[0])
+    growth = Growth(totals)
     while True:
         started = time.perf_counter()
         before = run.facts.count(clique.relations)
-        changed = _round(run, clique, rules)
+        changed = step(changed)
         rounds += 1
         total = run.facts.count(clique.relations)
         run.events.tell(RoundDone(rounds, total - before, total, time.perf_counter() - started))
         run.limits.facts(run.facts.count(n for n, i in run.relations.items() if i.is_derived))
         if not (changed and clique.is_recursive):
             return rounds
-        if clique.totals is not None:
+        if totals is not None:
             growth.count(total)
             if growth.is_sure or (growth.is_suspect and growth.look(_values(run, clique))):
-                raise LimitReached(_never_settling(run, clique, changed, growth.rounds))
+                raise LimitReached(_never_settling(clique, changed, growth.rounds))
         run.limits.rounds(rounds)
 
 
-def _rules(clique: DeltaClique) -> list[CoreRule]:
-    """The rules behind the exit and delta rules, each once."""
-    rules: list[CoreRule] = []
-    for each in (*clique.exit_rules, *clique.delta_rules):
-        if each.rule not in rules:
-            rules.append(each.rule)
-    return rules
-
-
-def _values(run: NaiveFixpoint, clique: DeltaClique) -> dict[tuple[str, int, Row], Value]:
+def _values(run: NaiveFixpoint, clique: WrittenClique) -> dict[tuple[str, int, Row], Value]:
     """The value of every aggregate, by relation, column and group."""
     return {
-        (name, i, tuple(row[g] for g in run.relations[name].group)): row[i]
-        for name in clique.relations
+        (name, i, tuple(row[g] for g in grouping.group)): row[i]
+        for name, grouping in clique.groupings.items()
         for row in run.facts[name]
-        for i, function in enumerate(run.relations[name].aggregates)
+        for i, function in enumerate(grouping.functions)
         if function is not None
     }
 
 
-def _never_settling(
-    run: NaiveFixpoint, clique: DeltaClique, changed: Mapping[str, set[Row]], rounds: int
-) -> Diagnostic:
+def _never_settling(clique: WrittenClique, changed: Changed, rounds: int) -> Diagnostic:
     """C042 for a fact whose sums still change."""
-    names = [
-        n for n in changed if any(f is not None and f.is_total for f in run.relations[n].aggregates)
-    ]
-    rules = [each.rule for each in clique.delta_rules]
+    names = [name for name in changed if clique.groupings[name].adds_up]
+    rules = [rule for rule in clique.rules if clique.reads_itself(rule)]
     rule = next((rule for rule in rules if rule.head in names), rules[0])
     return growing(rule, min(changed[rule.head], key=row_key), rounds)
 
 
-def _round(run: NaiveFixpoint, clique: DeltaClique, rules: list[CoreRule]) -> dict[str, set[Row]]:
-    """One round; the facts that were not there before, of each relation that has some."""
+# ── Rounds ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _round(run: NaiveFixpoint, clique: WrittenClique, history: SumHistory) -> Changed:
+    """All rules over all facts."""
     after: dict[str, set[Row]] = {}
+    history.begin_round()
     for name in clique.relations:
-        deriving = [rule for rule in rules if rule.head == name]
-        if run.relations[name].has_aggregates:
-            after[name] = _combine(run, run.relations[name], deriving)
+        rules = [rule for rule in clique.rules if rule.head == name]
+        if clique.groupings[name].has_aggregates:
+            after[name] = _combine(run, clique.groupings[name], name, rules, history)
         else:
-            derived = [_derive(run, rule) for rule in deriving]
+            derived = [_derive(run, rule) for rule in rules]
             after[name] = run.facts[name].union(run.given[name], *derived)
     changed = {name: new for name, rows in after.items() if (new := rows - run.facts[name])}
     for name, rows in after.items():
@@ -281,22 +229,52 @@ def _round(run: NaiveFixpoint, clique: DeltaClique, rules: list[CoreRule]) -> di
     return changed
 
 
-def _derive(run: NaiveFixpoint, rule: CoreRule) -> set[Row]:
-    """The rows of a rule for a plain relation."""
-    info = run.relations[rule.head]
+def _round_after(run: NaiveFixpoint, clique: WrittenClique, last: Changed) -> Changed:
+    """The rules without aggregates that read the clique, over what they have not seen together."""
+    derived: Changed = {name: set() for name in clique.relations}
+    for rule in filter(clique.reads_itself, clique.rules):
+        read = [i for i, each in enumerate(rule.body) if _is_of(each, clique.relations)]
+        if len(read) < sum(atom.relation in clique.relations for atom in atoms(rule.body)):
+            derived[rule.head] |= _derive(run, rule)  # alternatives read it
+            continue
+        for i in read:
+            atom = rule.body[i]
+            if isinstance(atom, Atom) and (rows := last.get(atom.relation)):
+                derived[rule.head] |= _derive(run, rule, (i, rows))
+    changed = {name: new for name, rows in derived.items() if (new := rows - run.facts[name])}
+    for name, rows in changed.items():
+        run.facts.add(name, rows)
+    return changed
 
-    def derived(binding: Binding) -> tuple[Row, Row]:
-        row = tuple(
-            widened(evaluate(argument, binding), column.type)
-            for argument, column in zip(rule.arguments, info.columns, strict=True)
-        )
-        return row, tuple(binding[key.variable.name] for key in rule.order)
 
-    rows = set(_for_each_solution(run, rule, derived))
+def _is_of(literal: object, relations: Sequence[str]) -> bool:
+    return isinstance(literal, Atom) and literal.relation in relations
+
+
+def _derive(
+    run: NaiveFixpoint, rule: WrittenRule, seed: tuple[int, set[Row]] | None = None
+) -> set[Row]:
+    """The rows of a rule, as its order and limit cut them."""
+    types = run.relations[rule.head].types
+    if stands_alone(rule):
+        found = _for_each_solution(run, rule, lambda binding: binding)
+        with _blamed(rule):
+            rows = set(computed(rule, types, found))
+    else:
+        rows = set(_for_each_solution(run, rule, partial(_row, rule, types), seed))
     return {row for row, _ in (rows if rule.limit is None else _cut(rule, rows))}
 
 
-def _cut(rule: CoreRule, rows: set[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
+def _row(rule: WrittenRule, types: Sequence[Type], binding: Binding) -> tuple[Row, Row]:
+    """The head's values, and those to sort by."""
+    row = tuple(
+        widened(evaluate(argument, binding), type)
+        for argument, type in zip(rule.arguments, types, strict=True)
+    )
+    return row, tuple(binding[key.variable.name] for key in rule.order)
+
+
+def _cut(rule: WrittenRule, rows: set[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
     """The first rows in the rule's order, given with their sort keys; the columns break ties."""
     ordered = sorted(rows, key=lambda found: row_key(found[0]))
     for position, key in reversed(list(enumerate(rule.order))):
@@ -305,26 +283,68 @@ def _cut(rule: CoreRule, rows: set[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
     return ordered[: rule.limit]
 
 
-def _combine(run: NaiveFixpoint, info: RelationInfo, rules: list[CoreRule]) -> set[Row]:
-    """The rows of a relation with aggregates."""
-    given = [fact(info, row) for row in run.given[info.name]]
+def _combine(
+    run: NaiveFixpoint,
+    grouping: Grouping,
+    name: str,
+    rules: list[WrittenRule],
+    history: SumHistory,
+) -> set[Row]:
+    """The rows of a relation with aggregates; rows of rules that compute or cut are amounts."""
+    types = run.relations[name].types
+    given = [amounts(grouping, row) for row in run.given[name]]
     for rule in rules:
-        given += _for_each_solution(run, rule, partial(contribution, info, rule))
-    with _blamed(next(rule for rule in rules if rule.has_aggregates)):
-        return kept(info, run.facts[info.name], combined(info, given))
+        if stands_alone(rule) or rule.limit is not None:
+            given += [amounts(grouping, row) for row in _derive(run, rule)]
+            continue
+        found = _for_each_solution(run, rule, lambda binding: binding)
+        with _blamed(rule):
+            added = [contribution(grouping, types, rule, binding) for binding in found]
+        history.add(rule, zip(found, added, strict=True))
+        given += added
+    with _blamed(next(rule for rule in rules if not stands_alone(rule))):
+        return kept(grouping, run.facts[name], combined(grouping, types, given))
 
 
-def _for_each_solution(run: NaiveFixpoint, rule: CoreRule, make: Callable[[Binding], T]) -> list[T]:
+def _best(run: NaiveFixpoint, clique: WrittenClique, name: str, step: int) -> int:
+    """The rows that are best in one more column, among those that are best in all before it."""
+    own, types = clique.groupings[name], run.relations[name].types
+    final = {tuple(row[i] for i in own.group): row for row in run.facts[name]}
+    run.facts[name] = set()
+    known: dict[Row, Row] = {}
+
+    def next_round(_: Changed | None) -> Changed:
+        rows = set(run.given[name])
+        for rule in clique.rules:
+            rows.update(_for_each_solution(run, rule, partial(with_witness, types, rule)))
+        if step > 0:
+            of = {row: final[tuple(row[i] for i in own.group)] for row in rows}
+            rows = {row for row in rows if agrees(own, step, row, of[row])}
+        known.update(improved(own, step, rows, known))
+        new = set(known.values()) - run.facts[name]
+        run.facts[name] = set(known.values())
+        return {name: new} if new else {}
+
+    return _repeat(run, clique, next_round)
+
+
+def _for_each_solution(
+    run: NaiveFixpoint,
+    rule: WrittenRule,
+    make: Callable[[Binding], T],
+    seed: tuple[int, set[Row]] | None = None,
+) -> list[T]:
     """What is made of each solution of a rule."""
     started = time.perf_counter()
     with _blamed(rule):
-        made = [make(binding) for binding in run.limits.watch(solutions(rule, run.facts))]
+        found = solutions(rule, run.facts, run.limits.seconds, seed)
+        made = [make(binding) for binding in found]
     run.events.tell(RuleDone(rule.number, None, len(made), time.perf_counter() - started))
     return made
 
 
 @contextmanager
-def _blamed(rule: CoreRule) -> Generator[None]:
+def _blamed(rule: WrittenRule) -> Generator[None]:
     """Turn a failure of arithmetic into a diagnostic that names the rule."""
     try:
         yield
@@ -333,11 +353,54 @@ def _blamed(rule: CoreRule) -> Generator[None]:
     except CallFailed as failed:
         raise CaladanError(call_failed(rule, failed.function, failed.reason)) from failed.__cause__
     except OverflowError as problem:
-        double = isinstance(problem, InfiniteValue)
+        double = isinstance(problem, InfiniteValue | TooLarge)
         raise CaladanError(overflow(rule, double=double)) from None
 
 
-_GLANCE: Final = 1024  # solutions between two looks at the clock
+class SumHistory:
+    """The solutions that gave to the sums of a recursion, without the values it changes."""
+
+    def __init__(self, clique: WrittenClique) -> None:
+        self._clique = clique
+        self._ever: dict[tuple[int, object], tuple[WrittenRule, dict[str, Value]]] = {}
+        self._now: set[tuple[int, object]] = set()
+
+    def begin_round(self) -> None:
+        """Forget which solutions there are now."""
+        self._now = set()
+
+    def add(self, rule: WrittenRule, found: Iterable[tuple[Binding, Addend]]) -> None:
+        """Solutions of a rule, with what they give."""
+        if not self._clique.groupings[rule.head].adds_up or not self._clique.reads_itself(rule):
+            return
+        fixed = self._fixed(rule)
+        for binding, given in found:
+            solution = {name: binding[name] for name in fixed if name in binding}
+            key = rule.number, (_who(given), tuple(solution.items()))
+            self._ever.setdefault(key, (rule, solution))
+            self._now.add(key)
+
+    def _fixed(self, rule: WrittenRule) -> list[str]:
+        """The variables that stand in a column that no aggregate of the clique changes."""
+        found: set[str] = set()
+        for atom in atoms(rule.body):
+            own = self._clique.groupings.get(atom.relation)
+            functions = own.functions if own is not None else (None,) * len(atom.arguments)
+            for argument, function in zip(atom.arguments, functions, strict=True):
+                if isinstance(argument, Variable) and function is None and not atom.negated:
+                    found.add(argument.name)
+        return sorted(found - {"_"})
+
+    def check(self) -> None:
+        """C047 if a solution gave to a sum and is no more."""
+        for key, (rule, solution) in self._ever.items():
+            if key not in self._now:
+                raise CaladanError(lost(rule, solution))
+
+
+def _who(addend: Addend) -> tuple[Row, tuple[Row | None, ...]]:
+    """The group and the witnesses of what a solution gives."""
+    return addend.group, tuple(part.witness for part in addend.parts)
 
 
 class NaiveLimits:
@@ -351,13 +414,6 @@ class NaiveLimits:
     def enter(self, relations: Sequence[str]) -> None:
         """Relations that are derived from now on, to be named if a limit is reached."""
         self._relations = relations
-
-    def watch(self, items: Iterator[T]) -> Iterator[T]:
-        """The same items, with a look at the clock now and then."""
-        for number, item in enumerate(items):
-            if number % _GLANCE == 0:
-                self.seconds()
-            yield item
 
     def seconds(self) -> None:
         """Stop if the time is over."""

@@ -25,7 +25,6 @@ from caladan.program import (
     Arithmetic,
     ArithmeticOperator,
     Call,
-    CallFunction,
     Comparison,
     ComparisonOperator,
     Conditional,
@@ -37,6 +36,7 @@ from caladan.program import (
 )
 from caladan.program.aggregates import AggregateFunction, named, names_in
 from caladan.program.diagnostics import Span, did_you_mean
+from caladan.program.functions import FUNCTIONS
 
 T = TypeVar("T")
 
@@ -48,11 +48,6 @@ COMPARISONS: Final = frozenset({"=", "~=", "<", "<=", ">", ">=", "<-"})
 _MIN_INTEGER: Final = -(2**63)
 _MAX_INTEGER: Final = 2**63 - 1
 _MAX_DIGITS: Final = 19
-
-CALLS: Final[dict[CallFunction, int | None]] = {
-    "upper": 1, "lower": 1, "length": 1, "trim": 1, "concat": None, "replace": 3, "substring": 3,
-}  # fmt: skip
-"""The functions of text, and how many values each takes; None for any number."""
 
 AGGREGATES: Final = {name: row for name in names_in("deals") if (row := named("deals", name))}
 """The aggregates, by what they are called."""
@@ -156,23 +151,18 @@ def named_arguments(cursor: Cursor) -> tuple[tuple[Expression, ...], tuple[str, 
 
 
 def is_function(cursor: Cursor, name: str) -> bool:
-    """Whether a name is that of a function: one of text, or one that was defined."""
-    return name in CALLS or name in cursor.functions
+    """Whether a name is that of a function: of the table, or one that was defined."""
+    return name in FUNCTIONS or name in cursor.functions
 
 
 def called(cursor: Cursor, function: str, given: tuple[Expression, ...], token: Token) -> Call:
     """A function whose name has been read, with its arguments."""
     span = cursor.since(token.start)
-    defined = cursor.functions.get(function)
-    if defined is not None:
-        if not defined.takes(len(given)):
-            cursor.fail_at(span, f"`{function}` does not take {len(given)} values")
-        return replace(defined.called(given), span=span)
-    wanted = CALLS[cast("CallFunction", function)]
-    if not given or (wanted is not None and len(given) != wanted):
-        values = "values" if wanted is None else "1 value" if wanted == 1 else f"{wanted} values"
-        cursor.fail_at(span, f"`{function}` takes {values}, found {len(given)}")
-    return Call(cast("CallFunction", function), given, span)
+    row = cursor.functions.get(function) or FUNCTIONS[function]
+    complaint = row.complaint(len(given))
+    if complaint is not None:
+        cursor.fail_at(span, f"`{function}` {complaint}")
+    return replace(row.called(given), span=span)
 
 
 def unary(cursor: Cursor) -> Expression:
@@ -255,9 +245,9 @@ def _word(cursor: Cursor) -> Expression:
     if cursor.next_kind == "(":
         cursor.fail(
             _VALUE,
-            help=did_you_mean(text, CALLS)
-            or f"`{text}` is no function, of which there are {', '.join(sorted(CALLS))} and what "
-            "`db.define` defines; before a relation a `)` may be missing",
+            help=did_you_mean(text, (*FUNCTIONS, *cursor.functions))
+            or f"`{text}` is no function; they are listed in the reference, and `db.define` "
+            "defines more; before a relation a `)` may be missing",
         )
     cursor.advance()
     return Constant(text, cursor.span(token))

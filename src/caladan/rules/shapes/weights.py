@@ -21,15 +21,18 @@ from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.program import (
     Aggregate,
     Arithmetic,
+    Call,
     Comparison,
     Conditional,
     Constant,
     Expression,
+    Function,
     Type,
     Variable,
     variables,
 )
 from caladan.program.aggregates import AggregateFunction, is_recursive_best
+from caladan.program.functions import find
 from caladan.program.kinds import EXACT, Kind, kind_of, kind_of_expression
 from caladan.rules.shapes.forms import (
     Distances,
@@ -225,6 +228,8 @@ def _weight(made: Expression, value: Variable, row: AggregateFunction) -> _Weigh
     """What is made of a value along a step, if that can be told."""
     if isinstance(made, Conditional):
         return _widest(made, value, row)
+    if isinstance(made, Call):
+        return _picked(made, value, row)
     terms = _summands(made)
     if "+" not in row.distributes_over or terms is None or terms.count(value) != 1:
         return None
@@ -253,6 +258,19 @@ def _widest(made: Conditional, value: Variable, row: AggregateFunction) -> _Weig
     if test.operator not in ("<", "<=", ">", ">=") or is_larger is not row.is_least:
         return None
     if ("max" if is_larger else "min") not in row.distributes_over:
+        return None
+    return _Weight(others[0], 1, is_widest=True)
+
+
+def _picked(made: Call, value: Variable, row: AggregateFunction) -> _Weight | None:
+    """greatest(E, W) for the least, least(E, W) for the largest."""
+    picks = 0 if isinstance(made, Function) else find(made.function).picks
+    if picks != (1 if row.is_least else -1):
+        return None
+    if ("max" if picks > 0 else "min") not in row.distributes_over:
+        return None
+    others = [each for each in made.arguments if each != value]
+    if len(made.arguments) != 2 or len(others) != 1 or value in variables(others[0]):
         return None
     return _Weight(others[0], 1, is_widest=True)
 

@@ -76,13 +76,13 @@ def total(column: Column, type: Type, rule: CoreRule | None) -> Column:
     carried = high + sf.shiftright(low, 32)
     whole = sf.try_multiply(carried, sf.lit(1 << 32).cast("long"))
     added = sf.try_add(whole, low.bitwiseAND(sf.lit(_LOW)))
-    text = "caladan: overflow" if rule is None else marked("C041", rule)
+    text = "caladan: overflow" if rule is None else marked("C041", rule.number)
     return sf.coalesce(added, raised(text))
 
 
 def _finite(result: Column, column: Column, rule: CoreRule | None) -> Column:
     """A sum or mean of doubles; an error where it is infinity and none of them is."""
-    text = "caladan: overflow" if rule is None else marked("C041", rule, double=True)
+    text = "caladan: overflow" if rule is None else marked("C041", rule.number, double=True)
     given = sf.coalesce(sf.bool_or(is_infinite(column)), sf.lit(False))
     return sf.when(is_infinite(result) & ~given, raised(text).cast("double")).otherwise(
         zero_made_positive(result)

@@ -9,6 +9,7 @@ as the cause of the diagnostic (`SparkSaid`). Neither has secrets of databases.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import threading
@@ -21,8 +22,8 @@ from pyspark.logger import PySparkLogger
 from caladan.analysis.core import CoreRule
 from caladan.data.frames import failed, first_line
 from caladan.data.secrets import scrubbed
-from caladan.program.diagnostics import CaladanError, error
-from caladan.program.functions import CallFailed
+from caladan.program.diagnostics import CaladanError, Diagnostic, error
+from caladan.program.functions import CallFailed, TooLarge, call, find, read_argument
 from caladan.rules.failures import call_failed, division_by_zero, overflow
 
 BAD_ROW: Final = "caladan:bad row"
@@ -31,12 +32,19 @@ BAD_ROW: Final = "caladan:bad row"
 _MARK: Final = re.compile(r"caladan:(C04[01])(?:/(double))?:(\d+):")
 _STOPPED: Final = "on a stopped SparkContext"
 _NO_JVM: Final = "Could not create the Java Virtual Machine"
+CALL_ENDS: Final = ":caladan"
+_CALLED: Final = re.compile(r"caladan:call:(\d+):(\w+):(\[.*?\])" + CALL_ENDS, re.DOTALL)
 _IN_VAIN: Final = re.compile(r"caladan:C073:(\d+):(\w+):(.*)")
 
 
-def marked(code: str, rule: CoreRule, *, double: bool = False) -> str:
+def marked(code: str, rule: int, *, double: bool = False) -> str:
     """The text by which an error raised inside Spark tells its code and its rule."""
-    return f"caladan:{code}{'/double' if double else ''}:{rule.number}:"
+    return f"caladan:{code}{'/double' if double else ''}:{rule}:"
+
+
+def called_with(rule: CoreRule, function: str) -> str:
+    """The same for a function of the table; its arguments follow, as JSON."""
+    return f"caladan:call:{rule.number}:{function}:"
 
 
 def called_in_vain(rule: int, failed: CallFailed) -> str:
@@ -60,12 +68,38 @@ def diagnosed(problem: BaseException, rules: Iterable[CoreRule] = ()) -> Caladan
             is_division = mark.group(1) == "C040"
             told = division_by_zero(rule) if is_division else overflow(rule, double=double)
             return CaladanError(told)
+    call = _CALLED.search(text)
+    if call is not None:
+        rule = next((r for r in rules if r.number == int(call.group(1))), None)
+        if rule is not None:
+            return CaladanError(_reason(rule, call.group(2), call.group(3)))
     call = _IN_VAIN.search(text)
     if call is not None:
         rule = next((r for r in rules if r.number == int(call.group(1))), None)
         if rule is not None:
             return CaladanError(call_failed(rule, call.group(2), call.group(3).strip()))
     return failed(problem, text)
+
+
+def _reason(rule: CoreRule, function: str, arguments: str) -> Diagnostic:
+    """What is wrong with a call, which is made once more here, with the arguments of the row."""
+    row = find(function)
+    given: list[str] = json.loads(arguments)
+    for overload in row.overloads:
+        if not overload.accepts(len(given)):
+            continue
+        try:
+            values = [read_argument(text, overload.parameter(i)) for i, text in enumerate(given)]
+            call(function, values)
+        except CallFailed as failed:
+            return call_failed(rule, failed.function, failed.reason)
+        except ZeroDivisionError:
+            return division_by_zero(rule)
+        except OverflowError as problem:
+            return overflow(rule, double=isinstance(problem, TooLarge))
+        except ValueError:
+            continue
+    return call_failed(rule, function, f"it has no value for {arguments}")
 
 
 class SparkSaid(Exception):
