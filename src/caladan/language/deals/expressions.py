@@ -51,7 +51,7 @@ _MAX_DIGITS: Final = 19
 
 AGGREGATES: Final = {name: row for name in names_in("deals") if (row := named("deals", name))}
 """The aggregates, by what they are called."""
-_WITH_PARENTHESES: Final = frozenset(names_in("deals", "monotone")) | {
+WITH_PARENTHESES: Final = frozenset(names_in("deals", "monotone")) | {
     "min", "max", "sum", "count", "countd", "avg",
 }  # fmt: skip
 """Those that are also written with parentheses; other names are those of functions there."""
@@ -234,7 +234,7 @@ def _word(cursor: Cursor) -> Expression:
     is_open = cursor.next_kind in ("<", "<-", "<>")
     if is_open and (text in AGGREGATES or cursor.no_aggregates is None):
         return _aggregate(cursor, AGGREGATES.get(text), text)
-    if text in _WITH_PARENTHESES and cursor.next_kind == "(":
+    if text in WITH_PARENTHESES and cursor.next_kind == "(":
         return _aggregate(cursor, AGGREGATES[text], text)
     if is_function(cursor, text) and cursor.next_kind == "(":
         cursor.advance()
