@@ -35,6 +35,7 @@ from caladan.program import (
 from caladan.program.aggregates import TABLE
 from caladan.program.types import TYPES, decimal
 
+_AGGREGATES = [row.name for row in TABLE.values() if "deals" in row.names]
 _NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True) | st.sampled_from(
     [
         "query",
