@@ -60,15 +60,16 @@ def check(
     found.raise_errors()
     placed, written = named_columns(program, catalog, found)
     called = predicates(parameters(placed, values, found), catalog)
+    resolve(called, catalog, found, suggested)
     bound, best = witnesses(called, catalog, found)
-    known = resolve(bound, catalog, found, suggested)
+    # What is wrong with names was reported above, by those that the user knows.
+    known = resolve(bound, catalog, Diagnostics(), suggested)
     normal = normalize(bound, found, unsound(bound, known))
+    internal = {name: best.get(of, of) for name, of in normal.internal.items()} | best
     typed = types(normal.rules, known, found, objects, bound.goals)
     facts = with_open(typed.facts, typed.open_facts)
-    safety(typed.rules, found)
-    relations = _relations(
-        known, normal.internal | best.keys(), typed, {**written, **(named or {})}, found
-    )
+    safety([rule for rule in typed.rules if rule.head not in best], found)
+    relations = _relations(known, internal, typed, {**written, **(named or {})}, found)
     goals = tuple(
         _goal(g, relations, found, objects)
         for g in bound.goals
@@ -77,7 +78,7 @@ def check(
     )
     derived = [n for n, r in relations.items() if r.is_derived]
     rules = tuple(_feeding(r, relations[r.head]) for r in typed.rules)
-    cliques = strata(rules, derived, found)
+    cliques = strata(rules, derived, found, internal)
     for clique in cliques:
         for value, name in best.items():
             if value in clique.relations and name in clique.relations:
@@ -88,6 +89,7 @@ def check(
                     help="the best values come first, and their witnesses after them: "
                     "let its rules read no other relation that reads it",
                 )
+    found.hide(internal)
     found.raise_errors()
     monotone(cliques, relations, facts, found)
     return Checked(

@@ -230,6 +230,7 @@ class _Checker:
                 f"`{atom.relation}` has {article(column.type)} here, not {article(own)}",
                 argument.span or atom.span,
                 [column],
+                _capital(argument),
             )
 
     def comparison(self, node: Comparison) -> None:
@@ -247,7 +248,7 @@ class _Checker:
             f"{article(left)} cannot be compared with {article(right)}",
             node.span or self._rule.span,
             [*self._origins(node.left), *self._origins(node.right)],
-            _declare(left, right),
+            _capital(node.left) or _capital(node.right) or _declare(left, right),
         )
 
     def head(self, argument: Expression, column: Origin | None) -> None:
@@ -365,6 +366,7 @@ class _Checker:
             + ("" if type is None else f", not {article(type)}"),
             argument.span or node.span or self._rule.span,
             self._origins(argument),
+            _convert(argument, found.wanted),
         )
 
     def _origins(self, node: Expression) -> list[Origin]:
@@ -380,6 +382,28 @@ class _Checker:
 
 
 _WIDEN = "a join compares exactly; make it a double first: `D = N * 1.0`"
+
+
+_CONVERTING: Final = {"text": "to_string", "a number": "to_number", "numbers": "to_number"}
+"""What is wanted somewhere, and the function that makes it of other values."""
+
+
+def _convert(node: Expression, wanted: str) -> str | None:
+    """Help for an argument of another type than its function takes."""
+    function = _CONVERTING.get(wanted)
+    if function is None or node.span is None:
+        return None
+    return f"convert it: `{function}({node.span.text})`"
+
+
+def _capital(node: Expression) -> str | None:
+    """Help for a text that was written without quotes: it may have been meant as a variable."""
+    if not (isinstance(node, Constant) and isinstance(node.value, str) and node.span):
+        return None
+    word = node.value
+    if node.span.text != word or not word.isidentifier():
+        return None
+    return f"`{word}` is a text; a variable begins with a capital: `{word.capitalize()}`"
 
 
 def _declare(*types: Type) -> str | None:

@@ -17,7 +17,7 @@ from caladan.columns.groups import GroupRelation
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Counts, Mask, Words
 from caladan.columns.packed import Orders
-from caladan.columns.ranks import rank_floats
+from caladan.columns.ranks import magnitude, rank_floats
 from caladan.columns.relation import StoredRelation
 from caladan.fixpoint.aggregates import Accumulator, Gathered, accumulator
 from caladan.join.access import Amount
@@ -104,7 +104,7 @@ class Contributions:
                 values = self._evaluator.values(each.expression, frontier, None)
             except Overflow:
                 raise Uncountable if function.counts else Overflow from None
-            if function.is_mean and np.any(np.abs(values.data) >= EXACT):
+            if function.is_mean and not magnitude(values.data) < EXACT:
                 raise Overflow  # a double would round it
             amounts[i] = values if function.is_mean else values.widened(self._domains[i].kind)
         solutions: Counts | None = None
