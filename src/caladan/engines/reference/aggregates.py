@@ -37,8 +37,8 @@ from caladan.program import Aggregate, Constant, Expression, Type, Value
 from caladan.program.aggregates import (
     AggregateFunction,
     counts_solutions,
+    evaluate as of_solutions,
     has_empty_value,
-    is_recursive_best,
     row_of,
 )
 from caladan.program.transform import replace_in, walk
@@ -268,7 +268,7 @@ def agrees(grouping: Grouping, step: int, row: Row, other: Row) -> bool:
 
 
 def _part(aggregate: Aggregate, type: Type | None, binding: Binding) -> Part:
-    if row_of(aggregate).counts == "terms":
+    if row_of(aggregate).counts == "terms" or row_of(aggregate).is_gathered:
         return Part(1, tuple(evaluate(term, binding) for term in aggregate.terms))
     if counts_solutions(aggregate):
         return Part(1)
@@ -278,6 +278,8 @@ def _part(aggregate: Aggregate, type: Type | None, binding: Binding) -> Part:
 
 def value_of(function: AggregateFunction, parts: Sequence[Part]) -> Value:
     """What an aggregate makes of its parts."""
+    if function.is_gathered:
+        return canonical(of_solutions(function, [part.witness or () for part in parts]))
     given = [part.amount for part in parts if part.witness is None]
     witnessed: dict[Row, Value] = {}
     for part in parts:
@@ -286,14 +288,17 @@ def value_of(function: AggregateFunction, parts: Sequence[Part]) -> Value:
             witnessed[part.witness] = part.amount if less(best, part.amount) else best
     given += witnessed.values()
     match function.kernel:
-        case "least" | "greatest":
-            return reduce(function.combine, given)
+        case "least" | "greatest" | "folded":
+            if not given:
+                assert function.identity is not None, function
+                return function.identity
+            return canonical(reduce(function.combine, given))
         case "mean":
             return canonical(_total(float(cast("float", each)) for each in given) / len(given))
         case "total":
             return canonical(_total(given))
         case "gathered":
-            raise AssertionError(f"{function} has no columns")
+            raise AssertionError("done above")
 
 
 def _total(given: Iterable[Value]) -> float:
@@ -310,4 +315,4 @@ def _total(given: Iterable[Value]) -> float:
 
 
 def _better(function: AggregateFunction | None, was: Value, now: Value) -> Value:
-    return function.combine(was, now) if is_recursive_best(function) else now
+    return function.combine(was, now) if function is not None and function.is_improved else now
