@@ -32,7 +32,7 @@ from caladan.program import (
     Variable,
     operations,
 )
-from caladan.program.aggregates import row_of
+from caladan.program.aggregates import Takes, row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span
 from caladan.program.functions import Mismatch, call_type, find, resolved
 from caladan.program.notation import width_of
@@ -122,7 +122,8 @@ def argument_type(node: Call, position: int) -> Type | None:
 def _aggregate_type(node: Aggregate, types: Mapping[str, Type]) -> Type | None:
     if not node.terms:
         return Type.LONG  # solutions are counted
-    return row_of(node).result_type(partial_type(node.terms[-1], types))
+    row = row_of(node)
+    return row.result_type(partial_type(node.terms[0 if row.is_gathered else -1], types))
 
 
 def _computed(type: Type) -> Type:
@@ -333,14 +334,50 @@ class _Checker:
             case Aggregate():
                 for term in node.terms:
                     self.expression(term)
-                takes = row_of(node).takes
-                if node.terms and takes == "number":
-                    self._operand(node.terms[-1], node.function, False)
-                if node.terms and takes == "ordered":
-                    self.ordered(node.terms[-1], node.function, node.span)
+                row = row_of(node)
+                takes = (row.takes, *row.also)
+                terms = node.terms if row.is_gathered else node.terms[-1:]
+                for term, wanted in zip(terms, takes, strict=False):
+                    self._aggregated(term, wanted, node)
             case _:
                 pass
         return partial_type(node, self._known)
+
+    def _aggregated(self, term: Expression, wanted: Takes, node: Aggregate) -> None:
+        """Report a term of an aggregate that is not what the aggregate takes."""
+        type = partial_type(term, self._known)
+        match wanted:
+            case "number" if type is not None and type.is_decimal and row_of(node).is_gathered:
+                self._conflict(
+                    f"`{node.function}` takes no decimals",
+                    term.span or node.span or self._rule.span,
+                    self._origins(term),
+                    f"`{node.function}<cast(X, double)>` takes them as doubles",
+                )
+            case "number":
+                self._operand(term, node.function, False)
+            case "ordered":
+                self.ordered(term, node.function, node.span)
+            case "text" | "boolean" if type is not None:
+                word = "text" if wanted == "text" else "a boolean"
+                if type is not (Type.STRING if wanted == "text" else Type.BOOLEAN):
+                    self._conflict(
+                        f"`{node.function}` needs {word}, not {article(type)}",
+                        term.span or node.span or self._rule.span,
+                        self._origins(term),
+                        row_of(node).usage,
+                    )
+            case "fraction":
+                value = term.value if isinstance(term, Constant) else None
+                if not isinstance(value, int | float) or not 0 <= value <= 1:
+                    self._conflict(
+                        f"`{node.function}` needs a number from 0 to 1 that is written out",
+                        term.span or node.span or self._rule.span,
+                        [],
+                        row_of(node).usage,
+                    )
+            case _:
+                pass
 
     def ordered(self, node: Expression, wanting: str, span: Span | None) -> bool:
         """Report a value without an order where one is needed; True if so."""

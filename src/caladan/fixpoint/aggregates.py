@@ -5,6 +5,7 @@
     Sum      sum, count, msum, mcount, countd: a total, of plain amounts and of contributors' places
     Average  avg: a total and how many
     DecimalSum, DecimalMean  the same of decimals
+    Gathered median, quantile, arg_min …: all solutions
 
 Groups are numbered by whoever owns the column. `ranks(groups)` gives the current values. What is
 kept can be taken out as arrays and put back, so that it can be saved: `columns` and `restore` for
@@ -17,16 +18,18 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from caladan.columns.decimals import DecimalColumn, decimals_from, decimals_of
-from caladan.columns.domains import Domain, TextDomain
+from caladan.columns.domains import Domain, TextDomain, encoded
 from caladan.columns.interner import Tuples
 from caladan.columns.kernels import groups as kernels
 from caladan.columns.layout import Counts, Mask, Words, grown
-from caladan.columns.ranks import CODED, Ranks, float_ranks
+from caladan.columns.ranks import CODED, Ranks, float_ranks, rank_floats
 from caladan.join.arithmetic import Infinite, OutOfType, Overflow, ValueColumn, failing
 from caladan.program.aggregates import AggregateFunction
+from caladan.program.functions import CallFailed
 from caladan.program.kinds import Kind
 from caladan.program.operations import mean
 from caladan.program.types import Type
@@ -38,6 +41,8 @@ class Accumulator:
 
     places: ContributorValues | None = None
     """The contributors, where they are told apart."""
+    keeps_texts = False
+    """Whether it keeps words of a dictionary that grows, which only `add` puts back."""
 
     def __init__(self, *types: type[Any]) -> None:
         self._kept: list[NDArray[Any]] = [np.empty(0, each) for each in types]
@@ -53,6 +58,12 @@ class Accumulator:
     def grow(self, groups: int) -> None:
         """Make room for so many groups."""
         self._kept = [grown(each, groups) for each in self._kept]
+
+    def expect(self, place: Contributors, domains: tuple[Domain, ...]) -> None:
+        """A rule will give amounts of contributors, whose keys are of these domains."""
+        del domains
+        if self.places is not None:
+            self.places.expect(place)
 
     def add(self, groups: Counts, amounts: ValueColumn, solutions: Counts | None = None) -> None:
         """Take an amount for each of the groups: of a solution, or of so many added up."""
@@ -91,7 +102,9 @@ def accumulator(row: AggregateFunction, domain: Domain, type: Type) -> Accumulat
         case "total":
             return FloatSum() if domain.kind is Kind.FLOAT else IntegerSum()
         case "gathered":
-            raise AssertionError(f"{row} has no columns")
+            return Gathered(row, domain)
+        case "folded":
+            return Folded(row, domain)
 
 
 class Best(Accumulator):
@@ -115,6 +128,8 @@ class TextBest(Best):
     A batch is put in order together with the texts that its groups have. These are words of a
     dictionary that grows, so nothing is handed out to be saved: `add` puts them back.
     """
+
+    keeps_texts = True
 
     def __init__(self, domain: TextDomain, *, smaller: bool) -> None:
         super().__init__(smaller=smaller)
@@ -440,3 +455,148 @@ class DecimalMean(Accumulator):
             means = [mean(a, b, self._type) for a, b in zip(sums, counts, strict=True)]
         made = decimals_from(means, self._type.width[1])
         return self._domain.take_column(made.arrow()).astype(np.int64)
+
+
+class Folded(Accumulator):
+    """What a function of the user's made of the values of each group so far, by rank."""
+
+    def __init__(self, row: AggregateFunction, domain: Domain) -> None:
+        super().__init__(np.int64, np.bool_)
+        assert row.code is not None, row
+        self._code = row.code
+        self._identity = row.identity
+        self._domain = domain
+        self.keeps_texts = isinstance(domain, TextDomain)
+
+    def columns(self, groups: int) -> list[NDArray[Any]]:
+        return [] if self.keeps_texts else super().columns(groups)
+
+    def restore(self, columns: Sequence[NDArray[Any]]) -> None:
+        if not self.keeps_texts:
+            super().restore(columns)
+
+    def add(self, groups: Counts, amounts: ValueColumn, solutions: Counts | None = None) -> None:
+        held, known = self._kept
+        order = np.argsort(groups, kind="stable")
+        each, values = self._combined(groups[order], self._values(amounts.ranks[order]))
+        before = known[each]
+        if before.any():
+            values[before] = self._code.columns(self._values(held[each[before]]), values[before])
+        held[each], known[each] = self._ranks(values), True
+
+    def ranks(self, groups: Counts) -> Ranks:
+        held, known = self._kept
+        if known[groups].all():
+            return held[groups]
+        nothing = np.array([self._identity], object)  # where a head without groups has no solution
+        return np.where(known[groups], held[groups], self._ranks(nothing))
+
+    def _combined(self, groups: Counts, values: NDArray[Any]) -> tuple[Counts, NDArray[Any]]:
+        """Each group once: neighbours are combined two by two, until there are none."""
+        while True:
+            starts = np.flatnonzero(np.diff(groups, prepend=-1))
+            sizes = np.diff(np.append(starts, len(groups)))
+            places = np.arange(len(groups)) - np.repeat(starts, sizes)
+            left = np.flatnonzero((places % 2 == 0) & (places + 1 < np.repeat(sizes, sizes)))
+            if not len(left):
+                return groups, values
+            values[left] = self._code.columns(values[left], values[left + 1])
+            groups, values = np.delete(groups, left + 1), np.delete(values, left + 1)
+
+    def _values(self, ranks: Ranks) -> NDArray[Any]:
+        """Values as the function takes them, in an array that may change."""
+        match self._domain.kind:
+            case Kind.FLOAT:
+                values = rank_floats(ranks)
+            case Kind.BOOLEAN:
+                values = ranks != 0
+            case Kind.INTEGER:
+                values = ranks.copy()
+            case kind:
+                listed = self._domain.arrow(self._domain.words(ranks), _ARROW[kind]).to_pylist()
+                values = np.empty(len(listed), object)
+                values[:] = listed
+        return values if self._code.vectorized else values.astype(object)
+
+    def _ranks(self, values: NDArray[Any]) -> Ranks:
+        try:
+            column = pa.chunked_array([pa.array(values.tolist(), _ARROW[self._domain.kind])])
+        except (pa.ArrowException, OverflowError, TypeError) as problem:
+            raise CallFailed(self._code.name, str(problem).partition("\n")[0]) from problem
+        return self._domain.ranks(encoded(column, self._domain))
+
+
+class Gathered(Accumulator):
+    """All solutions of each group, as the words of their terms; values are made when asked for."""
+
+    def __init__(self, row: AggregateFunction, domain: Domain) -> None:
+        super().__init__()
+        self._row = row
+        self._domain = domain
+        self._terms: tuple[Domain, ...] = ()
+        self._batches: list[tuple[Counts, tuple[Words, ...]]] = []
+
+    def expect(self, place: Contributors, domains: tuple[Domain, ...]) -> None:
+        self._terms = domains
+
+    def gather(self, groups: Counts, terms: tuple[Words, ...]) -> None:
+        """Take the terms of a solution for each of the groups."""
+        self._batches.append((groups, terms))
+
+    def ranks(self, groups: Counts) -> Ranks:
+        numbers = np.concatenate([each for each, _ in self._batches])
+        words = [
+            np.concatenate(parts) for parts in zip(*(w for _, w in self._batches), strict=True)
+        ]
+        self._batches = [(numbers, tuple(words))]
+        places = np.searchsorted(groups, numbers)
+        asked = (places < len(groups)) & (groups[np.minimum(places, len(groups) - 1)] == numbers)
+        if not asked.all():
+            places, words = places[asked], [each[asked] for each in words]
+        ordered = [_in_order(d, d.ranks(w)) for d, w in zip(self._terms, words, strict=True)]
+        wanted = self._row.picks or tuple((i, False) for i in range(len(words)))
+        keys = [~ordered[term] if descending else ordered[term] for term, descending in wanted]
+        order = np.lexsort([*reversed(keys), places])
+        starts = np.flatnonzero(np.diff(places[order], prepend=-1))
+        words = [each[order] for each in words]
+        if self._row.picks:
+            return self._domain.ranks(words[0][starts])  # the column has the domain of the term
+        if self._row.columns is not None:
+            numbers = [_numbers(d, w) for d, w in zip(self._terms, words, strict=True)]
+            found = self._row.columns(starts, *numbers)
+            return float_ranks(found) if self._domain.kind is Kind.FLOAT else found
+        return self._folded(starts, words)
+
+    def _folded(self, starts: Counts, words: Sequence[Words]) -> Ranks:
+        """Values that are made group by group, of Python's values."""
+        row, over = self._row, self._row.over
+        assert over is not None, row
+        columns = [
+            d.arrow(w, _ARROW[d.kind]).to_pylist() for d, w in zip(self._terms, words, strict=True)
+        ]
+        lifted = list(map(row.lift, *columns))
+        ends = [*starts[1:].tolist(), len(lifted)]
+        made = [over(lifted[a:b]) for a, b in zip(starts.tolist(), ends, strict=True)]
+        values = pa.chunked_array([pa.array(made, _ARROW[self._domain.kind])])
+        return self._domain.ranks(encoded(values, self._domain))
+
+
+_ARROW: Final[dict[Kind, pa.DataType]] = {
+    **CODED,
+    Kind.INTEGER: pa.int64(),
+    Kind.FLOAT: pa.float64(),
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.DATE: pa.date32(),
+    Kind.DATETIME: pa.timestamp("us"),
+    Kind.OBJECT: pa.int64(),
+}
+"""What values of a kind are in Arrow."""
+
+
+def _in_order(domain: Domain, ranks: Ranks) -> Ranks:
+    return domain.ordered(ranks) if isinstance(domain, TextDomain) else ranks
+
+
+def _numbers(domain: Domain, words: Words) -> NDArray[Any]:
+    ranks = domain.ranks(words)
+    return rank_floats(ranks) if domain.kind is Kind.FLOAT else ranks

@@ -18,15 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caladan.analysis.core import CoreRule
-from caladan.columns.ranks import Ranks, float_ranks
+from caladan.columns.ranks import LEAST, MOST, Ranks, float_ranks
 from caladan.program import ArithmeticOperator
 from caladan.program.diagnostics import CaladanError
 from caladan.program.functions import CallFailed
 from caladan.program.kinds import Kind
 from caladan.program.operations import OutOfRange
 from caladan.rules.failures import call_failed, division_by_zero, overflow
-
-LONG_MIN: Final = -(2**63)
 
 
 class DivisionByZero(ArithmeticError):
@@ -83,7 +81,7 @@ def negative(operand: ValueColumn) -> ValueColumn:
     """Minus a column."""
     if operand.kind is Kind.FLOAT:
         return ValueColumn(Kind.FLOAT, -operand.data)
-    if np.any(operand.data == LONG_MIN):
+    if np.any(operand.data == LEAST):
         raise Overflow
     return ValueColumn(Kind.INTEGER, -operand.data)
 
@@ -139,7 +137,7 @@ def _multiply(left: Ranks, right: Ranks) -> Ranks:
     near = np.abs(left.astype(np.float64) * right.astype(np.float64)) > 2.0**62
     if np.any(near):
         for one, other in zip(left[near].tolist(), right[near].tolist(), strict=True):
-            if not LONG_MIN <= one * other < -LONG_MIN:
+            if not LEAST <= one * other <= MOST:
                 raise Overflow
     return product
 
@@ -147,7 +145,7 @@ def _multiply(left: Ranks, right: Ranks) -> Ranks:
 def _divide(left: Ranks, right: Ranks) -> Ranks:
     if np.any(right == 0):
         raise DivisionByZero
-    if np.any((left == LONG_MIN) & (right == -1)):
+    if np.any((left == LEAST) & (right == -1)):
         raise Overflow
     quotient = left // right
     # numpy rounds down; toward zero is one more where signs differ and there is a remainder.

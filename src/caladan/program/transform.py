@@ -25,7 +25,7 @@ _PLAIN: Final = (
     "str", "bool", "int", "Value", "Type", "Mapping[str, Type]", "Span | None",
     "Placeholder | None",
     "ArithmeticOperator", "ComparisonOperator",
-    "tuple[AggregateFunction | None, ...]",
+    "tuple[AggregateFunction | None, ...]", "AggregateFunction | None",
     "tuple[Type, ...]",
 )  # fmt: skip
 """Types, as fields are declared with them, that hold no nodes: most fields have one."""

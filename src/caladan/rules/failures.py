@@ -22,6 +22,10 @@ class LimitReached(CaladanError):
     """A limit of the options was reached; the engine adds what was derived."""
 
 
+class MemoryReached(LimitReached):
+    """The memory that a run may use was not enough."""
+
+
 LimitName: TypeAlias = Literal["max_rounds", "max_facts", "timeout", "memory"]
 
 _REACHED: Final[dict[LimitName, str]] = {

@@ -38,8 +38,8 @@ from caladan.program import Aggregate, Constant, Expression, Type, Value
 from caladan.program.aggregates import (
     AggregateFunction,
     counts_solutions,
+    evaluate as of_solutions,
     has_empty_value,
-    is_recursive_best,
     row_of,
 )
 from caladan.program.operations import add_up, mean, mean_type, rounded
@@ -271,7 +271,7 @@ def agrees(grouping: Grouping, step: int, row: Row, other: Row) -> bool:
 
 
 def _part(aggregate: Aggregate, type: Type | None, binding: Binding) -> Part:
-    if row_of(aggregate).counts == "terms":
+    if row_of(aggregate).counts == "terms" or row_of(aggregate).is_gathered:
         return Part(1, tuple(evaluate(term, binding) for term in aggregate.terms))
     if counts_solutions(aggregate):
         return Part(1)
@@ -281,6 +281,8 @@ def _part(aggregate: Aggregate, type: Type | None, binding: Binding) -> Part:
 
 def value_of(function: AggregateFunction, parts: Sequence[Part], type: Type | None = None) -> Value:
     """What an aggregate makes of its parts, for a column of a type if that is known."""
+    if function.is_gathered:
+        return canonical(of_solutions(function, [part.witness or () for part in parts]))
     given = [part.amount for part in parts if part.witness is None]
     witnessed: dict[Row, Value] = {}
     for part in parts:
@@ -289,8 +291,11 @@ def value_of(function: AggregateFunction, parts: Sequence[Part], type: Type | No
             witnessed[part.witness] = part.amount if less(best, part.amount) else best
     given += witnessed.values()
     match function.kernel:
-        case "least" | "greatest":
-            return reduce(function.combine, given)
+        case "least" | "greatest" | "folded":
+            if not given:
+                assert function.identity is not None, function
+                return function.identity
+            return canonical(reduce(function.combine, given))
         case "mean" | "total" if _are_decimals(given, type):
             total, scale = add_up(given), max((_scale(each) for each in given), default=0)
             if function.is_mean:
@@ -302,7 +307,7 @@ def value_of(function: AggregateFunction, parts: Sequence[Part], type: Type | No
         case "total":
             return canonical(_total(given))
         case "gathered":
-            raise AssertionError(f"{function} has no columns")
+            raise AssertionError("done above")
 
 
 def _are_decimals(given: Sequence[Value], type: Type | None) -> bool:
@@ -330,4 +335,4 @@ def _total(given: Iterable[Value]) -> float:
 
 
 def _better(function: AggregateFunction | None, was: Value, now: Value) -> Value:
-    return function.combine(was, now) if is_recursive_best(function) else now
+    return function.combine(was, now) if function is not None and function.is_improved else now

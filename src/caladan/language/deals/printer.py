@@ -50,7 +50,7 @@ from caladan.program import (
     Value,
     Variable,
 )
-from caladan.program.aggregates import row_of
+from caladan.program.aggregates import has_tuples
 from caladan.program.diagnostics import error
 from caladan.program.operations import Operation
 from caladan.program.values import written
@@ -150,7 +150,7 @@ class TermWriter:
                 return f"{mark}{node.function}({self.expressions(node.arguments)})"
             case Aggregate():
                 terms = self.expressions(node.terms) or "_"
-                has_tuple = len(node.terms) > 1 and row_of(node).witness != "after"
+                has_tuple = len(node.terms) > 1 and has_tuples(node)
                 terms = f"({terms})" if has_tuple else terms
                 return f"{node.function}<{terms}>"
 
