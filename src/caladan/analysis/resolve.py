@@ -19,6 +19,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Final, TypeVar
 
 from caladan.analysis.core import HasFacts, RelationInfo, with_open
+from caladan.analysis.named_columns import column_terms
 from caladan.analysis.type_check import constant_type
 from caladan.program import (
     Atom,
@@ -76,11 +77,10 @@ def resolve(
                 help="bloom.program(text) makes a program that runs in ticks; a batch run is one "
                 "tick, where every rule takes effect now",
             )
+        arity = len(column_terms(head.arguments))
         if head.relation not in table:
-            table[head.relation] = KnownRelation(
-                len(head.arguments), head.span, None, takes_data=False
-            )
-        _check(head.relation, len(head.arguments), head.span, table, found)
+            table[head.relation] = KnownRelation(arity, head.span, None, takes_data=False)
+        _check(head.relation, arity, head.span, table, found)
     for rule in program.rules:
         for atom in atoms(rule.body):
             if atom.relation not in table:
