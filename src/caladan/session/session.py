@@ -12,7 +12,7 @@ What users call is here; how a run goes is in course.py.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 from caladan.analysis.resolve import parameter_names
 from caladan.engines import interface
 from caladan.engines.interface import Engine, Watchable, engine_for, stoppable
-from caladan.program import Program
+from caladan.program import Program, Value
+from caladan.program.aggregates import UserCombine
 from caladan.program.clock import attended
 from caladan.program.diagnostics import Diagnostic, did_you_mean, error
 from caladan.program.events import Listener
@@ -130,7 +131,7 @@ class Session(Course):
         values = inputs.values(params, self._store.objects)
         with self._course(wanted):
             with stoppable("reading the program"):
-                read = attended(lambda: inputs.program(program, language))
+                read = attended(lambda: self._read(program, language))
             engine = self._engine
             if not isinstance(engine, Watchable):
                 raise error(
@@ -178,6 +179,36 @@ class Session(Course):
                 returns = "boolean"
         self._definitions.define(name, function, returns, vectorized)
         check_on_engine(self._engine, name, function)
+
+    def aggregate(
+        self,
+        name: str,
+        combine: Callable[[Any, Any], Any],
+        *,
+        identity: Value | None = None,
+        idempotent: bool = False,
+        monotone: bool = False,
+        vectorized: Literal["numpy"] | None = None,
+    ) -> None:
+        """Have rules aggregate by a Python function: `db.aggregate("gcd", math.gcd)`, `gcd<X>`.
+
+        The function makes one value of two, of the same type. It must be commutative and
+        associative: engines combine values in any order, and values of parts with each other.
+        `vectorized`, it takes and gives NumPy columns. `identity` is the value of no solution at
+        all, where a head has no group columns; without it there is no fact.
+
+        `idempotent` says that a value combined with itself is that value, so that solutions need
+        not be told apart. Such an aggregate may stand inside recursion if it is `monotone`: there
+        a group keeps what combining gave so far, and rules go on with that.
+        """
+        self._check_open()
+        inputs.check_text("the name of an aggregate", name)
+        given = UserCombine(name, combine, identity, idempotent, monotone, vectorized)
+        self._definitions.aggregate(given)
+        if self._engine.name == "spark":
+            from caladan.engines.spark.tasks.work import check_sendable
+
+            check_sendable(name, combine)
 
     def run(
         self,
@@ -367,6 +398,16 @@ class Session(Course):
         else:
             known = (*self._store, *self._definitions.derived)
             raise error("C010", f"there is no relation `{name}`", help=did_you_mean(name, known))
+
+    def forget(self, name: str) -> None:
+        """Forget the rules and facts that programs have defined for a relation."""
+        self._check_open()
+        inputs.check_text("the name of a relation", name)
+        if name not in self._definitions.derived:
+            known = tuple(self._definitions.derived)
+            raise error("C010", f"no rules define `{name}`", help=did_you_mean(name, known))
+        self._definitions.forget_rules(name)
+        self._changed(name)
 
     def why(self, fact: str) -> str:
         """Why a fact holds: its proof tree."""
