@@ -2,8 +2,7 @@
 
     python -m bench.functions [name …]
 
-Each case is one function in a rule, `p(X, count<I>) <- t(I, …), X = f(…)`, and the same in DuckDB's
-SQL. Both read a table in memory and hand out Arrow; DuckDB has two threads. What counts is CPU time,
+Each case is one function in a rule, `p(X, count<I>) <- t(I, …), X = f(…)`, and the same in DuckDB. Both read a table in memory and hand out Arrow; DuckDB has two threads. What counts is CPU time,
 the least of three runs, without reading the table into a session: that is done once.
 """
 
@@ -54,7 +53,7 @@ CASES: dict[str, tuple[str, str]] = {
 
 
 def table() -> pa.Table:
-    """A million rows: numbers, moments, words of which there are 50,000, and texts all different."""
+    """A million rows: numbers, moments, words of which there are 50,000, texts that all differ."""
     random = np.random.default_rng(7)
     first = ["Paul", "Chani", "Jessica", "Leto", "Duncan", "Gurney", "Stilgar", "Alia", "Irulan"]
     words = [f"{first[i % 9]} {first[i // 9 % 9]} {i:x}" for i in range(50_000)]
