@@ -2,8 +2,9 @@
 
     python -m bench.functions [name …]
 
-Each case is one function in a rule, `p(X, count<I>) <- t(I, …), X = f(…)`, and the same in DuckDB. Both read a table in memory and hand out Arrow; DuckDB has two threads. What counts is CPU time,
-the least of three runs, without reading the table into a session: that is done once.
+Each case is one function in a rule, `p(X, count<I>) <- t(I, …), X = f(…)`, and the same in DuckDB.
+Both read a table in memory and hand out Arrow; DuckDB has two threads. What counts is CPU time, the
+least of three runs, without reading the table into a session: that is done once.
 """
 
 from __future__ import annotations
