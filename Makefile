@@ -33,7 +33,7 @@ demo: $(STAMPS)/runtime  ## run the demonstration
 	$(BIN)/python examples/demo.py $(ARGS)
 
 # Each worker that runs a test on Spark starts a JVM of 2 GB, hence no more than four.
-test: $(STAMPS)/dev  ## run all tests, in random order, on all cores
+test: $(STAMPS)/dev  ## run all tests, on all cores, with the same seeds each time
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
 
 # Thresholds are drawn too, so that a handful of facts takes every path (tests/fuzz.py).

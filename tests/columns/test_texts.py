@@ -1,6 +1,5 @@
-"""Texts by Arrow and by Python: the same words, and the same values of functions."""
+"""Texts by Arrow and by Python: the same words, and functions of text in rules."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -9,9 +8,8 @@ from hypothesis import given, strategies as st
 
 import caladan
 from caladan.columns.layout import Words
-from caladan.columns.texts import TextDomain, text_calls
+from caladan.columns.texts import TextDomain
 from caladan.program import thresholds
-from caladan.program.functions import calls
 
 TEXTS = st.text(st.sampled_from("abß İZé \U0001d11e\u0301"), max_size=5)
 COLUMNS = st.lists(TEXTS, max_size=12)
@@ -35,31 +33,6 @@ def test_words_are_the_same_however_texts_come(
             assert domain.arrow(words, pa.string()).to_pylist() == texts
     assert [domain.find(text) for text in sought] == [known.get(text) for text in sought]
     assert domain.texts == list(known)
-
-
-@pytest.mark.parametrize(
-    ("function", "rest"),
-    [
-        ("upper", []),
-        ("lower", []),
-        ("length", []),
-        ("trim", []),
-        ("concat", ["x"]),
-        ("replace", ["a", "bb"]),
-        ("replace", ["", "b"]),
-        ("substring", [2, 2]),
-        ("substring", [1, 0]),
-        ("substring", [-2, 2]),
-        ("substring", [0, 3]),
-    ],
-)
-@given(column=COLUMNS)
-def test_functions_are_those_of_python(
-    function: Any, rest: Sequence[Any], column: list[str]
-) -> None:
-    found = text_calls(function, [pa.array(column, pa.string()), *rest])
-    wanted = calls(function, [column, *([each] * len(column) for each in rest)])
-    assert found is None or found.to_pylist() == wanted
 
 
 PROGRAM = """

@@ -54,8 +54,9 @@ PROSE = {
     "C071": "Inputs, channels and timers get their facts from outside, outputs and scratches from "
     "rules; only tables lose facts, and only channels, loopbacks and stdio are sent to.",
     "C072": "An output is for those outside; rules read what it is derived from.",
-    "C073": "A Python function that a rule calls raised an exception, or gave a value of another "
-    "type than was said; or a comparison of a Bloom rule did. What happened is shown.",
+    "C073": 'A function has no value for what a rule calls it with, as `cast("abc", long)`; or a '
+    "Python function raised an exception, or gave a value of another type than was said; or a "
+    "comparison of a Bloom rule did. What happened is shown.",
     "C074": "`@next`, `@delete`, `@upsert` and `@async` are for programs that run in ticks, see "
     "[Bloom](bloom.md).",
     "C001": "The text cannot be read. The message says what was expected; where a slip from "

@@ -185,7 +185,6 @@ def test_calls_are_checked(text: str, message: str) -> None:
     ("name", "function", "settings", "message"),
     [
         ("Big", len, {"returns": "long"}, "a function cannot be called `Big`"),
-        ("upper", len, {"returns": "long"}, "a function cannot be called `upper`"),
         ("sum", len, {"returns": "long"}, "a function cannot be called `sum`"),
         ("f", 7, {"returns": "long"}, "`f` is a int, not a function"),
         ("f", len, {"returns": "strin"}, "`f` cannot give values of the type `strin`"),
@@ -334,3 +333,11 @@ def test_a_constraint_proposes_in_rules(body: str, search: str | None) -> None:
     if "~a" in body:
         pairs = {(x, y) for x, y in pairs if y not in a and z[y] in b}
     assert set(out["t"].rows()) == pairs
+
+
+@pytest.mark.parametrize("engine", ["reference", "embedded"])
+def test_a_definition_hides_the_function_of_that_name(engine: str) -> None:
+    with cal.connect(engine) as db:
+        assert db.run('p(upper("a")). query p(X).').answer.rows() == [("A",)]
+        db.define("upper", lambda text: text + text, returns="string")
+        assert db.run('p(upper("a")). query p(X).').answer.rows() == [("aa",)]

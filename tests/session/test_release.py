@@ -14,7 +14,8 @@ from tests.spark.garbage import settles
 
 import caladan as cal
 from caladan.engines.interface import Table
-from caladan.engines.spark.sources import shipment, sources, table
+from caladan.engines.spark.session import internals
+from caladan.engines.spark.sources import shipment, table
 from caladan.engines.spark.tasks import job
 from caladan.engines.spark.tasks.work import Retention
 
@@ -132,7 +133,7 @@ def test_few_rows_of_a_frame_stay_with_nobody(spark: SparkSession) -> None:
 def test_replaced_data_goes_from_spark(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "_guess", lambda _: None)  # as if there were very many
+    monkeypatch.setattr(internals, "estimated_bytes", lambda _: None)  # as if there were very many
     before = held(spark)
     with cal.connect(spark) as db:
 
@@ -170,12 +171,6 @@ def test_replaced_data_goes_from_spark(
 STAYING = {
     "written by the driver": (table, "_MANY_BYTES", 0, "single"),
     "written by tasks": (job, "Retention", partial(Retention, few_bytes=0, rate=1e99), "pivoted"),
-    "derived again": (
-        job,
-        "Retention",
-        partial(Retention, few_bytes=0, rate=0, moment=0),
-        "single",
-    ),
     "held by Spark": (table, "_MANY_BYTES", 0, "frame"),
 }
 
@@ -242,7 +237,7 @@ def test_to_close_what_was_added_leaves_it_to_the_session(
 def test_a_result_lets_go_of_what_it_evaluated_later(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "_guess", lambda _: None)
+    monkeypatch.setattr(internals, "estimated_bytes", lambda _: None)
     rules = "one(A) <- arc(A, _). two(A, B) <- one(A), one(B)."
     before = held(spark)
     with cal.connect(spark) as db:

@@ -143,17 +143,17 @@ VALUES = {
 @given(data=st.data(), parts=st.integers(1, 5))
 def test_every_value_falls_to_one_part(type: pa.DataType, data: Any, parts: int) -> None:
     values = pa.array(data.draw(st.lists(VALUES[type])), type)
-    falls = np.array([falls_to(values, part, parts) for part in range(parts)])
+    falls = np.array([falls_to(values, part, parts, narrow=False) for part in range(parts)])
     assert (falls.sum(axis=0) == 1).all()
     chunked = pa.chunked_array([values, values])
-    twice = np.array([falls_to(chunked, part, parts) for part in range(parts)])
+    twice = np.array([falls_to(chunked, part, parts, narrow=False) for part in range(parts)])
     assert (twice == np.hstack([falls, falls])).all()
 
 
 @given(st.integers(-(2**53), 2**53), st.integers(2, 5))
 def test_equal_numbers_fall_to_the_same_part(number: int, parts: int) -> None:
     falls = [
-        [bool(falls_to(pa.array([value], type), p, parts)[0]) for p in range(parts)]
+        [bool(falls_to(pa.array([value], type), p, parts, narrow=False)[0]) for p in range(parts)]
         for value, type in (
             (number, pa.int64()),
             (float(number), pa.float64()),
@@ -166,10 +166,10 @@ def test_equal_numbers_fall_to_the_same_part(number: int, parts: int) -> None:
 @pytest.mark.parametrize(("one", "other"), [(0.0, -0.0), (math.nan, -math.nan)])
 def test_doubles_that_count_as_equal(one: float, other: float) -> None:
     for part in range(7):
-        falls = falls_to(pa.array([one, other]), part, 7)
+        falls = falls_to(pa.array([one, other]), part, 7, narrow=False)
         assert falls[0] == falls[1]
 
 
 def test_parts_are_even() -> None:
-    counts = [falls_to(pa.array(range(10_000)), part, 4).sum() for part in range(4)]
+    counts = [falls_to(pa.array(range(10_000)), part, 4, narrow=False).sum() for part in range(4)]
     assert min(counts) > 2_300

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession, functions as sf
 import caladan
 from caladan.engines.spark import choice
 from caladan.engines.spark.frame import facts as facts_module, fixpoint, log
-from caladan.engines.spark.session import session, workspace as workspace_module
+from caladan.engines.spark.session import internals, session, workspace as workspace_module
 from caladan.engines.spark.sources import table
 from caladan.program.events import Event, Listener, RoundDone
 
@@ -243,7 +243,7 @@ def storage_of(spark: SparkSession) -> list[Any]:
 def test_where_there_are_no_columns_rows_are_held(
     spark: SparkSession, tiny_partitions: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workspace_module, "in_columns", lambda *_: None)
+    monkeypatch.setattr(internals, "in_columns", lambda *_: None)
     with caladan.connect(spark) as db:
         db.add("arc", FAN_THEN_CHAIN)
         assert db.run(NARROW["linear"], strategy="frame").answer.count() == 53

@@ -17,6 +17,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 import caladan
 from caladan.data import output
 from caladan.data.source import source
+from caladan.engines.spark.session import internals
 from caladan.engines.spark.session.workspace import Workspace
 from caladan.engines.spark.sources import files, sources
 from caladan.engines.spark.sources.validity import Reading
@@ -35,7 +36,7 @@ Rows = list[tuple[Any, ...]]
 def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files and frames are small here; have Spark read and check them all the same."""
     monkeypatch.setattr(files, "FEW_BYTES", 0)
-    monkeypatch.setattr(sources, "_guess", lambda _: None)
+    monkeypatch.setattr(internals, "estimated_bytes", lambda _: None)
 
 
 def outcome(engine: Any, program: str, data: object, **options: Any) -> Rows | str:
@@ -233,10 +234,10 @@ def test_frames_of_spark(spark: SparkSession) -> None:
 def checked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of frames are checked in either way."""
     if request.param == "here":
-        monkeypatch.setattr(sources, "_guess", GUESS)
+        monkeypatch.setattr(internals, "estimated_bytes", GUESS)
 
 
-GUESS = sources._guess
+GUESS = internals.estimated_bytes
 
 
 @pytest.mark.usefixtures("checked")
@@ -326,7 +327,7 @@ def test_bad_rows_of_each_format(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str
 ) -> None:
     if format == "frame, here":
-        monkeypatch.setattr(sources, "_guess", GUESS)
+        monkeypatch.setattr(internals, "estimated_bytes", GUESS)
         format = "frame"
     frame = spark.createDataFrame(BAD, "A long, B string").coalesce(1)
     if format != "frame":
@@ -375,7 +376,7 @@ def test_a_frame_of_which_nothing_is_left_out_is_read_as_it_is(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark has planned it, perhaps; only the order of its columns is made another, here."""
-    monkeypatch.setattr(sources, "_guess", GUESS)
+    monkeypatch.setattr(internals, "estimated_bytes", GUESS)
     monkeypatch.setattr(sources, "_chosen", None)
     with caladan.connect(spark) as db:
         db.add("p", spark.createDataFrame([(1, "a"), (2, "b")], "n int, t string"))
@@ -394,7 +395,7 @@ def test_rows_are_counted_before_much_is_collected(
     is_few: bool,
 ) -> None:
     """A driver that is sent more than it has room for may never answer."""
-    monkeypatch.setattr(sources, "_guess", GUESS)
+    monkeypatch.setattr(internals, "estimated_bytes", GUESS)
     monkeypatch.setattr(sources, "_most", lambda _: 1 << 12)
     frame = spark.createDataFrame([(i, i + 1) for i in range(rows)], "A int, B int")
     if kind == "a join":

@@ -13,14 +13,14 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 import caladan
-from caladan.engines.spark.session import workers
+from caladan.engines.spark.session import internals, workers
 from caladan.engines.spark.session.workspace import Workspace
-from caladan.engines.spark.sources import shipment, sources, table, validity
+from caladan.engines.spark.sources import shipment, table, validity
 from caladan.engines.spark.strategy import CannotServe, Context, Stopping
 from caladan.engines.spark.tasks import job, strategies
 from caladan.engines.spark.tasks.control import Line
 from caladan.engines.spark.tasks.relay import Relay
-from caladan.engines.spark.tasks.work import TaskOutcome, Work
+from caladan.engines.spark.tasks.work import Retention, TaskOutcome, Work
 from caladan.program.events import CliqueDone, CliqueStarted, RoundDone, RuleDone
 from caladan.program.options import Options
 from caladan.session.stats import Stats
@@ -105,10 +105,23 @@ def test_a_task_that_cannot_load_us_says_where() -> None:
     assert job.lost(other) is other
 
 
-def test_a_task_with_too_little_memory_for_python_is_passed_over() -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        "MemoryError",
+        "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8.0 GiB for an array",
+        "pyarrow.lib.ArrowMemoryError: malloc of size 1073741824 failed",
+        "java.lang.OutOfMemoryError: Java heap space",
+        "terminate called after throwing an instance of 'std::bad_alloc'",
+        "OSError: [Errno 12] Cannot allocate memory",
+        "Container killed by YARN for exceeding physical memory limits. 4.1 GB of 4 GB",
+        "ExecutorLostFailure (executor 2 exited): Command exited with exit code 137",
+    ],
+)
+def test_a_task_with_too_little_memory_is_passed_over(said: str) -> None:
     told = PythonException(
         "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"
-        '  File "groups.py", line 15, in <module>\nMemoryError'
+        f'  File "groups.py", line 15, in <module>\n{said}'
     )
     failure = job.lost(told)
     assert isinstance(failure, CannotServe)
@@ -185,7 +198,7 @@ def test_the_attempt_that_succeeds_counts(
     stats = Stats()
     workspace: Any = SimpleNamespace(session=SimpleNamespace(sparkContext=spark))
     context = Context(workspace, Options(), stats, 1, Stopping(), Options)
-    work: Any = Work(None, {}, Options(), None)  # type: ignore[arg-type]
+    work: Any = Work(None, {}, Options(), Retention("somewhere"))  # type: ignore[arg-type]
     if strategy == "single":
         job.run(work, 1, lambda _: strategies.Single(stats), context)
     else:
@@ -237,7 +250,7 @@ def test_bringing_inputs_to_tasks_is_part_of_the_time(
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames are taken for so large that they stay with Spark, and may not be collected."""
-    monkeypatch.setattr(sources, "_guess", lambda _: None)
+    monkeypatch.setattr(internals, "estimated_bytes", lambda _: None)
     monkeypatch.setattr(shipment, "_MANY_BYTES", 0)
 
 
@@ -319,7 +332,7 @@ def test_facts_that_are_given_twice_count_once(
     rows = [(0, 1), (1, 2), (0, 2), (2, 0)]
     data: Any = rows * 3
     if where == "in files":
-        monkeypatch.setattr(sources, "_guess", lambda _: None)
+        monkeypatch.setattr(internals, "estimated_bytes", lambda _: None)
         data = spark.createDataFrame(data, "A int, B int")
     closure = "tc(A, B) <- arc(A, B). tc(A, B) <- tc(A, C), arc(C, B)."
     program = f"""{closure} n(A, count<B>, sum<B>) <- arc(A, B), B >= 0.

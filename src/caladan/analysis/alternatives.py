@@ -58,15 +58,23 @@ _FEW_WAYS: Final = 16
 
 
 class FreshNames:
-    """Names for relations that come about on the way; `made` are those that were given."""
+    """Names for relations that the compiler makes.
+
+    `made` has each with the relation of the program that it is made for.
+    """
 
     def __init__(self, used: set[str]) -> None:
         self._used = used
-        self.made: set[str] = set()
+        self.made: dict[str, str] = {}
 
     def fresh(self, stem: str) -> str:
         """A name that nothing has."""
-        self.made.add(name := fresh(stem, self._used))
+        return self.part(stem)
+
+    def part(self, whole: str, kind: str = "") -> str:
+        """A name for a part of a relation, `tc_body` for `tc`."""
+        name = fresh(f"{whole}_{kind}" if kind else whole, self._used)
+        self.made[name] = self.made.get(whole, whole)
         return name
 
 
@@ -133,7 +141,7 @@ class Ways:
             _is_lookup(branch, {each.name for each in shown}) for branch in literal.branches
         ):
             return literal
-        name = self._names.fresh(f"{rule.head.relation}_either")
+        name = self._names.part(rule.head.relation, "either")
         head = Head(name, tuple(shown), literal.span)
         made += [Rule(head, branch, span=rule.span) for branch in literal.branches]
         return Atom(name, tuple(shown), span=literal.span)
@@ -149,7 +157,7 @@ class Ways:
         for each in inside:
             names |= dict.fromkeys(_shown(each, rule))
         shown = tuple(map(Variable, names))
-        name = self._names.fresh(f"{rule.head.relation}_body")
+        name = self._names.part(rule.head.relation, "body")
         solutions = Rule(Head(name, shown, rule.head.span), body, span=rule.span)
         over = replace(rule, body=(Atom(name, shown, span=rule.span),))
         return [*self.split(solutions, found), over]
@@ -174,7 +182,7 @@ class Ways:
         shown = tuple(Variable(n) for n in dict.fromkeys(_names(first)) if n in later)
         if not shown:
             return rule
-        name = self._names.fresh(f"{rule.head.relation}_joined")
+        name = self._names.part(rule.head.relation, "joined")
         made.append(Rule(Head(name, shown, rule.head.span), tuple(first), span=rule.span))
         return replace(rule, body=(Atom(name, shown, span=rule.span), *rest))
 

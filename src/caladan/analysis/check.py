@@ -18,11 +18,11 @@ from caladan.analysis.core import (
     by_head,
     with_open,
 )
-from caladan.analysis.missing import mentions_missing, presence_tests
+from caladan.analysis.missing import check_null, mentions_missing
 from caladan.analysis.monotone import monotone
 from caladan.analysis.named_columns import head_names, named_columns
 from caladan.analysis.normalize import normalize
-from caladan.analysis.resolve import KnownRelation, parameters, resolve, unsound
+from caladan.analysis.resolve import KnownRelation, parameters, predicates, resolve, unsound
 from caladan.analysis.rows import numbered
 from caladan.analysis.safety import safety
 from caladan.analysis.strata import strata
@@ -37,7 +37,7 @@ from caladan.program import (
     Value,
     Variable,
 )
-from caladan.program.aggregates import AggregateFunction, row_of
+from caladan.program.aggregates import AggregateFunction, define_aggregates, row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan
 from caladan.program.objects import Objects
 from caladan.program.transform import fresh
@@ -60,17 +60,22 @@ def check(
     """
     found = Diagnostics()
     objects = Objects() if objects is None else objects
-    program, written = named_columns(program, catalog, found)
-    program = presence_tests(parameters(program, values, found), catalog, found)
-    program, rows = numbered(program, catalog, found)
-    may_lack = may_lack or mentions_missing(program)
-    bound, best = witnesses(program, catalog, found)
-    known = resolve(bound, catalog, found, suggested)
+    program = define_aggregates(program, {}, found)
+    found.raise_errors()
+    placed, written = named_columns(program, catalog, found)
+    called = predicates(parameters(placed, values, found), catalog)
+    check_null(called, found)
+    called, rows = numbered(called, catalog, found)
+    may_lack = may_lack or mentions_missing(called)
+    resolve(called, catalog, found, suggested)
+    bound, best = witnesses(called, catalog, found)
+    # What is wrong with names was reported above, by those that the user knows.
+    known = resolve(bound, catalog, Diagnostics(), suggested)
     normal = normalize(bound, found, unsound(bound, known), may_lack=may_lack)
+    internal = {name: best.get(of, of) for name, of in normal.internal.items()} | best | rows
     typed = types(normal.rules, known, found, objects, bound.goals)
     facts = with_open(typed.facts, typed.open_facts)
-    safety(typed.rules, found)
-    internal = normal.internal | rows.keys()
+    safety([rule for rule in typed.rules if rule.head not in best], found)
     known_names = {**written, **(named or {})}
     relations = _relations(known, internal, best, typed, known_names, found)
     relations |= {name: replace(relations[name], origin=of) for name, of in rows.items()}
@@ -82,7 +87,7 @@ def check(
     )
     derived = [n for n, r in relations.items() if r.is_derived]
     rules = tuple(_feeding(r, relations[r.head]) for r in typed.rules)
-    cliques = strata(rules, derived, found)
+    cliques = strata(rules, derived, found, internal)
     for clique in cliques:
         for value, name in best.items():
             if value in clique.relations and name in clique.relations:
@@ -93,6 +98,7 @@ def check(
                     help="the best values come first, and their witnesses after them: "
                     "let its rules read no other relation that reads it",
                 )
+    found.hide(internal)
     found.raise_errors()
     monotone(cliques, relations, facts, found)
     return Checked(
@@ -131,12 +137,16 @@ def _relations(
             columns = tuple(
                 replace(own, is_required=given.is_required, role=given.role) for own, given in pairs
             )
+        aggregates = _aggregates(name, rules, len(column_types), found)
+        has_facts = name in typed.facts or name in typed.open_facts
+        takes_data = relation is not None and relation.takes_data
+        _check_gathered(name, rules, aggregates, found, has_facts=has_facts or takes_data)
         relations[name] = RelationInfo(
             name,
             columns,
-            takes_data=relation is not None and relation.takes_data,
-            is_derived=bool(rules) or name in typed.facts or name in typed.open_facts,
-            aggregates=_aggregates(name, rules, len(column_types), found),
+            takes_data=takes_data,
+            is_derived=bool(rules) or has_facts,
+            aggregates=aggregates,
             origin=name,
             is_internal=name in internal or name in best,
             matches_missing=name in best,
@@ -170,6 +180,28 @@ def _aggregates(
                     "or two relations",
                 )
     return tuple(functions)
+
+
+def _check_gathered(
+    name: str,
+    rules: Sequence[CoreRule],
+    aggregates: Sequence[AggregateFunction | None],
+    found: Diagnostics,
+    *,
+    has_facts: bool,
+) -> None:
+    """C015 where a column of an aggregate that keeps all solutions has other values, too."""
+    for i, row in enumerate(aggregates):
+        if row is None or not row.is_gathered:
+            continue
+        plain = [rule for rule in rules if not isinstance(rule.arguments[i], Aggregate)]
+        if has_facts or plain:
+            found.add(
+                "C015",
+                f"column {i + 1} of `{name}` is aggregated by `{row}`, and has plain values, too",
+                (plain or rules)[0].span,
+                help="give the facts another name, and derive from them by a rule",
+            )
 
 
 def _feeding(rule: CoreRule, relation: RelationInfo) -> CoreRule:

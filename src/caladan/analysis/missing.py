@@ -13,7 +13,7 @@ then asks for `true` where values meet, and hands the second column on where a v
 Engines, layouts and kernels know nothing of this. A program whose data has no missing values, and
 which mentions none, stays as it is.
 
-`presence_tests` reads `missing(X)` and `present(X)` where no relation has that name.
+`check_null` refuses `null` where it would have to be equal to something.
 `complete` is the pass: `nullable` says which columns of data lack values; which columns of derived
 relations may do follows, as the least solution of what rules hand on. In a rule
 
@@ -32,7 +32,7 @@ import datetime as dt
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Final, Literal as OneOf, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from caladan.analysis.core import (
     Checked,
@@ -52,18 +52,14 @@ from caladan.program import (
     Arithmetic,
     Atom,
     Call,
-    Choice,
     Column,
     Comparison,
     Conditional,
     Constant,
-    Disjunction,
     Expression,
-    Literal,
     Negative,
     Object,
     Program,
-    Rule,
     SortKey,
     Type,
     Value,
@@ -86,9 +82,6 @@ Place: TypeAlias = tuple[str, int]
 Nullable: TypeAlias = Mapping[str, Collection[str]]
 """By relation of data the names of its columns that lack values."""
 
-OneTest: TypeAlias = OneOf["missing", "present"]
-
-TESTS: Final[tuple[OneTest, ...]] = ("missing", "present")
 _TRUE, _FALSE = Constant(True), Constant(False)
 _NULL: Final = Constant(NULL)
 _MOST_WAYS: Final = 256
@@ -143,52 +136,24 @@ def mentions_missing(program: Program) -> bool:
     return False
 
 
-def presence_tests(program: Program, known: Collection[str], found: Diagnostics) -> Program:
-    """The program with `missing(X)` as a test, unless a relation has that name.
-
-    C025 where `null` is matched or compared, which nothing is equal to.
-    """
-    relations = {*known, *(r.name for r in program.relations)}
-    relations |= {r.head.relation for r in program.rules}
-    free = [name for name in TESTS if name not in relations]
-
-    def literal(node: Literal) -> Literal:
-        match node:
-            case Atom(name, (value,)) if name in free:
-                call = Call(cast("OneTest", name), (value,), node.span)
-                return Comparison("=", call, Constant(not node.negated), node.span)
-            case Atom():
-                for argument in node.arguments:
-                    _refuse(argument, f"`{node.relation}`", found)
-                return node
-            case Comparison():
-                for side in (node.left, node.right):
-                    _refuse(side, "a comparison", found)
-                return node
-            case Choice():
-                then, otherwise = (
-                    tuple(map(literal, node.then)),
-                    tuple(map(literal, node.otherwise)),
-                )
-                return replace(node, then=then, otherwise=otherwise)
-            case Disjunction():
-                branches = tuple(tuple(map(literal, branch)) for branch in node.branches)
-                return replace(node, branches=branches)
-
-    def rule(node: Rule) -> Rule:
-        if not node.body:
-            return node
-        body = tuple(map(literal, node.body))
-        same = all(one is other for one, other in zip(body, node.body, strict=True))
-        return node if same else replace(node, body=body)
-
+def check_null(program: Program, found: Diagnostics) -> None:
+    """C025 where `null` is matched or compared, which nothing is equal to."""
     for goal in program.goals:
         for argument in goal.atom.arguments:
             _refuse(argument, "a goal", found)
-    tested = replace(program, rules=tuple(map(rule, program.rules)))
+    for rule in program.rules:
+        for node in walk(rule.body) if rule.body else ():
+            match node:
+                case Atom():
+                    for argument in node.arguments:
+                        _refuse(argument, f"`{node.relation}`", found)
+                case Comparison():
+                    for side in (node.left, node.right):
+                        _refuse(side, "a comparison", found)
+                case _:
+                    pass
     if any(each.code == "C025" for each in found.errors):
         found.raise_errors()  # it has no type, and nothing more can be said
-    return tested
 
 
 def _refuse(node: Expression, where: str, found: Diagnostics) -> None:

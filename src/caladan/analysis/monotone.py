@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final, Literal as OneOf, TypeAlias
 
 from caladan.analysis.core import Checked, Clique, CoreRule, Facts, RelationInfo
@@ -38,6 +39,8 @@ from caladan.program import (
 )
 from caladan.program.aggregates import AggregateFunction, is_recursive_best
 from caladan.program.diagnostics import Diagnostic, Diagnostics, Span
+from caladan.program.functions import find
+from caladan.program.operations import Operation
 
 
 def monotone(
@@ -157,8 +160,10 @@ def _is_computed(node: Expression) -> bool:
     match node:
         case Arithmetic("mod", _, right):
             return any(True for _ in variables(right))
-        case Arithmetic() | Negative() | Function() | Call("concat" | "replace"):
+        case Arithmetic() | Negative() | Function():
             return True
+        case Call():
+            return find(node.function).grows or any(map(_is_computed, node.arguments))
         case Conditional():
             return _is_computed(node.then) or _is_computed(node.otherwise)
         case _:
@@ -337,17 +342,37 @@ def _direction(node: Expression, name: str) -> Direction:
             return _scaled(_direction(left, name), factor)
         case Arithmetic("/" | "div", left, Constant(factor)):
             return _scaled(_direction(left, name), factor)
+        case Operation():
+            return _direction(node.written, name)
         case Conditional((Comparison("<" | "<=" | ">" | ">=", one, other),), then, otherwise) if {
             one,
             other,
         } == {then, otherwise}:  # the smaller or the larger of two values
             return _together(_direction(one, name), _direction(other, name))
+        case Call() if not isinstance(node, Function):
+            return _called(node, name)
         case _:
             return "unknown"
 
 
+def _called(node: Call, name: str) -> Direction:
+    """What a call does when a variable rises, by what its row says of each argument."""
+    row, found = find(node.function), "steady"
+    for i, argument in enumerate(node.arguments):
+        moved = _direction(argument, name)
+        match row.moving(i):
+            case "+":
+                pass
+            case "-":
+                moved = _flipped(moved)
+            case _:
+                moved = "steady" if moved == "steady" else "unknown"
+        found = _together(found, moved)
+    return found
+
+
 def _scaled(direction: Direction, factor: object) -> Direction:
-    if not isinstance(factor, int | float):
+    if not isinstance(factor, int | float | Decimal):
         return "unknown"
     return direction if factor >= 0 else _flipped(direction)
 

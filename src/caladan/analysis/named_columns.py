@@ -37,7 +37,7 @@ def named_columns(
             continue
         if head.columns and head.relation not in written:
             written[head.relation] = _columns_of(head)
-        columns.setdefault(head.relation, head_names(_terms(head.arguments)))
+        columns.setdefault(head.relation, head_names(column_terms(head.arguments)))
     columns.update(written)
 
     def place(node: object) -> object:
@@ -86,7 +86,7 @@ def _is_named(program: Program) -> list[bool]:
     return [*heads, *bodies, *(bool(goal.atom.columns) for goal in program.goals)]
 
 
-def _terms(arguments: Sequence[Expression]) -> list[Expression]:
+def column_terms(arguments: Sequence[Expression]) -> list[Expression]:
     """The columns of a head: a best value with its witnesses gives one for each term."""
     found: list[Expression] = []
     for argument in arguments:

@@ -14,7 +14,7 @@ Reports C015 (aggregates), C022 (sort and limit), C013 for a `_` that has no mea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -46,7 +46,8 @@ class Normal:
     """Core rules without types, and the internal relations that came about."""
 
     rules: tuple[CoreRule, ...]
-    internal: frozenset[str]
+    internal: Mapping[str, str]
+    """Each with the relation of the program that it is a part of."""
 
 
 def normalize(
@@ -76,7 +77,7 @@ def normalize(
             core = _core(number, alternative, found, may_lack)
             (ways if core.head == rule.head.relation else rules).append(core)
         rules.extend(_separate(ways, rule, names, found))
-    return Normal(tuple(rules), frozenset(names.made))
+    return Normal(tuple(rules), names.made)
 
 
 def _fact(number: int, rule: Rule, found: Diagnostics) -> CoreRule:
@@ -176,10 +177,14 @@ def _check_aggregate(node: Aggregate, found: Diagnostics) -> None:
     if any(isinstance(part, Aggregate) for term in node.terms for part in walk(term)):
         found.add("C015", "an aggregate cannot stand inside another", node.span)
     row = row_of(node)
-    _, most = row.terms
+    least, most = row.terms
     if isinstance(node, Folding) or most is None or row.witness == "before":
         return
-    if len(node.terms) != 1:
+    if row.is_gathered:
+        if not least <= len(node.terms) <= most:
+            takes = "one value" if most == 1 else f"{most} terms, not {len(node.terms)}"
+            found.add("C015", f"`{row}` takes {takes}", node.span, help=row.usage)
+    elif len(node.terms) != 1:
         found.add(
             "C015",
             f"`{node.function}` takes one value",
@@ -212,7 +217,7 @@ def _separate(
         return
     group = [a for a in rule.arguments if not any(isinstance(p, Aggregate) for p in walk(a))]
     _check_mixed(mixed, group, found)
-    name = names.fresh(f"{rule.head}_parts")
+    name = names.part(rule.head, "parts")
     keys = () if parts else tuple(key.variable for key in rule.order)
     # A constant tells groups apart; where nothing is aggregated, its column alone knows its type.
     shown = group if parts else [a for a in group if not isinstance(a, Constant)]

@@ -14,15 +14,18 @@ the analysis reads of values no more than that; but for limits, which it turns i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from caladan.analysis.core import HasFacts, RelationInfo, with_open
+from caladan.analysis.named_columns import column_terms
 from caladan.analysis.type_check import constant_type
 from caladan.program import (
     Atom,
+    Call,
     Column,
+    Comparison,
     Constant,
     Declaration,
     Parameter,
@@ -33,6 +36,7 @@ from caladan.program import (
     atoms,
 )
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span, did_you_mean
+from caladan.program.functions import FUNCTIONS
 from caladan.program.objects import Objects
 from caladan.program.transform import replace_in, walk
 
@@ -73,11 +77,10 @@ def resolve(
                 help="bloom.program(text) makes a program that runs in ticks; a batch run is one "
                 "tick, where every rule takes effect now",
             )
+        arity = len(column_terms(head.arguments))
         if head.relation not in table:
-            table[head.relation] = KnownRelation(
-                len(head.arguments), head.span, None, takes_data=False
-            )
-        _check(head.relation, len(head.arguments), head.span, table, found)
+            table[head.relation] = KnownRelation(arity, head.span, None, takes_data=False)
+        _check(head.relation, arity, head.span, table, found)
     for rule in program.rules:
         for atom in atoms(rule.body):
             if atom.relation not in table:
@@ -86,6 +89,7 @@ def resolve(
                     f"unknown relation `{atom.relation}`",
                     atom.span,
                     help=did_you_mean(atom.relation, (*table, *suggested))
+                    or did_you_mean(atom.relation, _TESTS)
                     or f"declare it with database({{{_declaration(atom)}}}), "
                     "add data for it, or write a rule for it",
                 )
@@ -105,6 +109,35 @@ def resolve(
         else:
             _check(atom.relation, len(atom.arguments), atom.span, table, found)
     return table
+
+
+_TESTS: Final = {
+    name: row
+    for name, row in FUNCTIONS.items()
+    if all(each.result == "boolean" for each in row.overloads)
+}
+"""The functions that give true or false."""
+
+
+def predicates(program: Program, catalog: Collection[str]) -> Program:
+    """The program with calls where a function that gives true or false stands as an atom.
+
+    `p(X) <- q(X), contains(X, "a")` tests `contains(X, "a") = true`, unless there is a relation
+    of that name.
+    """
+    known = {r.name for r in program.relations} | {r.head.relation for r in program.rules}
+
+    def called(node: object) -> Comparison | None:
+        if not isinstance(node, Atom) or node.relation in known or node.relation in catalog:
+            return None
+        row = _TESTS.get(node.relation)
+        if row is None or row.complaint(len(node.arguments)) is not None:
+            return None
+        call = Call(row.name, node.arguments, node.span)
+        return Comparison("=", call, Constant(not node.negated), node.span)
+
+    rules = tuple(replace(rule, body=replace_in(rule.body, called)) for rule in program.rules)
+    return replace(program, rules=rules)
 
 
 def unsound(program: Program, known: Mapping[str, KnownRelation]) -> frozenset[int]:

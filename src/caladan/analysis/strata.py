@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal as OneOf
 
 from caladan.analysis.core import Checked, Clique, CoreAtom, CoreRule, RelationInfo
@@ -116,9 +117,15 @@ _THROUGH = {
 
 
 def strata(
-    rules: Sequence[CoreRule], derived: Iterable[str], found: Diagnostics
+    rules: Sequence[CoreRule],
+    derived: Iterable[str],
+    found: Diagnostics,
+    internal: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Clique, ...]:
-    """The cliques of the derived relations, in order."""
+    """The cliques of the derived relations, in order.
+
+    `internal` relations are reported by the relation that each is a part of.
+    """
     nodes = list(dict.fromkeys(derived))
     dependencies = edges(rules)
     successors: dict[str, list[str]] = {n: [] for n in nodes}
@@ -138,7 +145,7 @@ def strata(
         inside = [e for e in outgoing[number] if home.get(e.body) == number]
         for edge in inside:
             if edge.needs_finished:
-                _report(edge, inside, found)
+                _report(edge, inside, found, internal)
         below = [level[e.body] + e.needs_finished for e in outgoing[number] if e.body in level]
         stratum = max(below, default=0)
         for member in members:
@@ -157,8 +164,15 @@ def restratified(
     return replace(checked, relations=relations, rules=every, cliques=cliques)
 
 
-def _report(edge: Edge, inside: Sequence[Edge], found: Diagnostics) -> None:
-    path = _path(edge.body, edge.head, inside)
+def _report(
+    edge: Edge, inside: Sequence[Edge], found: Diagnostics, internal: Mapping[str, str]
+) -> None:
+    def of_user(each: Edge) -> Edge:
+        head, body = internal.get(each.head, each.head), internal.get(each.body, each.body)
+        return replace(each, head=head, body=body)
+
+    path = [of_user(e) for e in _path(edge.body, edge.head, inside) if e.body not in internal]
+    edge = of_user(edge)
     cycle = [edge, *path]
     drawn = " ".join(
         f"{e.head} <- {'~' if e.kind == 'negated' else ''}{e.body}{'' if i else ' (here)'},"

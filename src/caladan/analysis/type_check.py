@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import reduce
 from typing import Final
 
 from caladan.analysis.core import CoreAtom, CoreRule
@@ -33,11 +32,13 @@ from caladan.program import (
     Type,
     Value,
     Variable,
+    operations,
 )
-from caladan.program.aggregates import row_of
+from caladan.program.aggregates import Takes, row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span
+from caladan.program.functions import Mismatch, call_type, find, resolved
 from caladan.program.notation import width_of
-from caladan.program.types import DECIMAL_PATTERN, decimal, wider
+from caladan.program.types import DECIMAL_PATTERN, MOST_DIGITS, decimal, wider
 
 _NUMBER: Final = re.compile(DECIMAL_PATTERN)
 
@@ -51,53 +52,80 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
             return None if node.value is NULL else constant_type(node.value)
         case Parameter():
             return None
-        case Arithmetic("/"):
-            return Type.DOUBLE
-        case Arithmetic("div" | "mod"):
-            return Type.LONG
         case Arithmetic():
-            left, right = partial_type(node.left, types), partial_type(node.right, types)
+            left, right = operand_types(node, types)
             if left is None or right is None:
                 return None
-            return Type.LONG if left.is_integral and right.is_integral else Type.DOUBLE
+            found = operations.find(node.operator, left, right)
+            if found is not None:
+                return found[1]
+            if node.operator in ("div", "mod"):
+                return Type.LONG
+            is_whole = node.operator != "/" and left.is_integral and right.is_integral
+            return Type.LONG if is_whole else Type.DOUBLE
         case Negative():
             operand = partial_type(node.operand, types)
-            return operand if operand is None else _computed(operand)
+            if operand is None:
+                return None
+            found = operations.find("-", operand)
+            return _computed(operand) if found is None else found[1]
         case Conditional():
             then = partial_type(node.then, types)
             otherwise = partial_type(node.otherwise, types)
             if then is None or otherwise is None:
                 return then or otherwise
-            return widened(then, otherwise) or then
+            one, other = (
+                _beside(node.then, then, otherwise) or then,
+                _beside(node.otherwise, otherwise, then) or otherwise,
+            )
+            return widened(one, other) or one
         case Function():
             return node.returns
-        case Call("length"):
-            return Type.LONG
-        case Call("missing" | "present"):
-            return Type.BOOLEAN
-        case Call("coalesce"):
-            known = [t for a in node.arguments if (t := partial_type(a, types)) is not None]
-            return reduce(lambda one, other: widened(one, other) or one, known) if known else None
         case Call():
-            return Type.STRING
+            return call_type(node, lambda each: partial_type(each, types))
         case Aggregate():
             return _aggregate_type(node, types)
 
 
-def argument_type(node: Call, position: int) -> Type | None:
-    """What a function takes: `substring` text and two whole numbers, all others text.
+def operand_types(node: Arithmetic, types: Mapping[str, Type]) -> tuple[Type | None, Type | None]:
+    """The types of both sides; a number written beside a decimal is a decimal, digit by digit."""
+    left, right = partial_type(node.left, types), partial_type(node.right, types)
+    return _beside(node.left, left, right), _beside(node.right, right, left)
 
-    Nobody knows of functions of Python; those of missing values take any.
+
+def _beside(node: Expression, own: Type | None, other: Type | None) -> Type | None:
+    if own is None or other is None or not isinstance(node, Constant):
+        return own
+    value = as_decimal(node) if other.is_decimal else None
+    return own if value is None else decimal(*width_of(value))
+
+
+def as_decimal(node: Constant) -> Decimal | None:
+    """A number of the program with all its digits, as a decimal; None if it has too many.
+
+    >>> as_decimal(Constant(2)), as_decimal(Constant(0.5))
+    (Decimal('2'), Decimal('0.5'))
     """
-    if isinstance(node, Function) or node.function in ("missing", "present", "coalesce"):
+    if isinstance(node.value, bool) or not isinstance(node.value, int | float):
         return None
-    return Type.LONG if node.function == "substring" and position > 0 else Type.STRING
+    written = as_written(node.value, node.span)
+    value = Decimal(written if isinstance(written, str) else repr(node.value))
+    digits, scale = width_of(value) if value.is_finite() else (MOST_DIGITS + 1, 0)
+    return value if digits <= MOST_DIGITS and scale <= MOST_DIGITS else None
+
+
+def argument_type(node: Call, position: int) -> Type | None:
+    """What a function takes there, if it takes one type; of functions of Python nobody knows."""
+    if isinstance(node, Function):
+        return None
+    return find(node.function).wanted(position, len(node.arguments))
 
 
 def _aggregate_type(node: Aggregate, types: Mapping[str, Type]) -> Type | None:
     if not node.terms:
         return Type.LONG  # solutions are counted
-    return row_of(node).result_type(partial_type(node.terms[-1], types))
+    row = row_of(node)
+    return row.result_type(partial_type(node.terms[0 if row.is_gathered else -1], types))
 
 
 def _computed(type: Type) -> Type:
@@ -139,8 +167,11 @@ def widened(one: Type, other: Type) -> Type | None:
         return (
             Type.DOUBLE if widest is Type.FLOAT and one.is_integral != other.is_integral else widest
         )
-    if one.is_decimal and other.is_decimal:
-        return decimal(*wider(one.width, other.width))
+    if one.is_decimal or other.is_decimal:
+        if one.is_floating or other.is_floating:
+            return Type.DOUBLE
+        if all(type.is_decimal or type.is_integral for type in (one, other)):
+            return decimal(*wider(operations.digits_of(one), operations.digits_of(other)))
     return None
 
 
@@ -243,6 +274,7 @@ class _Checker:
                 f"`{atom.relation}` has {article(column.type)} here, not {article(own)}",
                 argument.span or atom.span,
                 [column],
+                _capital(argument),
             )
 
     def comparison(self, node: Comparison) -> None:
@@ -260,7 +292,7 @@ class _Checker:
             f"{article(left)} cannot be compared with {article(right)}",
             node.span or self._rule.span,
             [*self._origins(node.left), *self._origins(node.right)],
-            _declare(left, right),
+            _capital(node.left) or _capital(node.right) or _declare(left, right),
         )
 
     def head(self, argument: Expression, column: Origin | None) -> None:
@@ -280,11 +312,17 @@ class _Checker:
         """The type of an expression, after a look inside it."""
         match node:
             case Arithmetic():
-                whole = node.operator in ("div", "mod")
                 for side in (node.left, node.right):
-                    self._operand(side, node.operator, whole)
+                    self.expression(side)
+                left, right = operand_types(node, self._known)
+                if left and right and not operations.find(node.operator, left, right):
+                    whole = node.operator in ("div", "mod")
+                    for side in (node.left, node.right):
+                        self._operand(side, node.operator, whole)
             case Negative():
-                self._operand(node.operand, "-", False)
+                type = self.expression(node.operand)
+                if type is not None and not operations.find("-", type):
+                    self._operand(node.operand, "-", False)
             case Conditional():
                 for comparison in node.condition:
                     self.comparison(comparison)
@@ -295,30 +333,55 @@ class _Checker:
                         node.span or self._rule.span,
                         [*self._origins(node.then), *self._origins(node.otherwise)],
                     )
-            case Call("coalesce"):
-                found = [self.expression(argument) for argument in node.arguments]
-                known = [type for type in found if type is not None]
-                for type in known[1:]:
-                    if widened(known[0], type) is None:
-                        self._conflict(
-                            f"the values of `coalesce` are {known[0]} and {type}",
-                            node.span or self._rule.span,
-                            [origin for a in node.arguments for origin in self._origins(a)],
-                        )
             case Call():
-                for i, argument in enumerate(node.arguments):
-                    self._call_argument(node, i, argument)
+                self._call(node)
             case Aggregate():
                 for term in node.terms:
                     self.expression(term)
-                takes = row_of(node).takes
-                if node.terms and takes == "number":
-                    self._operand(node.terms[-1], node.function, False)
-                if node.terms and takes == "ordered":
-                    self.ordered(node.terms[-1], node.function, node.span)
+                row = row_of(node)
+                takes = (row.takes, *row.also)
+                terms = node.terms if row.is_gathered else node.terms[-1:]
+                for term, wanted in zip(terms, takes, strict=False):
+                    self._aggregated(term, wanted, node)
             case _:
                 pass
         return partial_type(node, self._known)
+
+    def _aggregated(self, term: Expression, wanted: Takes, node: Aggregate) -> None:
+        """Report a term of an aggregate that is not what the aggregate takes."""
+        type = partial_type(term, self._known)
+        match wanted:
+            case "number" if type is not None and type.is_decimal and row_of(node).is_gathered:
+                self._conflict(
+                    f"`{node.function}` takes no decimals",
+                    term.span or node.span or self._rule.span,
+                    self._origins(term),
+                    f"`{node.function}<cast(X, double)>` takes them as doubles",
+                )
+            case "number":
+                self._operand(term, node.function, False)
+            case "ordered":
+                self.ordered(term, node.function, node.span)
+            case "text" | "boolean" if type is not None:
+                word = "text" if wanted == "text" else "a boolean"
+                if type is not (Type.STRING if wanted == "text" else Type.BOOLEAN):
+                    self._conflict(
+                        f"`{node.function}` needs {word}, not {article(type)}",
+                        term.span or node.span or self._rule.span,
+                        self._origins(term),
+                        row_of(node).usage,
+                    )
+            case "fraction":
+                value = term.value if isinstance(term, Constant) else None
+                if not isinstance(value, int | float) or not 0 <= value <= 1:
+                    self._conflict(
+                        f"`{node.function}` needs a number from 0 to 1 that is written out",
+                        term.span or node.span or self._rule.span,
+                        [],
+                        row_of(node).usage,
+                    )
+            case _:
+                pass
 
     def ordered(self, node: Expression, wanting: str, span: Span | None) -> bool:
         """Report a value without an order where one is needed; True if so."""
@@ -335,7 +398,7 @@ class _Checker:
 
     def _operand(self, node: Expression, operator: str, whole: bool) -> None:
         type = self.expression(node)
-        if type is None or (type.is_integral if whole else type.is_numeric):
+        if type is None or (type.is_integral if whole else type.is_numeric or type.is_decimal):
             return
         wanted = "whole numbers" if whole else "numbers"
         self._conflict(
@@ -345,19 +408,22 @@ class _Checker:
             "`/` divides fractions" if whole and type.is_floating else _declare(type),
         )
 
-    def _call_argument(self, node: Call, position: int, argument: Expression) -> None:
-        wanting = argument_type(node, position)
-        type = self.expression(argument)
-        if type is None or wanting is None:
+    def _call(self, node: Call) -> None:
+        for argument in node.arguments:
+            self.expression(argument)
+        if isinstance(node, Function):
             return
-        is_whole = wanting.is_integral
-        if type.is_integral if is_whole else type is Type.STRING:
+        found = resolved(find(node.function), node, lambda each: partial_type(each, self._known))
+        if not isinstance(found, Mismatch):
             return
-        wanted = "a whole number" if is_whole else "text"
+        argument = node.arguments[found.position]
+        type = partial_type(argument, self._known)
         self._conflict(
-            f"`{node.function}` needs {wanted} here, not {article(type)}",
+            f"`{node.function}` needs {found.wanted} here"
+            + ("" if type is None else f", not {article(type)}"),
             argument.span or node.span or self._rule.span,
             self._origins(argument),
+            _convert(argument, found.wanted),
         )
 
     def _origins(self, node: Expression) -> list[Origin]:
@@ -375,10 +441,32 @@ class _Checker:
 _WIDEN = "a join compares exactly; make it a double first: `D = N * 1.0`"
 
 
+_CONVERTING: Final = {"text": "to_string", "a number": "to_number", "numbers": "to_number"}
+"""What is wanted somewhere, and the function that makes it of other values."""
+
+
+def _convert(node: Expression, wanted: str) -> str | None:
+    """Help for an argument of another type than its function takes."""
+    function = _CONVERTING.get(wanted)
+    if function is None or node.span is None:
+        return None
+    return f"convert it: `{function}({node.span.text})`"
+
+
+def _capital(node: Expression) -> str | None:
+    """Help for a text that was written without quotes: it may have been meant as a variable."""
+    if not (isinstance(node, Constant) and isinstance(node.value, str) and node.span):
+        return None
+    word = node.value
+    if node.span.text != word or not word.isidentifier():
+        return None
+    return f"`{word}` is a text; a variable begins with a capital: `{word.capitalize()}`"
+
+
 def _declare(*types: Type) -> str | None:
     """What to do about types that are kept and compared, but not computed with or widened."""
     if any(type.is_decimal for type in types):
-        return "decimals only meet decimals; to compute, declare the column as double"
+        return "decimals compute and compare with numbers; a join compares exactly"
     if {Type.DATE, Type.DATETIME} == set(types):
         return "declare the column of dates as datetime: its data may stay as it is"
     if Type.OBJECT in types and len(types) > 1:

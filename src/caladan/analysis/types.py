@@ -1,23 +1,25 @@
 """Types: every column and every variable gets one, and whatever disagrees is reported.
 
-`types(rules, known)` works in three steps. It first spreads types from declared columns and
-constants through the rules until nothing changes; a head column that several rules feed takes the
-widest of their numeric types. A column that no fact can ever reach, in a recursion without an exit,
-learns nothing that way: it takes the type of what it is used with. It then checks every atom,
-comparison and expression, reporting C012 with both sides: where each of the conflicting types came
-from (type_check.py). Last, constants get the types of the columns or variables they meet
-(constants.py).
+`types(rules, known)` works in three steps. It first spreads types from declared columns through the
+rules until nothing changes, and then those of constants, which may stand for values of a type that
+is known by then, such as text for a date; a head column that several rules feed takes the widest of
+their numeric types. The order of rules never matters. A column that no fact can ever reach, in a
+recursion without an exit, learns nothing that way: it takes the type of what it is used with. It
+then checks every atom, comparison and expression, reporting C012 with both sides: where each of the
+conflicting types came from (type_check.py). Last, constants get the types of the columns or
+variables they meet (constants.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from typing import TypeAlias
 
 from caladan.analysis.constants import ConstantFitter
 from caladan.analysis.core import CoreRule, Facts, OpenFacts
 from caladan.analysis.resolve import KnownRelation
+from caladan.analysis.schedule import solve
 from caladan.analysis.type_check import (
     Origin,
     argument_type,
@@ -39,8 +41,6 @@ from caladan.program import (
     Goal,
     Type,
     Variable,
-    names,
-    variables,
 )
 from caladan.program.clock import look
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span
@@ -69,8 +69,8 @@ def types(
     inference = _Inference(known)
     facts = [r for r in rules if _is_fact(r)]
     derived = [r for r in rules if not _is_fact(r)]
-    for fact in facts:
-        inference.feed(fact, {})
+    inference.spread(derived, literals=False)
+    inference.feed(offer for fact in facts for offer in inference.offers(fact, {}))
     environments = inference.spread(derived)
     for rule in facts:
         _check_fact(rule, inference.columns, found)
@@ -101,6 +101,21 @@ def _is_fact(rule: CoreRule) -> bool:
     )
 
 
+Environment: TypeAlias = dict[str, Origin]
+"""What is known of the variables of a rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The type of something that goes into a column of a relation."""
+
+    relation: str
+    column: int
+    type: Type
+    is_literal: bool
+    span: Span | None
+
+
 class _Inference:
     """Spreads types until nothing changes. A type only ever widens, so this ends."""
 
@@ -113,54 +128,77 @@ class _Inference:
                 where = f"`{name}` declares column {column.name} as {column.type}"
                 self.columns[name][i] = Origin(column.type, column.span, where)
 
-    def spread(self, rules: list[CoreRule]) -> list[dict[str, Origin]]:
-        """The variables' types of each rule, once all columns are known."""
+    def spread(self, rules: Sequence[CoreRule], *, literals: bool = True) -> list[Environment]:
+        """The variables' types of each rule, once all columns are known.
+
+        A round looks at rules that can learn something, all of them with the columns as they were
+        when it began: so the order of rules does not matter. Without `literals`, constants that
+        may stand for values of other types say nothing yet.
+        """
         for rule in rules:
             self.columns.setdefault(rule.head, [None] * len(rule.arguments))
         affected: dict[str, set[int]] = {}
         for number, rule in enumerate(rules):
             for name in (rule.head, *(atom.relation for atom in rule.positive)):
                 affected.setdefault(name, set()).add(number)
-        # In passes over all rules, without those that cannot learn anything new.
-        waiting = list(range(len(rules)))
+        waiting = set(range(len(rules)))
         while waiting:
-            later: set[int] = set()
-            queued = set(waiting)
-            while waiting:
+            found: list[Offer] = []
+            for number in sorted(waiting):
                 look()
-                number = heappop(waiting)
-                queued.discard(number)
                 rule = rules[number]
-                if self.feed(rule, self.environment(rule)):
-                    for other in affected[rule.head]:
-                        if other <= number:
-                            later.add(other)
-                        elif other not in queued:
-                            queued.add(other)
-                            heappush(waiting, other)
-            waiting = sorted(later)
-        return [self.environment(rule) for rule in rules]
+                environment = self.environment(rule, literals=literals)
+                offered = self.offers(rule, environment)
+                found += offered if literals else (o for o in offered if not o.is_literal)
+            waiting = {number for name in self.feed(found) for number in affected.get(name, ())}
+        return [self.environment(rule, literals=literals) for rule in rules]
 
-    def feed(self, rule: CoreRule, environment: Mapping[str, Origin]) -> bool:
-        """Widen the head's columns by what a rule puts there."""
+    def offers(self, rule: CoreRule, environment: Mapping[str, Origin]) -> Iterator[Offer]:
+        """What a rule puts into the columns of its head."""
         known = {name: origin.type for name, origin in environment.items()}
         columns = self.columns[rule.head]
-        changed = False
         for i, argument in enumerate(rule.arguments[: len(columns)]):
             type = partial_type(argument, known)
-            if type is None or _stands_for(argument, columns[i]):
-                continue
-            current = columns[i]
-            wider = type if current is None else widened(current.type, type)
-            if wider is not None and (current is None or wider != current.type):
-                where = f"column {i + 1} of `{rule.head}` is {wider} because of this"
-                columns[i] = Origin(wider, argument.span or rule.span, where)
-                changed = True
+            if type is not None:
+                is_literal = isinstance(argument, Constant)
+                yield Offer(rule.head, i, type, is_literal, argument.span or rule.span)
+
+    def feed(self, offers: Iterable[Offer]) -> set[str]:
+        """Widen columns by what is put into them; the relations of those that changed.
+
+        Which offer comes first does not matter: literals come after all others, as they stand for
+        values of other types, and those that stand for few come first.
+        """
+        found: dict[tuple[str, int], dict[tuple[bool, Type], Offer]] = {}
+        for offer in offers:
+            place = found.setdefault((offer.relation, offer.column), {})
+            place.setdefault((offer.is_literal, offer.type), offer)
+        changed: set[str] = set()
+        for (name, i), kinds in found.items():
+            types = [type for _, type in kinds]
+
+            def order(offer: Offer, types: list[Type] = types) -> tuple[bool, int, str]:
+                meanings = sum(stands_for(offer.type, each) for each in types)
+                return offer.is_literal, meanings if offer.is_literal else 0, str(offer.type)
+
+            for offer in sorted(kinds.values(), key=order):
+                current = self.columns[name][i]
+                if (
+                    current is not None
+                    and offer.is_literal
+                    and stands_for(offer.type, current.type)
+                ):
+                    continue
+                wider = offer.type if current is None else widened(current.type, offer.type)
+                if wider is not None and (current is None or wider != current.type):
+                    where = f"column {i + 1} of `{name}` is {wider} because of this"
+                    self.columns[name][i] = Origin(wider, offer.span, where)
+                    changed.add(name)
         return changed
 
-    def environment(self, rule: CoreRule) -> dict[str, Origin]:
+    def environment(self, rule: CoreRule, *, literals: bool = True) -> Environment:
         """What is known of the variables of a rule."""
-        known: dict[str, Origin] = {}
+        known: Environment = {}
         for atom in rule.positive:
             columns = self.columns.get(atom.relation, [])
             for i, argument in enumerate(atom.arguments[: len(columns)]):
@@ -177,8 +215,12 @@ class _Inference:
                         and widened(before.type, here.type) != before.type
                     ):
                         known[argument.name] = here
-        while any(_bind(comparison, known) for comparison in rule.comparisons):
-            pass
+        by_atoms = frozenset(name for atom in rule.positive for name in atom.variables)
+        equalities = [c for c in rule.comparisons if c.operator == "="]
+        learns = True
+        while learns:
+            learnt = [_bind(each, known, by_atoms, literals=literals) for each in equalities]
+            learns = any(learnt)
         return known
 
     def unknown(self) -> list[tuple[str, int]]:
@@ -188,38 +230,26 @@ class _Inference:
 
     def settle(self, rules: list[CoreRule], goals: Iterable[Goal]) -> list[dict[str, Origin]]:
         """Give columns without a type that of what they are used with, or let them be integers."""
-        for goal in goals:
-            self._use(goal.atom.relation, goal.atom.arguments, {}, goal.span)
+        asked = (o for g in goals for o in _uses(g.atom.relation, g.atom.arguments, {}, g.span))
+        self._feed_unknown(asked)
         environments = self.spread(rules)
         while unknown := self.unknown():
+            found: list[Offer] = []
             for rule, environment in zip(rules, environments, strict=True):
                 known = {**self._wanted(rule, environment), **environment}
                 for atom in rule.atoms:
-                    self._use(atom.relation, atom.arguments, known, atom.span)
+                    found += _uses(atom.relation, atom.arguments, known, atom.span)
+            self._feed_unknown(found)
             if unknown == self.unknown():
                 for name, i in unknown:
                     self.columns[name][i] = Origin(Type.INTEGER, None, "")
             environments = self.spread(rules)
         return environments
 
-    def _use(
-        self,
-        relation: str,
-        arguments: Sequence[Expression],
-        known: Mapping[str, Origin],
-        span: Span | None,
-    ) -> None:
-        """What an atom says about columns without a type."""
-        columns = self.columns.get(relation, [])
-        for i, argument in enumerate(arguments[: len(columns)]):
-            type: Type | None = None
-            if isinstance(argument, Variable) and argument.name in known:
-                type = known[argument.name].type
-            elif isinstance(argument, Constant):
-                type = partial_type(argument, {})
-            if columns[i] is None and type is not None:
-                where = f"column {i + 1} of `{relation}` is {type} because of this"
-                columns[i] = Origin(type, argument.span or span, where)
+    def _feed_unknown(self, offers: Iterable[Offer]) -> None:
+        """What atoms say about columns without a type."""
+        unknown = set(self.unknown())
+        self.feed([offer for offer in offers if (offer.relation, offer.column) in unknown])
 
     def _wanted(self, rule: CoreRule, environment: Mapping[str, Origin]) -> dict[str, Origin]:
         """The types that variables need for a rule's comparisons, calls and head to make sense."""
@@ -260,6 +290,21 @@ class _Inference:
         }
 
 
+def _uses(
+    relation: str,
+    arguments: Sequence[Expression],
+    known: Mapping[str, Origin],
+    span: Span | None,
+) -> Iterator[Offer]:
+    """The types of what stands in the columns of an atom."""
+    for i, argument in enumerate(arguments):
+        at = argument.span or span
+        if isinstance(argument, Variable) and argument.name in known:
+            yield Offer(relation, i, known[argument.name].type, False, at)
+        elif isinstance(argument, Constant):
+            yield Offer(relation, i, constant_type(argument.value), True, at)
+
+
 def _stands_for(argument: Expression, column: Origin | None) -> bool:
     """Whether this is a literal that stands for a value of the column."""
     return (
@@ -270,29 +315,35 @@ def _stands_for(argument: Expression, column: Origin | None) -> bool:
     )
 
 
-def _bind(comparison: Comparison, known: dict[str, Origin]) -> bool:
-    """Learn the type of the one unknown variable of an equality; True if something was learnt."""
-    if comparison.operator != "=":
-        return False
-    for one, other in (
-        (comparison.left, comparison.right),
-        (comparison.right, comparison.left),
-    ):
-        if isinstance(one, Variable) and one.name not in known:
-            type = partial_type(other, {n: o.type for n, o in known.items()})
-            if type is not None:
-                where = f"`{one.name}` is {type} because of this"
-                known[one.name] = Origin(type, comparison.span, where)
-                return True
-    unknown = names(comparison) - known.keys()
-    if len(unknown) == 1 and all(
-        known[v.name].type.is_integral for v in variables(comparison) if v.name in known
-    ):
-        (name,) = unknown
-        where = f"`{name}` is long because of this"
-        known[name] = Origin(Type.LONG, comparison.span, where)
-        return True
-    return False
+def _bind(
+    equality: Comparison, known: Environment, by_atoms: frozenset[str], *, literals: bool
+) -> bool:
+    """Learn the types of variables that only an equality binds; True if something was learnt.
+
+    A variable that is equal to several things has the widest of their types.
+    """
+    learnt = False
+    types = {name: origin.type for name, origin in known.items()}
+    for one, other in ((equality.left, equality.right), (equality.right, equality.left)):
+        if not isinstance(one, Variable) or (one.name in by_atoms and one.name in known):
+            continue
+        type, before = partial_type(other, types), known.get(one.name)
+        if type is None or (isinstance(other, Constant) and (before is not None or not literals)):
+            continue
+        wider = type if before is None else widened(before.type, type)
+        if wider is not None and (before is None or wider != before.type):
+            where = f"`{one.name}` is {wider} because of this"
+            known[one.name] = Origin(wider, equality.span, where)
+            learnt = True
+    solved = solve(equality, known.keys(), types)
+    if solved is not None and not isinstance(solved.expression, Constant):
+        sides = (equality.left, equality.right)
+        if solved.variable not in known and Variable(solved.variable) not in sides:
+            type = partial_type(solved.expression, types) or Type.LONG
+            where = f"`{solved.variable}` is {type} because of this"
+            known[solved.variable] = Origin(type, equality.span, where)
+            learnt = True
+    return learnt
 
 
 def _check_fact(

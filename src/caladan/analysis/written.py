@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 
 from caladan.analysis.constants import ConstantFitter
 from caladan.analysis.core import Checked, RelationInfo
-from caladan.analysis.missing import presence_tests
 from caladan.analysis.named_columns import named_columns
-from caladan.analysis.resolve import parameters
+from caladan.analysis.resolve import parameters, predicates
 from caladan.analysis.rows import numbered
 from caladan.analysis.type_check import partial_type, widened
 from caladan.program import (
@@ -94,7 +93,7 @@ def written(
     elif not asked:
         asked = [name for name, info in known.items() if info.is_derived]
     placed, _ = named_columns(program, catalog, Diagnostics())
-    bound = presence_tests(parameters(placed, values, Diagnostics()), catalog, Diagnostics())
+    bound = predicates(parameters(placed, values, Diagnostics()), catalog)
     bound, _ = numbered(bound, catalog, Diagnostics())
     reads: dict[str, list[str]] = {}
     for rule in bound.rules:

@@ -142,7 +142,8 @@ class FoldedMatrix(ABC):
         again = 0 if self.columns is self.rows else self.columns.nbytes
         return self.rows.nbytes + again + self.extra.nbytes
 
-    def _listed(self, words: Words, rows: int) -> Iterator[tuple[Words, ...]]:
+    def listed(self, words: Words, rows: int) -> Iterator[tuple[Words, ...]]:
+        """The facts of the matrix for some words of the first column, in their order."""
         cursor = np.zeros(3, np.int64)
         rows = max(1, min(rows, self.total))
         while cursor[0] < len(words):
@@ -154,7 +155,7 @@ class FoldedMatrix(ABC):
 
     def blocks(self, rows: int | None = None) -> Iterator[tuple[Words, ...]]:
         size = rows or thresholds.now.block
-        yield from self._listed(self.rows.words, size)
+        yield from self.listed(self.rows.words, size)
         yield from _unpacked(self.extra, size)
 
     def head(self, rows: int) -> tuple[Words, ...]:
@@ -184,7 +185,7 @@ class FoldedMatrix(ABC):
             return
         if 0 in bound:
             if self.rows.of_word(bound[0]) is not None:
-                yield from self._listed(np.array([bound[0]], np.uint32), size)
+                yield from self.listed(np.array([bound[0]], np.uint32), size)
             low, high = np.searchsorted(
                 self.extra, np.array([bound[0], bound[0] + 1], np.uint64) << _HALF
             )

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from caladan.columns.layout import Words
-from caladan.columns.ranks import Ranks, arrow_of, numpy_of
+from caladan.columns.ranks import CODED, Ranks, arrow_of, numpy_of
 from caladan.data.schema import array_of, compute as pc
 from caladan.program import thresholds
 from caladan.program.kinds import Kind
@@ -70,6 +70,7 @@ class TextDomain:
 
     def take_column(self, texts: pa.Array) -> Words:
         """As `take`, for a whole column as Arrow has it."""
+        texts = texts.cast(CODED[self.kind])
         known = 0 if self._all is None else len(self._all)
         is_small = len(texts) < thresholds.now.grouping or 2 * len(texts) < known
         if is_small or (self._all is None and self._texts):
@@ -121,48 +122,9 @@ class TextDomain:
         """The texts of words as an Arrow array."""
         if self._all is not None:
             return self._all.take(arrow_of(words)).cast(type)
-        return pa.array(self._values(words), type)
+        return pa.array(self._values(words), CODED[self.kind]).cast(type)
 
     def _values(self, words: Words) -> list[Any]:
         if self._all is not None:
             return self._all.take(arrow_of(words)).to_pylist()
         return [self._texts[word] for word in words.tolist()]
-
-
-def text_calls(function: str, given: Sequence[Any]) -> pa.Array | None:
-    """The values of a function of text over columns and constants; None where Arrow has no such.
-
-    What it gives is what Python gives: upper and lower case are left to Python where letters are
-    not those of ASCII, for Arrow takes them one by one.
-
-    >>> text_calls("substring", [pa.array(["caladan"]), 2, 3]).to_pylist()
-    ['ala']
-    """
-    first, *rest = given
-    if not any(isinstance(each, pa.Array) for each in given):
-        return None
-    try:
-        match function, rest:
-            case "concat", _:
-                return pc.binary_join_element_wise(*given, "")
-            case _ if not isinstance(first, pa.Array):
-                return None
-            case "length", _:
-                return pc.utf8_length(first)
-            case "trim", _:
-                return pc.utf8_trim(first, characters=" ")
-            case "upper" | "lower", _ if _is_ascii(first):
-                return pc.ascii_upper(first) if function == "upper" else pc.ascii_lower(first)
-            case "replace", [str() as old, str() as new] if old:
-                return pc.replace_substring(first, pattern=old, replacement=new)
-            case "substring", [int() as start, int() as length] if start > 0 <= length:
-                return pc.utf8_slice_codeunits(first, start - 1, start - 1 + length)
-            case _:
-                return None
-    except (pa.ArrowException, OverflowError):  # more than an array has room for
-        return None
-
-
-def _is_ascii(texts: pa.Array) -> bool:
-    data = texts.buffers()[2]
-    return data is None or not bool((np.frombuffer(data, np.uint8) & 0x80).any())

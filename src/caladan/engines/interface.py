@@ -243,11 +243,17 @@ class InProcess:
 
 
 class EngineStopped(CaladanError):
-    """A run that met a limit or was interrupted; `store` has what it had derived."""
+    """A run that met a limit or was interrupted; `store` has what it had derived.
 
-    def __init__(self, diagnostic: Diagnostic, store: Mapping[str, Table]) -> None:
+    `is_out_of_memory` if it was memory that was not enough.
+    """
+
+    def __init__(
+        self, diagnostic: Diagnostic, store: Mapping[str, Table], *, is_out_of_memory: bool = False
+    ) -> None:
         super().__init__(diagnostic)
         self.store = dict(store)
+        self.is_out_of_memory = is_out_of_memory
 
 
 @contextmanager

@@ -13,6 +13,7 @@ caller waits, and raises the flag on Ctrl-C or when the time is over.
 from __future__ import annotations
 
 import os
+import resource
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +27,7 @@ from caladan.columns.runs import NoSpace, Space
 from caladan.program import thresholds
 from caladan.program.clock import deadline, heed
 from caladan.program.options import Options
-from caladan.rules.failures import LimitName, LimitReached, limit
+from caladan.rules.failures import LimitName, LimitReached, MemoryReached, limit
 
 Relations: TypeAlias = Callable[[], Mapping[str, Layout]]  # asked only when it comes to it
 
@@ -113,7 +114,10 @@ class Memory:
 
 
 def budget() -> int:
-    """Bytes: 70 % of the memory that this process can have."""
+    """Bytes: 70 % of the memory that this process can have.
+
+    Spark limits the address space of Python workers by `spark.executor.pyspark.memory`.
+    """
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in _CGROUPS:
         try:
@@ -122,6 +126,9 @@ def budget() -> int:
             continue
         if text.isdigit():
             total = min(total, int(text))
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if most != resource.RLIM_INFINITY:
+        total = min(total, most)
     return int(total * _SHARE)
 
 
@@ -182,9 +189,9 @@ class Limits:
         if most is not None and done >= most:
             self._stop("max_rounds", most)
 
-    def out_of_memory(self) -> LimitReached:
+    def out_of_memory(self) -> MemoryReached:
         """The relations do not fit into the memory they may use."""
-        return LimitReached(limit("memory", self.memory.most, self.relations))
+        return MemoryReached(limit("memory", self.memory.most, self.relations))
 
     def _stop(self, name: LimitName, bound: float) -> None:
         raise LimitReached(limit(name, bound, self.relations))

@@ -8,20 +8,35 @@ Comparisons go by rank, so NaN equals itself and is greater than every number.
 from __future__ import annotations
 
 import operator as operators
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from caladan.columns.calls import call_columns
+from caladan.columns.decimals import (
+    DecimalColumn,
+    calculated,
+    decimals_from,
+    decimals_of,
+)
 from caladan.columns.domains import CodedDomain, Domain, TextDomain, word_of
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Mask, Words
-from caladan.columns.ranks import CODED, numpy_of, rank_floats, rank_of
-from caladan.columns.texts import text_calls
+from caladan.columns.ranks import CODED, arrow_ranks, numpy_of, rank_arrow, rank_floats, rank_of
 from caladan.data.schema import compute as pc
-from caladan.join.arithmetic import ValueColumn, arithmetic, negative
+from caladan.join.arithmetic import (
+    DivisionByZero,
+    Infinite,
+    Overflow,
+    ValueColumn,
+    arithmetic,
+    failing,
+    negative,
+)
 from caladan.join.frontier import Bindings
 from caladan.program import (
     Arithmetic,
@@ -35,11 +50,15 @@ from caladan.program import (
     Type,
     Value,
     Variable,
+    functions,
     names,
+    operations,
     thresholds,
 )
-from caladan.program.functions import calls, outcomes
-from caladan.program.kinds import Kind, kind_of, kind_of_value
+from caladan.program.functions import Resolved, call_rows, find, outcomes, resolved
+from caladan.program.kinds import Kind, kind_of, kind_of_value, type_of_kind
+from caladan.program.operations import Operation
+from caladan.program.transform import walk
 
 
 class Evaluator:
@@ -87,8 +106,12 @@ class Evaluator:
                 return arithmetic(expression.operator, left, right)
             case Conditional():
                 return self._choose(expression, frontier, text)
-            case Function() | Call():
-                distinct, ids = _distinct(expression, frontier)
+            case Operation() if expression.returns.is_decimal:
+                made = self._calculate(expression, frontier)
+                assert isinstance(text, TextDomain), f"{expression} has no dictionary"
+                return ValueColumn(Kind.DECIMAL, text.take_column(made).astype(np.int64))
+            case Call():
+                distinct, ids = self._distinct(expression, frontier)
                 made = self._made(expression, distinct, text)
                 return made if ids is None else ValueColumn(made.kind, made.data[ids])
             case _:
@@ -146,11 +169,17 @@ class Evaluator:
                 return domain.arrow(words, CODED[domain.kind]).to_pylist()
             case Constant():
                 return [expression.value] * frontier.rows
+            case Operation() if expression.returns.is_decimal:
+                return self._calculate(expression, frontier).to_pylist()
+            case Operation():
+                columns = [self._argument(each, frontier) for each in expression.arguments]
+                with failing():
+                    return operations.outcomes(expression, columns)
             case Function():
                 return self._called(expression, frontier)
             case Call():
-                columns = [self.python(each, frontier) for each in expression.arguments]
-                return calls(expression.function, columns)
+                columns = [self._argument(each, frontier) for each in expression.arguments]
+                return self._evaluate(expression, columns, frontier.rows)
             case Conditional():
                 chosen = self._chosen(expression, frontier)
                 data = np.empty(frontier.rows, object)
@@ -160,20 +189,91 @@ class Evaluator:
             case _:
                 return self.values(expression, frontier, None).data.tolist()
 
-    def _column(self, expression: Expression, frontier: Bindings) -> pa.Array | Value | None:
-        """Texts as Arrow has them, or a constant; None where they are to be computed in Python."""
+    def _column(self, expression: Expression, frontier: Bindings) -> pa.Array | Value:
+        """The values of an expression as Arrow has them, or its value if that is a constant."""
         match expression:
-            case Variable() if self._domains[expression.name].kind is Kind.STRING:
-                words = frontier.columns[expression.name]
-                return self._domains[expression.name].arrow(words, pa.string())
             case Constant():
                 return expression.value
-            case Call() if frontier.rows >= thresholds.now.grouping:
+            case Variable():
+                domain = self._domains[expression.name]
+                return domain.arrow(frontier.columns[expression.name], _ARROW[domain.kind])
+            case Call() if not isinstance(expression, Function):
                 given = [self._column(each, frontier) for each in expression.arguments]
-                known = not any(each is None for each in given)
-                return text_calls(expression.function, given) if known else None
+                row, found = self._resolved(expression)
+                with _failing():
+                    return call_columns(row, found, given, frontier.rows)
             case _:
-                return None
+                kind = self._kind(expression)
+                if kind.is_coded or isinstance(expression, Function):
+                    return pa.array(self.python(expression, frontier), _ARROW[kind])
+                return rank_arrow(self.values(expression, frontier, None).ranks, kind, _ARROW[kind])
+
+    def _evaluate(self, call: Call, columns: list[list[Any]], rows: int) -> list[Any]:
+        """What a function of the table gives in every row, value by value."""
+        row, found = self._resolved(call)
+        with _failing():
+            return call_rows(row, found, columns, rows)
+
+    def _resolved(self, call: Call) -> tuple[functions.FunctionRow, Resolved]:
+        """The row of a function, and the types that a call takes and gives."""
+        row = find(call.function)
+        found = resolved(row, call, self._type)
+        assert isinstance(found, Resolved), f"the analysis let {call} pass"
+        return row, found
+
+    def _type(self, expression: Expression) -> Type:
+        return type_of_kind(self._kind(expression))
+
+    def _kind(self, expression: Expression) -> Kind:
+        """The kind of what an expression gives."""
+        match expression:
+            case Variable():
+                return self._domains[expression.name].kind
+            case Constant():
+                return kind_of_value(expression.value)
+            case Negative():
+                return self._kind(expression.operand)
+            case Arithmetic(operator=operator, left=left, right=right):
+                is_float = operator == "/" or Kind.FLOAT in (self._kind(left), self._kind(right))
+                return Kind.FLOAT if is_float else Kind.INTEGER
+            case Function(returns=returns):
+                return kind_of(returns)
+            case Call():
+                return kind_of(self._resolved(expression)[1].returns)
+            case Conditional(then=then, otherwise=otherwise):
+                kinds = self._kind(then), self._kind(otherwise)
+                return Kind.FLOAT if Kind.FLOAT in kinds else kinds[0]
+            case _:
+                raise TypeError(f"not an expression of a body: {expression}")
+
+    def _calculate(self, operation: Operation, frontier: Bindings) -> pa.Array:
+        """The decimals that an operation gives in every row."""
+        with failing():
+            return self._decimals(operation, operation.returns, frontier).arrow()
+
+    def _decimals(self, expression: Expression, type: Type, frontier: Bindings) -> DecimalColumn:
+        """The values of an expression, which a type of numbers holds, as decimals."""
+        match expression:
+            case Variable() if type.is_decimal:
+                domain = self._domains[expression.name]
+                words = frontier.columns[expression.name]
+                return decimals_of(domain.arrow(words, CODED[domain.kind]), type)
+            case Constant():
+                one = decimals_from([cast("Any", expression.value)], operations.digits_of(type)[1])
+                return DecimalColumn(np.repeat(one.numbers, frontier.rows), one.scale)
+            case Operation() if expression.returns.is_decimal:
+                pairs = zip(expression.arguments, expression.takes, strict=True)
+                given = [self._decimals(each, type, frontier) for each, type in pairs]
+                made = calculated(expression, given)
+                if made is not None:
+                    return made
+                columns = [self._argument(each, frontier) for each in expression.arguments]
+                values = operations.outcomes(expression, columns)
+                return decimals_from(values, type.width[1])
+            case _ if type.is_integral:
+                return DecimalColumn(self.values(expression, frontier, None).data, 0)
+            case _:
+                return decimals_from(self.python(expression, frontier), type.width[1])
 
     def _called(self, function: Function, frontier: Bindings) -> list[Value]:
         """What a Python function gives in every row."""
@@ -188,20 +288,23 @@ class Evaluator:
             return domain.arrow(words, _ARROW[domain.kind]).to_pylist()
         return self.python(expression, frontier)
 
-    def _made(self, call: Function | Call, frontier: Bindings, text: Domain | None) -> ValueColumn:
+    def _made(self, call: Call, frontier: Bindings, text: Domain | None) -> ValueColumn:
         """What a function gives in every row."""
-        if isinstance(call, Function):
-            kind = kind_of(call.returns)
-        else:
-            kind = Kind.INTEGER if call.function == "length" else Kind.STRING
-            if isinstance(column := self._column(call, frontier), pa.Array):
-                if kind is Kind.INTEGER:
-                    return ValueColumn(kind, numpy_of(column).astype(np.int64))
-                assert isinstance(text, TextDomain), f"{call} has no dictionary"
-                return ValueColumn(kind, text.take_column(column).astype(np.int64))
-        made = self.python(call, frontier)
-        if kind is Kind.STRING:
+        kind = self._kind(call)
+        if kind.is_coded:
             assert isinstance(text, TextDomain), f"{call} has no dictionary"
+        if not isinstance(call, Function) and frontier.rows >= thresholds.now.grouping:
+            column = self._column(call, frontier)
+            assert isinstance(column, pa.Array)
+            if kind.is_coded:
+                assert isinstance(text, TextDomain)
+                return ValueColumn(kind, text.take_column(column).astype(np.int64))
+            if kind is Kind.FLOAT:
+                return ValueColumn(kind, numpy_of(column))
+            return ValueColumn(kind, arrow_ranks(column, kind))
+        made = self.python(call, frontier)
+        if kind.is_coded:
+            assert isinstance(text, TextDomain)
             return ValueColumn(kind, text.take(made).astype(np.int64))
         if kind is Kind.FLOAT:
             return ValueColumn(kind, np.array(made, np.float64))
@@ -209,20 +312,59 @@ class Evaluator:
             made = list(map(rank_of, made))
         return ValueColumn(kind, np.array(made, np.int64))
 
+    def _distinct(self, call: Call, frontier: Bindings) -> tuple[Bindings, Words | None]:
+        """Each input of a call once, and for every row the number of its own; None if few repeat.
+
+        Functions of numbers that NumPy has take less time than finding out.
+        """
+        inputs = {name: frontier.columns[name] for name in sorted(names(call))}
+        if frontier.rows < thresholds.now.grouping or not inputs or self._is_cheap(call):
+            return frontier, None
+        if len(inputs) == 1:
+            ((name, words),) = inputs.items()
+            if 2 * self._domains[name].size <= frontier.rows:
+                return _each_word(name, words, self._domains[name].size)
+        step = frontier.rows // max(1, thresholds.now.grouping)
+        sample = [words[::step] for words in inputs.values()]
+        some = len(sample[0])
+        if 8 * len(Tuples(len(inputs)).ids(sample, some)[1]) > 7 * some:
+            return frontier, None
+        ids, fresh = Tuples(len(inputs)).ids(list(inputs.values()), frontier.rows)
+        return Bindings(len(fresh), frontier.at(fresh.astype(np.uint32), inputs)), ids
+
+    def _is_cheap(self, call: Call) -> bool:
+        """Whether NumPy evaluates a function, and those inside of it."""
+        return not any(
+            isinstance(node, Function)
+            or (isinstance(node, Call) and find(node.function).numpy is None)
+            for node in walk(call)
+        )
+
+    def _makes_coded(self, expression: Expression) -> bool:
+        """Whether an expression makes values that have a dictionary."""
+        match expression:
+            case Call():
+                return self._kind(expression).is_coded
+            case Conditional(then=then, otherwise=otherwise):
+                return self._makes_coded(then) or self._makes_coded(otherwise)
+            case _:
+                return False
+
     def _has_no_order(self, comparison: Comparison) -> bool:
         """Whether texts are compared that rules make: their words are in no order."""
         sides = (comparison.left, comparison.right)
-        if any(_makes_text(side) for side in sides):
+        if any(self._makes_coded(side) for side in sides):
             return True
         domains = [self._domains[name] for side in sides for name in _gives(side)]
         return any(isinstance(domain, TextDomain) for domain in domains)
 
     def _hold_in_python(self, comparison: Comparison, frontier: Bindings) -> Mask:
         sides = (comparison.left, comparison.right)
-        one, other = (self._column(side, frontier) for side in sides)
-        if isinstance(one, pa.Array) and isinstance(other, pa.Array | str):
-            found = pc.call_function(_ARROW_COMPARISONS[comparison.operator], [one, other])
-            return numpy_of(found.cast(pa.uint8())).view(np.bool_)
+        if frontier.rows >= thresholds.now.grouping:
+            one, other = (self._column(side, frontier) for side in sides)
+            if isinstance(one, pa.Array) and isinstance(other, pa.Array | str):
+                found = pc.call_function(_ARROW_COMPARISONS[comparison.operator], [one, other])
+                return numpy_of(found.cast(pa.uint8())).view(np.bool_)
         left, right = (self.python(side, frontier) for side in sides)
         compare = PYTHON[comparison.operator]
         rows = zip(left, right, strict=True)
@@ -303,30 +445,26 @@ PYTHON: Final[dict[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-def _distinct(call: Expression, frontier: Bindings) -> tuple[Bindings, Words | None]:
-    """Each input of a call once, and for every row the number of its own; None if few repeat."""
-    inputs = {name: frontier.columns[name] for name in sorted(names(call))}
-    if frontier.rows < thresholds.now.grouping or not inputs:
-        return frontier, None
-    step = frontier.rows // max(1, thresholds.now.grouping)
-    sample = [words[::step] for words in inputs.values()]
-    some = len(sample[0])
-    if 8 * len(Tuples(len(inputs)).ids(sample, some)[1]) > 7 * some:
-        return frontier, None
-    ids, fresh = Tuples(len(inputs)).ids(list(inputs.values()), frontier.rows)
-    return Bindings(len(fresh), frontier.at(fresh.astype(np.uint32), inputs)), ids
+def _each_word(name: str, words: Words, size: int) -> tuple[Bindings, Words]:
+    """The words of a column, each once, and for every row the number of its own."""
+    seen = np.zeros(size, np.bool_)
+    seen[words] = True
+    numbers = np.cumsum(seen, dtype=np.uint32) - np.uint32(1)
+    distinct = np.flatnonzero(seen).astype(np.uint32)
+    return Bindings(len(distinct), {name: distinct}), numbers[words]
 
 
-def _makes_text(expression: Expression) -> bool:
-    match expression:
-        case Function(returns=returns):
-            return returns is Type.STRING
-        case Call(function=function):
-            return function != "length"
-        case Conditional(then=then, otherwise=otherwise):
-            return _makes_text(then) or _makes_text(otherwise)
-        case _:
-            return False
+@contextmanager
+def _failing() -> Generator[None]:
+    """Arithmetic of functions fails as that of operators does."""
+    try:
+        yield
+    except ZeroDivisionError:
+        raise DivisionByZero from None
+    except functions.TooLarge:
+        raise Infinite from None
+    except OverflowError:
+        raise Overflow from None
 
 
 def _constants_hold(operator: str, left: Constant, right: Constant) -> bool:

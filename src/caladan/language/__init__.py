@@ -18,13 +18,21 @@ from typing import Final
 
 from caladan.language import deals
 from caladan.program import Goal, Program
-from caladan.program.diagnostics import Place, SourceText, Span, did_you_mean, error
+from caladan.program.diagnostics import (
+    CaladanError,
+    Place,
+    SourceText,
+    Span,
+    did_you_mean,
+    error,
+)
 from caladan.program.functions import Definition
 
 LANGUAGES: Final = ("deals", "souffle", "rasql")
 """The languages that programs are written in as text."""
 
-_TITLES: Final = {"souffle": "Soufflé"}
+_LATER: Final = "souffle"
+"""The language that is recognised and cannot be read yet."""
 
 _SQL: Final = r"\A\s*(?:with|select|create|insert|values)\b\s*"
 
@@ -47,7 +55,7 @@ _UNSEEN: Final = re.compile(
 
 def detect(text: str, *, name: str = "<program>") -> str:
     """The language of a text, one of LANGUAGES; C005 if it looks like none of them."""
-    seen = _UNSEEN.sub(lambda part: ("'" if part["text"] else " ") * len(part.group()), text)
+    seen = _seen(text)
     for language, mark in _MARKS:
         if mark.search(seen):
             return language
@@ -64,6 +72,11 @@ def detect(text: str, *, name: str = "<program>") -> str:
     )
 
 
+def _seen(text: str) -> str:
+    """A text of the same length without comments and without the insides of quoted texts."""
+    return _UNSEEN.sub(lambda part: ("'" if part["text"] else " ") * len(part.group()), text)
+
+
 def parse(
     text: str,
     *,
@@ -77,7 +90,7 @@ def parse(
     `functions` are those of Python that it may call.
     """
     chosen = language or detect(text, name=name)
-    _require(chosen)
+    _require(chosen, SourceText(name, text))
     if chosen == "rasql":
         raise error(
             "C050",
@@ -95,13 +108,14 @@ def parse_goal(text: str, *, name: str = "<goal>") -> Goal:
 
 def unparse(program: Program, language: str = "deals") -> str:
     """A Program as text that `parse` reads back."""
-    _require(language)
+    _require(language, None)
     if language != "deals":
-        raise error("C051", "a program cannot be written as RaSQL yet")
+        title = "RaSQL" if language == "rasql" else "Soufflé"
+        raise error("C051", f"a program cannot be written as {title} yet")
     return deals.unparse(program)
 
 
-def _require(language: str) -> None:
+def _require(language: str, source: SourceText | None) -> None:
     """Refuse what is no language (C050), and what is not here yet (C051)."""
     if language not in LANGUAGES:
         raise error(
@@ -109,5 +123,22 @@ def _require(language: str) -> None:
             f"there is no language `{language}`",
             help=did_you_mean(language, LANGUAGES) or f"the languages are {', '.join(LANGUAGES)}",
         )
-    if language in _TITLES:
-        raise error("C051", f"the {_TITLES[language]} language arrives with a later version")
+    if language == _LATER and source is not None:
+        raise _foreign(source)
+
+
+def _foreign(source: SourceText) -> CaladanError:
+    """C051 at the first sign of Soufflé's or Prolog's notation."""
+    text = _seen(source.text)
+    signs = [mark.search(text) for language, mark in _MARKS if language == _LATER]
+    first = next((sign for sign in signs if sign is not None), None)
+    place = Place(source.name) if first is None else Span(source, first.start(), first.end())
+    is_souffle = first is None or first.group() != ":-"
+    return error(
+        "C051",
+        f"this is {'Soufflé' if is_souffle else 'Soufflé or Prolog'}, which cannot be run yet",
+        place,
+        help="in DeALS write `<-` for `:-`, `~p(X)` for `!p(X)` and `\\+ p(X)`, variables in "
+        "capitals, `database({p(A: integer)}).` for `.decl`, and `query p(X).` for `.output` and "
+        "`?-`; docs/reference/notations.md has the rest",
+    )

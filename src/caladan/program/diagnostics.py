@@ -17,9 +17,9 @@ from __future__ import annotations
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 CODES: Final[dict[str, str]] = {
@@ -228,6 +228,10 @@ class CaladanError(Exception):
     def __str__(self) -> str:
         return render(self.diagnostics)
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and notebooks show instead of a stack trace."""
+        return str(self).splitlines()
+
     @property
     def exit_code(self) -> int:
         """The exit code of the first diagnostic."""
@@ -256,6 +260,37 @@ class Diagnostics:
     def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Take over the findings of another pass."""
         self._found.update(dict.fromkeys(diagnostics))
+
+    def hide(self, internal: Mapping[str, str]) -> None:
+        """Keep the names of relations that the compiler made from users.
+
+        Findings that mention one are dropped if there are others, of which they are echoes; else
+        they name the relation that it is a part of, which `internal` has.
+        """
+        if not internal or not self.errors:
+            return
+        names = re.compile(rf"\b(?:{'|'.join(map(re.escape, internal))})\b")
+
+        def renamed(text: str) -> str:
+            return names.sub(lambda match: internal[match.group()], text)
+
+        def texts(each: Diagnostic) -> str:
+            return "\n".join((each.message, each.help or "", *(r.message for r in each.related)))
+
+        echoes = [each for each in self._found if names.search(texts(each))]
+        if any(each not in echoes for each in self.errors):
+            self._found = {each: None for each in self._found if each not in echoes}
+            return
+        changed = [
+            replace(
+                each,
+                message=renamed(each.message),
+                help=None if each.help is None else renamed(each.help),
+                related=tuple(RelatedSpan(renamed(r.message), r.place) for r in each.related),
+            )
+            for each in self._found
+        ]
+        self._found = dict.fromkeys(changed)
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -300,13 +335,38 @@ def without_user(text: str) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str | None:
-    """A help line with the nearest known name, if one is near; users hand in all kinds of names."""
+    """A help line with the nearest known name, if one is near.
+
+    A name is near if few letters are wrong, missing, too many or swapped: one of four, two of up
+    to nine, three of more. Capitals count for nothing. `name` may be anything: users hand in all
+    kinds of names.
+
+    >>> did_you_mean("acr", ["arc", "tc"])
+    'did you mean `arc`?'
+    >>> did_you_mean("to_string", ["substring"])
+    """
     if not isinstance(name, str):
         return None
-    import difflib  # loaded for mistakes only
+    most = 1 if len(name) <= 4 else 2 if len(name) <= 9 else 3
+    others = (each for each in sorted(set(known)) if abs(len(each) - len(name)) <= most)
+    distances = [(_distance(name.lower(), each.lower()), each) for each in others if each != name]
+    distance, near = min(distances, default=(most + 1, ""))
+    # A name of one letter is as near to every other.
+    return f"did you mean `{near}`?" if distance <= min(most, len(name) - 1) else None
 
-    near = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
-    return f"did you mean `{near[0]}`?" if near else None
+
+def _distance(one: str, other: str) -> int:
+    """How many letters are wrong, missing, too many or swapped (Damerau and Levenshtein)."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, start=1):
+        earlier, before, row = before, row, [i]
+        for j, each in enumerate(other, start=1):
+            change = before[j - 1] + (letter != each)
+            row.append(min(before[j] + 1, row[j - 1] + 1, change))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == each:
+                row[j] = min(row[j], earlier[j - 2] + 1)
+    return row[-1]
 
 
 def _order(diagnostic: Diagnostic) -> tuple[str, int]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
+from caladan.program.functions import call_type
 from caladan.program.program import (
     Arithmetic,
     Call,
@@ -17,7 +18,7 @@ from caladan.program.program import (
     Negative,
     Variable,
 )
-from caladan.program.types import Kind, Type
+from caladan.program.types import NAMES, Kind, Type
 
 EXACT: Final = 1 << 53  # smaller integers are doubles
 
@@ -25,6 +26,14 @@ EXACT: Final = 1 << 53  # smaller integers are doubles
 def kind_of(type: Type) -> Kind:
     """The kind of a type."""
     return type.kind
+
+
+def type_of_kind(kind: Kind) -> Type:
+    """The type in which values of a kind are computed with."""
+    return _COMPUTED.get(kind) or NAMES[kind.value]
+
+
+_COMPUTED: Final = {Kind.INTEGER: Type.LONG, Kind.FLOAT: Type.DOUBLE}
 
 
 def kind_of_value(value: object) -> Kind:
@@ -59,7 +68,9 @@ def kind_of_expression(expression: Expression, types: Mapping[str, Type]) -> Kin
         case Function(returns=returns):
             return kind_of(returns)
         case Call(function=function):
-            return Kind.INTEGER if function == "length" else Kind.STRING
+            type = call_type(expression, lambda each: type_of_kind(kind_of_expression(each, types)))
+            assert type is not None, f"the analysis let {function} pass"
+            return kind_of(type)
         case Conditional(then=then, otherwise=otherwise):
             branches = [kind_of_expression(branch, types) for branch in (then, otherwise)]
             return Kind.FLOAT if Kind.FLOAT in branches else branches[0]

@@ -20,10 +20,13 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
-from typing import Final, Literal as OneOf, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal as OneOf, TypeAlias
 
 from caladan.program.diagnostics import Span
 from caladan.program.types import Type
+
+if TYPE_CHECKING:
+    from caladan.program.aggregates import AggregateFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,22 +180,11 @@ class Conditional:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-CallFunction: TypeAlias = OneOf[
-    "upper", "lower", "length", "trim", "concat", "replace", "substring",
-    "missing", "present", "coalesce",
-]  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`function(arguments)`: a function of text. `length` gives a long, the others text.
+    """`function(arguments)`: a function by its name in the table (program/functions)."""
 
-    `substring(text, start, length)` counts from 1. `missing` and `present` are tests of any value,
-    `coalesce` gives the first of its values that is not missing; `analysis.missing` compiles these
-    three away.
-    """
-
-    function: CallFunction
+    function: str
     arguments: tuple[Expression, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
 
@@ -206,7 +198,6 @@ class Function(Call):
     and the call stands for any one of them.
     """
 
-    function: str  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
     code: Callable[..., object] = field(default=lambda *_: None, repr=False)
     each: bool = False
     returns: Type = Type.OBJECT
@@ -227,6 +218,8 @@ class Aggregate:
     function: str
     terms: tuple[Expression, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
+    definition: AggregateFunction | None = None
+    """Its row, if a user added it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,16 @@ from caladan.analysis.core import CoreRule
 from caladan.analysis.written import WrittenRule
 from caladan.program import Value
 from caladan.program.diagnostics import CaladanError, Diagnostic
+from caladan.program.functions import FUNCTIONS
 from caladan.program.values import quoted
 
 
 class LimitReached(CaladanError):
     """A limit of the options was reached; the engine adds what was derived."""
+
+
+class MemoryReached(LimitReached):
+    """The memory that a run may use was not enough."""
 
 
 LimitName: TypeAlias = Literal["max_rounds", "max_facts", "timeout", "memory"]
@@ -47,8 +52,23 @@ def division_by_zero(rule: CoreRule | WrittenRule) -> Diagnostic:
     )
 
 
-def overflow(rule: CoreRule | WrittenRule, *, double: bool = False) -> Diagnostic:
-    """C041: a number too large, in arithmetic or in a sum: for 64 bits, or for a double."""
+_TOO_LARGE: Final = {
+    "decimal": (
+        "a decimal of too many digits",
+        "decimals have up to 38 digits: declare columns with as many as they need, decimal(12, 2)",
+    ),
+    "datetime": ("a time beyond the years 1 to 9999", "compare before you add"),
+    "interval": ("an interval of more than 64 bits of microseconds", "compare before you add"),
+}
+
+
+def overflow(
+    rule: CoreRule | WrittenRule, *, double: bool = False, of: str | None = None
+) -> Diagnostic:
+    """C041: a value too large, in arithmetic or in a sum: for 64 bits, a double, or its type."""
+    if of in _TOO_LARGE:
+        what, help = _TOO_LARGE[of]
+        return Diagnostic("C041", f"{what} {_place(rule)}", rule.span, help=help)
     if double:
         return Diagnostic(
             "C041",
@@ -67,12 +87,15 @@ def overflow(rule: CoreRule | WrittenRule, *, double: bool = False) -> Diagnosti
 
 
 def call_failed(rule: CoreRule | WrittenRule, function: str, reason: str) -> Diagnostic:
-    """C073: a function of Python that a rule calls raised something, or gave something else."""
+    """C073: a function has no value for what it was called with; one of Python's may raise."""
+    in_table = function in FUNCTIONS
     return Diagnostic(
         "C073",
         f"`{function}` failed {_place(rule)}: {reason}",
         rule.span,
-        help="it is called with the values that the rule finds, and gives what `define` was told",
+        help="keep such values from it with a comparison, or with `if(… then … else …)`"
+        if in_table
+        else "it is called with the values that the rule finds, and gives what `define` was told",
     )
 
 

@@ -31,7 +31,7 @@ from caladan.program import (
     Variable,
 )
 from caladan.program.diagnostics import CaladanError, error
-from caladan.program.functions import call
+from caladan.program.functions import CallFailed, call
 from caladan.ticks.extent import Extent, Fact, Index, picker
 
 Binding: TypeAlias = tuple[Any, ...]
@@ -352,6 +352,9 @@ def failure(rule: CoreRule, problem: Exception) -> CaladanError:
     """What went wrong in a rule, as a diagnostic."""
     if isinstance(problem, ZeroDivisionError):
         return error("C040", f"a rule for `{rule.head}` divides by zero", rule.span)
+    if isinstance(problem, CallFailed):
+        told = f"`{problem.function}` failed in a rule for `{rule.head}`: {problem.reason}"
+        return error("C073", told, rule.span)
     return error(
         "C073",
         f"a rule for `{rule.head}` failed: {type(problem).__name__}: {problem}",

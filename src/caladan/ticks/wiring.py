@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from caladan.analysis.core import Clique, CoreAtom, CoreRule
 from caladan.analysis.normalize import normalize
-from caladan.analysis.resolve import resolve, unsound
+from caladan.analysis.resolve import predicates, resolve, unsound
 from caladan.analysis.safety import safety
 from caladan.analysis.strata import edges, strata
 from caladan.language.bloom.expressions import FUNCTIONS
@@ -132,7 +132,7 @@ def wire(recorder: Recorder) -> TickProgram:
         _declare_time(schemas, rule)
     program = Program(tuple(map(_declaration, schemas.values())), written)
     found = Diagnostics()
-    timely = replace(program, rules=tuple(map(_own_head, written)))
+    timely = predicates(replace(program, rules=tuple(map(_own_head, written))), ())
     known = resolve(timely, {}, found)
     normal = normalize(timely, found, unsound(timely, known))
     safety(normal.rules, found)

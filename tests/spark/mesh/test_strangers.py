@@ -1,12 +1,12 @@
 """Strangers at the door of a task: slow ones, many, noisy ones, and those who say nothing."""
 
-import os
 import socket
 import struct
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from random import Random
 from typing import Any
 
 import pytest
@@ -40,7 +40,7 @@ def slow(connection: socket.socket, done: threading.Event) -> None:
 def noisy(connection: socket.socket, done: threading.Event) -> None:
     """Says what nobody understands."""
     while not done.is_set():
-        connection.sendall(os.urandom(1 << 12))
+        connection.sendall(Random(1).randbytes(1 << 12))
 
 
 def half_open(connection: socket.socket, done: threading.Event) -> None:

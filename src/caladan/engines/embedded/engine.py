@@ -39,7 +39,7 @@ from caladan.program.clock import attended
 from caladan.program.diagnostics import CaladanError
 from caladan.program.events import DataRead, Listener, RelationHeld, RunDone, RunStarted
 from caladan.program.options import Options
-from caladan.rules.failures import LimitReached, interrupted
+from caladan.rules.failures import LimitReached, MemoryReached, interrupted
 from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
@@ -285,6 +285,7 @@ class EmbeddedEngine(InProcess):
         limits.memory.spare = self.spare
         evaluation.adopt(found.relations)
         relations: tuple[str, ...] = ()
+        is_memory = False
         try:
             for name in program.relations:
                 if name not in derived and name not in found.relations and name not in unread:
@@ -309,9 +310,9 @@ class EmbeddedEngine(InProcess):
             _tell_held(program, evaluation, events)
             tables = _tables(program, evaluation, classes)
         except LimitReached as reached:
-            why = reached.diagnostics[0]
+            why, is_memory = reached.diagnostics[0], isinstance(reached, MemoryReached)
         except MemoryError:
-            why = limits.out_of_memory().diagnostics[0]
+            why, is_memory = limits.out_of_memory().diagnostics[0], True
         except KeyboardInterrupt:
             why = interrupted(relations)
         else:
@@ -321,7 +322,8 @@ class EmbeddedEngine(InProcess):
             if info.is_derived and name not in evaluation.layouts():
                 with suppress(OutOfMemory):  # what is given is stored by then, and can be read
                     evaluation.load(name)
-        raise EngineStopped(why, _tables(program, evaluation, classes))
+        derived_so_far = _tables(program, evaluation, classes)
+        raise EngineStopped(why, derived_so_far, is_out_of_memory=is_memory)
 
     def watch(
         self,

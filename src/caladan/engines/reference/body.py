@@ -53,9 +53,12 @@ from caladan.program import (
     Value,
     Variable,
     names,
+    operations,
     variables,
 )
-from caladan.program.functions import call, outcomes
+from caladan.program.functions import call, find, outcomes, type_of_value
+from caladan.program.kinds import Kind, kind_of_expression
+from caladan.program.operations import Operation
 from caladan.program.transform import walk
 
 Binding: TypeAlias = Mapping[str, Value]
@@ -87,6 +90,11 @@ def evaluate(expression: Expression, binding: Binding) -> Value:
             if value is NULL:
                 return NULL
             return float(_number(value)) if _is_floating(expression, binding) else value
+        case Operation():
+            values = [evaluate(argument, binding) for argument in expression.arguments]
+            if NULL in values:
+                return NULL
+            return canonical(operations.outcomes(expression, [[value] for value in values])[0])
         case Function():
             given = [[evaluate(argument, binding)] for argument in expression.arguments]
             if [NULL] in given:
@@ -95,15 +103,15 @@ def evaluate(expression: Expression, binding: Binding) -> Value:
         case Call("missing" | "present" as test, (argument,)):
             return (evaluate(argument, binding) is NULL) == (test == "missing")
         case Call("coalesce"):
-            values = (evaluate(argument, binding) for argument in expression.arguments)
-            first = next((value for value in values if value is not NULL), NULL)
-            is_floating = any(_is_floating(each, binding) for each in expression.arguments)
-            return float(first) if is_floating and isinstance(first, int) else first
+            each = (evaluate(argument, binding) for argument in expression.arguments)
+            first = next((value for value in each if value is not NULL), NULL)
+            is_whole = isinstance(first, int) and not isinstance(first, bool)
+            return float(first) if is_whole and _is_floating(expression, binding) else first
         case Call():
             arguments = [evaluate(argument, binding) for argument in expression.arguments]
             if NULL in arguments:
                 return NULL
-            return call(expression.function, arguments)
+            return canonical(call(expression.function, arguments))
         case _:
             raise TypeError(f"not an expression of a body: {expression}")
 
@@ -157,8 +165,17 @@ def _can_invert(expression: Expression, name: str) -> bool:
             return _can_invert(expression.operand, name)
         case Arithmetic(operator="+" | "-", left=left, right=right):
             return _can_invert(left if _mentions(left, name) else right, name)
+        case Call() if not isinstance(expression, Function):
+            place = _place(expression, name)
+            known = find(expression.function).inverse
+            return place in known and _can_invert(expression.arguments[place], name)
         case _:
             return False
+
+
+def _place(call: Call, name: str) -> int:
+    """The argument of a call that mentions a variable."""
+    return next(i for i, each in enumerate(call.arguments) if _mentions(each, name))
 
 
 def _invert(expression: Expression, result: Value, name: str, binding: Binding) -> Value:
@@ -178,6 +195,14 @@ def _invert(expression: Expression, result: Value, name: str, binding: Binding) 
             undone = _number(result) - known if operator == "+" else known - _number(result)
             undone = finite(undone, _number(result), known)
             return _invert(right, canonical(undone), name, binding)
+        case Call():
+            place = _place(expression, name)
+            given = [
+                result if i == place else evaluate(each, binding)
+                for i, each in enumerate(expression.arguments)
+            ]
+            undone = call(find(expression.function).inverse[place], given)
+            return _invert(expression.arguments[place], canonical(undone), name, binding)
         case _:
             raise TypeError(f"cannot be solved for {name}: {expression}")
 
@@ -215,8 +240,12 @@ def _is_floating(expression: Expression, binding: Binding) -> bool:
             return any(_is_floating(branch, binding) for branch in (then, otherwise))
         case Function():
             return expression.returns.is_floating
-        case Call("coalesce"):
-            return any(_is_floating(each, binding) for each in expression.arguments)
+        case Call():
+            types = {
+                name: (None if value is NULL else type_of_value(value)) or Type.LONG
+                for name, value in binding.items()
+            }
+            return kind_of_expression(expression, types) is Kind.FLOAT
         case _:
             return False
 
@@ -599,7 +628,8 @@ def _next(body: Sequence[Literal], bound: frozenset[str]) -> Literal:
 
 def _computes(comparison: Comparison) -> bool:
     """Whether it has arithmetic; those without go first, and may keep a division from failing."""
-    return any(isinstance(e, Arithmetic | Conditional) for e in (comparison.left, comparison.right))
+    sides = (comparison.left, comparison.right)
+    return any(isinstance(each, Arithmetic | Conditional | Call) for each in sides)
 
 
 def _is_ready(comparison: Comparison, bound: Set[str], by_atoms: Set[str]) -> bool:

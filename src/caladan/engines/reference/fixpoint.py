@@ -57,7 +57,8 @@ from caladan.program import NULL, Atom, Type, Value, Variable, atoms
 from caladan.program.clock import deadline
 from caladan.program.diagnostics import CaladanError, Diagnostic
 from caladan.program.events import Listener, RoundDone, RuleDone
-from caladan.program.functions import CallFailed
+from caladan.program.functions import CallFailed, TooLarge
+from caladan.program.operations import OutOfRange
 from caladan.program.options import Options
 from caladan.rules.failures import (
     LimitName,
@@ -363,8 +364,9 @@ def _blamed(rule: WrittenRule) -> Generator[None]:
     except CallFailed as failed:
         raise CaladanError(call_failed(rule, failed.function, failed.reason)) from failed.__cause__
     except OverflowError as problem:
-        double = isinstance(problem, InfiniteValue)
-        raise CaladanError(overflow(rule, double=double)) from None
+        double = isinstance(problem, InfiniteValue | TooLarge)
+        of = problem.of if isinstance(problem, OutOfRange) else None
+        raise CaladanError(overflow(rule, double=double, of=of)) from None
 
 
 class SumHistory:

@@ -151,6 +151,13 @@ class Cliques:
             for clique in cliques:
                 self.events.tell(StrategyDeclined(clique.relations, name, cannot.reason))
             return False
+        except MemoryError:  # of this process, which brings tasks their inputs
+            reason = "the driver's Python has too little memory for it"
+            for clique in cliques:
+                self.events.tell(StrategyDeclined(clique.relations, name, reason))
+            if name == "frame":
+                raise
+            return False
         except EngineStopped as stopped:
             self._keep(stopped.store)
             said = stopped.diagnostics[0]

@@ -23,7 +23,7 @@ import numpy as np
 
 from caladan.columns.index import PackedIndex, RunMatches
 from caladan.columns.layout import Counts, Keys
-from caladan.columns.ranks import Ranks
+from caladan.columns.ranks import Ranks, magnitude
 from caladan.columns.rows import RowIndex
 from caladan.columns.runs import Run
 from caladan.join.access import Equal, Overlap
@@ -154,7 +154,7 @@ class Pairing:
             if domain.kind not in _SHIFTS:
                 return None
             ranks.append(domain.ranks(facts.columns[name]) >> _SHIFTS[domain.kind])
-            if bool(np.any(np.abs(ranks[-1]) > _FAR)):
+            if magnitude(ranks[-1]) > _FAR:
                 return None
         first, last = ranks
         lengths = last - first

@@ -4,7 +4,7 @@ Grammar functions take a `Cursor`, look at `kind`, and move on with `advance`, `
 What goes wrong is reported with `fail`, which raises `SyntaxFailure`; the statement loop catches it
 and calls `recover`, so that every statement of a text gets its say.
 
-`SLIPS` and `WORD_SLIPS` hold the help for what people coming from other languages write.
+What people coming from other languages write gets help from slips.py.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NoReturn, TypeVar
 
+from caladan.language.deals import slips
 from caladan.language.deals.tokens import BAD, END, NAMES, RESERVED_RELATIONS, Token, tokenize
 from caladan.program.diagnostics import Diagnostics, RelatedSpan, SourceText, Span
-from caladan.program.functions import Definition
+from caladan.program.functions import FUNCTIONS, Definition
 
 T = TypeVar("T")
 
@@ -30,38 +31,6 @@ MAX_ATOMS: Final = 200
 
 MAX_COMPARISONS: Final = 300
 """How many comparisons and choices one body may have: each is a level of that tree."""
-
-_NOT_EQUAL: Final = "for not equal write `~=`"
-_NEGATION: Final = "for negation write `~`, as in `~p(X)`"
-_COMMENT: Final = "a comment begins with `%` or `--`, or stands between `/*` and `*/`"
-_OR: Final = "for `or` write `;` in parentheses, as in `(p(X) ; q(X))`, or one rule for each case"
-_AND: Final = "for `and` write `,`"
-
-SLIPS: Final[dict[str, str]] = {
-    ":-": "in DeALS write `<-`",
-    "!=": _NOT_EQUAL,
-    "<>": _NOT_EQUAL,
-    "\\=": _NOT_EQUAL,
-    "==": "for equal write `=`",
-    "=<": "for at most write `<=`",
-    "=>": "for at least write `>=`",
-    "!": _NEGATION,
-    ";": "`;` stands between the branches of a body, `.` at its end",
-    "|": _OR,
-    "&": _AND,
-    "//": _COMMENT,
-    "#": _COMMENT,
-}
-
-WORD_SLIPS: Final[dict[str, str]] = {
-    "not": _NEGATION,
-    "NOT": _NEGATION,
-    "is": "for equal write `=`",
-    "or": _OR,
-    "OR": _OR,
-    "and": _AND,
-    "AND": _AND,
-}
 
 COMMENTED: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -165,10 +134,13 @@ class Cursor:
             self.fail(expected)
         return self.advance()
 
-    def close(self, opening: Token, closing: str, expected: str) -> Token:
+    def close(
+        self, opening: Token, closing: str, expected: str, *, help: str | None = None
+    ) -> Token:
         """Read the partner of a parenthesis, or fail and show where it was opened."""
         if self.kind != closing:
-            self.fail(expected, related=[RelatedSpan("opened here", self.span(opening))])
+            related = [RelatedSpan("opened here", self.span(opening))]
+            self.fail(expected, related=related, help=help)
         return self.advance()
 
     def split(self, first: str) -> Token:
@@ -268,8 +240,24 @@ class Cursor:
         self.fail_at(self.span(token), message, help=help)
 
     def _help(self, token: Token) -> str | None:
-        slip = WORD_SLIPS.get(self.text(token)) if token.kind in NAMES else None
-        return SLIPS.get(token.kind) or slip or self._commented(token)
+        known = self.known_functions
+        if self.next_kind == ":" and self.peek(2) == "{":  # sum X : { … }
+            return slips.PAIRS[":", "{"]
+        if token.kind in NAMES:
+            slip = slips.word_help(self.text(token), known, self.text(self.tokens[self.index + 1]))
+        else:
+            before = self.kinds[self.index - 1] if self.index else END
+            slip = (
+                slips.pair_help(token.kind, self.next_kind, known)
+                or (slips.pair_help(before, token.kind, known) if before == "*" else None)
+                or slips.symbol_help(token.kind, known)
+            )
+        return slip or self._commented(token)
+
+    @property
+    def known_functions(self) -> frozenset[str]:
+        """The names of functions that can be called here."""
+        return frozenset((*FUNCTIONS, *self.functions))
 
     def _commented(self, token: Token) -> str | None:
         """Help where the comment before a token closes more parentheses than it opens."""

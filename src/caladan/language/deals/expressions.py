@@ -14,19 +14,20 @@ Comparisons are no expressions, so the `>` that closes an aggregate is never tak
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypeVar, cast
+from itertools import islice
+from typing import Final, NoReturn, TypeVar, cast
 
+from caladan.language.deals import slips
 from caladan.language.deals.cursor import Cursor
-from caladan.language.deals.tokens import FLOAT, INTEGER, NAMES, PARAMETER, Token, unquote
+from caladan.language.deals.tokens import END, FLOAT, INTEGER, NAMES, PARAMETER, Token, unquote
 from caladan.program import (
     NULL,
     Aggregate,
     Arithmetic,
     ArithmeticOperator,
     Call,
-    CallFunction,
     Comparison,
     ComparisonOperator,
     Conditional,
@@ -36,8 +37,9 @@ from caladan.program import (
     Parameter,
     Variable,
 )
-from caladan.program.aggregates import names_in
+from caladan.program.aggregates import AggregateFunction, named, names_in
 from caladan.program.diagnostics import Span, did_you_mean
+from caladan.program.functions import FUNCTIONS, NO_FUNCTIONS
 
 T = TypeVar("T")
 
@@ -50,16 +52,14 @@ _MIN_INTEGER: Final = -(2**63)
 _MAX_INTEGER: Final = 2**63 - 1
 _MAX_DIGITS: Final = 19
 
-CALLS: Final[dict[CallFunction, int | None]] = {
-    "upper": 1, "lower": 1, "length": 1, "trim": 1, "concat": None, "replace": 3, "substring": 3,
-    "missing": 1, "present": 1, "coalesce": None,
+AGGREGATES: Final = {name: row for name in names_in("deals") if (row := named("deals", name))}
+"""The aggregates, by what they are called."""
+WITH_PARENTHESES: Final = frozenset(names_in("deals", "monotone")) | {
+    "min", "max", "sum", "count", "countd", "avg",
 }  # fmt: skip
-"""The functions that are built in, and how many values each takes; None for any number."""
-
+"""Those that are also written with parentheses; other names are those of functions there."""
 TESTS: Final = ("missing", "present")
 """Functions that may stand alone in the condition of an `if`."""
-
-AGGREGATES: Final = frozenset(names_in("deals"))
 _VALUE: Final = "a value"
 
 
@@ -104,7 +104,7 @@ def _test(cursor: Cursor) -> Comparison:
     if cursor.kind not in COMPARISONS:
         if isinstance(left, Call) and left.function in TESTS:
             return Comparison("=", left, Constant(True, left.span), left.span)
-        cursor.fail("a comparison operator in the condition of `if`")
+        cursor.fail("a comparison operator in the condition of `if`", help=slips.CHOICE)
     return comparison(cursor, left, start)
 
 
@@ -131,8 +131,13 @@ def arguments(cursor: Cursor) -> tuple[Expression, ...]:
     if cursor.accept(")"):
         return ()
     found = cursor.several(expression)
-    cursor.close(opening, ")", "`,` or `)` after an argument")
+    _close_arguments(cursor, opening)
     return tuple(found)
+
+
+def _close_arguments(cursor: Cursor, opening: Token) -> None:
+    help = slips.NAMED_COLUMN if cursor.kind == "=" else None
+    cursor.close(opening, ")", "`,` or `)` after an argument", help=help)
 
 
 def named_arguments(cursor: Cursor) -> tuple[tuple[Expression, ...], tuple[str, ...]]:
@@ -153,28 +158,23 @@ def named_arguments(cursor: Cursor) -> tuple[tuple[Expression, ...], tuple[str, 
         return expression(at)
 
     found = cursor.several(argument)
-    cursor.close(opening, ")", "`,` or `)` after an argument")
+    _close_arguments(cursor, opening)
     return tuple(found), tuple(names)
 
 
 def is_function(cursor: Cursor, name: str) -> bool:
-    """Whether a name is that of a function: one of text, or one that was defined."""
-    return name in CALLS or name in cursor.functions
+    """Whether a name is that of a function: of the table, or one that was defined."""
+    return name in FUNCTIONS or name in cursor.functions
 
 
 def called(cursor: Cursor, function: str, given: tuple[Expression, ...], token: Token) -> Call:
     """A function whose name has been read, with its arguments."""
     span = cursor.since(token.start)
-    defined = cursor.functions.get(function)
-    if defined is not None:
-        if not defined.takes(len(given)):
-            cursor.fail_at(span, f"`{function}` does not take {len(given)} values")
-        return replace(defined.called(given), span=span)
-    wanted = CALLS[cast("CallFunction", function)]
-    if not given or (wanted is not None and len(given) != wanted):
-        values = "values" if wanted is None else "1 value" if wanted == 1 else f"{wanted} values"
-        cursor.fail_at(span, f"`{function}` takes {values}, found {len(given)}")
-    return Call(cast("CallFunction", function), given, span)
+    row = cursor.functions.get(function) or FUNCTIONS[function]
+    complaint = row.complaint(len(given))
+    if complaint is not None:
+        cursor.fail_at(span, f"`{function}` {complaint}")
+    return replace(row.called(given), span=span)
 
 
 def unary(cursor: Cursor) -> Expression:
@@ -197,7 +197,11 @@ def primary(cursor: Cursor) -> Expression:
         case "integer" | "float":
             return _number(cursor)
         case "variable" if cursor.next_kind != "(":
-            token = cursor.advance()
+            token = cursor.current
+            is_aggregate = cursor.text(token).lower() in AGGREGATES
+            if is_aggregate and cursor.next_kind in ("<", "<-") and _is_bracket(cursor):
+                _fail_on_aggregate(cursor, token)
+            cursor.advance()
             return Variable(cursor.text(token), cursor.span(token))
         case "word" | "variable":
             return _word(cursor)
@@ -243,8 +247,11 @@ def _integer(digits: str) -> int:
 def _word(cursor: Cursor) -> Expression:
     token = cursor.current
     text = cursor.text(token)
-    if text in AGGREGATES and cursor.next_kind in ("<", "<-", "<>", "("):
-        return _aggregate(cursor, text)
+    is_open = cursor.next_kind in ("<", "<-", "<>")
+    if is_open and (text in AGGREGATES or cursor.no_aggregates is None):
+        return _aggregate(cursor, AGGREGATES.get(text), text)
+    if text in WITH_PARENTHESES and cursor.next_kind == "(":
+        return _aggregate(cursor, AGGREGATES[text], text)
     if is_function(cursor, text) and cursor.next_kind == "(":
         cursor.advance()
         cursor.enter()
@@ -252,14 +259,59 @@ def _word(cursor: Cursor) -> Expression:
         cursor.depth -= 1
         return called(cursor, text, given, token)
     if cursor.next_kind == "(":
-        cursor.fail(
-            _VALUE,
-            help=did_you_mean(text, CALLS)
-            or f"`{text}` is no function, of which there are {', '.join(sorted(CALLS))} and what "
-            "`db.define` defines; before a relation a `)` may be missing",
-        )
+        fail_on_function(cursor, token)
+    if cursor.next_kind in ("<", "<-") and _is_bracket(cursor):
+        _fail_on_aggregate(cursor, token)
     cursor.advance()
     return Constant(NULL if text == "null" else text, cursor.span(token))
+
+
+def fail_on_function(cursor: Cursor, token: Token) -> NoReturn:
+    """Fail: a name that is called is no function."""
+    text, known = cursor.text(token), cursor.known_functions
+    near = _suggested(text, known, slips.FUNCTIONS)
+    akin = ", ".join(f"`{each}`" for each in sorted(known) if _is_akin(text, each))
+    elsewhere = "docs/reference/functions.md lists all, and `db.define` defines others"
+    some = f"there are {akin}; {elsewhere}" if akin else elsewhere
+    cursor.fail_at(
+        cursor.span(token), f"there is no function `{text}`",
+        help=NO_FUNCTIONS.get(text) or near or f"{some}; before a relation a `)` may be missing",
+    )  # fmt: skip
+
+
+def _is_akin(one: str, other: str) -> bool:
+    """True if a word of one name begins a word of the other: `split` and `split_part`."""
+    words = [[w for w in name.lower().split("_") if len(w) > 2] for name in (one, other)]
+    return any(a.startswith(b) or b.startswith(a) for a in words[0] for b in words[1])
+
+
+def _fail_on_aggregate(cursor: Cursor, token: Token) -> NoReturn:
+    text = cursor.text(token)
+    near = _suggested(text, AGGREGATES, slips.AGGREGATES)
+    cursor.fail_at(
+        cursor.span(token), f"there is no aggregate `{text}`",
+        help=near or f"the aggregates are {', '.join(sorted(AGGREGATES))}",
+    )  # fmt: skip
+
+
+def _suggested(
+    text: str, known: Collection[str], elsewhere: Mapping[str, Sequence[str]]
+) -> str | None:
+    """A help line with what a name of another language is called here, or with a near name."""
+    called = [each for each in elsewhere.get(text.lower(), ()) if each in known]
+    return f"it is called `{called[0]}` here" if called else did_you_mean(text, known)
+
+
+def _is_bracket(cursor: Cursor) -> bool:
+    """True if the `<` after a name opens an aggregate: its `>` comes before the argument ends."""
+    depth = 0
+    for kind in islice(cursor.kinds, cursor.index + 2, None):
+        depth += (kind == "(") - (kind == ")")
+        if depth < 0 or kind in (".", "<-", END):
+            return False
+        if kind in (">", ">=") and not depth:
+            return True
+    return False
 
 
 def _text(cursor: Cursor) -> Constant:
@@ -302,19 +354,19 @@ def _conditional(cursor: Cursor) -> Conditional:
     return Conditional(test, then, otherwise, cursor.since(token.start))
 
 
-def _aggregate(cursor: Cursor, function: str) -> Aggregate:
+def _aggregate(cursor: Cursor, row: AggregateFunction | None, name: str) -> Aggregate:
     token = cursor.current
     if cursor.no_aggregates is not None:
         help = "compute it in the head of a rule of its own, and use that rule's relation here"
         cursor.fail_at(cursor.span(token), cursor.no_aggregates, help=help)
     cursor.advance()
     if cursor.kind == "<>":
-        cursor.fail("a value within `<` and `>`", help=f"to count solutions write `{function}<_>`")
+        cursor.fail("a value within `<` and `>`", help=f"to count solutions write `{name}<_>`")
     opening = cursor.split("<") if cursor.kind == "<-" else cursor.advance()
     closing = ")" if opening.kind == "(" else ">"
     cursor.no_aggregates = "an aggregate cannot stand within another"
     cursor.enter()
-    terms = _terms(cursor, closing)
+    terms = _terms(cursor, closing, row)
     if closing == ">" and cursor.kind == ">=":
         cursor.split(">")
         end = cursor.current.start
@@ -323,11 +375,12 @@ def _aggregate(cursor: Cursor, function: str) -> Aggregate:
         end = cursor.close(opening, closing, after).end
     cursor.depth -= 1
     cursor.no_aggregates = None
+    function = name if row is None else row.name  # what has no row may be of the user's
     return Aggregate(function, terms, Span(cursor.source, token.start, end))
 
 
-def _terms(cursor: Cursor, closing: str) -> tuple[Expression, ...]:
-    """Terms, perhaps in parentheses of their own.
+def _terms(cursor: Cursor, closing: str, row: AggregateFunction | None) -> tuple[Expression, ...]:
+    """Terms, perhaps in parentheses of their own, where also a condition can stand.
 
     Only after the first term is it known what a parenthesis was.
     """
@@ -338,8 +391,16 @@ def _terms(cursor: Cursor, closing: str) -> tuple[Expression, ...]:
     start = cursor.current.start
     if cursor.kind == "(":
         opening = cursor.advance()
-        terms = cursor.several(expression)
+        found = cursor.several(
+            _term_or_test if row is not None and row.takes == "boolean" else expression
+        )
         cursor.close(opening, ")", "`,` or `)` after a term")
+        if tests := [each for each in found if isinstance(each, Comparison)]:
+            span = cursor.since(start)
+            if len(tests) < len(found):
+                cursor.fail_at(span, "a condition has comparisons alone", help="write `X = true`")
+            return (Conditional(tuple(tests), Constant(True), Constant(False), span),)
+        terms = [each for each in found if not isinstance(each, Comparison)]
         if len(terms) > 1:
             return tuple(terms)
         terms = [arithmetic(cursor, terms[0], start)]
@@ -347,3 +408,9 @@ def _terms(cursor: Cursor, closing: str) -> tuple[Expression, ...]:
             terms += cursor.several(expression)
         return tuple(terms)
     return tuple(cursor.several(expression))
+
+
+def _term_or_test(cursor: Cursor) -> Expression | Comparison:
+    start = cursor.current.start
+    left = expression(cursor)
+    return comparison(cursor, left, start) if cursor.kind in COMPARISONS else left

@@ -20,7 +20,6 @@ from typing import Final, NoReturn, TypeAlias
 from caladan.language.deals.cursor import (
     MAX_ATOMS,
     MAX_COMPARISONS,
-    WORD_SLIPS,
     Cursor,
     SyntaxFailure,
 )
@@ -32,9 +31,11 @@ from caladan.language.deals.expressions import (
     choice,
     comparison,
     expression,
+    fail_on_function,
     is_function,
     named_arguments,
 )
+from caladan.language.deals.slips import word_help
 from caladan.language.deals.tokens import (
     END,
     FLOAT,
@@ -223,6 +224,8 @@ def _atom_or_call(cursor: Cursor) -> _Item:
     found = atom(cursor, "the name of a relation")
     name = cursor.text(token)
     if not is_function(cursor, name):
+        if cursor.kind in COMPARISONS or cursor.kind in PRECEDENCE:
+            fail_on_function(cursor, token)
         return found
     if cursor.kind in _ENDS:
         return _predicate(cursor, found)
@@ -247,7 +250,8 @@ def _predicate(cursor: Cursor, found: Atom) -> Atom | Comparison:
 
 def _at_slip(cursor: Cursor) -> bool:
     """Whether a word of another language stands before an atom, as in `not p(X)`."""
-    return cursor.next_kind in NAMES and cursor.text(cursor.current) in WORD_SLIPS
+    word = cursor.text(cursor.current)
+    return cursor.next_kind in NAMES and word_help(word, cursor.known_functions) is not None
 
 
 def _compared(cursor: Cursor, left: Expression, start: int) -> _Item:

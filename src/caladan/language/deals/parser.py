@@ -14,8 +14,15 @@ from types import MappingProxyType
 from typing import Final
 
 from caladan.language import files
+from caladan.language.deals import slips
 from caladan.language.deals.cursor import Cursor, SyntaxFailure
-from caladan.language.deals.expressions import arguments, expression, named_arguments, primary
+from caladan.language.deals.expressions import (
+    COMPARISONS,
+    arguments,
+    expression,
+    named_arguments,
+    primary,
+)
 from caladan.language.deals.literals import atom, body
 from caladan.language.deals.tokens import END, INTEGER, NAMES as WORDS, TEXT, VARIABLE, Token
 from caladan.program import (
@@ -123,9 +130,9 @@ def _statement(cursor: Cursor, read: _Statements) -> None:
         read.rules.append(_rule(cursor))
 
 
-def _end(cursor: Cursor, expected: str) -> None:
+def _end(cursor: Cursor, expected: str, *, help: str | None = None) -> None:
     if cursor.kind != ".":
-        cursor.fail(expected, ends=True)
+        cursor.fail(expected, ends=True, help=help)
     cursor.advance()
 
 
@@ -138,11 +145,13 @@ def _rule(cursor: Cursor) -> Rule:
     head = _head(cursor)
     if not cursor.accept("<-"):
         span = cursor.since(start)
-        _end(cursor, "`<-` or `.` after the head of a rule")
+        help = slips.HEAD_FIRST if cursor.kind == "=>" else None
+        _end(cursor, "`<-` or `.` after the head of a rule", help=help)
         return Rule(head, span=span, time=time)
     literals, cut = body(cursor)
     span = cursor.since(start)
-    _end(cursor, "`,` or `.` after a literal")
+    help = slips.CHOICE if cursor.kind in COMPARISONS else None
+    _end(cursor, "`,` or `.` after a literal", help=help)
     return Rule(head, literals, cut.order, cut.limit, span, time=time)
 
 

@@ -1,6 +1,6 @@
 """Values: a SQL expression as an Expression of the Program.
 
-Arithmetic, CASE, casts between numbers, and the functions of `FUNCTIONS` have a counterpart.
+Arithmetic, CASE, casts between numbers, and the functions of the table have a counterpart.
 Everything else is refused here; a caller that finds the expression to be about one table that is
 not recursive has SQL compute it instead.
 """
@@ -22,7 +22,6 @@ from caladan.program import (
     Arithmetic,
     ArithmeticOperator,
     Call,
-    CallFunction,
     Comparison,
     ComparisonOperator,
     Conditional,
@@ -33,6 +32,7 @@ from caladan.program import (
     Value,
 )
 from caladan.program.diagnostics import SourceText, Span, error
+from caladan.program.functions import IN_SQL
 from caladan.program.values import parse
 
 _ARITHMETIC: Final[dict[type[exp.Expr], ArithmeticOperator]] = {
@@ -96,12 +96,6 @@ class ValueTranslator:
                 return _negative(self.value(node.this), span)
             case exp.Case() | exp.If():
                 return self._case(node, span)
-            case exp.Greatest() | exp.Least():
-                return self._extreme(node, span)
-            case exp.Abs():
-                operand = self.value(node.this)
-                positive = (Comparison(">=", operand, Constant(0), span),)
-                return Conditional(positive, operand, Negative(operand, span), span)
             case exp.Cast():
                 return self._cast(node, span)
             case exp.AggFunc():
@@ -155,13 +149,6 @@ class ValueTranslator:
             found.append(comparison)
         return tuple(found)
 
-    def _extreme(self, node: exp.Expr, span: Span | None) -> Expression:
-        operator: ComparisonOperator = "<=" if isinstance(node, exp.Least) else ">="
-        result, *others = (self.value(each) for each in (node.this, *node.expressions))
-        for other in others:
-            result = Conditional((Comparison(operator, result, other, span),), result, other, span)
-        return result
-
     def _cast(self, node: exp.Cast, span: Span | None) -> Expression:
         kind = node.to.this.name
         operand = self.value(node.this)
@@ -198,10 +185,10 @@ class ValueTranslator:
         stand_in = self.computed(node)
         if stand_in is not None:
             return stand_in
-        arguments = _function(node)
-        if arguments is not None:
-            name, nodes = arguments
-            return Call(name, tuple(self.value(each) for each in nodes), span)
+        name, nodes = _function(node)
+        row = IN_SQL.get(name)
+        if row is not None and row.complaint(len(nodes)) is None:
+            return Call(row.name, tuple(self.value(each) for each in nodes), span)
         unsupported(
             f"`{_spelled(node)}` on a column of the recursion",
             span,
@@ -209,29 +196,37 @@ class ValueTranslator:
         )
 
 
-def _function(node: exp.Expr) -> tuple[CallFunction, list[exp.Expr]] | None:
-    """A function that rules have too: its name there and its arguments."""
+def _function(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
+    """The name of a function, in lower case, and its arguments, in the order of SQL's commas."""
     match node:
-        case exp.Upper():
-            return "upper", [node.this]
-        case exp.Lower():
-            return "lower", [node.this]
-        case exp.Length():
-            return "length", [node.this]
-        case exp.Trim() if not node.args.get("position") and not node.expression:
-            return "trim", [node.this]
-        case exp.Concat() if node.expressions:
-            return "concat", list(node.expressions)
-        case exp.DPipe():
-            return "concat", [node.this, node.expression]
-        case exp.Replace():
-            with_ = node.args.get("replacement") or exp.Literal.string("")
-            return "replace", [node.this, node.expression, with_]
-        case exp.Substring() if node.args.get("start"):
-            length = node.args.get("length") or exp.Literal.number(2**31 - 1)
-            return "substring", [node.this, node.args["start"], length]
+        case exp.Trim():
+            sides = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+            name = sides.get(node.args.get("position") or "", "trim")
+            return name, [node.this, *([node.expression] if node.expression else [])]
+        case exp.Anonymous():
+            return node.name.lower(), list(node.expressions)
+        case _ if type(node) in _ORDER:
+            name, keys = _ORDER[type(node)]
+            return name, [node.args[key] for key in keys if node.args.get(key)]
+        case exp.Func():
+            first = [node.this] if isinstance(node.this, exp.Expr) else []
+            return node.sql_name().lower(), [*first, *node.expressions]
         case _:
-            return None
+            return node.key, []
+
+
+_ORDER: Final[dict[type[exp.Expr], tuple[str, tuple[str, ...]]]] = {
+    exp.DPipe: ("concat", ("this", "expression")),
+    exp.Replace: ("replace", ("this", "expression", "replacement")),
+    exp.Substring: ("substring", ("this", "start", "length")),
+    exp.Overlay: ("overlay", ("this", "expression", "from_", "for_")),
+    exp.StrPosition: ("instr", ("this", "substr")),
+    exp.BitwiseAnd: ("band", ("this", "expression")),
+    exp.BitwiseOr: ("bor", ("this", "expression")),
+    exp.BitwiseXor: ("bxor", ("this", "expression")),
+    exp.BitwiseNot: ("bnot", ("this",)),
+}
+"""Functions that have a syntax of their own, or whose arguments sqlglot keeps by name."""
 
 
 def _spelled(node: exp.Expr) -> str:

@@ -21,15 +21,18 @@ from caladan.analysis.core import CoreAtom, CoreRule, RelationInfo
 from caladan.program import (
     Aggregate,
     Arithmetic,
+    Call,
     Comparison,
     Conditional,
     Constant,
     Expression,
+    Function,
     Type,
     Variable,
     variables,
 )
 from caladan.program.aggregates import AggregateFunction, is_recursive_best
+from caladan.program.functions import find
 from caladan.program.kinds import EXACT, Kind, kind_of, kind_of_expression
 from caladan.rules.shapes.forms import (
     Distances,
@@ -104,7 +107,7 @@ def _labels(info: RelationInfo, rules: list[CoreRule], column: int) -> Labels | 
         return None
     if row is None or "first" not in row.distributes_over:
         return None
-    if kind not in (Kind.INTEGER, Kind.FLOAT) and any(math.isfinite(s.most) for s in found):
+    if kind not in (Kind.INTEGER, Kind.FLOAT) and any(s.most is not None for s in found):
         return None
     return Labels(info.name, info.group, column, row.is_least, found)
 
@@ -225,6 +228,8 @@ def _weight(made: Expression, value: Variable, row: AggregateFunction) -> _Weigh
     """What is made of a value along a step, if that can be told."""
     if isinstance(made, Conditional):
         return _widest(made, value, row)
+    if isinstance(made, Call):
+        return _picked(made, value, row)
     terms = _summands(made)
     if "+" not in row.distributes_over or terms is None or terms.count(value) != 1:
         return None
@@ -257,6 +262,19 @@ def _widest(made: Conditional, value: Variable, row: AggregateFunction) -> _Weig
     return _Weight(others[0], 1, is_widest=True)
 
 
+def _picked(made: Call, value: Variable, row: AggregateFunction) -> _Weight | None:
+    """greatest(E, W) for the least, least(E, W) for the largest."""
+    picks = 0 if isinstance(made, Function) else find(made.function).picks
+    if picks != (1 if row.is_least else -1):
+        return None
+    if ("max" if picks > 0 else "min") not in row.distributes_over:
+        return None
+    others = [each for each in made.arguments if each != value]
+    if len(made.arguments) != 2 or len(others) != 1 or value in variables(others[0]):
+        return None
+    return _Weight(others[0], 1, is_widest=True)
+
+
 def _bound(
     literal: Literal, value: Expression, made: Expression, *, smallest: bool
 ) -> float | None:
@@ -269,7 +287,7 @@ def _bound(
     if not isinstance(right, Constant) or left not in (value, made):
         return None
     number = right.value
-    if isinstance(number, bool) or not isinstance(number, int | float) or abs(number) >= EXACT:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < EXACT:
         return None
     if operator not in (("<", "<=") if smallest else (">", ">=")):
         return None
@@ -277,9 +295,9 @@ def _bound(
     return limit if operator.endswith("=") else math.nextafter(limit, -math.inf)
 
 
-def _least(bounds: Sequence[Literal], of: Expression, *, smallest: bool) -> float:
+def _least(bounds: Sequence[Literal], of: Expression, *, smallest: bool) -> float | None:
     found = [_bound(each, of, of, smallest=smallest) for each in bounds]
-    return min((each for each in found if each is not None), default=math.inf)
+    return min((each for each in found if each is not None), default=None)
 
 
 def _summands(expression: Expression) -> list[Expression] | None:

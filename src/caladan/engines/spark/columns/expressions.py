@@ -7,7 +7,7 @@ that Spark neither evaluates it for rows that a later join or selection drops, n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -20,14 +20,13 @@ from caladan.analysis.type_check import constant_type
 from caladan.data.schema import ARROW
 from caladan.engines.spark.columns.physical import evaluated
 from caladan.engines.spark.columns.types import inside, literal, zero_made_positive
-from caladan.engines.spark.session.failures import called_in_vain, marked
+from caladan.engines.spark.session.failures import CALL_ENDS, called_in_vain, called_with, marked
 from caladan.engines.spark.session.workers import with_own_python
 from caladan.program import (
     Aggregate,
     Arithmetic,
     ArithmeticOperator,
     Call,
-    CallFunction,
     Comparison,
     Conditional,
     Constant,
@@ -39,7 +38,18 @@ from caladan.program import (
     Value,
     Variable,
 )
-from caladan.program.functions import CallFailed, outcomes
+from caladan.program.functions import (
+    CallFailed,
+    FunctionRow,
+    Resolved,
+    TooLarge,
+    call_rows,
+    find,
+    outcomes,
+    type_word,
+)
+from caladan.program.operations import Operation
+from caladan.program.types import decimal, wider
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -92,13 +102,17 @@ class Expressions:
                 return self._arithmetic(expression.operator, left, right)
             case Conditional():
                 return self._conditional(expression, bound)
+            case Operation():
+                return self._operation(
+                    expression, [self.compute(each, bound) for each in expression.arguments]
+                )
             case Function():
                 return self._outcome(
                     expression, [self.compute(each, bound) for each in expression.arguments]
                 )
             case Call():
                 arguments = [self.compute(argument, bound) for argument in expression.arguments]
-                return _call(expression.function, arguments)
+                return self._called(expression, arguments)
             case Parameter() | Aggregate():
                 raise AssertionError(f"{expression} is no expression of a plan")
 
@@ -123,6 +137,90 @@ class Expressions:
                 column = one >= other
         return ComputedColumn(column, Type.BOOLEAN, left.may_fail or right.may_fail)
 
+    def _operation(self, node: Operation, arguments: list[ComputedColumn]) -> ComputedColumn:
+        """What a row of the table of operations says; null where an argument is."""
+        row, pairs = node.row, zip(arguments, node.takes, strict=True)
+        columns = [given.as_type(type).column for given, type in pairs]
+        type = evaluated(node.returns)
+        made = row.spark(sf, type, *columns).cast(inside(type))
+        if type is Type.DOUBLE:
+            return ComputedColumn(zero_made_positive(made), type, arguments[0].may_fail)
+        failed = (
+            sf.lit(None) if self.solved else raised(marked("C041", self.rule.number, of=row.of))
+        )
+        is_missing = reduce(lambda a, b: a | b, (column.isNull() for column in columns))
+        checked = sf.when(made.isNotNull() | is_missing, made)
+        if row.divides:
+            checked = sf.when(columns[1] == 0, self._raised("C040").cast(inside(type))).when(
+                made.isNotNull() | is_missing, made
+            )
+        return ComputedColumn(checked.otherwise(failed.cast(inside(type))), type, may_fail=True)
+
+    def _called(self, call: Call, arguments: list[ComputedColumn]) -> ComputedColumn:
+        """A function of the table: as its row says it for Spark, else called by a Python worker.
+
+        Where a row's column is null for arguments that are not, it failed: the error has the
+        arguments, for which the driver finds out what is wrong.
+        """
+        row = find(call.function)
+        word = type_word(row, call.arguments)
+        literal = [isinstance(each, Constant) for each in call.arguments]
+        found = row.resolve([each.type for each in arguments], literal, word)
+        assert isinstance(found, Resolved), f"the analysis let {call} pass"
+        type = evaluated(found.returns)
+        given = [
+            each if type is None else each.as_type(type)
+            for each, type in zip(arguments, found.takes, strict=True)
+        ]
+        if row.spark is None:
+            return self._by_workers(row, found, given)
+        columns = [each.column for each in given]
+        if isinstance(row.spark, str):
+            made = sf.call_function(row.spark, *columns)
+        else:
+            given_as = [*columns[:-1], word, given[0].type] if row.takes_type else columns
+            made = row.spark(sf, *given_as)
+        made = made.cast(inside(type))
+        may_fail = any(each.may_fail for each in given)
+        if type is Type.DOUBLE:
+            made, may_fail = self._kept_finite(made, given), True
+        if not row.fails:
+            return ComputedColumn(made, type, may_fail)
+        said = sf.to_json(sf.array(*(_as_text(each) for each in given)))
+        mark = sf.concat(sf.lit(called_with(self.rule, row.name)), said, sf.lit(CALL_ENDS))
+        failure = raised_by(mark).cast(inside(type))
+        missing = reduce(lambda a, b: a | b, (column.isNull() for column in columns), sf.lit(False))
+        column = sf.when(made.isNotNull() | missing, made).otherwise(failure)
+        return ComputedColumn(column, type, may_fail=True)
+
+    def _kept_finite(self, made: Column, given: list[ComputedColumn]) -> Column:
+        """A double, or an error where it is infinite and no argument is."""
+        infinite = is_infinite(made)
+        for each in given:
+            if each.type is Type.DOUBLE:
+                infinite = infinite & ~is_infinite(each.column)
+        failure = raised(marked("C041", self.rule.number, double=True)).cast("double")
+        return sf.when(infinite, failure).otherwise(zero_made_positive(made))
+
+    def _by_workers(
+        self, row: FunctionRow, found: Resolved, arguments: list[ComputedColumn]
+    ) -> ComputedColumn:
+        """A function that Spark has not, or not with the same values."""
+        number, type, name = self.rule.number, evaluated(found.returns), row.name
+
+        def given(columns: Sequence[Sequence[Any]], count: int) -> list[Value]:
+            try:
+                return call_rows(find(name), found, columns, count)
+            except CallFailed as failed:
+                raise RuntimeError(called_in_vain(number, failed)) from None
+            except ZeroDivisionError:
+                raise RuntimeError(marked("C040", number)) from None
+            except OverflowError as problem:
+                double = isinstance(problem, TooLarge)
+                raise RuntimeError(marked("C041", number, double=double)) from None
+
+        return self._by_python(given, arguments, type)
+
     def _outcome(self, function: Function, arguments: list[ComputedColumn]) -> ComputedColumn:
         """What a Python function gives: a worker of Spark's calls it, batch by batch."""
         number, type = self.rule.number, evaluated(function.returns)
@@ -133,6 +231,14 @@ class Expressions:
             except CallFailed as failed:
                 raise RuntimeError(called_in_vain(number, failed)) from None
 
+        return self._by_python(given, arguments, type)
+
+    def _by_python(
+        self,
+        given: Callable[[Sequence[Sequence[Any]], int], list[Value]],
+        arguments: list[ComputedColumn],
+        type: Type,
+    ) -> ComputedColumn:
         def give(*row: Any) -> Value:
             return given([[value] for value in row], 1)[0]
 
@@ -210,12 +316,14 @@ class Expressions:
     def _finite(self, result: Column, one: Column, other: Column) -> ComputedColumn:
         """A double, or an error where it is infinity and neither side is; null if `solved`."""
         made = is_infinite(result) & ~is_infinite(one) & ~is_infinite(other)
-        failure = sf.lit(None) if self.solved else raised(marked("C041", self.rule, double=True))
+        failure = (
+            sf.lit(None) if self.solved else raised(marked("C041", self.rule.number, double=True))
+        )
         column = sf.when(made, failure.cast("double")).otherwise(zero_made_positive(result))
         return ComputedColumn(column, Type.DOUBLE, may_fail=True)
 
     def _raised(self, code: str) -> Column:
-        return raised(marked(code, self.rule))
+        return raised(marked(code, self.rule.number))
 
 
 def is_infinite(column: Column) -> Column:
@@ -228,35 +336,28 @@ def raised(text: str) -> Column:
 
     The random number makes it non-deterministic in Spark's eyes, so that it stays in its place.
     """
-    return sf.raise_error(sf.concat(sf.lit(text), sf.rand(0).cast("string")))
+    return raised_by(sf.lit(text))
 
 
-def _call(function: CallFunction, arguments: list[ComputedColumn]) -> ComputedColumn:
-    type = Type.LONG if function == "length" else Type.STRING
-    columns = [argument.column for argument in arguments]
-    match function:
-        case "upper" | "lower" | "trim" | "concat" | "replace":
-            column = sf.call_function(function, *columns)
-        case "length":
-            column = sf.length(columns[0]).cast("long")
-        case "substring":
-            text, start, length = columns
-            # Spark takes positions of 32 bits; no text reaches beyond them.
-            least, most = sf.lit(-(2**31)), sf.lit(2**31 - 1)
-            start, length = (
-                sf.greatest(least.cast("long"), sf.least(most.cast("long"), c)).cast("int")
-                for c in (start, length)
-            )
-            column = sf.substr(text, start, length)
-        case "missing" | "present" | "coalesce":
-            raise AssertionError("the compiler decides what is missing")
-    return ComputedColumn(column, type, any(argument.may_fail for argument in arguments))
+def raised_by(text: Column) -> Column:
+    """As `raised`, with a text that depends on the row."""
+    return sf.raise_error(sf.concat(text, sf.rand(0).cast("string")))
+
+
+def _as_text(value: ComputedColumn) -> Column:
+    """A value as text that the driver reads back."""
+    if value.type is Type.BINARY:
+        return sf.hex(value.column)
+    return value.column.cast("string")
 
 
 def _alike(left: ComputedColumn, right: ComputedColumn) -> tuple[ComputedColumn, ComputedColumn]:
     """Both sides in one type: an integer that meets a double becomes one."""
     if left.type is right.type:
         return left, right
+    if left.type.is_decimal and right.type.is_decimal:
+        both = decimal(*wider(left.type.width, right.type.width))
+        return left.as_type(both), right.as_type(both)
     return left.as_type(Type.DOUBLE), right.as_type(Type.DOUBLE)
 
 

@@ -56,10 +56,24 @@ def physical_schema(columns: Sequence[Column]) -> pa.Schema:
     return pa.schema([pa.field(name, ARROW[type]) for name, type in pairs])
 
 
-def arrow_table(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
-    """An Arrow table of declared types as one of the types inside."""
+def stored_schema(columns: Sequence[Column]) -> pa.Schema:
+    """The Arrow schema of a relation in files: names as inside, the types that were declared.
+
+    Spark's reader widens columns as they are read, and so a frame of either kind is a plain scan.
+    """
+    types = [c.type for c in columns] or [Type.BOOLEAN]
+    return pa.schema([pa.field(f"c{i}", ARROW[type]) for i, type in enumerate(types)])
+
+
+def arrow_table(
+    table: pa.Table, columns: Sequence[Column], fields: pa.Schema | None = None
+) -> pa.Table:
+    """An Arrow table of declared types as one of the types inside, or of other `fields`."""
     given: Any = table
+    if fields is None:
+        fields = physical_schema(columns)
+    wanted: Any = fields
     if not columns:
         data: list[Any] = [pa.array([True] * given.num_rows, pa.bool_())]
-        return pa.Table.from_arrays(data, schema=physical_schema(columns))
-    return given.rename_columns(names(columns)).cast(physical_schema(columns))
+        return pa.Table.from_arrays(data, schema=wanted)
+    return given.rename_columns(wanted.names).cast(wanted)

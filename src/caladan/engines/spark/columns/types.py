@@ -79,6 +79,13 @@ def schema(columns: Sequence[Column]) -> StructType:
     return StructType([StructField(name, OUTSIDE[type], nullable=False) for name, type in pairs])
 
 
+def stored(columns: Sequence[Column]) -> StructType:
+    """The Spark schema of a relation in files: columns c0 … of the types that were declared."""
+    types = [c.type for c in columns] or [Type.BOOLEAN]
+    fields = [StructField(f"c{i}", OUTSIDE[t], nullable=False) for i, t in enumerate(types)]
+    return StructType(fields)
+
+
 def literal(value: Value, type: Type) -> SparkColumn:
     """A value as a column of the type it is evaluated in."""
     assert not isinstance(value, Object | Null), "the store lets no objects come here"
@@ -117,20 +124,17 @@ def outside(
 
 
 def shaped(frame: DataFrame, fields: Sequence[StructField]) -> DataFrame:
-    """A frame of the engine's with these fields; facts have no nulls, whatever Spark believes."""
-    given = {field.name: field for field in frame.schema}
-    if any(given[field.name].dataType != field.dataType for field in fields):
-        frame = frame.select(*(sf.col(f.name).cast(f.dataType).alias(f.name) for f in fields))
-        given = {field.name: field for field in frame.schema}
-    values: list[SparkColumn] = []
-    for field in fields:
-        value = sf.col(field.name)
-        if given[field.name].nullable and not field.nullable:
-            value = sf.coalesce(value, stand_in(field.dataType))
-        elif field.nullable and not given[field.name].nullable:
-            value = sf.when(value.isNotNull(), value)
-        values.append(value.alias(field.name))
-    return frame.select(*values)
+    """A frame of the engine's in the types of these fields; columns that have them stay as is."""
+    given = {field.name: field.dataType for field in frame.schema}
+    if all(given[field.name] == field.dataType for field in fields):
+        return frame.select(*(field.name for field in fields))
+    return frame.select(
+        *(
+            sf.col(f.name) if given[f.name] == f.dataType
+            else sf.col(f.name).cast(f.dataType).alias(f.name)
+            for f in fields
+        )
+    )  # fmt: skip
 
 
 def stand_in(type: DataType) -> SparkColumn:

@@ -28,7 +28,6 @@ from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks import job
 from caladan.engines.spark.tasks.cells import Shares, product, shares
 from caladan.engines.spark.tasks.strategies import in_parts
-from caladan.engines.spark.tasks.work import TaskOutcome
 from caladan.program import Variable
 from caladan.program.diagnostics import CaladanError
 from caladan.rules.program import DeltaProgram, DeltaRule
@@ -109,9 +108,9 @@ def cubed(
         table = cast("SparkTable", found[info.name])
         return {info.name: merged(table, info, rules, context.workspace)}
 
-    def finish(outcomes: Sequence[TaskOutcome]) -> dict[str, SparkTable]:
+    def finish(result: job.JobResult) -> dict[str, SparkTable]:
         try:
-            found = job.tables(work, outcomes, context)
+            found = job.tables(work, result, context)
         except EngineStopped as stopped:
             if apart:
                 raise

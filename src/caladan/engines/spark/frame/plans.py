@@ -19,6 +19,7 @@ from caladan.engines.spark.columns.types import OUTSIDE, schema
 from caladan.engines.spark.cube.spread import ask
 from caladan.engines.spark.frame.operators import Read, compiled
 from caladan.engines.spark.session.connect import is_connect
+from caladan.engines.spark.session.internals import plan_text
 from caladan.engines.spark.session.session import created
 from caladan.engines.spark.session.workspace import FrameRows, Workspace
 from caladan.engines.spark.sources.table import SparkTable
@@ -75,7 +76,7 @@ def _explained(frame: DataFrame) -> str:
     """The parsed, analysed, optimised and physical plans of a frame."""
     if is_connect(frame):
         return str(cast("Any", frame)._explain_string(extended=True)).strip()
-    return str(cast("Any", frame)._jdf.queryExecution().toString()).strip()
+    return plan_text(frame)
 
 
 def _unknown(info: RelationInfo, workspace: Workspace) -> DataFrame:

@@ -14,18 +14,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from py4j.protocol import Py4JError
-
 from caladan.engines.spark.mesh import task as task_module
 from caladan.engines.spark.mesh.checkpoint import Checkpoint
 from caladan.engines.spark.mesh.encryption import certificate
 from caladan.engines.spark.mesh.skew import SkewLimits
 from caladan.engines.spark.mesh.task import Mesh
+from caladan.engines.spark.session import internals
 from caladan.engines.spark.session.workers import with_python
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks.control import Message, Peer
-from caladan.engines.spark.tasks.job import controlled
-from caladan.engines.spark.tasks.work import TaskOutcome, Work
+from caladan.engines.spark.tasks.job import JobResult, controlled
+from caladan.engines.spark.tasks.work import Work
 from caladan.program.diagnostics import error
 
 Hear: TypeAlias = Callable[[Message], None]
@@ -54,23 +53,14 @@ def slots(context: Context) -> int:
         raise CannotServe("Spark runs no barrier jobs while it allocates executors dynamically")
     deadline = time.monotonic() + _EXECUTORS
     while True:
-        found = _slots(spark)
+        found = internals.slots(spark)
         if found or time.monotonic() > deadline:
             return found
         context.workspace.check()
         time.sleep(0.1)
 
 
-def _slots(spark: Any) -> int:
-    try:
-        scheduler = spark._jsc.sc()
-        profile = scheduler.resourceProfileManager().defaultResourceProfile()
-        return int(scheduler.maxNumConcurrentTasks(profile))
-    except Py4JError:  # no public interface, so perhaps not there
-        return int(spark.defaultParallelism)
-
-
-def run(work: Work, tasks: int, hear: Hear, context: Context) -> list[TaskOutcome]:
+def run(work: Work, tasks: int, hear: Hear, context: Context) -> JobResult:
     """What comes of each task; `hear` is told what tasks say, but for how they meet."""
     spark: Any = context.workspace.session.sparkContext
     conf = spark.getConf()
@@ -89,12 +79,12 @@ def run(work: Work, tasks: int, hear: Hear, context: Context) -> list[TaskOutcom
         )
         stage = spark.parallelize(range(tasks), tasks).barrier()
         body = partial(task_module.task, mesh)
-        made = with_python(spark, lambda: stage.mapPartitions(body).partitionBy(tasks))
-        outcomes = made.collect()
+        made = with_python(spark, lambda: stage.mapPartitions(body).partitionBy(tasks).values())
+        found = JobResult.of(made, work)
         control.drain()
     if control.failure is not None:
         raise control.failure
-    return [outcome for _, outcome in sorted(outcomes, key=lambda pair: pair[0])]
+    return found
 
 
 def _encrypts(conf: Any) -> bool:

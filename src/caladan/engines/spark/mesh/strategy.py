@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from py4j.protocol import Py4JError
@@ -43,7 +44,7 @@ def meshed(
         raise CannotServe(reason)
     work = work_on(program, store, context, None)
     try:
-        outcomes = job.run(work, tasks, listener.hear, context)
+        result = job.run(work, tasks, listener.hear, context)
     except (PySparkException, Py4JError) as problem:
         failure = lost(problem)
         if isinstance(failure, CannotServe):
@@ -52,13 +53,14 @@ def meshed(
             raise
         raise CannotServe(f"tasks were lost again and again: {_last_words(str(problem))}") from None
     # A task that failed has something to say; the others only ended with it.
-    outcomes.sort(key=lambda outcome: outcome.status != "failed")
+    outcomes = sorted(result.outcomes, key=lambda outcome: outcome.status != "failed")
+    result = replace(result, outcomes=outcomes)
     if all(outcome.status != "cannot" for outcome in outcomes):
         listener.tell_totals()
     if folder is not None and all(outcome.status != "stopped" for outcome in outcomes):
         for name in listener.saved:
             checkpoint.removed(folder, name)
-    found = tables(work, outcomes, context)
+    found = tables(work, result, context)
     facts = sum(table.count() for table in found.values())
     context.events.tell(
         CliqueDone(clique.relations, listener.rounds, facts, time.perf_counter() - started)

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from caladan.engines.embedded.engine import given_facts
@@ -25,9 +26,9 @@ from caladan.engines.spark.mesh.recovery import Recovery
 from caladan.engines.spark.mesh.shard import Shard
 from caladan.engines.spark.mesh.skew import SkewLimits
 from caladan.engines.spark.tasks.control import Line
-from caladan.engines.spark.tasks.output import Effort, output
+from caladan.engines.spark.tasks.output import Effort, blocks_of, output
 from caladan.engines.spark.tasks.relay import Relay, packed
-from caladan.engines.spark.tasks.work import TaskOutcome, Work
+from caladan.engines.spark.tasks.work import Block, TaskOutcome, Work, too_little_memory
 from caladan.fixpoint.exchange import Tally
 from caladan.fixpoint.fixpoint import run
 from caladan.fixpoint.limits import Limits
@@ -41,7 +42,7 @@ from caladan.program.events import (
     to_plain,
 )
 from caladan.program.options import Options
-from caladan.rules.failures import LimitReached, interrupted
+from caladan.rules.failures import LimitReached, MemoryReached, interrupted
 
 _PATIENCE: Final = 5.0  # seconds to wait for the driver to bring tasks together
 _SHOWN: Final = 16  # values that are split of which the driver is told
@@ -67,16 +68,19 @@ class Mesh:
     identity: Identity | None = None
 
 
-def task(mesh: Mesh, _: Iterable[int]) -> Iterator[tuple[int, TaskOutcome]]:
-    """The function that Spark maps over partitions."""
+def task(mesh: Mesh, _: Iterable[int]) -> Iterator[tuple[int, TaskOutcome | Block]]:
+    """The function that Spark maps over partitions: what came of it, then facts in blocks."""
     from pyspark import BarrierTaskContext
 
     context: Any = BarrierTaskContext.get()
     me = context.partitionId()
-    yield me, _evaluated(mesh, me, context)
+    outcome, blocks = _evaluated(mesh, me, context)
+    yield me, outcome
+    for block in blocks:
+        yield me, block
 
 
-def _evaluated(mesh: Mesh, me: int, context: Any) -> TaskOutcome:
+def _evaluated(mesh: Mesh, me: int, context: Any) -> tuple[TaskOutcome, Iterable[Block]]:
     work = mesh.work
     assert work.address is not None
     host = mesh.host or _host(context.getTaskInfos()[me].address)
@@ -119,7 +123,9 @@ def _attempt(doors: Sequence[Door]) -> str:
     return hashlib.sha256("".join(door.nonce for door in doors).encode()).hexdigest()[:16]
 
 
-def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> TaskOutcome:
+def _together(
+    mesh: Mesh, me: int, line: Line, links: Links, attempt: str
+) -> tuple[TaskOutcome, Iterable[Block]]:
     work = mesh.work
     options = work.options
     effort = Effort()
@@ -143,7 +149,9 @@ def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> Ta
         )  # fmt: skip
     except CaladanError as problem:  # every task finds the same
         cannot = problem.diagnostics[0].code == "C051"  # what kernels do not do
-        return TaskOutcome("cannot" if cannot else "failed", (), _packed(problem.diagnostics, work))
+        return TaskOutcome(
+            "cannot" if cannot else "failed", (), _packed(problem.diagnostics, work)
+        ), ()
 
     def tell_split() -> None:
         # The line to the driver is not encrypted; where links are, values are not for it.
@@ -169,11 +177,13 @@ def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> Ta
     try:
         run(part, exchange, limits, tell)
     except FailedElsewhere:
-        return TaskOutcome(status)
+        return TaskOutcome(status), ()
     except LimitReached as reached:
+        if isinstance(reached, MemoryReached) and work.options.memory is None:
+            return TaskOutcome("cannot", (), _packed([too_little_memory()], work)), ()
         status, problem = "stopped", reached
     except CaladanError as failure:
-        return TaskOutcome("failed", (), _packed(failure.diagnostics, work))
+        return TaskOutcome("failed", (), _packed(failure.diagnostics, work)), ()
     finally:
         links.farewell()
         relay.close()
@@ -181,13 +191,14 @@ def _together(mesh: Mesh, me: int, line: Line, links: Links, attempt: str) -> Ta
         line.send({"totals": me, "events": [to_plain(event) for event in totals]})
     (clique,) = work.program.cliques
     # What a shape has found one task finds again, if somebody wants to see it.
-    seconds = effort.seconds
+    seconds, tables = effort.seconds, {name: part.owned(name) for name in clique.relations}
     outputs = tuple(
-        output(name, part.owned(name), work.keeping, seconds, is_final=part.is_shaped)
-        for name in clique.relations
+        output(name, table, work, seconds, me, is_final=part.is_shaped)
+        for name, table in tables.items()
     )
     diagnostics = () if problem is None else _packed(problem.diagnostics, work)
-    return TaskOutcome(status, outputs, diagnostics)
+    blocks = (blocks_of(each.name, tables[each.name]) for each in outputs if each.is_in_blocks)
+    return TaskOutcome(status, outputs, diagnostics), chain.from_iterable(blocks)
 
 
 class TaskLimits(Limits):

@@ -9,6 +9,7 @@ as the cause of the diagnostic (`SparkSaid`). Neither has secrets of databases.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import threading
@@ -21,22 +22,30 @@ from pyspark.logger import PySparkLogger
 from caladan.analysis.core import CoreRule
 from caladan.data.frames import failed, first_line
 from caladan.data.secrets import scrubbed
-from caladan.program.diagnostics import CaladanError, error
-from caladan.program.functions import CallFailed
+from caladan.program.diagnostics import CaladanError, Diagnostic, error
+from caladan.program.functions import CallFailed, TooLarge, call, find, read_argument
 from caladan.rules.failures import call_failed, division_by_zero, overflow
 
 BAD_ROW: Final = "caladan:bad row"
 """What reading raises at the first row that needs a closer look."""
 
-_MARK: Final = re.compile(r"caladan:(C04[01])(?:/(double))?:(\d+):")
+_MARK: Final = re.compile(r"caladan:(C04[01])(?:/(\w+))?:(\d+):")
 _STOPPED: Final = "on a stopped SparkContext"
 _NO_JVM: Final = "Could not create the Java Virtual Machine"
+CALL_ENDS: Final = ":caladan"
+_CALLED: Final = re.compile(r"caladan:call:(\d+):(\w+):(\[.*?\])" + CALL_ENDS, re.DOTALL)
 _IN_VAIN: Final = re.compile(r"caladan:C073:(\d+):(\w+):(.*)")
 
 
-def marked(code: str, rule: CoreRule, *, double: bool = False) -> str:
+def marked(code: str, rule: int, *, double: bool = False, of: str | None = None) -> str:
     """The text by which an error raised inside Spark tells its code and its rule."""
-    return f"caladan:{code}{'/double' if double else ''}:{rule.number}:"
+    kind = "double" if double else of
+    return f"caladan:{code}{f'/{kind}' if kind else ''}:{rule}:"
+
+
+def called_with(rule: CoreRule, function: str) -> str:
+    """The same for a function of the table; its arguments follow, as JSON."""
+    return f"caladan:call:{rule.number}:{function}:"
 
 
 def called_in_vain(rule: int, failed: CallFailed) -> str:
@@ -56,16 +65,43 @@ def diagnosed(problem: BaseException, rules: Iterable[CoreRule] = ()) -> Caladan
     if mark is not None:
         rule = next((r for r in rules if r.number == int(mark.group(3))), None)
         if rule is not None:
-            double = mark.group(2) is not None
+            of = mark.group(2)
             is_division = mark.group(1) == "C040"
-            told = division_by_zero(rule) if is_division else overflow(rule, double=double)
+            told = overflow(rule, double=of == "double", of=of)
+            told = division_by_zero(rule) if is_division else told
             return CaladanError(told)
+    call = _CALLED.search(text)
+    if call is not None:
+        rule = next((r for r in rules if r.number == int(call.group(1))), None)
+        if rule is not None:
+            return CaladanError(_reason(rule, call.group(2), call.group(3)))
     call = _IN_VAIN.search(text)
     if call is not None:
         rule = next((r for r in rules if r.number == int(call.group(1))), None)
         if rule is not None:
             return CaladanError(call_failed(rule, call.group(2), call.group(3).strip()))
     return failed(problem, text)
+
+
+def _reason(rule: CoreRule, function: str, arguments: str) -> Diagnostic:
+    """What is wrong with a call, which is made once more here, with the arguments of the row."""
+    row = find(function)
+    given: list[str] = json.loads(arguments)
+    for overload in row.overloads:
+        if not overload.accepts(len(given)):
+            continue
+        try:
+            values = [read_argument(text, overload.parameter(i)) for i, text in enumerate(given)]
+            call(function, values)
+        except CallFailed as failed:
+            return call_failed(rule, failed.function, failed.reason)
+        except ZeroDivisionError:
+            return division_by_zero(rule)
+        except OverflowError as problem:
+            return overflow(rule, double=isinstance(problem, TooLarge))
+        except ValueError:
+            continue
+    return call_failed(rule, function, f"it has no value for {arguments}")
 
 
 class SparkSaid(Exception):

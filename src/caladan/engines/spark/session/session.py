@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from caladan.data.frames import is_running
-from caladan.engines.spark.session import archive, connect
+from caladan.engines.spark.session import archive, connect, internals
 from caladan.engines.spark.session.failures import cannot_start
 from caladan.engines.spark.session.java import java_home
 from caladan.program.clock import TimeOver, attended, look
@@ -126,14 +126,9 @@ def child(session: SparkSession) -> SparkSession:
 
 def _inherited(session: SparkSession) -> dict[str, str]:
     """What a child has of its parent's settings: how to reach the user's files, and our own."""
-    of_it: Any = session
-    if connect.is_connect(session):
-        everything = of_it.conf.getAll
-        names = everything.keys()
-    else:  # PySpark would ask the JVM for each name and each value
-        everything = of_it._jsparkSession.conf().getAllAsJava()
-        names = everything.keySet().toString()[1:-1].split(", ")
-    return {name: everything[name] for name in names if name.startswith(("fs.", "spark.caladan."))}
+    is_connect = connect.is_connect(session)
+    given = cast("Any", session).conf.getAll if is_connect else internals.settings(session)
+    return {name: given[name] for name in given if name.startswith(("fs.", "spark.caladan."))}
 
 
 def beside(session: SparkSession) -> SparkSession:
@@ -145,17 +140,8 @@ def created(session: SparkSession, data: object, schema: StructType | None = Non
     """A frame of data. PySpark makes the session that does this the active one; here none is."""
     if connect.is_connect(session):
         return cast("Any", session).createDataFrame(data, schema)
-    of_all = cast("Any", SparkSession)
-    of_jvm = of_all._get_j_spark_session_class(cast("Any", session)._jvm)
-    before, active = of_all._activeSession, of_jvm.getActiveSession()
-    try:
+    with internals.kept_active(session):
         return cast("Any", session).createDataFrame(data, schema)
-    finally:
-        of_all._activeSession = before
-        if active.isDefined():
-            of_jvm.setActiveSession(active.get())
-        else:
-            of_jvm.clearActiveSession()
 
 
 def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
@@ -164,17 +150,12 @@ def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
         return frame
     if connect.is_connect(session):
         return connect.moved(frame, session)
-    of_both: Any = session
-    try:
-        plan = cast("Any", frame)._jdf.queryExecution().analyzed()
-        made = of_both._jvm.org.apache.spark.sql.classic.Dataset.ofRows(
-            of_both._jsparkSession, plan
-        )
-    except (AttributeError, TypeError, Py4JError):
-        # No public interface. A union belongs to the session of its first input; but of an empty
-        # one Spark does not know that it is, and takes the whole to be huge.
-        return created(session, [], frame.schema).union(frame)
-    return DataFrame(made, session)
+    found = internals.rehomed(frame, session)
+    if found is None:
+        # A union belongs to the session of its first input; but of an empty one Spark does not know
+        # that it is, and takes the whole to be huge.
+        found = created(session, [], frame.schema).union(frame)
+    return found
 
 
 def active() -> SparkSession | None:
@@ -184,7 +165,7 @@ def active() -> SparkSession | None:
         return found
     # The active session is a matter of threads; another thread may have started one.
     other = cast("Any", SparkSession)._instantiatedSession
-    return other if other is not None and other._sc._jsc is not None else None
+    return other if other is not None and is_running(other) else None
 
 
 def _check_same(session: SparkSession, master: str | None, conf: Mapping[str, str]) -> None:

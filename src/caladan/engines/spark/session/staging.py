@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
 
 from caladan.engines.spark.session.connect import is_connect
 
@@ -92,11 +91,7 @@ _HOLDING: Final[dict[str, Readers]] = {}
 
 
 class Readers:
-    """Who reads the files of a SparkContext: objects of the JVM that are part of every such plan.
-
-    Spark copies plans as it analyses and optimises them, but not the index of files that a scan
-    has, nor the function that Python workers are handed.
-    """
+    """Who reads the files of a SparkContext."""
 
     _of: Final[WeakKeyDictionary[SparkContext, Readers]] = WeakKeyDictionary()
 
@@ -109,8 +104,9 @@ class Readers:
         return found
 
     def __init__(self, context: SparkContext) -> None:
-        self._jvm = cast("Any", context)._jvm
-        self._gone: Any = None  # the queue in which the JVM puts what nobody has any more
+        from caladan.engines.spark.session.internals import Plans  # workers need none of it
+
+        self._plans = Plans(context)
         self._files: dict[Any, tuple[str, ...]] = {}
         self._reading: dict[str, set[Any]] = {}
         self._unwanted: set[str] = set()
@@ -121,15 +117,9 @@ class Readers:
 
     def hold(self, files: Sequence[str], frame: DataFrame) -> None:
         """Keep files while somebody has a plan that reads them, as the frame's does."""
-        try:
-            read = _reading(cast("Any", frame)._jdf.queryExecution().analyzed())
-            if read is None:
-                return
-            if self._gone is None:
-                self._gone = self._jvm.java.lang.ref.ReferenceQueue()
-            reader = self._jvm.java.lang.ref.WeakReference(read, self._gone)
-        except (Py4JError, AttributeError):  # no public interface: then until the context ends
-            reader = object()
+        reader = self._plans.follow(frame)
+        if reader is None:
+            return
         self._files[reader] = tuple(files)
         for file in files:
             self._reading.setdefault(file, set()).add(reader)
@@ -139,13 +129,7 @@ class Readers:
         """Remove what was unwanted and has no readers any more."""
         while _DROPPED:
             remove(_DROPPED.pop())
-        while self._gone is not None:
-            try:
-                reader = self._gone.poll()
-            except (Py4JError, OSError):  # the JVM is gone, and everything with it
-                return
-            if reader is None:
-                break
+        for reader in self._plans.gone():
             for file in self._files.pop(reader, ()):
                 self._reading[file].discard(reader)
                 if not self._reading[file]:
@@ -178,17 +162,6 @@ class Readers:
         if holder is not None:
             holder._unwanted.add(file)
         return holder is not None
-
-
-def _reading(plan: Any) -> Any:
-    """What a plan that reads files has in common with all that Spark makes of it; None if no files.
-
-    That is an index of files, or the function that lists what tasks derive again.
-    """
-    kind = plan.getClass().getSimpleName()
-    if kind == "LogicalRelation":
-        return plan.relation().location()
-    return plan.expressions().head().func() if kind.startswith("MapInArrow") else None
 
 
 def _end(left: set[str], reading: dict[str, set[Any]]) -> None:
@@ -234,11 +207,18 @@ def created(uri: str) -> Generator[Any]:
             yield stream
 
 
-def written(batches: Iterable[pa.RecordBatch], fields: pa.Schema, folder: str) -> str:
-    """Write facts, in the columns that frames of the engine have, as a new Parquet file."""
+def written(
+    batches: Iterable[pa.RecordBatch], fields: pa.Schema, folder: str, bucket: int | None = None
+) -> str:
+    """Write facts as a new Parquet file; Spark tells by its name which bucket it is, if it is one.
+
+    Statistics let Spark skip row groups where facts lie in the order of a column.
+    """
     import pyarrow.parquet as pq
 
     uri = name_in(folder, "facts", "parquet")
+    if bucket is not None:
+        uri = f"{uri.removesuffix('.parquet')}_{bucket:05d}.parquet"
     system, path = opened(uri)
     if "://" in uri:
         system.create_dir(path.rpartition("/")[0])
@@ -246,7 +226,7 @@ def written(batches: Iterable[pa.RecordBatch], fields: pa.Schema, folder: str) -
     texts = [field.name for field in fields if pa.types.is_string(field.type)]
     with pq.ParquetWriter(
         path, fields, filesystem=system, compression="lz4",
-        use_dictionary=cast("Any", texts), write_statistics=False,
+        use_dictionary=cast("Any", texts),
     ) as writer:  # fmt: skip
         for batch in batches:
             writer.write_batch(batch)

@@ -43,11 +43,13 @@ def with_python(context: Any, make: Callable[[], T]) -> T:
     """
     if not context.master.startswith("local") or context.pythonExec == sys.executable:
         return make()
+    from caladan.engines.spark.session.internals import hand_over
+
     with _SWAPPED:
         before, context.pythonExec = context.pythonExec, sys.executable
         try:
             made = make()
-            getattr(made, "_jrdd", None)  # an RDD hands its function over when first asked for this
+            hand_over(made)
             return made
         finally:
             context.pythonExec = before

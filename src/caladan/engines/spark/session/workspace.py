@@ -11,10 +11,8 @@ not open (it is no public interface, and Connect has no JVM), rows are counted o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
-from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -23,16 +21,13 @@ from pyspark.sql import DataFrame, SparkSession, functions as sf
 from pyspark.sql.types import StructType
 
 from caladan.engines.spark.choice import SMALL
-from caladan.engines.spark.session import connect
-from caladan.engines.spark.session.batches import in_columns
+from caladan.engines.spark.session import connect, internals
 from caladan.engines.spark.session.session import created
 from caladan.engines.spark.session.staging import Staging
 
 # As objects: PySpark's MEMORY_AND_DISK has rows serialised, one by one, and back for every reader.
 HELD: Final = StorageLevel.MEMORY_AND_DISK_DESER
 _OBSERVED: Final = "caladan"
-_FIELDS: Final[WeakKeyDictionary[Any, list[tuple[Any, Any]]]] = WeakKeyDictionary()
-"""Of each JVM, the fields to reset; looking them up takes longer than resetting them."""
 _OFTEN: Final = 200  # Spark forgets old jobs and stages; by default it remembers a thousand
 
 
@@ -71,7 +66,7 @@ class ShuffleBytes:
     """The bytes that jobs with a tag have written for others to read; None if Spark won't say."""
 
     def __init__(self, context: SparkContext, tag: str) -> None:
-        self._scala = cast("Any", context)._jsc.sc()
+        self._context = context
         self._tag = tag
         self._stages: set[int] = set()
         self._passed = 0
@@ -89,16 +84,8 @@ class ShuffleBytes:
         """Count what has been written since the last look."""
         if self.size is None or not self.expected:
             return
-        try:
-            self._scala.listenerBus().waitUntilEmpty()
-            tracker, store = self._scala.statusTracker(), self._scala.statusStore()
-            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForTag(self._tag)]
-            stages = {stage for job in jobs if job.isDefined() for stage in job.get().stageIds()}
-            for stage in stages - self._stages:
-                self.size += int(store.lastStageAttempt(stage).shuffleWriteBytes())
-            self._stages |= stages
-        except Py4JError:  # no public interface: another version may have none of this
-            self.size = None
+        more = internals.bytes_shuffled(self._context, self._tag, self._stages)
+        self.size = None if more is None else self.size + more
 
 
 class Workspace:
@@ -151,7 +138,7 @@ class Workspace:
             sums = [sf.sum(sf.col(flag).cast("long")).alias(flag) for flag in flags]
             frame = frame.observe(_OBSERVED, sf.count(sf.lit(1)).alias("rows"), *sums)
         held = frame.localCheckpoint(eager=False, storageLevel=HELD)
-        handle = _handle(held)
+        handle = internals.checkpoint_rdd(held)
         if handle is None:
             run = _counted(held, flags, held.rdd.getNumPartitions())
         else:
@@ -163,7 +150,7 @@ class Workspace:
         self, frame: DataFrame, held: DataFrame, handle: Any, flags: int, *, many: bool
     ) -> FrameRun:
         """A run of a frame that was checkpointed; its rows are computed and counted in one job."""
-        columns = in_columns(held, HELD) if many else None
+        columns = internals.in_columns(held, HELD) if many else None
         rows = handle
         if columns is not None:
             rows.unpersist(False)
@@ -175,7 +162,7 @@ class Workspace:
             raise
         counted: tuple[int, ...] = ()
         if flags or many:
-            count, *sums = observed(frame, _OBSERVED, 1 + flags)
+            count, *sums = internals.observed(frame, _OBSERVED, 1 + flags)
             counted = tuple(sums)
         if columns is not None:
             rows.markCheckpointed()  # in columns: they need not be computed from anything again
@@ -224,66 +211,6 @@ def _counted(held: DataFrame, flags: Sequence[str], partitions: int) -> FrameRun
     return FrameRun(held, count, partitions, tuple(counted), None)
 
 
-def _handle(held: DataFrame) -> Any:
-    """The RDD behind a checkpointed frame, None where Spark does not show it."""
-    try:
-        plan = cast("Any", held)._jdf.queryExecution().logical()
-        _forget_estimates(plan)
-        return plan.rdd()
-    except (AttributeError, Py4JError):
-        return None
-
-
-def _forget_estimates(plan: Any) -> None:
-    """Drop what a checkpointed plan remembers of the plan it came from, where Spark lets us.
-
-    Spark guesses the size of a join as the product of its inputs' sizes. A recursion that joins a
-    relation with itself squares that guess in every round; after twenty, the guess is a number of a
-    million digits, and planning a round is spent multiplying it.
-    """
-    for field, nothing in _estimates(plan):
-        field.set(plan, nothing)
-
-
-def _estimates(plan: Any) -> list[tuple[Any, Any]]:
-    """The fields of a checkpointed plan that hold guesses, each with what stands for none."""
-    gateway = plan._gateway_client
-    if gateway not in _FIELDS:
-        loader = plan.getClass().getClassLoader()
-        nothing = loader.loadClass("scala.None$").getField("MODULE$").get(None)
-        found: list[tuple[Any, Any]] = []
-        for name in ("originStats", "originConstraints"):
-            with suppress(Py4JError):  # no such field in this version of Spark
-                field = plan.getClass().getDeclaredField(name)
-                field.setAccessible(True)
-                found.append((field, nothing))
-        _FIELDS[gateway] = found
-    return _FIELDS[gateway]
-
-
-def sized(run: FrameRun) -> None:
-    """Have Spark know how large a run is, where it lets us: it may broadcast one that is small.
-
-    Inside, sizes are ours to know; users' joins with a frame that they were handed rely on Spark's.
-    Of rows that are held in columns (batches.py) it knows.
-    """
-    if run.handle is None:
-        return
-    like: Any = run.frame.sparkSession.range(run.count)
-    rows = like.select(*(sf.lit(None).cast(f.dataType).alias(f.name) for f in run.frame.schema))
-    try:
-        plan = cast("Any", run.frame)._jdf.queryExecution().logical()
-        if plan.nodeName() == "InMemoryRelation":
-            return
-        size = rows._jdf.queryExecution().analyzed().stats()
-        option = cast("Any", run.frame.sparkSession)._jvm.scala.Option.apply(size)
-        for field, _ in _estimates(plan)[:1]:
-            field.set(plan, option)
-        plan.invalidateStatsCache()
-    except (AttributeError, Py4JError):
-        return
-
-
 _ABANDONED: Final[list[FrameRun]] = []
 
 
@@ -316,9 +243,3 @@ def union(frames: Sequence[DataFrame]) -> DataFrame:
     for other in others:
         first = first.union(other)
     return first
-
-
-def observed(frame: DataFrame, name: str, numbers: int) -> tuple[int, ...]:
-    """Numbers that `frame.observe` was asked for, once the frame has been computed."""
-    row = cast("Any", frame)._jdf.queryExecution().observedMetrics().apply(name)
-    return tuple(0 if row.isNullAt(i) else int(row.getLong(i)) for i in range(numbers))

@@ -27,7 +27,8 @@ from caladan.data.schema import arrow_schema, match_columns
 from caladan.data.source import Source, check_kinds, compression, files as local_files, of_kind
 from caladan.engines.spark.session.connect import is_connect
 from caladan.engines.spark.session.failures import is_bad_row
-from caladan.engines.spark.session.workspace import observed, union
+from caladan.engines.spark.session.internals import observed
+from caladan.engines.spark.session.workspace import union
 from caladan.engines.spark.sources.fields import from_column
 from caladan.engines.spark.sources.lines import can_parse, delimited, json_objects
 from caladan.engines.spark.sources.validity import (

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 import pyarrow as pa
 
 from caladan.data.schema import arrow_schema
-from caladan.engines.spark.columns.physical import physical_schema
+from caladan.engines.spark.columns.physical import stored_schema
 from caladan.engines.spark.session.staging import drop, gathered, opened, remove
 from caladan.program import Column
 
@@ -45,10 +45,6 @@ class Shipment(Protocol):
         """The files that tasks read."""
         ...
 
-    def lend(self) -> None:
-        """Leave it to Spark to let go of what it holds: somebody outside may read it."""
-        ...
-
     def close(self) -> None:
         """Let go of what the driver holds for it."""
         ...
@@ -60,9 +56,6 @@ class _Unstored:
     __slots__ = ()
 
     files: tuple[str, ...] = ()
-
-    def lend(self) -> None:
-        """There is nothing to leave."""
 
     def close(self) -> None:
         """There is nothing to let go of."""
@@ -101,16 +94,13 @@ class MappedShipment:
     def read(self) -> pa.Table:
         return pa.ipc.open_file(pa.memory_map(self.path)).read_all()
 
-    def lend(self) -> None:
-        """Whoever reads the file is known."""
-
     def close(self) -> None:
         remove(self.files)
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class StagedShipment:
-    """Parquet files of a frame of the engine's, in the staging folder; `own` if made for this."""
+    """Parquet files of facts in columns c0 …, in the staging folder; `own` if made for this."""
 
     files: tuple[str, ...]
     columns: tuple[Column, ...]
@@ -119,7 +109,7 @@ class StagedShipment:
     def read(self) -> pa.Table:
         from pyarrow.parquet import ParquetFile
 
-        fields = physical_schema(self.columns)
+        fields = stored_schema(self.columns)
         tables: list[pa.Table] = [pa.Table.from_batches([], schema=fields)]
         for uri in self.files:
             system, path = opened(uri)
@@ -127,20 +117,16 @@ class StagedShipment:
                 tables.append(cast("Any", ParquetFile(file).read()).cast(fields))
         return declared(pa.concat_tables(tables), self.columns)
 
-    def lend(self) -> None:
-        """Whoever reads the files is known."""
-
     def close(self) -> None:
         if self.own:
             remove(self.files)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class BroadcastShipment:
-    """An Arrow stream that Spark broadcasts, and forgets once no plan has it."""
+    """An Arrow stream that Spark broadcasts."""
 
     broadcast: Any
-    is_lent: bool = False
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -149,12 +135,8 @@ class BroadcastShipment:
     def read(self) -> pa.Table:
         return pa.ipc.open_stream(self.broadcast.value).read_all()
 
-    def lend(self) -> None:
-        self.is_lent = True
-
     def close(self) -> None:
-        if not self.is_lent:
-            self.broadcast.destroy()
+        self.broadcast.destroy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +168,13 @@ def _is_elsewhere(table: SparkTable) -> bool:
     """Whether a table is not in this process, and too large to be worth a collect."""
     if table.held is not None or not table.columns:
         return False
-    return bool(table.files) or table.size * len(table.columns) * _WORD > _MANY_BYTES
+    return bool(table.fact_files) or table.size * len(table.columns) * _WORD > _MANY_BYTES
 
 
 def _staged(table: SparkTable, workspace: Workspace) -> StagedShipment:
     """What executors have of a table, where tasks can read it; the driver sees names of files."""
-    if table.files:
-        return StagedShipment(tuple(table.files), table.columns, own=False)
+    if files := table.fact_files:
+        return StagedShipment(files, table.columns, own=False)
     uri = workspace.staging.file("input", "parquet")
     table.frame.write.parquet(uri)
     shipment = StagedShipment(gathered(uri), table.columns, own=True)

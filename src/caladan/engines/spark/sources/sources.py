@@ -26,6 +26,7 @@ from caladan.data.missing import values
 from caladan.data.problems import BadRow
 from caladan.data.schema import match_columns
 from caladan.engines.spark.choice import ENOUGH_FOR_ONE
+from caladan.engines.spark.session import internals
 from caladan.engines.spark.session.connect import estimated, is_connect
 from caladan.engines.spark.session.failures import is_bad_row, said
 from caladan.engines.spark.session.session import moved
@@ -127,7 +128,7 @@ def _taken(frame: DataFrame, workspace: Workspace) -> tuple[DataFrame, Any]:
         size = estimated(frame)
         few = size is not None and size <= _FEW_BYTES
         return frame, cast("Any", frame).toArrow() if few else None
-    most, size = _most(workspace), _guess(frame)
+    most, size = _most(workspace), internals.estimated_bytes(frame)
     if size is None or most < size <= most * _OFF:
         return frame, None
     workspace.check()
@@ -147,14 +148,6 @@ def _taken(frame: DataFrame, workspace: Workspace) -> tuple[DataFrame, Any]:
         raise
 
 
-def _guess(frame: DataFrame) -> int | None:
-    """How many bytes Spark takes a frame to have; None if it won't tell."""
-    try:
-        return int(cast("Any", frame)._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
-    except (AttributeError, TypeError, Py4JError):  # no public interface
-        return None
-
-
 def _most(workspace: Workspace) -> int:
     """Bytes up to which rows are taken: a part of what a driver collects, and has room for.
 
@@ -162,8 +155,8 @@ def _most(workspace: Workspace) -> int:
     """
     context: Any = workspace.session.sparkContext
     if _KNOWN not in context.__dict__:  # a dozen questions to the JVM, for every relation
-        allowed = int(context._jsc.sc().conf().getSizeAsBytes(_TOO_LARGE, "1g"))
-        heap = int(context._jvm.java.lang.Runtime.getRuntime().maxMemory())
+        allowed = internals.size_setting(context, _TOO_LARGE, "1g")
+        heap = internals.heap(context)
         most = min(ENOUGH_FOR_ONE * _ROW, allowed // 2 if allowed else heap, heap // _COPIES)
         context.__dict__[_KNOWN] = most
     return context.__dict__[_KNOWN]

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +26,12 @@ from pyspark.sql.types import StructField, StructType
 from caladan.analysis.core import CoreGoal
 from caladan.columns.ranks import arrow_of, numpy_of
 from caladan.data.frames import check_running, stopped
-from caladan.data.missing import merged, values
+from caladan.data.missing import lacking, merged, values
 from caladan.data.schema import arrow_schema, compute, first_rows
 from caladan.engines.spark.choice import SMALL
-from caladan.engines.spark.columns.physical import arrow_table
-from caladan.engines.spark.columns.types import literal, outside, schema, shaped
+from caladan.engines.spark.columns.physical import arrow_table, stored_schema
+from caladan.engines.spark.columns.types import literal, outside, schema, shaped, stored
+from caladan.engines.spark.session import internals
 from caladan.engines.spark.session.connect import is_connect
 from caladan.engines.spark.session.failures import SparkSaid, diagnosed
 from caladan.engines.spark.session.session import created, moved
@@ -41,7 +42,6 @@ from caladan.engines.spark.session.workspace import (
     Workspace,
     abandon,
     release,
-    sized,
 )
 from caladan.engines.spark.sources.shipment import in_streams, unpacker
 from caladan.program import Column, Type
@@ -51,7 +51,11 @@ if TYPE_CHECKING:
     from caladan.engines.spark.sources.shipment import Shipment
     from caladan.program.notation import Widths
 
-Frame: TypeAlias = "DataFrame | Callable[[], DataFrame]"
+Shape: TypeAlias = Literal["inside", "stored"]
+"""The types of a frame's columns c0 …: those of evaluation, or those that were declared."""
+
+Frame: TypeAlias = "DataFrame | Callable[[Shape], DataFrame]"
+"""A frame in the types of evaluation, or what makes one in either."""
 
 _MANY_BYTES: Final = 1 << 20
 _WORD: Final = 64
@@ -72,43 +76,72 @@ class LocalRows:
         return self.given
 
 
+class HeldFacts(Protocol):
+    """Facts of several relations in Spark's block storage."""
+
+    def lend(self) -> None:
+        """Leave it to Spark when they go."""
+        ...
+
+    def release(self, name: str) -> None:
+        """Nobody reads a relation by its table any more."""
+        ...
+
+
 class SparkTable:
     """A relation. `count` is asked of Spark once, if it is not known.
 
     `frame` may be a function that makes it; `held` has the facts in the Arrow types of the
-    columns. `files` are those that the frame reads, `reads` what tasks read that list it, `of`
-    the table whose storage this one has a share of. Of facts that are `at_most` so many, which of
-    them are the same shows when somebody wants a frame; `loose` has them as they are. Columns in
-    `lacks` have nulls, which only tables that users are handed have. All
-    of it goes when the table is closed or collected, or once nobody can read what was lent of it.
+    columns. `files` and `blocks` are what the frame reads, `of` the table whose storage this one
+    has a share of, and `goal` what it takes of that; `later` derives a table whose facts these are,
+    when somebody wants them. Of facts that are `at_most` so many, which of them are the same shows
+    when somebody wants a frame; `loose` has them as they are. `nbytes` is what the facts take in
+    Arrow, if it is known; `buckets` is (n, c) if partition i, or file i, has those whose column c
+    Spark's hash sends to i of n; `is_told` if a frame says all that by itself. Columns in `lacks`
+    have nulls: it `merges` what says so in the table that it is of, for users. All of it goes when
+    the table is closed or collected, or once nobody can read what was lent of it.
     """
 
     def __init__(
         self,
         columns: tuple[Column, ...],
-        frame: Frame,
+        frame: Frame | None = None,
         runs: Sequence[FrameRun] = (),
         count: int | None = None,
         *,
         held: LocalRows | None = None,
         files: list[str] | None = None,
-        reads: Sequence[Shipment] = (),
         staging: Staging | None = None,
         of: SparkTable | None = None,
+        goal: CoreGoal | None = None,
+        nbytes: int | None = None,
+        buckets: tuple[int, int] | None = None,
+        is_told: bool = False,
+        blocks: tuple[HeldFacts, str] | None = None,
+        later: Callable[[], SparkTable] | None = None,
         at_most: int | None = None,
         loose: DataFrame | None = None,
         lacks: Collection[int] = (),
+        merges: bool = False,
     ) -> None:
         self._columns = columns
         self._lacks = frozenset(lacks)
+        self._merges = merges
         self.rows_given = at_most
         self._context: Any = cast("Any", SparkContext)._active_spark_context  # None with Connect
         self._frame = frame
         self._count = count
         self.files = [] if files is None else files
-        self._reads = tuple(reads)
         self._staging = staging
         self._of = of
+        self._goal = goal
+        self._nbytes = nbytes
+        self._buckets = buckets
+        self._is_told = is_told
+        self._blocks = blocks
+        self._later = later
+        self._own: SparkTable | None = None
+        self._frames: dict[Shape, DataFrame] = {}
         self._at_most = at_most
         self.loose = loose
         self._is_lent = False
@@ -135,13 +168,61 @@ class SparkTable:
 
     @cached_property
     def frame(self) -> DataFrame:
-        """The facts as a frame of the engine's session, in columns c0 …"""
-        frame = self._frame if isinstance(self._frame, DataFrame) else self._frame()
-        if self._at_most is None:
-            return frame
+        """The facts as a frame of the engine's session, in columns c0 …, of evaluation's types."""
+        if self._at_most is None or self._of is not None:
+            return self._made("inside")
+        assert self._frame is not None
+        frame = self._frame if isinstance(self._frame, DataFrame) else self._frame("inside")
         run = Workspace(frame.sparkSession).materialise(frame)
         self.runs[:], self._count = [run], run.count
         return run.frame
+
+    def _made(self, shape: Shape) -> DataFrame:
+        """The facts as a frame of either shape, of which Spark knows what is known of them."""
+        if shape not in self._frames:
+            self._frames[shape] = self._make(shape)
+        return self._frames[shape]
+
+    def _make(self, shape: Shape) -> DataFrame:
+        if self._later is not None:
+            self._of = self._own = self._later()
+            self._later = None
+        if self._of is not None:
+            frame = self._of._made(shape)
+            for condition in () if self._goal is None else _conditions(self._of, self._goal):
+                frame = frame.where(condition)
+            return self._of._merged_frame(frame) if self._merges else frame
+        assert self._frame is not None
+        if self._at_most is not None:
+            made = self.frame  # each fact once
+        elif isinstance(self._frame, DataFrame):
+            made = self._frame
+        else:
+            made = self._frame(shape)
+        if shape == "inside" or is_connect(made) or self._is_told:  # inside, sizes are ours to know
+            return made
+        rows = self._count if self.held is None else self.count()
+        if rows is None:
+            return made
+        size = rows * internals.row_size(made.schema)
+        if self._nbytes is not None:
+            size = self._nbytes + 8 * rows  # as of Spark's rows
+        buckets = None if self._buckets is None else (self._buckets[0], (f"c{self._buckets[1]}",))
+        nullable = (False,) * len(made.columns)
+        known = internals.Description("facts", rows, size, nullable, buckets)
+        return internals.described(made, known)
+
+    @property
+    def fact_files(self) -> tuple[str, ...]:
+        """The files that hold all facts in columns c0 …, for tasks to read; none if there are none.
+
+        Facts that came with a task's result are put into one first.
+        """
+        if not self.files or self._is_told:
+            return ()
+        if self._at_most is None:
+            self._made("inside")
+        return tuple(self.files)
 
     @property
     def size(self) -> int:
@@ -209,8 +290,6 @@ class SparkTable:
             fields = [StructField(c.name, field.dataType, field.nullable) for c, field in given]
             return _in_one(created(session, data, StructType(fields)))
         with self._asking():
-            for run in self.runs if self._of is None else self._of.runs:
-                sized(run)
             frame = moved(self._outside(widths, looks), session)
         return frame.toDF(*(c.name for c in self._columns)) if self._columns else frame.select()
 
@@ -219,34 +298,38 @@ class SparkTable:
         if (data := self.data) is not None:
             data = _matching(data, goal)
             renamed = data.rename_columns([c.name for c in goal.columns]) if goal.columns else data
-            return SparkTable(goal.columns, _lazily(self, goal), held=LocalRows(renamed), of=self)
+            return SparkTable(goal.columns, self._made, held=LocalRows(renamed), of=self, goal=goal)
         count = None if _conditions(self, goal) else self._count
-        return SparkTable(goal.columns, _lazily(self, goal), count=count, of=self)
+        return SparkTable(goal.columns, count=count, of=self, goal=goal)
 
     def merged(self) -> SparkTable:
         """The facts as users see them: with nulls, and without columns that tell of them."""
-        columns, places = self._columns, list[tuple[int, int | None]]()
-        for i, column in enumerate(columns):
-            if column.role == "value":
-                is_paired = i > 0 and columns[i - 1].role == "present"
-                places.append((i, i - 1 if is_paired else None))
-
-        def make() -> DataFrame:
-            found = [
-                sf.col(f"c{i}") if flag is None else sf.when(sf.col(f"c{flag}"), sf.col(f"c{i}"))
-                for i, flag in places
-            ]
-            return self.frame.select(*(each.alias(f"c{i}") for i, each in enumerate(found)))
-
         data = self.data
-        rows = None if data is None else LocalRows(merged(data, columns))
-        lacks = [i for i, (_, flag) in enumerate(places) if flag is not None]
-        return SparkTable(values(columns), make, count=self._count, held=rows, of=self, lacks=lacks)
+        rows = None if data is None else LocalRows(merged(data, self._columns))
+        own = values(self._columns)
+        lacking_names = lacking(self._columns)
+        lacks = [i for i, column in enumerate(own) if column.name in lacking_names]
+        return SparkTable(own, count=self._count, held=rows, of=self, lacks=lacks, merges=True)
+
+    def _merged_frame(self, frame: DataFrame) -> DataFrame:
+        """A frame of this table's columns as one with nulls."""
+        found: list[Any] = []
+        flag: Any = None
+        for i, column in enumerate(self._columns):
+            if column.role == "present":
+                flag = sf.col(f"c{i}")
+                continue
+            if column.role == "value":
+                value = sf.col(f"c{i}")
+                value = value if flag is None else sf.when(flag, value)
+                found.append(value.alias(f"c{len(found)}"))
+            flag = None
+        return frame.select(*found)
 
     @contextmanager
     def _asking(self) -> Generator[None]:
         """What fails inside Spark becomes a diagnostic; C050 where it was stopped since."""
-        if self._context is not None and self._context._jsc is None:
+        if self._context is not None and internals.is_stopped(self._context):
             raise stopped()
         try:
             yield
@@ -268,11 +351,10 @@ class SparkTable:
             self._of.lend()
         self._is_lent = True
         self._hand_out()
-        for shipment in self._reads:
-            shipment.lend()
-        files = [*self.files, *(file for each in self._reads for file in each.files)]
-        if files and self._staging is not None:
-            self._staging.hold(files, self.frame)
+        if self._blocks is not None:
+            self._blocks[0].lend()
+        if self.files and self._staging is not None:
+            self._staging.hold(self.files, self._made("stored"))
 
     def close(self) -> None:
         """Give back the storage, but for what was lent."""
@@ -283,15 +365,20 @@ class SparkTable:
         if self.shipped is not None:
             self.shipped.close()
             self.shipped = None
+        if self._blocks is not None:
+            self._blocks[0].release(self._blocks[1])
+        if self._own is not None:
+            self._own.close()
         for held in ("frame", "rows"):  # nobody asks any more; Spark may forget the plans
             self.__dict__.pop(held, None)
+        self._frames.clear()
         remove(self.files)
 
     def _outside(self, widths: Widths = (), looks: Sequence[Look] = ()) -> DataFrame:
         """Columns of the declared types; names stay positions, for users' may be equal."""
         if not self._columns:
             return self.frame
-        return shaped(self.frame, outside(self._columns, widths, looks, self._lacks))
+        return shaped(self._made("stored"), outside(self._columns, widths, looks, self._lacks))
 
     def _schema(self) -> pa.Schema:
         fields = arrow_schema(self._columns)
@@ -310,17 +397,21 @@ def held(
     files: list[str] = []
     rows = LocalRows(data, is_loose=is_loose)
 
-    def make() -> DataFrame:
-        facts = arrow_table(rows.facts, columns)
+    def make(shape: Shape) -> DataFrame:
+        is_stored = shape == "stored"
+        wanted = stored(columns) if is_stored else schema(columns)
+        facts = arrow_table(rows.facts, columns, stored_schema(columns) if is_stored else None)
         folder = staging.folder if staging.is_on_every_disk else None
         if facts.num_rows > SMALL and is_connect(session):
             streams: Any = in_streams(session, facts)
-            return streams.mapInArrow(unpacker(), schema(columns))
+            return streams.mapInArrow(unpacker(), wanted)
         if folder is None or facts.nbytes < _MANY_BYTES:
-            frame = created(session, facts, schema(columns))
+            frame = created(session, facts, wanted)
             return _in_one(frame) if facts.nbytes < _MANY_BYTES else frame
-        files.append(written(facts.to_batches(), facts.schema, folder))
-        return session.read.schema(schema(columns)).parquet(files[-1])
+        if not files:
+            saved = arrow_table(rows.facts, columns, stored_schema(columns))
+            files.append(written(saved.to_batches(), saved.schema, folder))
+        return session.read.schema(wanted).parquet(files[-1])
 
     return SparkTable(columns, make, held=rows, files=files, staging=staging)
 
@@ -391,16 +482,6 @@ def _unpacked(
         keys = keys >> np.uint64(bits) if bits < _WORD else np.zeros_like(keys)
         columns.append(arrow_of(numbers.view(np.int64)).cast(field.type))
     return pa.Table.from_arrays(columns[::-1], schema=schema)
-
-
-def _lazily(table: SparkTable, goal: CoreGoal) -> Callable[[], DataFrame]:
-    def make() -> DataFrame:
-        frame = table.frame
-        for condition in _conditions(table, goal):
-            frame = frame.where(condition)
-        return frame
-
-    return make
 
 
 def _conditions(table: SparkTable, goal: CoreGoal) -> list[Any]:

@@ -28,7 +28,7 @@ from caladan.engines.spark.session.failures import BAD_ROW
 from caladan.engines.spark.session.staging import gathered, nulls_of, remove, rows_of
 from caladan.engines.spark.session.workspace import FrameRun, Workspace, release
 from caladan.engines.spark.sources.fields import Field
-from caladan.engines.spark.sources.table import SparkTable, distinct, held
+from caladan.engines.spark.sources.table import Shape, SparkTable, distinct, held
 from caladan.program import Column
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _left(facts: DataFrame, columns: tuple[Column, ...], workspace: Workspace) -
         remove(files)
         return whole
 
-    def make() -> DataFrame:
+    def make(_: Shape) -> DataFrame:
         frame = session.read.schema(schema(columns)).parquet(*files)
         return _once(frame, rows, columns, workspace)
 

@@ -44,7 +44,7 @@ from caladan.engines.spark.sources.shipment import (
     stream_of,
     unpacker,
 )
-from caladan.engines.spark.sources.table import LocalRows, SparkTable, held
+from caladan.engines.spark.sources.table import LocalRows, Shape, SparkTable, held
 from caladan.engines.spark.strategy import CannotServe, Context
 from caladan.engines.spark.tasks.job import lost
 from caladan.engines.spark.tasks.relay import OF_THE_DRIVER, heard, unpacked
@@ -164,8 +164,8 @@ def _streams(table: SparkTable, workspace: Workspace) -> DataFrame:
 
 def _reading(
     answer: Any, number: int, columns: tuple[Column, ...], parts: int
-) -> Callable[[], DataFrame]:
-    def make() -> DataFrame:
+) -> Callable[[Shape], DataFrame]:
+    def make(_: Shape) -> DataFrame:
         rows = answer.where(sf.col("number") == number).select("stream")
         rows = rows if parts == 1 else rows.repartition(parts)
         return rows.mapInArrow(unpacker(), schema(columns))
@@ -240,7 +240,7 @@ def lister(work: Work, names: tuple[str, ...], relation: str) -> Mapped:
     def facts(batches: Batches) -> Iterator[pa.RecordBatch]:
         from caladan.engines.spark.tasks.task import listed
 
-        yield from listed(supplied(work, names, batches), relation, 0, 1)
+        yield from listed(supplied(work, names, batches), relation)
 
     return facts
 

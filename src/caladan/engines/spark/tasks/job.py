@@ -4,29 +4,45 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
+from pyspark import StorageLevel
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as sf
+from pyspark.sql.types import ArrayType, BinaryType, LongType, StructField, StructType
 
 from caladan.analysis.core import RelationInfo
 from caladan.engines.interface import EngineStopped
-from caladan.engines.spark.columns.physical import arrow_table
-from caladan.engines.spark.columns.types import schema
-from caladan.engines.spark.session import staging, workers
+from caladan.engines.spark.columns.physical import arrow_table, stored_schema
+from caladan.engines.spark.columns.types import schema, shaped, stored
+from caladan.engines.spark.session import internals, staging, workers
 from caladan.engines.spark.session.failures import said
-from caladan.engines.spark.session.session import machine_memory
-from caladan.engines.spark.sources.shipment import ship
-from caladan.engines.spark.sources.table import SparkTable, held
+from caladan.engines.spark.session.session import created, machine_memory
+from caladan.engines.spark.sources.shipment import ship, unpacker
+from caladan.engines.spark.sources.table import Shape, SparkTable, held
 from caladan.engines.spark.strategy import CannotServe, Context
+from caladan.engines.spark.tasks import folded
+from caladan.engines.spark.tasks.buckets import is_sparks_hash
 from caladan.engines.spark.tasks.control import Control, Message, Peer
+from caladan.engines.spark.tasks.folded import ROW, table_lister
 from caladan.engines.spark.tasks.relay import heard, unpacked
-from caladan.engines.spark.tasks.work import Output, Retention, TaskOutcome, Work, lister, task
-from caladan.program.diagnostics import CaladanError
+from caladan.engines.spark.tasks.work import (
+    TOO_LITTLE_MEMORY,
+    Output,
+    Retention,
+    TaskOutcome,
+    Work,
+    outcomes as outcomes_of,
+    streams,
+    task,
+)
+from caladan.program import Column
+from caladan.program.diagnostics import CaladanError, error
 from caladan.program.events import CliqueStarted, Event, Listener, TaskLost
 from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram, needed_by
@@ -36,17 +52,23 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from caladan.engines.spark.session.workspace import Workspace
+
 Listen: TypeAlias = "Callable[[int], Listener]"
 
 _WORD: Final = 8  # bytes of a value
 _COPIES: Final = 3  # of an input in a task: as it came, as words, and in one more order
+_MEMORY: Final = re.compile(
+    r"\b\w*MemoryError\b|\bOutOfMemoryError\b|\bbad_alloc\b|Cannot allocate memory|"
+    r"exceeding (?:physical |virtual )?memory limits|exit (?:code|status)[: ]+137\b"
+)
+"""What Python, Arrow, numpy, the JVM, the C++ library and cluster managers say of memory."""
 _MISSING: Final = re.compile(r"No module named '([\w.]+)'")
 _HOST: Final = re.compile(r"\(TID \d+\) \(([^ )]+)")
 _LOST: Final = {
     "PYTHON_VERSION_MISMATCH": "the executors' Python is of another version than the driver's",
     "Cannot run program": "the executors have no such Python as the driver's: set PYSPARK_PYTHON",
     "Python worker exited unexpectedly": "the process of a task died, perhaps for want of memory",
-    "\nMemoryError": "a task may not have the memory it needs: raise spark.executor.pyspark.memory",
     "Python worker failed to connect back": "the executors could not start a Python worker",
 }
 
@@ -63,7 +85,7 @@ def work_on(
         for name, info in program.relations.items()
         if info.takes_data
     }
-    keeping = Retention(workspace.staging.folder, context.asked)
+    keeping = Retention(workspace.staging.folder, context.asked, workspace.parallelism)
     return Work(program, inputs, context.options, keeping, parts)
 
 
@@ -73,7 +95,7 @@ def why_too_much(tables: Sequence[SparkTable], context: Context, parts: int | No
     spark: Any = workspace.session.sparkContext
     sizes = [table.size * len(table.columns) * _WORD for table in tables]
     if workspace.staging.folder is None:
-        allowed = int(spark._jsc.sc().conf().getSizeAsBytes("spark.driver.maxResultSize", "1g"))
+        allowed = internals.size_setting(spark, "spark.driver.maxResultSize", "1g")
         given = zip(tables, sizes, strict=True)
         most = max((size for table, size in given if table.held is None), default=0)
         if allowed and most > allowed:
@@ -81,7 +103,7 @@ def why_too_much(tables: Sequence[SparkTable], context: Context, parts: int | No
                 f"an input has {_shown(most)}, and spark.driver.maxResultSize keeps what is over "
                 f"{_shown(allowed)} from the driver: set spark.caladan.staging"
             )
-        heap = int(spark._jvm.java.lang.Runtime.getRuntime().maxMemory())
+        heap = internals.heap(spark)
         if most > heap // 4:
             return (
                 f"an input has {_shown(most)}, too much for a driver that has {_shown(heap)}: "
@@ -102,28 +124,97 @@ def _shown(size: int) -> str:
     return f"{size / 2**30:.1f} GB"
 
 
-def run(work: Work, tasks: int, listen: Listen, context: Context) -> list[TaskOutcome]:
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """What came of each task; `blocks` has the facts that Spark's block storage keeps of them."""
+
+    outcomes: Sequence[TaskOutcome]
+    blocks: Blocks | None = None
+
+    @staticmethod
+    def of(made: Any, work: Work) -> JobResult:
+        """Run a job whose tasks hand out outcomes and, where there is no folder, blocks."""
+        if work.keeping.folder is not None:
+            return JobResult(list(outcomes_of(made.collect())))
+        kept = made.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            found = kept.mapPartitions(outcomes_of).collect()
+        except BaseException:
+            kept.unpersist()
+            raise
+        names = {o.name for outcome in found for o in outcome.outputs if o.is_in_blocks}
+        if not names:
+            kept.unpersist()
+        return JobResult(found, Blocks(kept, names) if names else None)
+
+
+class Blocks:
+    """Facts of some relations in Spark's block storage: in memory or on disk, where tasks ran.
+
+    They go once all tables that read them are closed, unless frames of them were handed out: then
+    Spark forgets them when no plan has them.
+    """
+
+    def __init__(self, kept: Any, names: set[str]) -> None:
+        self._kept = kept
+        self._names = names
+        self._is_lent = False
+
+    def frame(self, session: Any, name: str, columns: tuple[Column, ...]) -> DataFrame:
+        """The facts of a relation, in columns c0 … of the declared types."""
+        context = session.sparkContext
+
+        def make() -> DataFrame:
+            rows = self._kept.mapPartitions(partial(streams, name))
+            given: Any = created(session, rows, StructType([StructField("stream", BinaryType())]))
+            return given.mapInArrow(unpacker(), stored(columns))
+
+        return workers.with_python(context, make)
+
+    def lend(self) -> None:
+        """Leave it to Spark when they go."""
+        self._is_lent = True
+
+    def release(self, name: str) -> None:
+        """Nobody reads a relation by its table any more."""
+        self._names.discard(name)
+        if not self._names and not self._is_lent:
+            self.close()
+
+    def close(self) -> None:
+        """Give back the storage."""
+        with suppress(Py4JError, OSError):  # the session has ended, and its storage with it
+            self._kept.unpersist()
+
+
+def run(work: Work, tasks: int, listen: Listen, context: Context) -> JobResult:
     """What comes of each task; the events of a part go to the listener that `listen` makes."""
     spark = context.workspace.session.sparkContext
     attempts = _Attempts(listen)
     with controlled(context, attempts.hear) as control:
-        work = replace(work, address=control.address, options=context.limits())
-        try:
-            mapped = partial(_numbers(spark, tasks).mapPartitionsWithIndex, partial(task, work))
-            found = workers.with_python(spark, mapped).collect()
-        except (PySparkException, Py4JError) as problem:
-            raise lost(problem) from None
+        found = _collected(
+            replace(work, address=control.address, options=context.limits()), tasks, spark
+        )
         control.drain()
     if control.failure is not None:
         raise control.failure
-    outcomes = cast("list[TaskOutcome]", found)
-    attempts.settle(outcomes)
-    return outcomes
+    attempts.settle(found.outcomes)
+    return found
+
+
+def _collected(work: Work, tasks: int, spark: Any) -> JobResult:
+    try:
+        mapped = partial(_numbers(spark, tasks).mapPartitionsWithIndex, partial(task, work))
+        return JobResult.of(workers.with_python(spark, mapped), work)
+    except (PySparkException, Py4JError) as problem:
+        raise lost(problem) from None
 
 
 def lost(problem: Exception) -> Exception:
     """Why tasks cannot be run here, if that is what an exception of Spark's means."""
     text = said(problem)
+    if _MEMORY.search(text):
+        return CannotServe(TOO_LITTLE_MEMORY)
     for sign, reason in _LOST.items():
         if sign in text:
             return CannotServe(reason)
@@ -198,11 +289,11 @@ def controlled(context: Context, hear: Callable[[Peer, Message], None]) -> Gener
 # ── Tables ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def tables(work: Work, outcomes: Sequence[TaskOutcome], context: Context) -> dict[str, SparkTable]:
+def tables(work: Work, result: JobResult, context: Context) -> dict[str, SparkTable]:
     """A table for each relation, of what all tasks derived of it; or the diagnostics of a task."""
-    for outcome in outcomes:
+    for outcome in result.outcomes:
         if outcome.status in ("failed", "cannot"):
-            _discard(outcomes)
+            _discard(result)
             diagnostics = unpacked(outcome.diagnostics, work.program)
             if outcome.status == "cannot":
                 raise CannotServe(diagnostics[0].message)
@@ -210,68 +301,190 @@ def tables(work: Work, outcomes: Sequence[TaskOutcome], context: Context) -> dic
     found: dict[str, SparkTable] = {}
     relations = work.program.relations
     for name in (name for clique in work.program.cliques for name in clique.relations):
-        outputs = [each for o in outcomes for each in o.outputs if each.name == name]
-        found[name] = _table(work, relations[name], outputs, context)
-    for outcome in outcomes:
+        outputs = [each for o in result.outcomes for each in o.outputs if each.name == name]
+        found[name] = _table(work, relations[name], outputs, result.blocks, context.workspace)
+    for outcome in result.outcomes:
         if outcome.status == "stopped":
             raise EngineStopped(unpacked(outcome.diagnostics, work.program)[0], found)
     return found
 
 
 def _table(
-    work: Work, info: RelationInfo, outputs: Sequence[Output], context: Context
+    work: Work,
+    info: RelationInfo,
+    outputs: Sequence[Output],
+    blocks: Blocks | None,
+    workspace: Workspace,
 ) -> SparkTable:
-    session = context.workspace.session
     count = sum(each.count for each in outputs)
     if not info.columns:
         # A fact without columns may have been derived by several tasks, and is still one.
-        return held((), pa.table({"": pa.nulls(min(count, 1))}).select([]), context.workspace)
-    files = [each.file for each in outputs if each.file is not None]
-    streams = [pa.ipc.open_stream(o.stream).read_all() for o in outputs if o.stream is not None]
-    kept = sum(each.count for each in outputs if each.stream is not None)
-    few = None if not streams and files else _held(info, streams, context)
-    if few is not None and kept == count:
-        return few
-    if all(each.file is not None or each.stream is not None for each in outputs):
+        return held((), pa.table({"": pa.nulls(min(count, 1))}).select([]), workspace)
+    if sum(each.count for each in outputs if each.stream is not None) == count:
+        return _held(info, outputs, workspace)
+    nbytes = sum(each.nbytes for each in outputs)
+    if any(each.is_only_counted for each in outputs):
+        staging.remove(file for each in outputs for file in each.files)
+        return _derived_later(work, info, count, workspace)
+    files = [file for each in outputs for file in each.files]
+    if any(each.folded is not None for each in outputs):
+        return _unfolded(info, outputs, files, workspace)
+    if blocks is not None and any(each.is_in_blocks for each in outputs):
+        return _in_blocks(info, outputs, blocks, workspace)
+    make = partial(_of_files, work, info, [o for o in outputs if o.stream], files, workspace)
+    listed = sum(each.count for each in outputs if each.file is not None)
+    return SparkTable(
+        info.columns, make, count=count, files=files, staging=workspace.staging,
+        nbytes=nbytes * count // max(listed, 1), buckets=_buckets(work, info),
+    )  # fmt: skip
 
-        def read() -> DataFrame:
-            if few is not None:  # one frame of files is read sooner than a union
-                facts = arrow_table(few.arrow(), info.columns)
-                folder = cast("str", work.keeping.folder)
-                files.append(staging.written(facts.to_batches(), facts.schema, folder))
-            return session.read.schema(schema(info.columns)).parquet(*files)
 
-        return SparkTable(
-            info.columns, read, count=count, files=files, staging=context.workspace.staging
+def _of_files(
+    work: Work,
+    info: RelationInfo,
+    few: list[Output],
+    files: list[str],
+    workspace: Workspace,
+    shape: Shape,
+) -> DataFrame:
+    """A frame of files; what came with a task's result becomes one: a union is read later."""
+    fields = stored_schema(info.columns)
+    while few:
+        output = few.pop()
+        facts = arrow_table(_stream(output), info.columns, fields)
+        if facts.num_rows:
+            bucket = None if _buckets(work, info) is None else output.bucket
+            folder = cast("str", work.keeping.folder)
+            files.append(staging.written(facts.to_batches(), fields, folder, bucket))
+    wanted = stored(info.columns) if shape == "stored" else schema(info.columns)
+    return workspace.session.read.schema(wanted).parquet(*files)
+
+
+def _in_blocks(
+    info: RelationInfo, outputs: Sequence[Output], blocks: Blocks, workspace: Workspace
+) -> SparkTable:
+    """A table of facts in Spark's block storage; the few that came with results beside them."""
+    few = [each for each in outputs if each.stream]
+
+    def make(shape: Shape) -> DataFrame:
+        frame = blocks.frame(workspace.session, info.name, info.columns)
+        if few:
+            fields = stored_schema(info.columns)
+            tables = [arrow_table(_stream(each), info.columns, fields) for each in few]
+            beside = created(workspace.session, pa.concat_tables(tables), stored(info.columns))
+            frame = frame.union(beside)
+        return frame if shape == "stored" else shaped(frame, schema(info.columns).fields)
+
+    count = sum(each.count for each in outputs)
+    return SparkTable(info.columns, make, count=count, blocks=(blocks, info.name))
+
+
+def _unfolded(
+    info: RelationInfo,
+    outputs: Sequence[Output],
+    files: list[str],
+    workspace: Workspace,
+) -> SparkTable:
+    """A table of matrices that tasks left: a frame reads their keys, and lists what it keeps."""
+    session: Any = workspace.session
+    count = sum(each.count for each in outputs)
+    found = [(part, each.folded) for part, each in enumerate(outputs) if each.folded is not None]
+    keys = found[0][1].keys
+    if any(each.keys != keys for _, each in found):
+        raise AssertionError("tasks of one program fold a relation in one way")
+    uris = [""] * len(outputs)
+    for part, each in found:
+        uris[part] = each.matrix
+    few = [each for each in outputs if each.stream and each.count]
+    listed = [each.file for each in outputs if each.file is not None]
+    fields = stored(info.columns)
+
+    def make(shape: Shape) -> DataFrame:
+        wanted = StructType([*(fields[i] for i in keys), StructField(ROW, LongType(), False)])
+        read = session.read.schema(wanted).parquet(*(f for _, each in found for f in each.files))
+        size = count * internals.row_size(wanted)
+        known = internals.Description("facts", count, size, (False,) * len(wanted))
+        read = internals.described(read, known)
+        frame = workers.with_python(
+            session.sparkContext, partial(_with_lists, read, uris, info.columns, keys)
         )
-    staging.remove(files)
-    return _listed_again(work, info, count, context)
+        if few:
+            stored_as = stored_schema(info.columns)
+            tables = [arrow_table(_stream(each), info.columns, stored_as) for each in few]
+            frame = frame.union(created(session, pa.concat_tables(tables), fields))
+        if listed:
+            frame = frame.union(session.read.schema(fields).parquet(*listed))
+        return frame if shape == "stored" else shaped(frame, schema(info.columns).fields)
+
+    return SparkTable(
+        info.columns, make, count=count, files=files, staging=workspace.staging, is_told=True
+    )
 
 
-def _held(info: RelationInfo, streams: Sequence[pa.Table], context: Context) -> SparkTable:
+def _with_lists(
+    keys: Any, uris: Sequence[str], columns: tuple[Column, ...], key: Sequence[int]
+) -> DataFrame:
+    """Keys, each with the facts that a matrix has for it."""
+    fields = stored(columns)
+    of_arrow = getattr(sf, "arrow_udf", None)
+    if of_arrow is None:  # before Spark 4.1; filters do not reach the keys there
+        return keys.mapInArrow(table_lister(uris, columns), fields)
+    listed = ArrayType(StructType([f for i, f in enumerate(fields) if i not in key]), False)
+    function = of_arrow(folded.lister(uris), listed)
+    names = [f"c{i}" for i in key]
+    frame = keys.select(*names, sf.inline(function(ROW)))
+    return frame.select(*(f"c{i}" for i in range(len(columns))))
+
+
+def _buckets(work: Work, info: RelationInfo) -> tuple[int, int] | None:
+    """How many parts there are, and by which column Spark's hash tells them apart, if it does."""
+    (clique, *others) = work.program.cliques
+    if not work.is_pivoted or others or clique.pivot is None:
+        return None
+    column = clique.pivot[info.name]
+    if not is_sparks_hash(work.program.relations, clique, column, info):
+        return None
+    return cast("int", work.parts), column
+
+
+def _held(info: RelationInfo, outputs: Sequence[Output], workspace: Workspace) -> SparkTable:
     from caladan.data.schema import empty_table
 
-    data = pa.concat_tables(streams) if streams else empty_table(info.columns)
-    return held(info.columns, data, context.workspace)
+    found = [_stream(each) for each in outputs if each.stream]
+    data = pa.concat_tables(found) if found else empty_table(info.columns)
+    return held(info.columns, data, workspace)
 
 
-def _listed_again(work: Work, info: RelationInfo, count: int, context: Context) -> SparkTable:
-    """A table whose frame derives the relation again, each time somebody reads it."""
+def _stream(output: Output) -> pa.Table:
+    return pa.ipc.open_stream(cast("bytes", output.stream)).read_all()
+
+
+def _derived_later(work: Work, info: RelationInfo, count: int, workspace: Workspace) -> SparkTable:
+    """A table of a relation that nobody had asked for: who does has it derived, and kept."""
     needed = needed_by(work.program, info.name)
     inputs = {n: work.inputs[n] for n, i in needed.relations.items() if i.takes_data}
-    again = replace(work, program=needed, inputs=inputs, options=Options(), address=None)
-    workspace = context.workspace
-    parts = workspace.parallelism if work.parts is None else work.parts
+    keeping = replace(work.keeping, asked=None)
+    again = replace(
+        work, program=needed, inputs=inputs, options=Options(), address=None, keeping=keeping
+    )
+    tasks = 1 if work.parts is None else work.parts
 
-    def make() -> DataFrame:
-        numbers: Any = workspace.session.range(0, parts, 1, parts)
-        listed = lister(again, info.name, parts)
-        made = partial(numbers.mapInArrow, listed, schema(info.columns))
-        return workers.with_python(workspace.session.sparkContext, made)
+    def derive() -> SparkTable:
+        try:
+            result = _collected(again, tasks, workspace.session.sparkContext)
+        except CannotServe as cannot:
+            raise error("C044", f"`{info.name}` cannot be derived again: {cannot.reason}") from None
+        outputs = [each for o in result.outcomes for each in o.outputs if each.name == info.name]
+        for outcome in result.outcomes:
+            if outcome.status != "done":
+                _discard(result)
+                raise CaladanError(*unpacked(outcome.diagnostics, work.program))
+        return _table(again, info, outputs, result.blocks, workspace)
 
-    read = tuple(inputs.values())
-    return SparkTable(info.columns, make, count=count, reads=read, staging=workspace.staging)
+    return SparkTable(info.columns, later=derive, count=count)
 
 
-def _discard(outcomes: Sequence[TaskOutcome]) -> None:
-    staging.remove(o.file for outcome in outcomes for o in outcome.outputs if o.file is not None)
+def _discard(result: JobResult) -> None:
+    staging.remove(f for outcome in result.outcomes for o in outcome.outputs for f in o.files)
+    if result.blocks is not None:
+        result.blocks.close()

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any, TypeAlias, cast
 from zlib import crc32
 
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 from caladan.columns.ranks import numpy_of
 from caladan.data.schema import ARROW, array_of
 from caladan.engines.spark.choice import origin
+from caladan.engines.spark.tasks.buckets import buckets, is_narrow
 from caladan.program import Constant
 from caladan.rules.program import DeltaProgram, DeltaRule
 
@@ -36,9 +38,9 @@ compute: Any = pyarrow.compute
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-def falls_to(values: Any, part: int, parts: int) -> NDArray[np.bool_]:
-    """Which of some values fall to a part."""
-    return slices(hashes(values), parts) == part
+def falls_to(values: Any, part: int, parts: int, *, narrow: bool) -> NDArray[np.bool_]:
+    """Which of some values fall to a part: those that Spark's own exchange would send there."""
+    return buckets(_bits(values), parts, narrow=narrow) == part
 
 
 def slices(hashed: NDArray[np.uint64], count: int) -> NDArray[np.int64]:
@@ -115,13 +117,14 @@ def in_part(
     """The program and the facts of a part; the program has one clique, which has a pivot."""
     (clique,) = program.cliques
     pivot = cast("Mapping[str, int]", clique.pivot)
+    falling = partial(falls_to, part=part, parts=parts, narrow=is_narrow(program.relations, clique))
     chosen: dict[Chosen, None] = {}
     exits: list[DeltaRule] = []
     for rule in clique.exit_rules:
         given = rule.rule.arguments[pivot[rule.rule.head]]
         if isinstance(given, Constant):
             type = program.relations[rule.rule.head].columns[pivot[rule.rule.head]].type
-            if falls_to(array_of([given.value], ARROW[type]), part, parts)[0]:
+            if falling(array_of([given.value], ARROW[type]))[0]:
                 exits.append(rule)
             continue
         number, column = cast("tuple[int, int]", origin(rule, pivot))
@@ -137,10 +140,10 @@ def in_part(
         to = name if name in pivot else _name(name, column)
         relations[to] = replace(relations[name], name=to, part_of=None if to == name else name)
         if name in facts:
-            store[to] = only(facts[name], falls_to(facts[name].column(column), part, parts))
+            store[to] = only(facts[name], falling(facts[name].column(column)))
         if rows := program.facts.get(name):
             type = relations[name].columns[column].type
-            falls = falls_to(array_of([row[column] for row in rows], ARROW[type]), part, parts)
+            falls = falling(array_of([row[column] for row in rows], ARROW[type]))
             written[to] = tuple(row for row, keep in zip(rows, falls, strict=True) if keep)
     own = replace(clique, exit_rules=tuple(exits))
     return replace(program, relations=relations, facts=written, cliques=(own,)), store

@@ -11,7 +11,7 @@ rounds. How parts are run, heard and put together serves *cubed* too, where a pa
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TypeAlias, cast
 
@@ -19,7 +19,7 @@ from caladan.engines.interface import EngineStopped
 from caladan.engines.spark.sources.table import SparkTable
 from caladan.engines.spark.strategy import Context
 from caladan.engines.spark.tasks import job, relay
-from caladan.engines.spark.tasks.work import TaskOutcome, Work
+from caladan.engines.spark.tasks.work import Work
 from caladan.program.diagnostics import Diagnostic
 from caladan.program.events import (
     CliqueDone,
@@ -38,7 +38,7 @@ from caladan.rules.failures import limit
 from caladan.rules.program import DeltaClique, DeltaProgram
 
 Tables: TypeAlias = "dict[str, SparkTable]"
-Finish: TypeAlias = "Callable[[Sequence[TaskOutcome]], Tables]"
+Finish: TypeAlias = "Callable[[job.JobResult], Tables]"
 
 
 def in_parts(
@@ -53,10 +53,10 @@ def in_parts(
     started = time.perf_counter()
     context.events.tell(CliqueStarted(clique.relations, clique.is_recursive, strategy))
     together = _Together(strategy, work.program.relations, context, apart=apart)
-    outcomes = job.run(work, tasks, together.listen, context)
+    result = job.run(work, tasks, together.listen, context)
     together.tell_rules()
     try:
-        found = finish(outcomes)
+        found = finish(result)
     except EngineStopped as stopped:
         if together.has_too_many:  # it was us who stopped the others
             raise EngineStopped(_too_many(clique, context), stopped.store) from None
@@ -154,8 +154,8 @@ def single(
 ) -> dict[str, SparkTable]:
     """Evaluate all cliques of a program in one task."""
     work = job.work_on(program, store, context, None)
-    outcomes = job.run(work, 1, lambda _: Single(context.events), context)
-    return job.tables(work, outcomes, context)
+    result = job.run(work, 1, lambda _: Single(context.events), context)
+    return job.tables(work, result, context)
 
 
 class Single(Listener):

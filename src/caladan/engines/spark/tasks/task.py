@@ -2,7 +2,7 @@
 
     evaluated    a program, or a part of it; what it derives is handed out, or what is wrong
     evaluation   the same, and what it derives stays here
-    listed       the facts of one relation, derived again, as Arrow batches
+    listed       the facts of one relation, derived again, as Arrow batches: for Spark Connect
 
 Evaluation can be stopped by the driver, through the line: the engine is interrupted as if by
 Ctrl-C, and what it has derived so far is handed out. A driver that cannot be reached is done
@@ -18,6 +18,7 @@ import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from caladan.engines.embedded.engine import EmbeddedEngine
@@ -25,10 +26,10 @@ from caladan.engines.embedded.tables import DerivedTable, LoadedTable
 from caladan.engines.interface import EngineStopped, Table
 from caladan.engines.spark.tasks.cells import in_cell
 from caladan.engines.spark.tasks.control import Line
-from caladan.engines.spark.tasks.output import Effort, batches, output
+from caladan.engines.spark.tasks.output import Effort, batches, blocks_of, output
 from caladan.engines.spark.tasks.relay import Relay, packed
 from caladan.engines.spark.tasks.shard import in_part
-from caladan.engines.spark.tasks.work import TaskOutcome, Work
+from caladan.engines.spark.tasks.work import Block, TaskOutcome, Work, too_little_memory
 from caladan.program.diagnostics import CaladanError, Diagnostic
 from caladan.program.events import Listener
 from caladan.rules.failures import interrupted
@@ -48,22 +49,27 @@ class Evaluation:
     diagnostics: tuple[dict[str, Any], ...] = ()
 
 
-def evaluated(work: Work, part: int) -> TaskOutcome:
-    """Evaluate a part of the work, and hand out what it derives."""
+def evaluated(work: Work, part: int) -> tuple[TaskOutcome, Iterator[Block]]:
+    """Evaluate a part of the work, and hand out what it derives; facts in blocks come after it."""
     line = _line(work, part)
     relay = Relay(line)
     try:
         found = evaluation(work, part, relay, line)
         is_final = found.status == "done"
-        outputs = tuple(
-            output(name, table, work.keeping, found.seconds, is_final=is_final)
-            for name, table in found.tables.items()
-        )
-        return TaskOutcome(found.status, outputs, found.diagnostics)
+        try:
+            outputs = tuple(
+                output(name, table, work, found.seconds, part, is_final=is_final)
+                for name, table in found.tables.items()
+            )
+        except MemoryError:
+            said = tuple(packed([too_little_memory()], work.program))
+            return TaskOutcome("cannot", (), said), iter(())
     finally:
         relay.close()
         if line is not None:
             line.close()
+    blocks = (blocks_of(o.name, found.tables[o.name]) for o in outputs if o.is_in_blocks)
+    return TaskOutcome(found.status, outputs, found.diagnostics), chain.from_iterable(blocks)
 
 
 def evaluation(work: Work, part: int, events: Listener, line: Line | None = None) -> Evaluation:
@@ -88,23 +94,25 @@ def evaluation(work: Work, part: int, events: Listener, line: Line | None = None
             with _stoppable(line), _own_cores(work):
                 tables = EmbeddedEngine().run(program, store, work.options, events)
         except EngineStopped as stopped:
+            if stopped.is_out_of_memory and work.options.memory is None:  # another may have more
+                return ended("cannot", [too_little_memory()])
             return ended("stopped", stopped.diagnostics, stopped.store)
         return Evaluation("done", derived(tables), effort.seconds)
     except CaladanError as problem:
         cannot = problem.diagnostics[0].code == "C051"  # what this engine does not do
         return ended("cannot" if cannot else "failed", problem.diagnostics)
+    except MemoryError:  # Arrow's is one
+        return ended("cannot", [too_little_memory()])
     except KeyboardInterrupt:  # before anything was derived
         names = [name for clique in work.program.cliques for name in clique.origins]
         return ended("stopped", [interrupted(names)])
 
 
-def listed(work: Work, relation: str, part: int, parts: int) -> Iterator[pa.RecordBatch]:
-    """The facts of a relation in a part; if one task does it all, every n-th block of them."""
-    program, store = _ready(work, part)
-    with _own_cores(work):
-        tables = EmbeddedEngine().run(program, store, work.options, Relay(None))
-    table = cast("DerivedTable", tables[relation])
-    return batches(table, part, parts) if work.parts is None else batches(table)
+def listed(work: Work, relation: str) -> Iterator[pa.RecordBatch]:
+    """The facts of a relation, in the columns of the engine's frames."""
+    program, store = _ready(work, 0)
+    tables = EmbeddedEngine().run(program, store, work.options, Relay(None))
+    return batches(cast("DerivedTable", tables[relation]))
 
 
 def _ready(work: Work, part: int) -> tuple[DeltaProgram, dict[str, Table]]:

@@ -1,24 +1,28 @@
 """What tasks are to do, and what comes of it: all that the driver needs to know of them.
 
-`task` and `lister` are the functions that Spark maps. They load the engine where they run; the
-driver, which only names them, need not have it.
+`task` is the function that Spark maps. It loads the engine where it runs; the driver, which only
+names it, need not have it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from caladan.data.frames import first_line
 from caladan.engines.spark.sources.shipment import Shipment
 from caladan.engines.spark.tasks.control import Address
-from caladan.program.diagnostics import error
+from caladan.program.diagnostics import Diagnostic, error
 from caladan.program.options import Options
 from caladan.rules.program import DeltaProgram
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from caladan.engines.spark.tasks.folded import FoldedFiles
+
+TOO_LITTLE_MEMORY: Final = (
+    "a task may not have the memory it needs: raise spark.executor.pyspark.memory"
+)
 
 
 def check_sendable(name: str, function: object) -> None:
@@ -38,38 +42,73 @@ def check_sendable(name: str, function: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How facts are kept: what travels with a result, where the rest may go, and how quickly.
+    """How facts are kept, so that nobody derives them again.
 
-    Writing may cost a third of the time that deriving took: many facts are only counted. What is
-    written in a moment is written in any case: the job that would list it takes as long. Relations
-    that nobody has asked for yet, if it is known which are `asked` for, may cost a small part of
-    the time that it took to derive them.
+    A few bytes travel with a task's result. More go to the `folder`, as Parquet; or, if there is
+    none, into the block storage of Spark. What was found as a matrix stays one where to list it
+    would take longer than a third of the time that it took to find it, and more than a `moment`:
+    then the matrix goes to the folder, in `shares` that tasks list. Relations that nobody has asked
+    for yet, if it is known which are `asked` for, are kept where that takes a small part of that
+    time; else they are only counted, and derived once more when somebody does ask.
     """
 
     folder: str | None
     asked: frozenset[str] | None = None
+    shares: int = 1
     few_bytes: int = 4 << 20
     unasked_bytes: int = 1 << 16
     unasked_part: float = 0.03
     rate: float = 10e6  # facts of two columns for a second of deriving; 28e6 are written in one
     moment: float = 0.15
+    has_blocks: bool = True
+    is_asked: bool = True
 
     def of(self, name: str) -> Retention:
         """How the facts of a relation are kept."""
         if self.asked is None or name in self.asked:
             return self
         rate = self.rate * self.unasked_part
-        return replace(self, few_bytes=self.unasked_bytes, rate=rate, moment=0.0)
+        return replace(self, few_bytes=self.unasked_bytes, rate=rate, moment=0.0, is_asked=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A relation: how many facts; and these themselves, or the file they are in, or neither."""
+    """A relation: how many facts; and these themselves, or where they are, or neither.
+
+    They are in a `file`, or files of a matrix (`folded`), or follow in blocks (`is_in_blocks`).
+    `nbytes` is what they take in Arrow; `bucket` the part of the pivot's values that they have, if
+    they do.
+    """
 
     name: str
     count: int
     stream: bytes | None = None
     file: str | None = None
+    folded: FoldedFiles | None = None
+    is_in_blocks: bool = False
+    nbytes: int = 0
+    bucket: int | None = None
+
+    @property
+    def is_only_counted(self) -> bool:
+        """True if it has facts, and nobody kept them."""
+        is_kept = self.stream is not None or self.is_in_blocks or bool(self.files)
+        return self.count > 0 and not is_kept
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that hold its facts."""
+        if self.folded is not None:
+            return (self.folded.matrix, *self.folded.files)
+        return () if self.file is None else (self.file,)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some facts of a relation, as an Arrow stream in columns c0 … of the declared types."""
+
+    name: str
+    stream: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +127,11 @@ class Work:
     address: Address | None = None
     cut: tuple[Mapping[str, int], ...] | None = None
 
+    @property
+    def is_pivoted(self) -> bool:
+        """True if each part has some values of the pivot."""
+        return self.parts is not None and self.cut is None
+
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
@@ -102,28 +146,27 @@ class TaskOutcome:
     attempt: int = 0
 
 
-def task(work: Work, part: int, _: object) -> list[TaskOutcome]:
-    """The function that Spark maps over partitions."""
+def too_little_memory() -> Diagnostic:
+    """Why a strategy cannot serve whose tasks run out of memory: the next one is tried."""
+    return Diagnostic("C044", TOO_LITTLE_MEMORY)
+
+
+def task(work: Work, part: int, _: object) -> Iterator[TaskOutcome | Block]:
+    """The function that Spark maps over partitions: what came of it, then facts in blocks."""
     from caladan.engines.spark.session.daemon import settle
     from caladan.engines.spark.tasks.task import attempt, evaluated
 
-    outcome = replace(evaluated(work, part), attempt=attempt())
+    outcome, blocks = evaluated(work, part)
+    yield replace(outcome, attempt=attempt())
+    yield from blocks
     settle()
-    return [outcome]
 
 
-def lister(
-    work: Work, relation: str, parts: int
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark maps over the numbers of parts, to have a relation listed."""
+def outcomes(found: Iterable[TaskOutcome | Block]) -> Iterator[TaskOutcome]:
+    """What came of a task, of all that it handed out."""
+    return (each for each in found if isinstance(each, TaskOutcome))
 
-    def facts(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from caladan.engines.spark.session.daemon import settle
-        from caladan.engines.spark.tasks.task import listed
 
-        settle()  # Spark has loaded pandas for this
-        for batch in numbers:
-            for part in batch.column(0).to_pylist():
-                yield from listed(work, relation, cast("int", part), parts)
-
-    return facts
+def streams(name: str, found: Iterable[TaskOutcome | Block]) -> Iterator[tuple[bytes]]:
+    """The facts of a relation, of all that a task handed out, as rows of one column."""
+    return ((each.stream,) for each in found if isinstance(each, Block) and each.name == name)

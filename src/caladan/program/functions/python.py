@@ -1,6 +1,5 @@
-"""The functions that rules can call: those of text, and Python's that somebody defined.
+"""Python functions that rules call: rows of a session's own table.
 
-call        the value of a function of text
 Definition  a Python function under a name, as `Session.define` was given it
 outcomes    what such a function gives for many inputs
 """
@@ -13,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 from weakref import WeakKeyDictionary
 
-from caladan.program.program import CallFunction, Expression, Function, Type, Value
+from caladan.program.functions.row import CallFailed
+from caladan.program.program import Expression, Function, Type, Value
 from caladan.program.values import Missing, fit
 
 Vectorized = Literal["numpy", "arrow"]
@@ -30,55 +30,6 @@ _Known = dict[tuple[Any, ...], dict[tuple[Any, ...], Value]]
 _MEMORY: Final[WeakKeyDictionary[Callable[..., object], _Known]] = WeakKeyDictionary()
 
 
-def call(function: CallFunction, arguments: list[Value]) -> Value:
-    """The value of a call.
-
-    >>> call("substring", ["caladan", 2, 3])
-    'ala'
-    """
-    return _FUNCTIONS[function](*arguments)
-
-
-def calls(function: CallFunction, columns: Sequence[Sequence[Value]]) -> list[Value]:
-    """The values of calls with columns of arguments.
-
-    >>> calls("upper", [["a", "b"]])
-    ['A', 'B']
-    """
-    return list(map(_FUNCTIONS[function], *columns))
-
-
-def _substring(text: str, start: int, length: int) -> str:
-    """Counts from 1, 0 is taken for 1, and a negative start counts from the end."""
-    if start > 0 <= length:
-        return text[start - 1 : start - 1 + length]
-    first = start - 1 if start > 0 else len(text) + start if start < 0 else 0
-    return text[max(first, 0) : max(first + length, 0)]
-
-
-_FUNCTIONS: Final[dict[CallFunction, Callable[..., Any]]] = {
-    "upper": str.upper,
-    "lower": str.lower,
-    "length": len,
-    "trim": lambda text: text.strip(" "),
-    "concat": lambda *texts: "".join(texts),
-    "replace": lambda text, old, new: text.replace(old, new) if old else text,
-    "substring": _substring,
-}
-
-
-# ── Functions of Python ──────────────────────────────────────────────────────────────────────────
-
-
-class CallFailed(Exception):
-    """A Python function raised something, or gave what it was not said to give."""
-
-    def __init__(self, function: str, reason: str) -> None:
-        super().__init__(function, reason)
-        self.function = function
-        self.reason = reason
-
-
 @dataclass(frozen=True, slots=True)
 class Definition:
     """A Python function under the name by which rules call it."""
@@ -88,15 +39,15 @@ class Definition:
     returns: Type
     vectorized: Vectorized | None = None
 
-    def takes(self, count: int) -> bool:
-        """Whether it can be called with so many values; of some builtins nobody knows."""
+    def complaint(self, count: int) -> str | None:
+        """What is wrong with a call of it with so many values; of some builtins nobody knows."""
         try:
             inspect.signature(self.code).bind(*range(count))
         except TypeError:
-            return False
+            return f"does not take {count} values"
         except ValueError:
-            return True
-        return True
+            return None
+        return None
 
     def called(self, arguments: tuple[Expression, ...]) -> Function:
         """A call of it."""

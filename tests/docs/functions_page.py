@@ -1,0 +1,62 @@
+"""docs/reference/functions.md, made from the table of functions.
+
+`python -m tests.docs.functions_page` writes the page anew; a test compares.
+"""
+
+import textwrap
+from pathlib import Path
+
+from caladan.program.functions import ROWS, FunctionRow
+from caladan.program.functions.conversion import text_of
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "functions.md"
+
+INTRODUCTION = """\
+# Functions
+
+Every function is one row of the table in `program/functions/`, and this page is made from it. Names
+are those of Spark SQL; other names of a function, from SQL and Soufflé, are given with it. All
+engines give the same values, which are Spark's where engines differ. A function that gives true or
+false may stand as a literal: `p(X) <- q(X), contains(X, "a")`. SQL calls the same functions by the
+same names, also in recursive views. `db.define` adds functions of Python, and hides one of the same
+name.
+
+A whole number is taken where a double or a decimal is wanted, a date where a datetime is, and text
+that is written out where a date is: `year("2024-01-31")`. A function of a missing value is missing.
+Where a function has no value, as `ln(0)`, the run ends with C073, C040 or C041, which names the
+rule and the value. After the arguments, `?` marks one that may be left out and `...` several.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [INTRODUCTION]
+    for family in dict.fromkeys(row.family for row in ROWS):
+        parts.append(f"## {family}\n")
+        parts += [_section(row) for row in ROWS if row.family == family]
+    return "\n".join(parts)
+
+
+def _section(row: FunctionRow) -> str:
+    lines = [f"### {row.name}", ""]
+    lines += [f"    {row.name}{overload}" for overload in row.overloads]
+    lines += ["", textwrap.fill(row.summary, 100), ""]
+    lines.append(f"Example: `{row.example[0]}` is `{_shown(row.example[1])}`.")
+    others = [*row.aliases, *(f"{name} (SQL)" for name in row.sql)]
+    if others:
+        lines.append(textwrap.fill(f"Also: {', '.join(others)}.", 100))
+    if "spark" in row.lacks:
+        lines.append(
+            textwrap.fill(f"On Spark a Python worker calls it: {row.lacks['spark']}.", 100)
+        )
+    return "\n".join([*lines, ""])
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return f'"{value}"'
+    return value.hex() if isinstance(value, bytes) else text_of(value)  # pyright: ignore[reportArgumentType]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
