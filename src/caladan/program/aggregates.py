@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard
 
 from caladan.program.diagnostics import Diagnostics, Span, did_you_mean
 from caladan.program.functions import CallFailed
+from caladan.program.operations import mean_type, sum_type
 from caladan.program.program import Aggregate, Expression, Program, Value
 from caladan.program.transform import replace_in
 from caladan.program.types import Type
@@ -171,8 +172,14 @@ class AggregateFunction:
 
     def result_type(self, value: Type | None) -> Type | None:
         """The type of its value, by that of the value it takes."""
+        if value is not None and value.is_decimal and (self.is_total or self.is_mean):
+            if isinstance(self.result, Type) and not self.is_mean:
+                return self.result  # a count
+            return mean_type(value) if self.is_mean else sum_type(value)
         if isinstance(self.result, Type):
             return self.result
+        if value is Type.INTERVAL and self.is_total:
+            return value
         if value is None or self.result == "value":
             return value
         if self.takes != "number" and not value.is_numeric:

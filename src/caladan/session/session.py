@@ -12,7 +12,8 @@ What users call is here; how a run goes is in course.py.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
@@ -26,7 +27,7 @@ from caladan.program.clock import attended
 from caladan.program.diagnostics import Diagnostic, did_you_mean, error
 from caladan.program.events import Listener
 from caladan.program.options import FileOptions, Options, RunOptions, checked, no_option
-from caladan.session import auto, inputs
+from caladan.session import auto, display, inputs
 from caladan.session.auto import Mover
 from caladan.session.course import Course, PreparedProgram, check_on_engine
 from caladan.session.listeners import CompileNotice
@@ -232,6 +233,27 @@ class Session(Course):
                 return self._run(read, values, wanted)
             return self._run_script(read, values, wanted)
 
+    def read(
+        self, program: str | os.PathLike[str] | Program | Script, language: str | None = None
+    ) -> Program | Script:
+        """A program read from its text or file, without running it."""
+        self._check_open()
+        with self._course(Options()), stoppable("reading the program"):
+            return self._read(program, language)
+
+    def defines(self, name: str) -> bool:
+        """True if a program of this session had rules or facts for a relation."""
+        return name in self._definitions.derived
+
+    @contextmanager
+    def listening(self, *listeners: Listener) -> Generator[None]:
+        """Have listeners told of runs within a `with` statement, besides those of `connect`."""
+        before, self._listeners = self._listeners, (*self._listeners, *listeners)
+        try:
+            yield
+        finally:
+            self._listeners = before
+
     def prepare(
         self, program: str | os.PathLike[str] | Program | Script, *, language: str | None = None
     ) -> PreparedProgram:
@@ -308,7 +330,7 @@ class Session(Course):
                 page = partial(explain.script_html, parts, title=inputs.title(read))
             if html is not None:
                 write_text(html, page())
-        return text
+        return display.PlanText(text)
 
     def check(
         self,
@@ -399,6 +421,16 @@ class Session(Course):
             known = (*self._store, *self._definitions.derived)
             raise error("C010", f"there is no relation `{name}`", help=did_you_mean(name, known))
 
+    def forget(self, name: str) -> None:
+        """Forget the rules and facts that programs have defined for a relation."""
+        self._check_open()
+        inputs.check_text("the name of a relation", name)
+        if name not in self._definitions.derived:
+            known = tuple(self._definitions.derived)
+            raise error("C010", f"no rules define `{name}`", help=did_you_mean(name, known))
+        self._definitions.forget_rules(name)
+        self._changed(name)
+
     def why(self, fact: str) -> str:
         """Why a fact holds: its proof tree."""
         raise error("C051", "proof trees (`why`) arrive with a later version")
@@ -418,6 +450,11 @@ class Session(Course):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    def _repr_html_(self) -> str:
+        derived = ((name, "rules") for name in self._definitions.derived)
+        rows = [*((name, "data") for name in self._store), *derived]
+        return display.html_table(f"Session on {self._engine.name}", ("relation", "from"), rows)
 
     def __repr__(self) -> str:
         return f"<Session on {self._engine.name}: {', '.join(self._store) or 'no data yet'}>"

@@ -52,6 +52,7 @@ from caladan.program import (
 )
 from caladan.program.aggregates import has_tuples
 from caladan.program.diagnostics import error
+from caladan.program.operations import Operation
 from caladan.program.values import written
 
 
@@ -142,6 +143,8 @@ class TermWriter:
             case Conditional():
                 then, otherwise = self.expression(node.then), self.expression(node.otherwise)
                 return f"if({self.comparisons(node.condition)} then {then} else {otherwise})"
+            case Operation():
+                return self.expression(node.written, weakest)
             case Call():
                 mark = self.opaque if isinstance(node, Function) else ""
                 return f"{mark}{node.function}({self.expressions(node.arguments)})"
