@@ -93,6 +93,7 @@ _STAND_INS: Final[dict[Kind, Value]] = {
     Kind.BOOLEAN: False,
     Kind.DATETIME: dt.datetime(1970, 1, 1),
     Kind.DATE: dt.date(1970, 1, 1),
+    Kind.INTERVAL: dt.timedelta(0),
     Kind.DECIMAL: Decimal(0),
     Kind.BINARY: b"",
     Kind.OBJECT: Object(None, lambda _: 0),

@@ -46,7 +46,7 @@ _START: Final = 1 << 16  # bytes in which a header is looked for
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[ _-][A-Za-z0-9]+)*")
 _EXACT: Final = 16  # doubles hold whole numbers of so few characters
 _INTEGER: Final = re.compile(INTEGER_PATTERN)
-_PLAIN: Final = {str, int, float, bool, dt.date, dt.datetime, Decimal, bytes}
+_PLAIN: Final = {str, int, float, bool, dt.date, dt.datetime, dt.timedelta, Decimal, bytes}
 
 
 def infer(relation: str, source: Source) -> tuple[Column, ...]:

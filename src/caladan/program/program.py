@@ -57,7 +57,17 @@ class Null(Enum):
 NULL: Final = Null.NULL
 
 Value: TypeAlias = (
-    bool | int | float | str | dt.datetime | dt.date | Decimal | bytes | Object | Null
+    bool
+    | int
+    | float
+    | str
+    | dt.datetime
+    | dt.date
+    | dt.timedelta
+    | Decimal
+    | bytes
+    | Object
+    | Null
 )
 
 
