@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from caladan.session.result import CaladanWarning, Relation, Result, Stopped
     from caladan.session.runners import DatalogRunner, RaSQLRunner
     from caladan.session.session import Session, connect
-    from caladan.session.stream import Stream, stream
+    from caladan.session.stream import RunningStream, stream
 
 __version__ = "0.1.0"
 
@@ -39,9 +39,9 @@ __all__ = [
     "RaSQLRunner",
     "Relation",
     "Result",
+    "RunningStream",
     "Session",
     "Stopped",
-    "Stream",
     "between",
     "bloom",
     "connect",
@@ -66,7 +66,7 @@ _HOMES = {
     "Result": "session.result",
     "Session": "session.session",
     "Stopped": "session.result",
-    "Stream": "session.stream",
+    "RunningStream": "session.stream",
     "between": "join.search.specs",
     "connect": "session.session",
     "jdbc": "data.external",

@@ -52,7 +52,7 @@ def test_each_batch_is_one_change(spark: SparkSession, tmp_path: Path) -> None:
 
     incoming = tmp_path / "in"
 
-    def started() -> cal.Stream:
+    def started() -> cal.RunningStream:
         return cal.stream(
             spark, RING, {"pay": source(spark, incoming)},
             {"ring": tmp_path / "out", "reach": merge}, tmp_path / "state",
@@ -90,7 +90,7 @@ def test_changes_of_a_feed_and_data_that_stays(
     schema = "A long, B long, _change_type string, _commit_version long"
     incoming = tmp_path / "in"
 
-    def started() -> cal.Stream:
+    def started() -> cal.RunningStream:
         return cal.stream(
             spark, text, {"pay": source(spark, incoming, schema), "bank": [(1,), (7,)]},
             {"known": (tmp_path / "known", "complete")}, tmp_path / "state",

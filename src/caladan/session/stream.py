@@ -74,7 +74,7 @@ def stream(
     *,
     params: Mapping[str, object] | None = None,
     trigger: Mapping[str, Any] | None = None,
-) -> Stream:
+) -> RunningStream:
     """Start a program over streams; `trigger` is that of `DataStreamWriter.trigger`."""
     from caladan.engines.interface import engine_for
     from caladan.session.session import Session
@@ -110,7 +110,7 @@ def _start(
     checkpoint: str,
     params: Mapping[str, object] | None,
     trigger: Mapping[str, Any] | None,
-) -> Stream:
+) -> RunningStream:
     for name, frame in streams.items():  # its columns are known, its facts come later
         given = [f for f in frame.schema.fields if f.name not in _OF_DELTA]
         db.add(name, _empty(given))
@@ -125,12 +125,12 @@ def _start(
             trial[name]  # C010 if there is none
         columns = {name: trial.columns(name) for name in streams}
     text = json.dumps([_text(program), sorted(streams), repr(sorted((params or {}).items()))])
-    state = State.opened(f"{checkpoint.rstrip('/')}/caladan", text, columns)
+    state = StreamState.opened(f"{checkpoint.rstrip('/')}/caladan", text, columns)
     for name, facts in state.facts.items():
         db.add(name, facts)
     live = db.watch(program, params)
     live.session = spark
-    made = Stream(db, live, state, {n: _sink(n, each) for n, each in sinks.items()})
+    made = RunningStream(db, live, state, {n: _sink(n, each) for n, each in sinks.items()})
     writer: Any = _together(streams).writeStream.foreachBatch(made.follow)
     writer = writer.option("checkpointLocation", f"{checkpoint.rstrip('/')}/spark")
     if trigger is not None:
@@ -176,7 +176,7 @@ def _together(streams: Mapping[str, Any]) -> Any:
 
 
 @dataclass(slots=True)
-class Stream:
+class RunningStream:
     """A program that follows its streams. Made by `caladan.stream`; a context manager.
 
     `live` has its relations as they are; `query` is Spark's StreamingQuery.
@@ -184,7 +184,7 @@ class Stream:
 
     _db: Session
     live: Live
-    _state: State
+    _state: StreamState
     _sinks: Mapping[str, Callable[[Live, RelationChange, int], None]]
     query: Any = None
     _lock: Any = field(default_factory=threading.Lock)
@@ -241,7 +241,7 @@ class Stream:
         self.query.stop()
         self._db.close()
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> RunningStream:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -342,7 +342,7 @@ def _opened(uri: str) -> tuple[Any, str]:
 
 
 @dataclass(slots=True)
-class State:
+class StreamState:
     """The facts that came in, in a folder: all of them up to a batch, then one file for a batch.
 
     `last` is the last batch that is in it, -1 if none is.
@@ -355,7 +355,7 @@ class State:
     _steps: list[int] = field(default_factory=list[int])
 
     @staticmethod
-    def opened(folder: str, text: str, columns: Mapping[str, tuple[Column, ...]]) -> State:
+    def opened(folder: str, text: str, columns: Mapping[str, tuple[Column, ...]]) -> StreamState:
         """The state that a folder has for a program; C050 if it is another program's."""
         from pyarrow import fs
 
@@ -364,7 +364,7 @@ class State:
         digest = hashlib.sha256(text.encode()).hexdigest()
         system, path = _opened(folder)
         empty = {name: arrow_schema(each).empty_table() for name, each in columns.items()}
-        state = State(folder, columns, empty)
+        state = StreamState(folder, columns, empty)
         if system.get_file_info(path).type == fs.FileType.NotFound:
             _put(f"{folder}/program", digest.encode())
             return state
