@@ -38,6 +38,7 @@ from hypothesis.errors import UnsatisfiedAssumption
 from tests.programs.answers import Changes, Step, follow
 from tests.programs.compare import difference
 from tests.spark.mesh.engine import SPLITTING, PartsEngine
+from tests.strategies.extremes import extremes
 from tests.strategies.mixed_programs import mixed_programs
 from tests.strategies.random_programs import Facts, free, random_programs
 from tests.strategies.random_thresholds import NEVER, random_thresholds
@@ -106,7 +107,7 @@ class Enough(KeyboardInterrupt):
     """A case is small enough. Of all exceptions, hypothesis lets only this kind through."""
 
 
-KINDS = ("random", "recursive", "recursive", "large", "mixed", "mixed")
+KINDS = ("random", "recursive", "recursive", "large", "mixed", "mixed", "extremes")
 
 
 @st.composite
@@ -119,6 +120,9 @@ def cases(draw: st.DrawFn, kinds: Sequence[str] = KINDS) -> Case:
     elif kind == "random":
         made = draw(random_programs(layers=6))
         text, facts = unparse(made.program), made.facts
+    elif kind == "extremes":
+        found = draw(extremes(padding=draw(st.sampled_from([0, 0, 1200]))))[0]
+        text, facts = found.text, found.facts
     else:
         found = draw(recursions(most=60, least=10) if kind == "large" else recursions())
         text, facts = found.text, found.facts

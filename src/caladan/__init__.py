@@ -70,6 +70,7 @@ _HOMES = {
     "between": "join.search.specs",
     "connect": "session.session",
     "jdbc": "data.external",
+    "load_ipython_extension": "session.notebook",
     "one_of": "join.search.specs",
     "predicate": "join.search.specs",
     "stored": "data.external",

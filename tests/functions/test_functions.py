@@ -11,9 +11,20 @@ import pytest
 
 import caladan as cal
 from caladan.language import parse
-from caladan.program import Call, Constant, Expression, Negative, thresholds
-from caladan.program.functions import FUNCTIONS, IN_SQL, ROWS, FunctionRow, call, find
+from caladan.program import Call, Constant, Expression, Negative, Type, thresholds
+from caladan.program.functions import (
+    FUNCTIONS,
+    IN_SQL,
+    ROWS,
+    FunctionRow,
+    Resolved,
+    call,
+    find,
+    type_of_value,
+    type_word,
+)
 from caladan.program.functions.row import ENGINES, WORDS
+from caladan.program.values import fit
 
 IDS = [row.name for row in ROWS]
 each_row = pytest.mark.parametrize("row", ROWS, ids=IDS)
@@ -41,8 +52,15 @@ def value_of(node: Expression) -> Any:
 
 
 def arguments(row: FunctionRow) -> list[Any]:
-    """The arguments of a row's example."""
-    return [value_of(each) for each in example(row).arguments]
+    """The arguments of a row's example: a date that is written as text is a date."""
+    given = [value_of(each) for each in example(row).arguments]
+    types = [type_of_value(each) for each in given]
+    found = row.resolve(types, [True] * len(given), type_word(row, given))
+    assert isinstance(found, Resolved)
+    return [
+        fit(each, type) if type in (Type.DATE, Type.DATETIME) else each
+        for each, type in zip(given, found.takes, strict=True)
+    ]
 
 
 def same(one: Any, other: Any) -> bool:

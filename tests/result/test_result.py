@@ -110,7 +110,7 @@ def test_html_is_escaped_and_capped() -> None:
     many = Relation("m", wrap(pa.table({"x": ["<b>"] + [f"{i:03}" for i in range(99)]})))
     page = many._repr_html_()
     assert "m: 100 facts" in page
-    assert "<p>… and 50 more</p>" in page
+    assert "<p>… and 80 more</p>" in page
     assert "<b>" not in Relation("m", wrap(pa.table({"x": ["<b>"]})))._repr_html_()
 
 

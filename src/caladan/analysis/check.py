@@ -35,7 +35,7 @@ from caladan.program import (
     Value,
     Variable,
 )
-from caladan.program.aggregates import AggregateFunction, row_of
+from caladan.program.aggregates import AggregateFunction, define_aggregates, row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan
 from caladan.program.objects import Objects
 from caladan.program.transform import fresh
@@ -56,6 +56,8 @@ def check(
     """
     found = Diagnostics()
     objects = Objects() if objects is None else objects
+    program = define_aggregates(program, {}, found)
+    found.raise_errors()
     placed, written = named_columns(program, catalog, found)
     called = predicates(parameters(placed, values, found), catalog)
     resolve(called, catalog, found, suggested)
@@ -115,14 +117,18 @@ def _relations(
             heads = [rule.arguments for rule in rules]
             unnamed = [f"c{i + 1}" for i in range(len(column_types))]
             names = given.get(name) or (head_names(heads[0]) if heads else unnamed)
+        aggregates = _aggregates(name, rules, len(column_types), found)
+        has_facts = name in typed.facts or name in typed.open_facts
+        takes_data = relation is not None and relation.takes_data
+        _check_gathered(name, rules, aggregates, found, has_facts=has_facts or takes_data)
         relations[name] = RelationInfo(
             name,
             tuple(
                 Column(n, t, is_inferred=inferred) for n, t in zip(names, column_types, strict=True)
             ),
-            takes_data=relation is not None and relation.takes_data,
-            is_derived=bool(rules) or name in typed.facts or name in typed.open_facts,
-            aggregates=_aggregates(name, rules, len(column_types), found),
+            takes_data=takes_data,
+            is_derived=bool(rules) or has_facts,
+            aggregates=aggregates,
             origin=name,
             is_internal=name in internal,
             order=_shown_order(rules),
@@ -155,6 +161,28 @@ def _aggregates(
                     "or two relations",
                 )
     return tuple(functions)
+
+
+def _check_gathered(
+    name: str,
+    rules: Sequence[CoreRule],
+    aggregates: Sequence[AggregateFunction | None],
+    found: Diagnostics,
+    *,
+    has_facts: bool,
+) -> None:
+    """C015 where a column of an aggregate that keeps all solutions has other values, too."""
+    for i, row in enumerate(aggregates):
+        if row is None or not row.is_gathered:
+            continue
+        plain = [rule for rule in rules if not isinstance(rule.arguments[i], Aggregate)]
+        if has_facts or plain:
+            found.add(
+                "C015",
+                f"column {i + 1} of `{name}` is aggregated by `{row}`, and has plain values, too",
+                (plain or rules)[0].span,
+                help="give the facts another name, and derive from them by a rule",
+            )
 
 
 def _feeding(rule: CoreRule, relation: RelationInfo) -> CoreRule:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final, Literal as OneOf, TypeAlias
 
 from caladan.analysis.core import Checked, Clique, CoreRule, Facts, RelationInfo
@@ -39,6 +40,7 @@ from caladan.program import (
 from caladan.program.aggregates import AggregateFunction, is_recursive_best
 from caladan.program.diagnostics import Diagnostic, Diagnostics, Span
 from caladan.program.functions import find
+from caladan.program.operations import Operation
 
 
 def monotone(
@@ -340,6 +342,8 @@ def _direction(node: Expression, name: str) -> Direction:
             return _scaled(_direction(left, name), factor)
         case Arithmetic("/" | "div", left, Constant(factor)):
             return _scaled(_direction(left, name), factor)
+        case Operation():
+            return _direction(node.written, name)
         case Conditional((Comparison("<" | "<=" | ">" | ">=", one, other),), then, otherwise) if {
             one,
             other,
@@ -368,7 +372,7 @@ def _called(node: Call, name: str) -> Direction:
 
 
 def _scaled(direction: Direction, factor: object) -> Direction:
-    if not isinstance(factor, int | float):
+    if not isinstance(factor, int | float | Decimal):
         return "unknown"
     return direction if factor >= 0 else _flipped(direction)
 

@@ -11,6 +11,9 @@ decimals and binary data by their dictionary.
     TextDomain      word = order of appearance: texts that rules compute (texts.py); grows
 
 `closed_domain` picks the cheapest for values that are known in full and encodes them on the way.
+
+No word is `ABSENT`: distances from a base are below FAR, and an interner counts no further than one
+below ABSENT. So ABSENT (`NONE` among classes) can mark what has no word.
 """
 
 from __future__ import annotations
@@ -24,7 +27,16 @@ import pyarrow as pa
 
 from caladan.columns.interner import ABSENT, Interner
 from caladan.columns.layout import Mask, Words
-from caladan.columns.ranks import CODED, Ranks, arrow_of, arrow_ranks, numpy_of, rank_arrow, rank_of
+from caladan.columns.ranks import (
+    CODED,
+    MOST,
+    Ranks,
+    arrow_of,
+    arrow_ranks,
+    numpy_of,
+    rank_arrow,
+    rank_of,
+)
 from caladan.columns.texts import TextDomain
 from caladan.data.schema import array_of, compute as pc
 from caladan.program import Value, thresholds
@@ -41,7 +53,7 @@ class OffsetDomain:
         self.grows = grows
         self.size = max(size, 1)
         self.base = base
-        self._far = Interner()
+        self._far = Interner(most=ABSENT - FAR)  # so that no word is ABSENT
 
     def fork(self) -> None:
         """Have values of one's own from now on."""
@@ -60,7 +72,7 @@ class OffsetDomain:
         if low >= self.base and high - self.base < FAR:
             self.size = max(self.size, high - self.base + 1)
             return (ranks - self.base).astype(np.uint32)
-        near = (ranks >= self.base) & (ranks < _clamped(self.base + FAR))
+        near = _within(ranks, self.base, FAR)
         words: Words = np.empty(len(ranks), np.uint32)
         words[near] = (ranks[near] - self.base).astype(np.uint32)
         ids, _ = self._far.ids(ranks[~near].view(np.uint64))
@@ -212,12 +224,12 @@ def between(domain: Domain, low: Ranks | None, high: Ranks | None) -> tuple[Word
     if isinstance(domain, OffsetDomain) and domain.is_near:
         first, last = domain.base, domain.base + domain.size - 1
 
-        def places(ranks: Ranks, beyond: int) -> Ranks:
-            return np.clip(ranks, min(first, beyond), max(last, beyond)) - domain.base
+        def places(ranks: Ranks) -> Ranks:
+            return np.clip(ranks, first, last) - domain.base
 
         # A range that ends before the first value, or starts behind the last, is empty.
-        lower = None if low is None else places(low, last + 1)
-        upper = None if high is None else places(high, first - 1)
+        lower = None if low is None else places(low) + (low > last)
+        upper = None if high is None else places(high) - (high < first)
     elif isinstance(domain, SortedDomain):
         first, last = 0, domain.size - 1
         lower = None if low is None else domain.places(low)
@@ -256,7 +268,7 @@ def known_words(domain: Domain, ranks: Ranks) -> tuple[Words, Mask]:
                 return words, np.zeros(len(ranks), np.bool_)
             return words, domain.ranks(words) == ranks
         case OffsetDomain() if not domain.grows:
-            near = (ranks >= domain.base) & (ranks < _clamped(domain.base + domain.size))
+            near = _within(ranks, domain.base, domain.size)
             return (np.where(near, ranks, domain.base) - domain.base).astype(np.uint32), near
         case _:
             return domain.words(ranks), np.ones(len(ranks), np.bool_)
@@ -331,5 +343,12 @@ def encoded(column: pa.ChunkedArray, domain: Domain) -> Words:
     return domain.words(arrow_ranks(column, domain.kind))
 
 
-def _clamped(rank: int) -> int:
-    return min(rank, (1 << 63) - 1)
+def _within(ranks: Ranks, base: int, size: int) -> Mask:
+    """Which ranks are among the first `size` from a base on.
+
+    Both ends are included: behind the last of all integers there is none to stop at.
+
+    >>> _within(np.array([2**63 - 1, 2**63 - 2, -(2**63)]), 2**63 - 2, 1 << 31).tolist()
+    [True, True, False]
+    """
+    return (ranks >= base) & (ranks <= min(base + size - 1, MOST))

@@ -25,7 +25,9 @@ import numpy as np
 from caladan.columns.folded_index import NONE, FoldedIndex, class_of, first_of, second_of, stretches
 from caladan.columns.index import PackedIndex
 from caladan.columns.interner import Tuples, pairs
+from caladan.columns.invariants import BrokenInvariantError
 from caladan.columns.layout import Counts, Keys, Mask, Packing, Words, column_of, head_of
+from caladan.columns.ranks import nothing_yet
 from caladan.columns.runs import Run
 from caladan.program import thresholds
 from caladan.rules.body import Version
@@ -165,9 +167,11 @@ class FoldedRelation:
 
     def column(self, first: Words, second: Words, column: int) -> Words:
         """A column of the facts with some numbers."""
-        if column in self.first.columns:
-            return self.first.of(first, column)
-        return self.second.of(second, column)
+        is_first = column in self.first.columns
+        side, numbers = (self.first, first) if is_first else (self.second, second)
+        if len(numbers) and numbers[0] == NONE:
+            raise BrokenInvariantError(f"column {column} is read of a scan that left it out")
+        return side.of(numbers, column)
 
     # ── What a stored relation is asked, and a finished one has nothing to say to ────────────────
 
@@ -213,8 +217,8 @@ class FoldedRelation:
         for side, numbers in ((self.first, self._first), (self.second, self._second)):
             if needed is not None and needed <= frozenset(side.columns):
                 found, _ = numbers
-                zeros = np.zeros(len(found), np.uint32)
-                both = (found, zeros) if side is self.first else (zeros, found)
+                unread = np.full(len(found), NONE)  # which `column` refuses to read
+                both = (found, unread) if side is self.first else (unread, found)
                 keys = pairs(*both)
                 yield from (keys[at : at + size] for at in range(0, len(keys), size))
                 return
@@ -226,11 +230,11 @@ class FoldedRelation:
         Values are those of the second side's numbers.
         """
         fold = self.matrix.columns
-        least = np.full(fold.count, np.iinfo(np.int64).max, np.int64)
+        least = np.full(fold.count, nothing_yet(smallest=True), np.int64)
         np.minimum.at(least, fold.class_of[fold.members], values[fold.members])
         by_row = self.matrix.best(least)
         numbers, _ = self._first
-        found = np.full(len(numbers), np.iinfo(np.int64).max, np.int64)
+        found = np.full(len(numbers), nothing_yet(smallest=True), np.int64)
         row_of = class_of(self.matrix.rows.class_of, numbers)
         folded = row_of != NONE
         found[folded] = by_row[row_of[folded]]

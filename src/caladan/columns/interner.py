@@ -19,9 +19,10 @@ _WORD: Final = 32  # bits
 
 
 class Interner:
-    """Ids of 64-bit keys."""
+    """Ids of 64-bit keys, `most` at most: ABSENT is the id of none."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = ABSENT) -> None:
+        self._most = most
         self._slots: Words = np.zeros(64, np.uint32)
         self._keys: Keys = np.empty(32, np.uint64)
         self._known = 0
@@ -31,7 +32,7 @@ class Interner:
 
     def copy(self) -> Interner:
         """The same ids, apart from now on."""
-        other = Interner()
+        other = Interner(self._most)
         other._slots, other._keys, other._known = self._slots.copy(), self._keys.copy(), len(self)
         return other
 
@@ -60,8 +61,8 @@ class Interner:
 
     def _make_room(self, more: int) -> None:
         most = self._known + more
-        if most >= ABSENT:
-            raise MemoryError("more than 4,294,967,294 different values in one column or relation")
+        if most > self._most:
+            raise MemoryError(f"more than {self._most:,} different values in a column or relation")
         if most > len(self._keys):
             keys = np.empty(max(most, 2 * len(self._keys)), np.uint64)
             keys[: self._known] = self.keys

@@ -8,7 +8,7 @@ RangeRows   8 bytes for each range of neighbouring classes in a row; a binary se
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,7 @@ from caladan.columns.kernels import (
 )
 from caladan.columns.layout import Counts, Keys, Mask, Words
 from caladan.columns.membership import NO_KEYS
-
-_WORST: Final = np.iinfo(np.int64).max
+from caladan.columns.ranks import nothing_yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class BitRows(FoldedMatrix):
         bit_kernels.fill_columns_bits(self.bits, *self._wanted(wanted), bounds, ordered, out)
 
     def best(self, values: Counts) -> Counts:
-        out = np.full(len(self.bits), _WORST, np.int64)
+        out = np.full(len(self.bits), nothing_yet(smallest=True), np.int64)
         bit_kernels.best_bits(self.bits, values, out)
         return out
 
@@ -195,7 +194,7 @@ class RangeRows(FoldedMatrix):
             wider = half.copy()
             wider[:-step] = np.minimum(half[:-step], half[step:])
             levels.append(wider)
-        out = np.full(len(self.bounds) - 1, _WORST, np.int64)
+        out = np.full(len(self.bounds) - 1, nothing_yet(smallest=True), np.int64)
         range_kernels.best_ranges(self.bounds, self.ranges, np.stack(levels), out)
         return out
 

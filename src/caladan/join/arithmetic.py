@@ -18,14 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caladan.analysis.core import CoreRule
-from caladan.columns.ranks import Ranks, float_ranks
+from caladan.columns.ranks import LEAST, MOST, Ranks, float_ranks
 from caladan.program import ArithmeticOperator
 from caladan.program.diagnostics import CaladanError
 from caladan.program.functions import CallFailed
 from caladan.program.kinds import Kind
+from caladan.program.operations import OutOfRange
 from caladan.rules.failures import call_failed, division_by_zero, overflow
-
-LONG_MIN: Final = -(2**63)
 
 
 class DivisionByZero(ArithmeticError):
@@ -38,6 +37,25 @@ class Overflow(ArithmeticError):
 
 class Infinite(Overflow):
     """A number became too large for a double."""
+
+
+class OutOfType(Overflow):
+    """A value that its type does not hold; `of` says which."""
+
+    def __init__(self, of: str) -> None:
+        super().__init__(of)
+        self.of = of
+
+
+@contextmanager
+def failing() -> Generator[None]:
+    """Failures of operations on single values as those of columns."""
+    try:
+        yield
+    except ZeroDivisionError:
+        raise DivisionByZero from None
+    except OutOfRange as problem:
+        raise OutOfType(problem.of) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +81,7 @@ def negative(operand: ValueColumn) -> ValueColumn:
     """Minus a column."""
     if operand.kind is Kind.FLOAT:
         return ValueColumn(Kind.FLOAT, -operand.data)
-    if np.any(operand.data == LONG_MIN):
+    if np.any(operand.data == LEAST):
         raise Overflow
     return ValueColumn(Kind.INTEGER, -operand.data)
 
@@ -119,7 +137,7 @@ def _multiply(left: Ranks, right: Ranks) -> Ranks:
     near = np.abs(left.astype(np.float64) * right.astype(np.float64)) > 2.0**62
     if np.any(near):
         for one, other in zip(left[near].tolist(), right[near].tolist(), strict=True):
-            if not LONG_MIN <= one * other < -LONG_MIN:
+            if not LEAST <= one * other <= MOST:
                 raise Overflow
     return product
 
@@ -127,7 +145,7 @@ def _multiply(left: Ranks, right: Ranks) -> Ranks:
 def _divide(left: Ranks, right: Ranks) -> Ranks:
     if np.any(right == 0):
         raise DivisionByZero
-    if np.any((left == LONG_MIN) & (right == -1)):
+    if np.any((left == LEAST) & (right == -1)):
         raise Overflow
     quotient = left // right
     # numpy rounds down; toward zero is one more where signs differ and there is a remainder.
@@ -162,5 +180,6 @@ def blamed(rule: CoreRule | None) -> Generator[None]:
         raise CaladanError(call_failed(rule, failed.function, failed.reason)) from failed.__cause__
     except Overflow as problem:
         assert rule is not None
+        of = problem.of if isinstance(problem, OutOfType) else None
         double = isinstance(problem, Infinite)
-        raise CaladanError(overflow(rule, double=double)) from None
+        raise CaladanError(overflow(rule, double=double, of=of)) from None

@@ -24,7 +24,7 @@ import numpy as np
 
 from caladan.analysis.type_check import partial_type
 from caladan.columns.domains import Domain, OffsetDomain, SortedDomain
-from caladan.columns.ranks import rank_floats
+from caladan.columns.ranks import magnitude, rank_floats
 from caladan.join.access import Amount
 from caladan.program import (
     Arithmetic,
@@ -200,7 +200,7 @@ def is_exact(asked: Sequence[Amount], domains: Mapping[str, Domain]) -> bool:
     for each in asked:
         if not isinstance(each.expression, Variable | Constant):
             most = _most(each.expression, lambda name: _extent(domains[name]))
-            if most is None or most >= _FAR:
+            if most is None or not most < _FAR:
                 return False
     return True
 
@@ -232,5 +232,5 @@ def _extent(domain: Domain) -> float | None:
     if isinstance(domain, SortedDomain) and domain.has_values:
         ranks = domain.ranks(np.array([0, domain.size - 1], np.uint32))
         ends = rank_floats(ranks) if domain.kind is Kind.FLOAT else ranks.astype(np.float64)
-        return float(np.abs(ends).max()) if np.all(np.isfinite(ends)) else None
+        return magnitude(ends) if np.all(np.isfinite(ends)) else None
     return None

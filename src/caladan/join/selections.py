@@ -12,6 +12,7 @@ from itertools import product
 from caladan.analysis.core import Term
 from caladan.analysis.schedule import solve
 from caladan.analysis.type_check import partial_type
+from caladan.columns.ranks import LEAST, MOST
 from caladan.join.access import Access, Check, Compute, Equal, Exclude, Overlap, Range
 from caladan.join.constraints.protocol import Constraint
 from caladan.program import (
@@ -345,8 +346,8 @@ def _quotients(
             zero = (Comparison("=", other, Constant(0)),)
             found = Arithmetic("div", value, other)
             yield (
-                Conditional(zero, Constant(-(2**63)), found),
-                Conditional(zero, Constant(2**63 - 1), found),
+                Conditional(zero, Constant(LEAST), found),
+                Conditional(zero, Constant(MOST), found),
             )
 
 

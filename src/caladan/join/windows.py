@@ -24,7 +24,7 @@ from caladan.columns.domains import between
 from caladan.columns.index import RunMatches
 from caladan.columns.layout import Counts, Keys
 from caladan.columns.packed import PackedIndex
-from caladan.columns.ranks import CODED, Ranks, rank_floats
+from caladan.columns.ranks import CODED, LEAST, MOST, Ranks, nothing_yet, rank_floats
 from caladan.join.access import Access, Amount, Check, Probe, Range
 from caladan.join.arithmetic import ValueColumn
 from caladan.join.constraints.lookup import LookupStep
@@ -36,7 +36,6 @@ from caladan.program import Expression, Type, Variable, names
 from caladan.program.kinds import Kind
 
 _FAR: Final = 1 << 62
-_LAST: Final = (1 << 63) - 1
 
 End: TypeAlias = "tuple[Expression, bool]"  # and whether it is left out itself
 Span: TypeAlias = "tuple[Keys, Counts, Counts]"  # a run, and for each row start and length
@@ -165,7 +164,9 @@ class WindowAmounts:
         found: Ranks | None = None
         for expression, is_open in ends:
             values = self.evaluator.values(expression, rows, None)
-            if values.kind is not kind or bool(np.any(np.abs(values.ranks) >= _LAST)):
+            # An open end at the last of all ranks leaves nothing, which has no ends.
+            edge = MOST if inwards > 0 else LEAST
+            if values.kind is not kind or (is_open and bool(np.any(values.ranks == edge))):
                 return None
             ranks = values.ranks + inwards if is_open else values.ranks
             narrower = np.maximum if inwards > 0 else np.minimum
@@ -179,7 +180,7 @@ class WindowAmounts:
         for run, starts, counts in spans:
             at = starts if smaller else starts + counts - 1
             words = index.column(run[np.where(counts > 0, at, 0)], self._column)
-            ranks = np.where(counts > 0, domain.ranks(words), _LAST if smaller else -_LAST)
+            ranks = np.where(counts > 0, domain.ranks(words), nothing_yet(smallest=smaller))
             narrower = np.minimum if smaller else np.maximum
             best = ranks if best is None else narrower(best, ranks)
         assert best is not None

@@ -223,6 +223,10 @@ class CaladanError(Exception):
     def __str__(self) -> str:
         return render(self.diagnostics)
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and notebooks show instead of a stack trace."""
+        return str(self).splitlines()
+
     @property
     def exit_code(self) -> int:
         """The exit code of the first diagnostic."""

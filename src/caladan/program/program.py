@@ -19,10 +19,13 @@ import datetime as dt
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Final, Literal as OneOf, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal as OneOf, TypeAlias
 
 from caladan.program.diagnostics import Span
 from caladan.program.types import Type
+
+if TYPE_CHECKING:
+    from caladan.program.aggregates import AggregateFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,9 @@ class Object:
         return repr(self.value)
 
 
-Value: TypeAlias = bool | int | float | str | dt.datetime | dt.date | Decimal | bytes | Object
+Value: TypeAlias = (
+    bool | int | float | str | dt.datetime | dt.date | dt.timedelta | Decimal | bytes | Object
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +200,8 @@ class Aggregate:
     function: str
     terms: tuple[Expression, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
+    definition: AggregateFunction | None = None
+    """Its row, if a user added it."""
 
 
 @dataclass(frozen=True, slots=True)

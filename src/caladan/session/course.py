@@ -32,6 +32,7 @@ from caladan.engines.interface import (
 )
 from caladan.pipeline import Compiled, Request, compile_again, compile_program, compile_whole
 from caladan.program import Atom, Column, Goal, Program, Value
+from caladan.program.aggregates import define_aggregates
 from caladan.program.clock import attended, running
 from caladan.program.diagnostics import CaladanError, Diagnostic, Diagnostics, error, nested
 from caladan.program.events import Listener, RelationReused, RunFailed, Several
@@ -138,7 +139,13 @@ class Course:
     def _read(
         self, program: str | os.PathLike[str] | Program | Script, language: str | None = None
     ) -> Program | Script:
-        return inputs.program(program, language, functions=self._definitions.functions)
+        read = inputs.program(program, language, functions=self._definitions.functions)
+        if not isinstance(read, Program):
+            return read
+        found = Diagnostics()
+        read = define_aggregates(read, self._definitions.aggregates, found)
+        found.raise_errors()
+        return read
 
     def _run(self, program: Program, params: Mapping[str, Value], options: Options) -> Result:
         with stoppable("compiling the program"):

@@ -35,7 +35,7 @@ REJECTED: Final = "_rejected"
 """The name under which a permissive run hands out the rows that it set aside."""
 
 _SORTED_UP_TO: Final = 1_000_000  # beyond that, `show` takes whichever rows come first
-_NOTEBOOK_ROWS: Final = 50
+_NOTEBOOK_ROWS: Final = 20
 
 
 class CaladanWarning(UserWarning):
@@ -371,6 +371,13 @@ class Result(Mapping[str, Relation]):
 
     def __len__(self) -> int:
         return len(self._names)
+
+    def _repr_html_(self) -> str:
+        shown = self.answers or tuple(self[name] for name in self._names if name in self._fetched)
+        tables = "".join(display.notebook(r, r.head(_NOTEBOOK_ROWS), r.count()) for r in shown)
+        others = [(name,) for name in self._names if name not in {r.name for r in shown}]
+        caption = f"Result on {self.stats.engine}, {self.stats.seconds:.2f} s"
+        return tables + display.html_table(caption, ("relation",), others)
 
     def __repr__(self) -> str:
         return f"<Result: {', '.join(self._names) or 'no relations'}>"

@@ -12,7 +12,8 @@ What users call is here; how a run goes is in course.py.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
@@ -20,12 +21,13 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 from caladan.analysis.resolve import parameter_names
 from caladan.engines import interface
 from caladan.engines.interface import Engine, HasViews, Watchable, engine_for, stoppable
-from caladan.program import Program
+from caladan.program import Program, Value
+from caladan.program.aggregates import UserCombine
 from caladan.program.clock import attended
 from caladan.program.diagnostics import Diagnostic, did_you_mean, error
 from caladan.program.events import Listener
 from caladan.program.options import FileOptions, Options, RunOptions, checked, no_option
-from caladan.session import auto, inputs
+from caladan.session import auto, display, inputs
 from caladan.session.auto import Mover, SparkWanted
 from caladan.session.course import Course, PreparedProgram, check_on_engine
 from caladan.session.listeners import CompileNotice
@@ -142,7 +144,7 @@ class Session(Course):
         values = inputs.values(params, self._store.objects)
         with self._course(wanted):
             with stoppable("reading the program"):
-                read = attended(lambda: inputs.program(program, language))
+                read = attended(lambda: self._read(program, language))
             engine = self._engine
             if not isinstance(engine, Watchable):
                 raise error(
@@ -238,6 +240,36 @@ class Session(Course):
         self._definitions.define(name, function, returns, vectorized)
         check_on_engine(self._engine, name, function)
 
+    def aggregate(
+        self,
+        name: str,
+        combine: Callable[[Any, Any], Any],
+        *,
+        identity: Value | None = None,
+        idempotent: bool = False,
+        monotone: bool = False,
+        vectorized: Literal["numpy"] | None = None,
+    ) -> None:
+        """Have rules aggregate by a Python function: `db.aggregate("gcd", math.gcd)`, `gcd<X>`.
+
+        The function makes one value of two, of the same type. It must be commutative and
+        associative: engines combine values in any order, and values of parts with each other.
+        `vectorized`, it takes and gives NumPy columns. `identity` is the value of no solution at
+        all, where a head has no group columns; without it there is no fact.
+
+        `idempotent` says that a value combined with itself is that value, so that solutions need
+        not be told apart. Such an aggregate may stand inside recursion if it is `monotone`: there
+        a group keeps what combining gave so far, and rules go on with that.
+        """
+        self._check_open()
+        inputs.check_text("the name of an aggregate", name)
+        given = UserCombine(name, combine, identity, idempotent, monotone, vectorized)
+        self._definitions.aggregate(given)
+        if self._engine.name == "spark":
+            from caladan.engines.spark.tasks.work import check_sendable
+
+            check_sendable(name, combine)
+
     def run(
         self,
         program: str | os.PathLike[str] | Program | Script,
@@ -259,6 +291,27 @@ class Session(Course):
             if isinstance(read, Program):
                 return self._run(read, values, wanted)
             return self._run_script(read, values, wanted)
+
+    def read(
+        self, program: str | os.PathLike[str] | Program | Script, language: str | None = None
+    ) -> Program | Script:
+        """A program read from its text or file, without running it."""
+        self._check_open()
+        with self._course(Options()), stoppable("reading the program"):
+            return self._read(program, language)
+
+    def defines(self, name: str) -> bool:
+        """True if a program of this session had rules or facts for a relation."""
+        return name in self._definitions.derived
+
+    @contextmanager
+    def listening(self, *listeners: Listener) -> Generator[None]:
+        """Have listeners told of runs within a `with` statement, besides those of `connect`."""
+        before, self._listeners = self._listeners, (*self._listeners, *listeners)
+        try:
+            yield
+        finally:
+            self._listeners = before
 
     def prepare(
         self, program: str | os.PathLike[str] | Program | Script, *, language: str | None = None
@@ -336,7 +389,7 @@ class Session(Course):
                 page = partial(explain.script_html, parts, title=inputs.title(read))
             if html is not None:
                 write_text(html, page())
-        return text
+        return display.PlanText(text)
 
     def check(
         self,
@@ -429,6 +482,16 @@ class Session(Course):
             known = (*self._store, *self._definitions.derived)
             raise error("C010", f"there is no relation `{name}`", help=did_you_mean(name, known))
 
+    def forget(self, name: str) -> None:
+        """Forget the rules and facts that programs have defined for a relation."""
+        self._check_open()
+        inputs.check_text("the name of a relation", name)
+        if name not in self._definitions.derived:
+            known = tuple(self._definitions.derived)
+            raise error("C010", f"no rules define `{name}`", help=did_you_mean(name, known))
+        self._definitions.forget_rules(name)
+        self._changed(name)
+
     def why(self, fact: str) -> str:
         """Why a fact holds: its proof tree."""
         raise error("C051", "proof trees (`why`) arrive with a later version")
@@ -450,6 +513,11 @@ class Session(Course):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    def _repr_html_(self) -> str:
+        derived = ((name, "rules") for name in self._definitions.derived)
+        rows = [*((name, "data") for name in self._store), *derived]
+        return display.html_table(f"Session on {self._engine.name}", ("relation", "from"), rows)
 
     def __repr__(self) -> str:
         return f"<Session on {self._engine.name}: {', '.join(self._store) or 'no data yet'}>"

@@ -110,7 +110,7 @@ def _rest(comparison: Comparison) -> tuple[Expression, int, int] | None:
             and isinstance(other, Constant)
             and isinstance(divisor := one.right.value, int)
             and isinstance(left_over := other.value, int)
-            and divisor > 0
+            and 0 < divisor < _FAR
         ):
             return one.left, divisor, left_over
     return None

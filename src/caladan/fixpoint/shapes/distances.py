@@ -19,7 +19,7 @@ from caladan.columns.kernels.blocks import WORDS
 from caladan.columns.kernels.distances import nearest
 from caladan.columns.kernels.graph import components
 from caladan.columns.layout import Layout, Words
-from caladan.columns.ranks import float_ranks, rank_floats
+from caladan.columns.ranks import float_ranks, magnitude, rank_floats
 from caladan.fixpoint.shapes.blocks import ALL, BLOCK, PlaceTest, as_bits
 from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import (
@@ -73,7 +73,7 @@ def prepared(
     limits.require_some(sum(len(part[0]) for part in parts))
     columns = [tuple(np.ascontiguousarray(c) for c in part) for part in parts]
     place, ids = numbered(columns, [len(part[0]) for part in columns])
-    most = max(float(np.abs(each).max(initial=0)) for each in (*weights, values))
+    most = max(map(magnitude, (*weights, values)))
     if not place.size * most < (EXACT if kind is Kind.INTEGER else np.inf):
         raise Declined("its sums may be larger than doubles can tell apart")
     graph = _WeightedGraph(shape, ids[1::2], ids[2::2], weights, place.size)
@@ -126,7 +126,9 @@ class _WeightedGraph:
         lengths = [len(each) for each in begins]
         self._step_of = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)[order]
         self._widest = np.array([each.is_widest for each in shape.steps], np.bool_)
-        self._limits = np.array([(s.leaves, s.arrives) for s in shape.steps], np.float64)
+        # Sums are finite (`prepared` declines others), so none is beyond infinity.
+        both = [(s.leaves, s.arrives) for s in shape.steps]
+        self._limits = np.array([[np.inf if e is None else e for e in each] for each in both])
         self.tests: list[list[tuple[PlaceTest, ...]]] = []
 
     def rows(

@@ -10,6 +10,7 @@ Where rules say how bad a label may be to be handed on (`Z < 50`), worse ones fi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -18,7 +19,7 @@ from caladan.columns.domains import TextDomain
 from caladan.columns.folded_index import NONE
 from caladan.columns.kernels.graph import spread
 from caladan.columns.layout import Layout, Words
-from caladan.columns.ranks import Numbers, rank_floats
+from caladan.columns.ranks import Ranks, in_order, rank_of
 from caladan.fixpoint.shapes.explore import graph_of
 from caladan.fixpoint.shapes.inputs import ShapeInputs
 from caladan.fixpoint.shapes.pairs import Graph, ShapeLimits, longest_path, union
@@ -33,11 +34,12 @@ def labels(shape: Labels, inputs: ShapeInputs, limits: ShapeLimits) -> Layout:
     exits, graph = label_graph(shape, inputs, limits)
     values = exits[shape.column]
     numbers = _numbers(shape, values, inputs)
-    order = np.argsort(numbers if shape.smallest else -numbers, kind="stable")
+    order = np.argsort(numbers, kind="stable")
     starts = graph.starts[shape.relation][order]
     origin = np.full(graph.size, NONE, np.uint32)  # the exit fact whose label a node has, in order
     begin = 0
-    ends = [_allowed(each.most, numbers[order], smallest=shape.smallest) for each in shape.steps]
+    kind = kind_of(inputs.info(shape.relation).columns[shape.column].type)
+    ends = [_allowed(shape, each.most, kind, numbers[order]) for each in shape.steps]
     for end in sorted({*ends, len(order)}):
         edges = union([e for e, last in zip(graph.edges, ends, strict=True) if last >= end])
         lists = Graph.of(*edges, graph.size)
@@ -60,19 +62,26 @@ def label_graph(
     return exits, graph
 
 
-def _numbers(shape: Labels, values: Words, inputs: ShapeInputs) -> Numbers:
-    """Numbers in the order of some labels."""
+def _numbers(shape: Labels, values: Words, inputs: ShapeInputs) -> Ranks:
+    """Numbers in the order of some labels, the best one first."""
     domain = inputs.domain(shape.relation, shape.column)
     if isinstance(domain, TextDomain):
-        return domain.ordered(values)
-    ranks = inputs.numbers(shape.relation, shape.column, values)
-    is_float = kind_of(inputs.info(shape.relation).columns[shape.column].type) is Kind.FLOAT
-    return rank_floats(ranks) if is_float else ranks
+        ranks = domain.ordered(values)
+    else:
+        ranks = inputs.numbers(shape.relation, shape.column, values)
+    return in_order(ranks, smallest=shape.smallest)
 
 
-def _allowed(most: float, ordered: Numbers, *, smallest: bool) -> int:
+def _allowed(shape: Labels, most: float | None, kind: Kind, ordered: Ranks) -> int:
     """How many labels, from the best on, are no worse than `most`."""
-    return int(np.searchsorted(ordered if smallest else -ordered, most, side="right"))
+    if most is None:
+        return len(ordered)
+    last = most if shape.smallest else -most
+    if kind is Kind.INTEGER:
+        last = math.floor(last) if shape.smallest else math.ceil(last)
+    rank = np.array([rank_of(last)], np.int64)
+    (end,) = np.searchsorted(ordered, in_order(rank, smallest=shape.smallest), side="right")
+    return int(end)
 
 
 def _facts(

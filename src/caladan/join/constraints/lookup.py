@@ -170,10 +170,14 @@ class LookupStep:
         """The words of the bound columns."""
         return {c: frontier.columns[v] if isinstance(v, str) else v for c, v in self.bound.items()}
 
+    def _read(self, keep: frozenset[str]) -> frozenset[str]:
+        """The variables that are kept, or that columns are checked against."""
+        return keep | {value for value in self.checked.values() if isinstance(value, str)}
+
     def _extended(
         self, frontier: Bindings, rows: Words, hits: Keys, index: Index, keep: frozenset[str]
     ) -> Bindings:
-        needed = keep | {v for v in self.checked.values() if isinstance(v, str)}
+        needed = self._read(keep)
         columns = frontier.at(rows, [n for n in frontier.columns if n in needed])
         for column, name in self.new.items():
             if name in needed:
@@ -195,8 +199,9 @@ class LookupStep:
 
     def scanned(self, keep: frozenset[str], room: int) -> tuple[Index, Iterator[Keys]]:
         """All facts, in blocks; of those that agree in what is kept one may do."""
-        read = {column for column, name in self.new.items() if name in keep} | {*self.checked}
-        needed = None if self.counting else frozenset(read)
+        read = self._read(keep)
+        columns = {column for column, name in self.new.items() if name in read} | {*self.checked}
+        needed = None if self.counting else frozenset(columns)
         index = self.relation.index((), self.version)
         return index, self.relation.scan(self.version, room, needed)
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from caladan.columns.index import PackedIndex, RunMatches
 from caladan.columns.layout import Counts, Keys
-from caladan.columns.ranks import Ranks
+from caladan.columns.ranks import Ranks, magnitude
 from caladan.columns.rows import RowIndex
 from caladan.columns.runs import Run
 from caladan.join.access import Equal, Overlap
@@ -35,7 +35,7 @@ from caladan.program.functions import CallFailed
 from caladan.program.kinds import Kind
 
 _FAR: Final = 1 << 60
-_SHIFTS: Final = {Kind.INTEGER: 0, Kind.DATE: 0, Kind.DATETIME: 0, Kind.FLOAT: 4}
+_SHIFTS: Final = {Kind.INTEGER: 0, Kind.DATE: 0, Kind.DATETIME: 0, Kind.INTERVAL: 0, Kind.FLOAT: 4}
 """By how much ranks are shifted, so that sums and differences of those of doubles fit."""
 
 Texts: TypeAlias = dict[Any, int]  # of values that have no order, their numbers
@@ -154,7 +154,7 @@ class Pairing:
             if domain.kind not in _SHIFTS:
                 return None
             ranks.append(domain.ranks(facts.columns[name]) >> _SHIFTS[domain.kind])
-            if bool(np.any(np.abs(ranks[-1]) > _FAR)):
+            if magnitude(ranks[-1]) > _FAR:
                 return None
         first, last = ranks
         lengths = last - first

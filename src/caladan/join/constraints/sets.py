@@ -12,11 +12,12 @@ Words are ranks here: integers are themselves, and words of one domain compare a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from caladan.columns.ranks import MOST
 from caladan.join.constraints.protocol import (
     Candidates,
     Counts,
@@ -30,8 +31,6 @@ from caladan.join.constraints.protocol import (
 )
 
 Term: TypeAlias = Var | int
-
-_MOST: Final = int(np.iinfo(np.int64).max)
 
 
 def variables_of(*terms: Term) -> frozenset[Var]:
@@ -85,7 +84,7 @@ class Between:
         low, high = column(frontier, self.low), column(frontier, self.high)
         size = high - low + 1
         # high - low is too large for a word only if it wraps around to something below 1.
-        return np.where(high < low, 0, np.where(size < 1, _MOST, size))
+        return np.where(high < low, 0, np.where(size < 1, MOST, size))
 
     def propose(self, frontier: Frontier, var: Var) -> Candidates:
         """Every word of every row's range."""

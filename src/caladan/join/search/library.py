@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from caladan.columns.domains import InternedDomain, OffsetDomain, TextDomain
-from caladan.columns.ranks import CODED, arrow_ranks, rank_floats, rank_of
+from caladan.columns.ranks import CODED, LEAST, MOST, arrow_ranks, rank_floats, rank_of
 from caladan.columns.relation import StoredRelation
 from caladan.join.constraints.protocol import Words
 from caladan.program import Column, Type, Value, thresholds
@@ -61,7 +61,7 @@ class Domain:
         if isinstance(self.coding, TextDomain):
             return int(self.coding.take([plain])[0])
         rank = rank_of(cast("Value", plain))
-        return rank if -(2**63) <= rank < 2**63 else None
+        return rank if LEAST <= rank <= MOST else None
 
     def encode_all(self, values: Iterable[object]) -> Words:
         """The ranks of several values, without those that cannot occur."""
@@ -112,7 +112,7 @@ def _as_number(value: object, kind: Kind, wanted: Kind) -> object:
     if wanted is Kind.FLOAT and kind is Kind.INTEGER:
         return float(cast("int", value))
     if wanted is Kind.INTEGER and isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < 2**63 else None
+        return int(value) if value.is_integer() and LEAST <= int(value) <= MOST else None
     return value
 
 
@@ -240,7 +240,7 @@ class Library:
                 else np.array([self.objects.number(value) for value in values], np.int64)
             )
             return places[coded.indices.to_numpy()].astype(np.int64)
-        if pa.types.is_uint64(whole.type) and len(whole) and whole.to_numpy().max() >= 2**63:
+        if pa.types.is_uint64(whole.type) and len(whole) and int(whole.to_numpy().max()) > MOST:
             raise error("C032", f"`{name}` has values in column `{column}` that need 65 bits")
         return arrow_ranks(whole, kind)
 

@@ -6,7 +6,6 @@ them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -287,7 +286,7 @@ class WeightedStep:
 
     That is an expression of the variables `read`, the last columns of the rule's head; the `widest`
     takes the place of the value if it is worse. The step leaves values no worse than `leaves` and
-    arrives with none worse than `arrives`, with the sign that makes the best the least.
+    arrives with none worse than `arrives`, with the sign that makes the best the least; None: any.
     """
 
     step: Step
@@ -295,13 +294,13 @@ class WeightedStep:
     weight: Expression
     read: tuple[str, ...]
     is_widest: bool
-    leaves: float
-    arrives: float
+    leaves: float | None
+    arrives: float | None
 
     @property
     def is_unconditional(self) -> bool:
         """Whether it adds something to whatever value of whatever is carried."""
-        is_limited = math.isfinite(self.leaves) or math.isfinite(self.arrives)
+        is_limited = self.leaves is not None or self.arrives is not None
         return self.step.is_open and not (self.step.is_tested or self.is_widest or is_limited)
 
 
@@ -326,10 +325,10 @@ class Distances:
 
 @dataclass(frozen=True, slots=True)
 class LabelStep:
-    """A rule that hands a label on along a step, if it is no worse than `most`."""
+    """A rule that hands a label on along a step, if it is no worse than `most`; None: any."""
 
     step: Step
-    most: float
+    most: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ def _labels(info: RelationInfo, rules: list[CoreRule], column: int) -> Labels | 
         return None
     if row is None or "first" not in row.distributes_over:
         return None
-    if kind not in (Kind.INTEGER, Kind.FLOAT) and any(math.isfinite(s.most) for s in found):
+    if kind not in (Kind.INTEGER, Kind.FLOAT) and any(s.most is not None for s in found):
         return None
     return Labels(info.name, info.group, column, row.is_least, found)
 
@@ -287,7 +287,7 @@ def _bound(
     if not isinstance(right, Constant) or left not in (value, made):
         return None
     number = right.value
-    if isinstance(number, bool) or not isinstance(number, int | float) or abs(number) >= EXACT:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < EXACT:
         return None
     if operator not in (("<", "<=") if smallest else (">", ">=")):
         return None
@@ -295,9 +295,9 @@ def _bound(
     return limit if operator.endswith("=") else math.nextafter(limit, -math.inf)
 
 
-def _least(bounds: Sequence[Literal], of: Expression, *, smallest: bool) -> float:
+def _least(bounds: Sequence[Literal], of: Expression, *, smallest: bool) -> float | None:
     found = [_bound(each, of, of, smallest=smallest) for each in bounds]
-    return min((each for each in found if each is not None), default=math.inf)
+    return min((each for each in found if each is not None), default=None)
 
 
 def _summands(expression: Expression) -> list[Expression] | None:
