@@ -27,6 +27,7 @@ from caladan.columns.domains import CodedDomain, Domain, TextDomain, word_of
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Mask, Words
 from caladan.columns.ranks import CODED, arrow_ranks, numpy_of, rank_arrow, rank_floats, rank_of
+from caladan.columns.times import timed
 from caladan.data.schema import compute as pc
 from caladan.join.arithmetic import (
     DivisionByZero,
@@ -106,6 +107,11 @@ class Evaluator:
                 return arithmetic(expression.operator, left, right)
             case Conditional():
                 return self._choose(expression, frontier, text)
+            case Operation() if expression.row.ranks is not None:
+                pairs = zip(expression.arguments, expression.takes, strict=True)
+                given = [self.values(each, frontier, None).ranks for each, _ in pairs]
+                with failing():
+                    return ValueColumn(expression.returns.kind, timed(expression, given))
             case Operation() if expression.returns.is_decimal:
                 made = self._calculate(expression, frontier)
                 assert isinstance(text, TextDomain), f"{expression} has no dictionary"
@@ -320,6 +326,10 @@ class Evaluator:
         inputs = {name: frontier.columns[name] for name in sorted(names(call))}
         if frontier.rows < thresholds.now.grouping or not inputs or self._is_cheap(call):
             return frontier, None
+        if len(inputs) == 1:
+            ((name, words),) = inputs.items()
+            if 2 * self._domains[name].size <= frontier.rows:
+                return _each_word(name, words, self._domains[name].size)
         step = frontier.rows // max(1, thresholds.now.grouping)
         sample = [words[::step] for words in inputs.values()]
         some = len(sample[0])
@@ -401,6 +411,7 @@ _ARROW: Final[dict[Kind, pa.DataType]] = {
     Kind.BOOLEAN: pa.bool_(),
     Kind.DATETIME: pa.timestamp("us"),
     Kind.DATE: pa.date32(),
+    Kind.INTERVAL: pa.duration("us"),
 }
 
 
@@ -439,6 +450,15 @@ PYTHON: Final[dict[str, Callable[[Any, Any], Any]]] = {
     ">": operators.gt,
     ">=": operators.ge,
 }
+
+
+def _each_word(name: str, words: Words, size: int) -> tuple[Bindings, Words]:
+    """The words of a column, each once, and for every row the number of its own."""
+    seen = np.zeros(size, np.bool_)
+    seen[words] = True
+    numbers = np.cumsum(seen, dtype=np.uint32) - np.uint32(1)
+    distinct = np.flatnonzero(seen).astype(np.uint32)
+    return Bindings(len(distinct), {name: distinct}), numbers[words]
 
 
 @contextmanager
