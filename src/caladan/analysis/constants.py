@@ -161,6 +161,8 @@ class ConstantFitter:
         if isinstance(node, Constant) and type.is_decimal:
             value = as_decimal(node)
             return node if value is None else node.fitted(value, type)
+        if isinstance(node, Constant) and isinstance(node.value, str):
+            return self._constant(node, type)
         return self._inside(node, known)
 
     def _call(self, node: Call, known: Mapping[str, Type]) -> Call:

@@ -37,6 +37,7 @@ from caladan.program.diagnostics import Diagnostics, RelatedSpan, Span
 from caladan.program.functions import Mismatch, call_type, find, resolved
 from caladan.program.notation import width_of
 from caladan.program.types import DECIMAL_PATTERN, MOST_DIGITS, decimal, wider
+from caladan.program.values import parse
 
 _NUMBER: Final = re.compile(DECIMAL_PATTERN)
 
@@ -86,7 +87,10 @@ def partial_type(node: Expression, types: Mapping[str, Type]) -> Type | None:
 
 
 def operand_types(node: Arithmetic, types: Mapping[str, Type]) -> tuple[Type | None, Type | None]:
-    """The types of both sides; a number written beside a decimal is a decimal, digit by digit."""
+    """The types of both sides; literals have the types of what they stand beside.
+
+    A number beside a decimal is a decimal, digit by digit; a text beside a time is one.
+    """
     left, right = partial_type(node.left, types), partial_type(node.right, types)
     return _beside(node.left, left, right), _beside(node.right, right, left)
 
@@ -94,8 +98,21 @@ def operand_types(node: Arithmetic, types: Mapping[str, Type]) -> tuple[Type | N
 def _beside(node: Expression, own: Type | None, other: Type | None) -> Type | None:
     if own is None or other is None or not isinstance(node, Constant):
         return own
+    if own is Type.STRING and other.kind in operations.TIMES:
+        return _time_type(node.value) or own
     value = as_decimal(node) if other.is_decimal else None
     return own if value is None else decimal(*width_of(value))
+
+
+def _time_type(value: Value) -> Type | None:
+    """What a text beside a time stands for: an interval, a date or a moment."""
+    for type in (Type.INTERVAL, Type.DATE, Type.DATETIME):
+        try:
+            parse(str(value), type)
+        except ValueError:
+            continue
+        return type
+    return None
 
 
 def as_decimal(node: Constant) -> Decimal | None:
@@ -145,6 +162,8 @@ def constant_type(value: Value) -> Type:
             return Type.DATETIME
         case dt.date():
             return Type.DATE
+        case dt.timedelta():
+            return Type.INTERVAL
         case Decimal():
             return decimal(*width_of(value))
         case bytes():
@@ -157,12 +176,18 @@ def widened(one: Type, other: Type) -> Type | None:
     """The type that holds both, or None: equal types, or the wider of two numeric ones."""
     if one == other:
         return one
+    if one.is_integral and other.is_integral and one.is_unsigned != other.is_unsigned:
+        signed, unsigned = (other, one) if one.is_unsigned else (one, other)
+        bits = max(signed.order, min(2 * unsigned.order, Type.LONG.order))
+        return next(t for t in (Type.BYTE, Type.SHORT, Type.INTEGER, Type.LONG) if t.order == bits)
     if one.is_numeric and other.is_numeric:
         widest = max(one, other, key=lambda type: type.order)
         # A float has fewer exact whole numbers than an integer: only a double holds both.
         return (
             Type.DOUBLE if widest is Type.FLOAT and one.is_integral != other.is_integral else widest
         )
+    if {one, other} == {Type.DATE, Type.DATETIME}:
+        return Type.DATETIME
     if one.is_decimal or other.is_decimal:
         if one.is_floating or other.is_floating:
             return Type.DOUBLE
@@ -199,7 +224,7 @@ def joinable(one: Type, other: Type) -> bool:
 
 def article(type: Type) -> str:
     """A type with its article."""
-    return f"an {type}" if type in (Type.INTEGER, Type.OBJECT) else f"a {type}"
+    return f"an {type}" if str(type)[0] in "aeio" else f"a {type}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +379,8 @@ class _Checker:
                     self._origins(term),
                     f"`{node.function}<cast(X, double)>` takes them as doubles",
                 )
+            case "number" if type is Type.INTERVAL and row_of(node).is_total:
+                pass
             case "number":
                 self._operand(term, node.function, False)
             case "ordered":

@@ -587,6 +587,7 @@ _ARROW: Final[dict[Kind, pa.DataType]] = {
     Kind.FLOAT: pa.float64(),
     Kind.BOOLEAN: pa.bool_(),
     Kind.DATE: pa.date32(),
+    Kind.INTERVAL: pa.duration("us"),
     Kind.DATETIME: pa.timestamp("us"),
     Kind.OBJECT: pa.int64(),
 }

@@ -27,6 +27,7 @@ from caladan.columns.domains import CodedDomain, Domain, TextDomain, word_of
 from caladan.columns.interner import Tuples
 from caladan.columns.layout import Mask, Words
 from caladan.columns.ranks import CODED, arrow_ranks, numpy_of, rank_arrow, rank_floats, rank_of
+from caladan.columns.times import timed
 from caladan.data.schema import compute as pc
 from caladan.join.arithmetic import (
     DivisionByZero,
@@ -106,6 +107,11 @@ class Evaluator:
                 return arithmetic(expression.operator, left, right)
             case Conditional():
                 return self._choose(expression, frontier, text)
+            case Operation() if expression.row.ranks is not None:
+                pairs = zip(expression.arguments, expression.takes, strict=True)
+                given = [self.values(each, frontier, None).ranks for each, _ in pairs]
+                with failing():
+                    return ValueColumn(expression.returns.kind, timed(expression, given))
             case Operation() if expression.returns.is_decimal:
                 made = self._calculate(expression, frontier)
                 assert isinstance(text, TextDomain), f"{expression} has no dictionary"
@@ -405,6 +411,7 @@ _ARROW: Final[dict[Kind, pa.DataType]] = {
     Kind.BOOLEAN: pa.bool_(),
     Kind.DATETIME: pa.timestamp("us"),
     Kind.DATE: pa.date32(),
+    Kind.INTERVAL: pa.duration("us"),
 }
 
 

@@ -178,6 +178,8 @@ class AggregateFunction:
             return mean_type(value) if self.is_mean else sum_type(value)
         if isinstance(self.result, Type):
             return self.result
+        if value is Type.INTERVAL and self.is_total:
+            return value
         if value is None or self.result == "value":
             return value
         if self.takes != "number" and not value.is_numeric:

@@ -14,6 +14,7 @@ point. A result with more digits is `OutOfRange`, never something else.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -53,7 +54,8 @@ class OperationRow:
     `gives` has the type of the result for the types of the arguments. `python` takes the type of
     the result and the arguments. `spark` takes pyspark's functions, the type of the result and
     columns; where there is no result the column is null. `rises` says for each argument whether the
-    result rises (+), falls (-) or neither (empty) with it.
+    result rises (+), falls (-) or neither (empty) with it. `ranks` computes the
+    result of whole columns from ranks: days, or microseconds.
     """
 
     name: str
@@ -65,6 +67,7 @@ class OperationRow:
     rises: tuple[str, ...] = ("", "")
     divides: bool = False
     of: str = "decimal"
+    ranks: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +106,7 @@ def find(operator: str, *types: Type) -> tuple[OperationRow, Type] | None:
         if row.operator == operator and len(row.kinds) == len(types):
             pairs = zip(row.kinds, types, strict=True)
             if all(kind is type.kind or _widens(type, kind) for kind, type in pairs) and any(
-                kind is type.kind and not type.is_numeric
-                for kind, type in zip(row.kinds, types, strict=True)
+                not type.is_numeric for type in types
             ):
                 return row, row.gives(*types)
     return None
@@ -122,7 +124,7 @@ def operation(
 
 
 def converted(node: Expression, own: Type, wanted: Type) -> Expression:
-    """A value as one of another type, where integers, decimals and doubles meet.
+    """A value as one of another type, where numbers of several kinds meet, or dates and moments.
 
     What engines widen on their own is left as it is.
     """
@@ -130,6 +132,8 @@ def converted(node: Expression, own: Type, wanted: Type) -> Expression:
         row, returns = ROWS["to decimal"], wanted
     elif wanted.is_floating and own.is_decimal:
         row, returns = ROWS["to double"], Type.DOUBLE
+    elif wanted is Type.DATETIME and own is Type.DATE:
+        row, returns = ROWS["to datetime"], wanted
     else:
         return node
     code = Evaluation(row.name, returns)
@@ -276,9 +280,114 @@ def _rest(type: Type, one: Any, other: Any) -> Decimal:
 
 _TWO: Final = (Kind.DECIMAL, Kind.DECIMAL)
 
+
+# ── Times ────────────────────────────────────────────────────────────────────────────────────────
+
+TIMES: Final = (Kind.DATE, Kind.DATETIME, Kind.INTERVAL)
+DAY: Final = 86_400_000_000  # microseconds
+_BOUNDS: Final[dict[Type, tuple[int, int]]] = {
+    Type.DATE: (-719_162, 2_932_896),
+    Type.DATETIME: (-719_162 * DAY, 2_932_897 * DAY - 1),
+    Type.INTERVAL: (-999_999_999 * DAY, 999_999_999 * DAY),
+    Type.LONG: (-(2**63), 2**63 - 1),
+}
+"""The ranks that values of a type may have: days, or microseconds."""
+
+
+def bounds(type: Type) -> tuple[int, int]:
+    """The least and the greatest rank of a type of times."""
+    return _BOUNDS[type]
+
+
+def _moment(value: dt.date) -> dt.datetime:
+    if isinstance(value, dt.datetime):
+        return value
+    return dt.datetime(value.year, value.month, value.day)
+
+
+def _in_time(compute: Callable[..., Any]) -> Scalar:
+    """Python's arithmetic of times, whose failures are ours."""
+
+    def computed(type: Type, *values: Any) -> Any:
+        try:
+            return compute(*values)
+        except OverflowError:
+            raise OutOfRange("interval" if type is Type.INTERVAL else "datetime") from None
+
+    return computed
+
+
+def _time(
+    operator: str, kinds: tuple[Kind, ...], gives: Type, python: Callable[..., Any],
+    spark: Callable[..., Any], ranks: Callable[..., Any] | None, rises: tuple[str, ...],
+) -> OperationRow:  # fmt: skip
+    name = f"{kinds[0].value} {operator} {' '.join(kind.value for kind in kinds[1:])}".strip()
+    of = "interval" if gives is Type.INTERVAL else "datetime"
+    return OperationRow(
+        name, operator, kinds, lambda *_: gives, _in_time(python), spark, rises, of=of, ranks=ranks
+    )
+
+
+def _ntz(column: Any) -> Any:
+    return column.cast("timestamp_ntz")
+
+
+def _micros(sf: Any, column: Any) -> Any:
+    return sf.unix_micros(sf.lit(0).cast("timestamp") + column)
+
+
+_D, _T, _I, _N = Kind.DATE, Kind.DATETIME, Kind.INTERVAL, Kind.INTEGER
+_TIME_ROWS: Final = (
+    _time("-", (_D, _D), Type.LONG, lambda a, b: (a - b).days,
+          lambda sf, _, a, b: sf.datediff(a, b), lambda a, b: a - b, ("+", "-")),
+    _time("+", (_D, _N), Type.DATE, lambda a, b: a + dt.timedelta(b),
+          lambda sf, _, a, b: sf.when(sf.abs(b) < 4_000_000, sf.date_add(a, b.cast("int"))),
+          lambda a, b: a + b, ("+", "+")),
+    _time("+", (_N, _D), Type.DATE, lambda a, b: b + dt.timedelta(a),
+          lambda sf, _, a, b: sf.when(sf.abs(a) < 4_000_000, sf.date_add(b, a.cast("int"))),
+          lambda a, b: a + b, ("+", "+")),
+    _time("-", (_D, _N), Type.DATE, lambda a, b: a - dt.timedelta(b),
+          lambda sf, _, a, b: sf.when(sf.abs(b) < 4_000_000, sf.date_sub(a, b.cast("int"))),
+          lambda a, b: a - b, ("+", "-")),
+    _time("+", (_D, _I), Type.DATETIME, lambda a, b: _moment(a) + b,
+          lambda sf, _, a, b: sf.try_add(_ntz(a), b), lambda a, b: a * DAY + b, ("+", "+")),
+    _time("-", (_D, _I), Type.DATETIME, lambda a, b: _moment(a) - b,
+          lambda sf, _, a, b: sf.try_subtract(_ntz(a), b), lambda a, b: a * DAY - b, ("+", "-")),
+    _time("+", (_T, _I), Type.DATETIME, lambda a, b: a + b,
+          lambda sf, _, a, b: sf.try_add(a, b), lambda a, b: a + b, ("+", "+")),
+    _time("+", (_I, _T), Type.DATETIME, lambda a, b: b + a,
+          lambda sf, _, a, b: sf.try_add(b, a), lambda a, b: a + b, ("+", "+")),
+    _time("-", (_T, _I), Type.DATETIME, lambda a, b: a - b,
+          lambda sf, _, a, b: sf.try_subtract(a, b), lambda a, b: a - b, ("+", "-")),
+    _time("-", (_T, _T), Type.INTERVAL, lambda a, b: a - b,
+          lambda _, __, a, b: a - b, lambda a, b: a - b, ("+", "-")),
+    _time("-", (_T, _D), Type.INTERVAL, lambda a, b: a - _moment(b),
+          lambda _, __, a, b: a - _ntz(b), lambda a, b: a - b * DAY, ("+", "-")),
+    _time("-", (_D, _T), Type.INTERVAL, lambda a, b: _moment(a) - b,
+          lambda _, __, a, b: _ntz(a) - b, lambda a, b: a * DAY - b, ("+", "-")),
+    _time("+", (_I, _I), Type.INTERVAL, lambda a, b: a + b,
+          lambda sf, _, a, b: sf.try_add(a, b), lambda a, b: a + b, ("+", "+")),
+    _time("-", (_I, _I), Type.INTERVAL, lambda a, b: a - b,
+          lambda sf, _, a, b: sf.try_subtract(a, b), lambda a, b: a - b, ("+", "-")),
+    _time("*", (_I, _N), Type.INTERVAL, lambda a, b: a * b,
+          lambda sf, _, a, b: sf.try_multiply(a, b), lambda a, b: a * b, ("", "")),
+    _time("*", (_N, _I), Type.INTERVAL, lambda a, b: b * a,
+          lambda sf, _, a, b: sf.try_multiply(b, a), lambda a, b: a * b, ("", "")),
+    _time("-", (_I,), Type.INTERVAL, lambda a: -a,
+          lambda sf, _, a: sf.negative(a), lambda a: -a, ("-",)),
+    OperationRow(
+        "interval / interval", "/", (_I, _I), lambda *_: Type.DOUBLE, lambda _, a, b: a / b,
+        lambda sf, _, a, b: sf.try_divide(
+            _micros(sf, a).cast("double"), _micros(sf, b).cast("double")
+        ),
+        divides=True,
+    ),
+)  # fmt: skip
+
 ROWS: Final[dict[str, OperationRow]] = {
     row.name: row
     for row in (
+        *_TIME_ROWS,
         OperationRow(
             "decimal +", "+", _TWO, _sum,
             lambda type, a, b: rounded(_EXACT.add(Decimal(a), Decimal(b)), type),
@@ -318,6 +427,10 @@ ROWS: Final[dict[str, OperationRow]] = {
             "to decimal", "cast", (Kind.INTEGER,), lambda type: decimal(*digits_of(type)),
             lambda type, a: rounded(Decimal(a), type),
             lambda _, type, a: a.try_cast(type.spark), ("+",),
+        ),
+        OperationRow(
+            "to datetime", "cast", (Kind.DATE,), lambda _: Type.DATETIME, lambda _, a: _moment(a),
+            lambda _, __, a: _ntz(a), ("+",), ranks=lambda a: a * DAY,
         ),
         OperationRow(
             "to double", "cast", (Kind.DECIMAL,), lambda _: Type.DOUBLE,

@@ -44,7 +44,9 @@ class Object:
         return repr(self.value)
 
 
-Value: TypeAlias = bool | int | float | str | dt.datetime | dt.date | Decimal | bytes | Object
+Value: TypeAlias = (
+    bool | int | float | str | dt.datetime | dt.date | dt.timedelta | Decimal | bytes | Object
+)
 
 
 @dataclass(frozen=True, slots=True)

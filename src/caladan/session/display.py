@@ -57,7 +57,7 @@ def _add(
     directions.append((name, "descending" if descending else "ascending"))
 
 
-_TO_THE_LEFT: Final = ("string", "boolean", "datetime", "date", "binary", "object")
+_TO_THE_LEFT: Final = ("string", "boolean", "datetime", "date", "interval", "binary", "object")
 
 
 def cell(value: object) -> str:
@@ -67,7 +67,7 @@ def cell(value: object) -> str:
             return "true" if value else "false"
         case dt.datetime():
             return iso(value)
-        case Decimal() | bytes():
+        case Decimal() | bytes() | dt.timedelta():
             return written(value)
         case None:
             return "NULL"

@@ -54,6 +54,7 @@ UNNAMED: Final = "<program>"
 _SPECIAL: Final[tuple[tuple[type, Type], ...]] = (
     (dt.datetime, Type.DATETIME),
     (dt.date, Type.DATE),
+    (dt.timedelta, Type.INTERVAL),
     (Decimal, Type.DECIMAL),
     (bytes, Type.BINARY),
 )

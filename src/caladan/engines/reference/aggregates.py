@@ -16,6 +16,7 @@ witness is kept (`improved`).
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -302,6 +303,8 @@ def value_of(function: AggregateFunction, parts: Sequence[Part], type: Type | No
                 wanted = mean_type(decimal(MOST_DIGITS - 8, scale)) if type is None else type
                 return mean(total, len(given), wanted)
             return total if type is None else rounded(total, type)
+        case "total" if type is Type.INTERVAL or any(isinstance(v, dt.timedelta) for v in given):
+            return sum(cast("list[dt.timedelta]", given), dt.timedelta(0))
         case "mean":
             return canonical(_total(float(cast("float", each)) for each in given) / len(given))
         case "total":

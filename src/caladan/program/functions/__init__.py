@@ -178,7 +178,7 @@ def type_of_value(value: object) -> Type | None:
 _TYPES: Final = (
     (bool, Type.BOOLEAN), (int, Type.LONG), (float, Type.DOUBLE), (str, Type.STRING),
     (dt.datetime, Type.DATETIME), (dt.date, Type.DATE), (Decimal, Type.DECIMAL),
-    (bytes, Type.BINARY),
+    (dt.timedelta, Type.INTERVAL), (bytes, Type.BINARY),
 )  # fmt: skip
 
 

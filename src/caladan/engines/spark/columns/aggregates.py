@@ -7,6 +7,7 @@ not recursive; `total` and `best` are also what cliques combine with.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -72,9 +73,10 @@ def total(column: Column, type: Type, rule: CoreRule | None) -> Column:
     """The sum of a column, 0 of nothing; an error that names the rule where it overflows."""
     if type.is_floating:
         return _finite(sf.coalesce(sf.sum(column), sf.lit(0.0)), column, rule)
-    if type.is_decimal:
+    if type.is_decimal or type is Type.INTERVAL:
+        zero = sf.lit(dt.timedelta(0) if type is Type.INTERVAL else 0).cast(inside(type))
         made = sf.try_sum(column).try_cast(inside(type))
-        return _within(sf.when(sf.count(column) == 0, sf.lit(0).cast(inside(type))), made, rule)
+        return _within(sf.when(sf.count(column) == 0, zero), made, rule, type.kind.value)
     low = sf.coalesce(sf.sum(column.bitwiseAND(sf.lit(_LOW))), sf.lit(0).cast("long"))
     high = sf.coalesce(sf.sum(sf.shiftright(column, 32)), sf.lit(0).cast("long"))
     carried = high + sf.shiftright(low, 32)
@@ -84,9 +86,9 @@ def total(column: Column, type: Type, rule: CoreRule | None) -> Column:
     return sf.coalesce(added, raised(text))
 
 
-def _within(empty: Column, made: Column, rule: CoreRule | None) -> Column:
-    """A sum or mean of decimals; an error where it has more digits than its type."""
-    text = "caladan: overflow" if rule is None else marked("C041", rule.number, of="decimal")
+def _within(empty: Column, made: Column, rule: CoreRule | None, of: str = "decimal") -> Column:
+    """A sum or mean; an error where its type does not hold it."""
+    text = "caladan: overflow" if rule is None else marked("C041", rule.number, of=of)
     return empty.when(made.isNotNull(), made).otherwise(raised(text))
 
 

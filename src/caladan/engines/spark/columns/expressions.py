@@ -7,6 +7,7 @@ that Spark neither evaluates it for rows that a later join or selection drops, n
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -49,12 +50,13 @@ from caladan.program.functions import (
     type_word,
 )
 from caladan.program.operations import Operation
-from caladan.program.types import decimal, wider
+from caladan.program.types import Kind, decimal, wider
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _LEAST: Final = -(2**63)
+_ENDS: Final = ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,10 @@ class Expressions:
         columns = [given.as_type(type).column for given, type in pairs]
         type = evaluated(node.returns)
         made = row.spark(sf, type, *columns).cast(inside(type))
-        if type is Type.DOUBLE:
+        if type in (Type.DATE, Type.DATETIME):
+            first, last = (sf.lit(each).cast(inside(type)) for each in _ENDS)
+            made = sf.when((made >= first) & (made <= last), made)
+        if type is Type.DOUBLE and not row.divides:
             return ComputedColumn(zero_made_positive(made), type, arguments[0].may_fail)
         failed = (
             sf.lit(None) if self.solved else raised(marked("C041", self.rule.number, of=row.of))
@@ -151,7 +156,8 @@ class Expressions:
         is_missing = reduce(lambda a, b: a | b, (column.isNull() for column in columns))
         checked = sf.when(made.isNotNull() | is_missing, made)
         if row.divides:
-            checked = sf.when(columns[1] == 0, self._raised("C040").cast(inside(type))).when(
+            zero = sf.lit(0) if node.takes[1].kind is not Kind.INTERVAL else sf.lit(dt.timedelta(0))
+            checked = sf.when(columns[1] == zero, self._raised("C040").cast(inside(type))).when(
                 made.isNotNull() | is_missing, made
             )
         return ComputedColumn(checked.otherwise(failed.cast(inside(type))), type, may_fail=True)
