@@ -43,7 +43,9 @@ def _section(row: FunctionRow) -> str:
     lines += [f"    {row.name}{overload}" for overload in row.overloads]
     lines += ["", textwrap.fill(row.summary, 100), ""]
     made = f"`{_shown(row.example[1])}`"
-    shown = f"`{row.example[0]}` is {made}" if row.rows is None else f"`X in {row.example[0]}`: {made}"
+    shown = (
+        f"`{row.example[0]}` is {made}" if row.rows is None else f"`X in {row.example[0]}`: {made}"
+    )
     lines.append(f"Example: {shown}.")
     others = [*row.aliases, *(f"{name} (SQL)" for name in row.sql)]
     if others:
