@@ -35,7 +35,7 @@ HELP = [
     ("p(A, COUNT<B>) <- arc(A, B).", "did you mean `count`"),
     ("p(A, count_distinct<B>) <- arc(A, B).", "it is called `countd` here"),
     ("p(X) <- arc(A, B), X = frobnicate(A).", "functions.md lists all"),
-    ("p(A) <- arc(A, B), split_into(A) = 1.", "there are .*`split_part`.*md lists all"),
+    ("p(A) <- arc(A, B), split_them_all(A) = 1.", "there are .*`split_part`.*md lists all"),
 ]
 
 

@@ -275,7 +275,10 @@ def _generator(cursor: Cursor, item: Expression, start: int) -> Generator:
     return Generator(row.name, (*given, item), span=span, parts=parts)
 
 
-_SEVERAL: Final = 'as in `X in range(1, 4)`, `W in split(T, " ")`'
+_SEVERAL: Final = (
+    "as in `X in range(1, 4)`; for one of several values write `(X = 1 ; X = 2)`, or join a "
+    "relation that has them"
+)
 
 
 def _negated(cursor: Cursor) -> Atom | Comparison:
