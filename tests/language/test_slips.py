@@ -33,7 +33,7 @@ HELP = [
     ("p(A) <- arc(A, B), A // 2 = 1.", "for whole division write `div`"),
     ("p(A, COUNT<B>) <- arc(A, B).", "did you mean `count`"),
     ("p(X) <- arc(A, B), X = frobnicate(A).", "functions.md lists all"),
-    ("p(A) <- arc(A, B), split_into(A) = 1.", "there are .*`split_part`.*md lists all"),
+    ("p(A) <- arc(A, B), split_them_all(A) = 1.", "there are .*`split_part`.*md lists all"),
 ]
 
 

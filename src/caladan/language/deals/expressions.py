@@ -169,6 +169,8 @@ def called(cursor: Cursor, function: str, given: tuple[Expression, ...], token: 
     complaint = row.complaint(len(given))
     if complaint is not None:
         cursor.fail_at(span, f"`{function}` {complaint}")
+    if row.rows is not None:
+        cursor.fail_at(span, f"`{function}` gives several rows", help=f"`X in {function}(…)`")
     return replace(row.called(given), span=span)
 
 
