@@ -295,7 +295,8 @@ class LazyEngine:
         self, program: DeltaProgram, store: Store, options: Options, events: Listener
     ) -> dict[str, Table]:
         """Tables for every derived relation of the program."""
-        return self._started().run(program, store, options, events)
+        engine = cast("RunsPlans", self._started())
+        return engine.run(program, store, options, events)
 
     def answer(self, goal: CoreGoal, table: Table) -> Table:
         """The rows of a table that match a goal; an engine that never ran has given none."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from caladan.data.formats import Look
     from caladan.engines.interface import Table
     from caladan.program.notation import Widths
+    from caladan.program.options import FileFormat, WriteMode
 
 REJECTED: Final = "_rejected"
 """The name under which a permissive run hands out the rows that it set aside."""
@@ -174,6 +175,22 @@ class Relation:
                 table.lend()
         return frame
 
+    def to_arrow(self) -> pa.Table:
+        """The same as `arrow()`."""
+        return self.arrow()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The same as `pandas()`."""
+        return self.pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The same as `polars()`."""
+        return self.polars()
+
+    def to_spark(self, session: SparkSession | None = None) -> DataFrame:
+        """The same as `spark()`."""
+        return self.spark(session)
+
     def frame(self, session: SparkSession | None = None) -> DataFrame:
         """The same, to be read at once: what it reads may go with this relation."""
         self._check_objects("Spark")
@@ -229,8 +246,8 @@ class Relation:
     def write(
         self,
         path: str | Path | External,
-        format: str | None = None,
-        mode: str = "error",
+        format: FileFormat | None = None,
+        mode: WriteMode = "error",
         *,
         header: bool = False,
         partition_by: str | Sequence[str] = (),

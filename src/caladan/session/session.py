@@ -26,7 +26,16 @@ from caladan.program.aggregates import UserCombine
 from caladan.program.clock import attended
 from caladan.program.diagnostics import Diagnostic, did_you_mean, error
 from caladan.program.events import Listener
-from caladan.program.options import FileOptions, Options, RunOptions, checked, no_option
+from caladan.program.options import (
+    EngineName,
+    FileOptions,
+    GradeName,
+    LanguageName,
+    Options,
+    RunOptions,
+    checked,
+    no_option,
+)
 from caladan.session import auto, display, inputs
 from caladan.session.auto import Mover, SparkWanted
 from caladan.session.course import Course, PreparedProgram, check_on_engine
@@ -46,7 +55,7 @@ if TYPE_CHECKING:
 
 
 def connect(
-    engine: str | SparkSession | None = None,
+    engine: EngineName | SparkSession | None = None,
     *,
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
@@ -131,7 +140,7 @@ class Session(Course):
         program: str | os.PathLike[str] | Program,
         params: Mapping[str, object] | None = None,
         *,
-        language: str | None = None,
+        language: LanguageName | None = None,
         **options: Unpack[RunOptions],
     ) -> Live:
         """Run a program and keep its relations true while the session's data changes.
@@ -275,7 +284,7 @@ class Session(Course):
         program: str | os.PathLike[str] | Program | Script,
         params: Mapping[str, object] | None = None,
         *,
-        language: str | None = None,
+        language: LanguageName | None = None,
         **options: Unpack[RunOptions],
     ) -> Result:
         """Run a program, given as text or as the path of a file, and hand out its relations.
@@ -293,7 +302,9 @@ class Session(Course):
             return self._run_script(read, values, wanted)
 
     def read(
-        self, program: str | os.PathLike[str] | Program | Script, language: str | None = None
+        self,
+        program: str | os.PathLike[str] | Program | Script,
+        language: LanguageName | None = None,
     ) -> Program | Script:
         """A program read from its text or file, without running it."""
         self._check_open()
@@ -314,7 +325,10 @@ class Session(Course):
             self._listeners = before
 
     def prepare(
-        self, program: str | os.PathLike[str] | Program | Script, *, language: str | None = None
+        self,
+        program: str | os.PathLike[str] | Program | Script,
+        *,
+        language: LanguageName | None = None,
     ) -> PreparedProgram:
         """A program that is read and compiled once, to be run often: `prepared.run(params)`.
 
@@ -351,8 +365,8 @@ class Session(Course):
         *,
         html: str | os.PathLike[str] | None = None,
         params: Mapping[str, object] | None = None,
-        language: str | None = None,
-        engine: str | None = None,
+        language: LanguageName | None = None,
+        engine: EngineName | None = None,
         master: str | None = None,
         stats: Stats | None = None,
         **options: Unpack[RunOptions],
@@ -426,7 +440,7 @@ class Session(Course):
         variables: str | Sequence[str],
         body: str = "",
         *constraints: object,
-        search: str = "paul",
+        search: GradeName = "paul",
         **by_variable: object,
     ) -> Found:
         """Search relations for bindings of some variables, one answer after another.
