@@ -18,6 +18,7 @@ from caladan.analysis.core import (
     by_head,
     with_open,
 )
+from caladan.analysis.generators import expand
 from caladan.analysis.missing import check_null, mentions_missing
 from caladan.analysis.monotone import monotone
 from caladan.analysis.named_columns import head_names, named_columns
@@ -63,7 +64,8 @@ def check(
     program = define_aggregates(program, {}, found)
     found.raise_errors()
     placed, written = named_columns(program, catalog, found)
-    called = predicates(parameters(placed, values, found), catalog)
+    expanded = expand(placed, catalog)
+    called = predicates(parameters(expanded.program, values, found), catalog)
     check_null(called, found)
     called, rows = numbered(called, catalog, found)
     may_lack = may_lack or mentions_missing(called)
@@ -73,6 +75,7 @@ def check(
     known = resolve(bound, catalog, Diagnostics(), suggested)
     normal = normalize(bound, found, unsound(bound, known), may_lack=may_lack)
     internal = {name: best.get(of, of) for name, of in normal.internal.items()} | best | rows
+    internal |= expanded.made
     typed = types(normal.rules, known, found, objects, bound.goals)
     facts = with_open(typed.facts, typed.open_facts)
     safety([rule for rule in typed.rules if rule.head not in best], found)
@@ -100,7 +103,7 @@ def check(
                 )
     found.hide(internal)
     found.raise_errors()
-    monotone(cliques, relations, facts, found)
+    monotone(cliques, relations, facts, found, expanded.made)
     return Checked(
         relations, rules, cliques, goals, found.warnings, facts=facts, open_facts=typed.open_facts
     )

@@ -284,6 +284,17 @@ class Atom:
 
 
 @dataclass(frozen=True, slots=True)
+class Generator(Atom):
+    """`X in function(…)`: each row that a function gives. The last argument is X.
+
+    `parts` has two functions of Python for one of a session's own: how many rows it gives, and the
+    row at a place. A pass of the analysis has rules derive the rows (analysis/generators.py).
+    """
+
+    parts: tuple[Function, Function] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """`if(condition then literals else literals)` as a literal of a body."""
 

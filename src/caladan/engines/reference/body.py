@@ -105,8 +105,9 @@ def evaluate(expression: Expression, binding: Binding) -> Value:
         case Call("coalesce"):
             each = (evaluate(argument, binding) for argument in expression.arguments)
             first = next((value for value in each if value is not NULL), NULL)
-            is_whole = isinstance(first, int) and not isinstance(first, bool)
-            return float(first) if is_whole and _is_floating(expression, binding) else first
+            if isinstance(first, int) and not isinstance(first, bool):
+                return float(first) if _is_floating(expression, binding) else first
+            return first
         case Call():
             arguments = [evaluate(argument, binding) for argument in expression.arguments]
             if NULL in arguments:

@@ -38,6 +38,7 @@ from caladan.program import (
     Expectation,
     Expression,
     Function,
+    Generator,
     Goal,
     Head,
     Literal,
@@ -99,6 +100,9 @@ def expectation(node: Expectation) -> str:
 def literal(node: Literal) -> str:
     """A literal of a body."""
     match node:
+        case Generator():
+            *given, item = node.arguments
+            return f"{expression(item)} in {node.relation}({commas(map(expression, given))})"
         case Atom():
             return f"{'~' if node.negated else ''}{_call(node.relation, node)}"
         case Comparison():
