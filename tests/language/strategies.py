@@ -32,9 +32,10 @@ from caladan.program import (
     SortKey,
     Variable,
 )
-from caladan.program.aggregates import names_in
+from caladan.program.aggregates import TABLE
 from caladan.program.types import TYPES, decimal
 
+_AGGREGATES = [row.name for row in TABLE.values() if "deals" in row.names]
 _NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True) | st.sampled_from(
     [
         "query",
@@ -85,7 +86,11 @@ def expressions(*, aggregates: bool = False) -> st.SearchStrategy[Expression]:
     leaves: st.SearchStrategy[Expression] = variables() | constants() | parameters()
     if aggregates:
         terms = st.lists(expressions(), min_size=1, max_size=3).map(tuple)
-        leaves = leaves | st.builds(Aggregate, st.sampled_from(names_in("deals")), terms)
+        leaves = leaves | st.builds(
+            Aggregate,
+            st.sampled_from([row.name for row in TABLE.values() if "deals" in row.names]),
+            terms,
+        )
     return st.recursive(leaves, _larger, max_leaves=6)
 
 

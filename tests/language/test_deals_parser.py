@@ -4,6 +4,7 @@ import pytest
 
 from caladan.language import parse, parse_goal
 from caladan.language.deals import unparse
+from caladan.language.deals.expressions import AGGREGATES, WITH_PARENTHESES
 from caladan.program import (
     Aggregate,
     Arithmetic,
@@ -27,7 +28,6 @@ from caladan.program import (
     Type,
     Variable,
 )
-from caladan.program.aggregates import names_in
 from caladan.program.diagnostics import Span
 from caladan.program.types import TYPES
 
@@ -116,8 +116,8 @@ def test_expression(text: str, expected: Expression) -> None:
 
 
 AGGREGATE_HEADS: list[tuple[str, Expression]] = [
-    *((f"{function}<D>", Aggregate(function, (D,))) for function in names_in("deals")),
-    *((f"{function}(D)", Aggregate(function, (D,))) for function in names_in("deals")),
+    *((f"{name}<D>", Aggregate(row.name, (D,))) for name, row in AGGREGATES.items()),
+    *((f"{name}(D)", Aggregate(name, (D,))) for name in sorted(WITH_PARENTHESES)),
     ("count(_)", Aggregate("count", (ANY,))),
     ("max ( D )", Aggregate("max", (D,))),
     ("mmin<D, X>", Aggregate("mmin", (D, X))),

@@ -18,6 +18,7 @@ from caladan.analysis.core import (
     by_head,
     with_open,
 )
+from caladan.analysis.generators import expand
 from caladan.analysis.monotone import monotone
 from caladan.analysis.named_columns import head_names, named_columns
 from caladan.analysis.normalize import normalize
@@ -35,7 +36,7 @@ from caladan.program import (
     Value,
     Variable,
 )
-from caladan.program.aggregates import AggregateFunction, row_of
+from caladan.program.aggregates import AggregateFunction, define_aggregates, row_of
 from caladan.program.diagnostics import Diagnostics, RelatedSpan
 from caladan.program.objects import Objects
 from caladan.program.transform import fresh
@@ -56,14 +57,18 @@ def check(
     """
     found = Diagnostics()
     objects = Objects() if objects is None else objects
+    program = define_aggregates(program, {}, found)
+    found.raise_errors()
     placed, written = named_columns(program, catalog, found)
-    called = predicates(parameters(placed, values, found), catalog)
+    expanded = expand(placed, catalog)
+    called = predicates(parameters(expanded.program, values, found), catalog)
     resolve(called, catalog, found, suggested)
     bound, best = witnesses(called, catalog, found)
     # What is wrong with names was reported above, by those that the user knows.
     known = resolve(bound, catalog, Diagnostics(), suggested)
     normal = normalize(bound, found, unsound(bound, known))
     internal = {name: best.get(of, of) for name, of in normal.internal.items()} | best
+    internal |= expanded.made
     typed = types(normal.rules, known, found, objects, bound.goals)
     facts = with_open(typed.facts, typed.open_facts)
     safety([rule for rule in typed.rules if rule.head not in best], found)
@@ -89,7 +94,7 @@ def check(
                 )
     found.hide(internal)
     found.raise_errors()
-    monotone(cliques, relations, facts, found)
+    monotone(cliques, relations, facts, found, expanded.made)
     return Checked(
         relations, rules, cliques, goals, found.warnings, facts=facts, open_facts=typed.open_facts
     )
@@ -115,14 +120,18 @@ def _relations(
             heads = [rule.arguments for rule in rules]
             unnamed = [f"c{i + 1}" for i in range(len(column_types))]
             names = given.get(name) or (head_names(heads[0]) if heads else unnamed)
+        aggregates = _aggregates(name, rules, len(column_types), found)
+        has_facts = name in typed.facts or name in typed.open_facts
+        takes_data = relation is not None and relation.takes_data
+        _check_gathered(name, rules, aggregates, found, has_facts=has_facts or takes_data)
         relations[name] = RelationInfo(
             name,
             tuple(
                 Column(n, t, is_inferred=inferred) for n, t in zip(names, column_types, strict=True)
             ),
-            takes_data=relation is not None and relation.takes_data,
-            is_derived=bool(rules) or name in typed.facts or name in typed.open_facts,
-            aggregates=_aggregates(name, rules, len(column_types), found),
+            takes_data=takes_data,
+            is_derived=bool(rules) or has_facts,
+            aggregates=aggregates,
             origin=name,
             is_internal=name in internal,
             order=_shown_order(rules),
@@ -155,6 +164,28 @@ def _aggregates(
                     "or two relations",
                 )
     return tuple(functions)
+
+
+def _check_gathered(
+    name: str,
+    rules: Sequence[CoreRule],
+    aggregates: Sequence[AggregateFunction | None],
+    found: Diagnostics,
+    *,
+    has_facts: bool,
+) -> None:
+    """C015 where a column of an aggregate that keeps all solutions has other values, too."""
+    for i, row in enumerate(aggregates):
+        if row is None or not row.is_gathered:
+            continue
+        plain = [rule for rule in rules if not isinstance(rule.arguments[i], Aggregate)]
+        if has_facts or plain:
+            found.add(
+                "C015",
+                f"column {i + 1} of `{name}` is aggregated by `{row}`, and has plain values, too",
+                (plain or rules)[0].span,
+                help="give the facts another name, and derive from them by a rule",
+            )
 
 
 def _feeding(rule: CoreRule, relation: RelationInfo) -> CoreRule:

@@ -17,8 +17,9 @@ for a worse value but not for a better one. W104 where that is not shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final, Literal as OneOf, TypeAlias
 
 from caladan.analysis.core import Checked, Clique, CoreRule, Facts, RelationInfo
@@ -39,6 +40,7 @@ from caladan.program import (
 from caladan.program.aggregates import AggregateFunction, is_recursive_best
 from caladan.program.diagnostics import Diagnostic, Diagnostics, Span
 from caladan.program.functions import find
+from caladan.program.operations import Operation
 
 
 def monotone(
@@ -46,14 +48,19 @@ def monotone(
     relations: Mapping[str, RelationInfo],
     facts: Facts,
     found: Diagnostics,
+    generated: Collection[str] = (),
 ) -> None:
-    """Report what may not terminate or may depend on the order of evaluation."""
+    """Report what may not terminate or may depend on the order of evaluation.
+
+    Relations that are `generated` have the rows that a function gives for finitely many inputs.
+    """
     for clique in cliques:
         if not clique.is_recursive:
             continue
         _started(clique, relations, facts, found)
         for rule in clique.recursive_rules:
-            _terminates(rule, clique, found)
+            if rule.head not in generated:
+                _terminates(rule, clique, found)
             _improves(rule, clique, relations, found)
 
 
@@ -340,6 +347,8 @@ def _direction(node: Expression, name: str) -> Direction:
             return _scaled(_direction(left, name), factor)
         case Arithmetic("/" | "div", left, Constant(factor)):
             return _scaled(_direction(left, name), factor)
+        case Operation():
+            return _direction(node.written, name)
         case Conditional((Comparison("<" | "<=" | ">" | ">=", one, other),), then, otherwise) if {
             one,
             other,
@@ -368,7 +377,7 @@ def _called(node: Call, name: str) -> Direction:
 
 
 def _scaled(direction: Direction, factor: object) -> Direction:
-    if not isinstance(factor, int | float):
+    if not isinstance(factor, int | float | Decimal):
         return "unknown"
     return direction if factor >= 0 else _flipped(direction)
 

@@ -168,10 +168,14 @@ def _check_aggregate(node: Aggregate, found: Diagnostics) -> None:
     if any(isinstance(part, Aggregate) for term in node.terms for part in walk(term)):
         found.add("C015", "an aggregate cannot stand inside another", node.span)
     row = row_of(node)
-    _, most = row.terms
+    least, most = row.terms
     if isinstance(node, Folding) or most is None or row.witness == "before":
         return
-    if len(node.terms) != 1:
+    if row.is_gathered:
+        if not least <= len(node.terms) <= most:
+            takes = "one value" if most == 1 else f"{most} terms, not {len(node.terms)}"
+            found.add("C015", f"`{row}` takes {takes}", node.span, help=row.usage)
+    elif len(node.terms) != 1:
         found.add(
             "C015",
             f"`{node.function}` takes one value",

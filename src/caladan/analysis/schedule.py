@@ -19,14 +19,19 @@ from caladan.analysis.core import CoreAtom, CoreRule
 from caladan.analysis.type_check import joinable, partial_type
 from caladan.program import (
     Arithmetic,
+    Call,
     Comparison,
     Constant,
     Expression,
+    Function,
     Negative,
     Type,
     Variable,
+    names,
     variables,
 )
+from caladan.program.functions import find
+from caladan.program.transform import walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +177,8 @@ def solve(
             differs = own is not None and value is not None and not joinable(own, value)
             return None if differs else Bind(name, other)
         # Only whole numbers are solved for: on fractions `(A + B) - B` need not give A back.
-        if _is_whole(comparison, name, types) and any(v.name == name for v in variables(one)):
+        can = _is_whole(comparison, name, types) or not _has_arithmetic(one)
+        if can and any(v.name == name for v in variables(one)):
             value = _isolate(name, one, other, divides)
             if value is not None:
                 return Bind(name, value)
@@ -185,6 +191,10 @@ def _is_whole(equality: Comparison, name: str, types: Mapping[str, Type]) -> boo
     known[name] = types.get(name, Type.LONG)
     sides = (partial_type(equality.left, known), partial_type(equality.right, known))
     return all(side is not None and side.is_integral for side in sides)
+
+
+def _has_arithmetic(node: Expression) -> bool:
+    return any(isinstance(each, Arithmetic | Negative) for each in walk(node))
 
 
 def _isolate(name: str, node: Expression, value: Expression, divides: bool) -> Expression | None:
@@ -205,5 +215,17 @@ def _isolate(name: str, node: Expression, value: Expression, divides: bool) -> E
             "*", other, Constant() as factor
         ) if divides and factor.value:
             return _isolate(name, other, Arithmetic("div", value, factor), divides)
+        case Call() if not isinstance(node, Function):
+            return _inverted(name, node, value, divides)
         case _:
             return None
+
+
+def _inverted(name: str, node: Call, value: Expression, divides: bool) -> Expression | None:
+    """The same through a function whose row has the function that gives the argument back."""
+    place = next(i for i, each in enumerate(node.arguments) if name in names(each))
+    inverse = find(node.function).inverse.get(place)
+    if inverse is None:
+        return None
+    others = (*node.arguments[:place], value, *node.arguments[place + 1 :])
+    return _isolate(name, node.arguments[place], Call(inverse, others), divides)

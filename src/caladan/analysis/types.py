@@ -337,8 +337,9 @@ def _bind(
     if solved is not None and not isinstance(solved.expression, Constant):
         sides = (equality.left, equality.right)
         if solved.variable not in known and Variable(solved.variable) not in sides:
-            where = f"`{solved.variable}` is long because of this"
-            known[solved.variable] = Origin(Type.LONG, equality.span, where)
+            type = partial_type(solved.expression, types) or Type.LONG
+            where = f"`{solved.variable}` is {type} because of this"
+            known[solved.variable] = Origin(type, equality.span, where)
             learnt = True
     return learnt
 

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 
 from caladan.analysis.constants import ConstantFitter
 from caladan.analysis.core import Checked, RelationInfo
+from caladan.analysis.generators import expand
 from caladan.analysis.named_columns import named_columns
-from caladan.analysis.resolve import parameters
+from caladan.analysis.resolve import parameters, predicates
 from caladan.analysis.type_check import partial_type, widened
 from caladan.program import (
     Aggregate,
@@ -88,7 +89,10 @@ def written(
     elif not asked:
         asked = [name for name, info in known.items() if info.is_derived]
     placed, _ = named_columns(program, catalog, Diagnostics())
-    bound = parameters(placed, values, Diagnostics())
+    expanded = expand(placed, catalog)
+    known |= {name: checked.relations[name] for name in expanded.made}
+    placed = expanded.program
+    bound = predicates(parameters(placed, values, Diagnostics()), catalog)
     reads: dict[str, list[str]] = {}
     for rule in bound.rules:
         read = (atom.relation for atom in atoms(rule.body))

@@ -15,7 +15,8 @@ from caladan.analysis.core import RelationInfo
 from caladan.explain.terms import comparison, expression, expressions, value
 from caladan.language.deals.printer import commas
 from caladan.pipeline import Compiled
-from caladan.program import Comparison, Value
+from caladan.program import Aggregate, Comparison, Value
+from caladan.program.aggregates import row_of
 from caladan.program.notation import counted
 from caladan.rules.body import Absence, Binding, Body, Scan, Version
 from caladan.rules.program import DeltaClique, DeltaProgram, DeltaRule
@@ -77,6 +78,10 @@ def _notes(rule: DeltaRule) -> Iterator[str]:
     for each in rule.contributors:
         keys = expressions(rule.body.keys[each.start : each.end])
         argument = rule.rule.arguments[each.column]
+        row = row_of(argument) if isinstance(argument, Aggregate) else None
+        if row is not None and row.is_gathered:
+            yield f"{expression(argument)} looks at all ({keys})"
+            continue
         note = f"{expression(argument)} counts once for each ({keys})"
         within = expressions(rule.body.keys[each.end : each.stop])
         yield f"{note}, the largest of each ({within})" if within else note

@@ -19,7 +19,7 @@ from caladan.columns.layout import Counts, Mask, Words
 from caladan.columns.packed import Orders
 from caladan.columns.ranks import magnitude, rank_floats
 from caladan.columns.relation import StoredRelation
-from caladan.fixpoint.aggregates import Accumulator, TextBest, accumulator
+from caladan.fixpoint.aggregates import Accumulator, Gathered, accumulator
 from caladan.join.access import Amount
 from caladan.join.arithmetic import Overflow, ValueColumn
 from caladan.join.frontier import Bindings
@@ -82,7 +82,11 @@ class Contributions:
         return Contribution(
             frontier.rows,
             self.group(frontier),
-            {i: self._amounts(i, frontier) for i, f in enumerate(self._info.aggregates) if f},
+            {
+                i: self._amounts(i, frontier)
+                for i, f in enumerate(self._info.aggregates)
+                if f and not f.is_gathered
+            },
             {i: tuple(words(e, frontier, d) for e, d in keys) for i, keys in self._keys.items()},
         )
 
@@ -134,7 +138,7 @@ class AggregateHead:
         self._touched: list[Counts] = []  # groups that changed, some of them several times
         self._waiting = 0  # how many numbers these are
         self._columns = {
-            i: accumulator(function, domains[i])
+            i: accumulator(function, domains[i], info.types[i])
             for i, function in enumerate(info.aggregates)
             if function is not None
         }
@@ -177,7 +181,7 @@ class AggregateHead:
     def sink(self, rule: DeltaRule, plan: RulePlan, keys: Sequence[Domain]) -> Sink:
         """Where the solutions of a rule go."""
         contributing = Contributions(self.info, self.domains, rule, plan, keys)
-        self.expect(contributing.places)
+        self.expect(contributing.places, contributing.key_domains)
         waiting = self._held
 
         def take(frontier: Bindings) -> None:
@@ -194,21 +198,23 @@ class AggregateHead:
 
         return Sink(take, finish, forget=waiting.clear)
 
-    def expect(self, places: Mapping[int, Contributors]) -> None:
-        """Solutions of a rule will come, with these contributors."""
+    def expect(
+        self, places: Mapping[int, Contributors], domains: Mapping[int, tuple[Domain, ...]]
+    ) -> None:
+        """Solutions of a rule will come, with these contributors, and keys of these domains."""
         for i, place in places.items():
-            if (known := self._columns[i].places) is not None:
-                known.expect(place)
+            self._columns[i].expect(place, domains[i])
 
     def take(self, contribution: Contribution, places: Mapping[int, Contributors]) -> None:
         """Let every solution give its amounts to its group."""
         numbers = self._numbers(contribution.group, contribution.rows)
         for i, column in self._columns.items():
-            amounts = contribution.amounts[i]
-            if (place := places.get(i)) is not None:
-                column.place(numbers, amounts, place, contribution.keys[i])
+            if isinstance(column, Gathered):
+                column.gather(numbers, contribution.keys[i])
+            elif (place := places.get(i)) is not None:
+                column.place(numbers, contribution.amounts[i], place, contribution.keys[i])
             else:
-                column.add(numbers, amounts, contribution.solutions)
+                column.add(numbers, contribution.amounts[i], contribution.solutions)
 
     def flip(self) -> int:
         """Give the groups that changed their new values, and make them the delta."""
@@ -260,7 +266,7 @@ class AggregateHead:
         """
         numbers = self._numbers([columns[i] for i in self._group], rows)
         for i, column in self._columns.items():
-            if isinstance(column, TextBest):
+            if column.keeps_texts:
                 column.add(numbers, ValueColumn(Kind.STRING, columns[i]))
         self._touched, self._waiting = [], 0
         self._groups = [[] for _ in self._group]

@@ -143,12 +143,18 @@ class Classes:
         info = self._relations[rule.rule.head]
         for i, expression in enumerate(body.columns[: info.arity]):
             node = (info.name, i)
-            if (row := info.aggregates[i]) is None or row.is_selective:
+            if (row := info.aggregates[i]) is None or (row.is_selective and not row.is_gathered):
                 self._flow(number, expression, node)
-            else:
+            elif not row.is_selective:
                 self._class(node).computed = True
+                if not row.is_gathered and self._class(node).kind.is_coded:
+                    self._flow(number, expression, node)  # values have to be in its dictionary
         for node, expression in _keys(rule):
             self._flow(number, expression, node)
+        for each in rule.contributors:
+            row = info.aggregates[each.column]
+            if row is not None and row.is_gathered and row.is_selective:
+                self._unite((info.name, each.column), (f"{rule.rule.head} {each.place}", 0))
         self._compared(number, (*body.columns, *body.keys))
 
     def _scan(self, number: int, scan: Scan, body: Body) -> None:

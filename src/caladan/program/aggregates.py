@@ -25,11 +25,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard
 
-from caladan.program.diagnostics import Span
-from caladan.program.program import Aggregate, Expression, Value
+from caladan.program.diagnostics import Diagnostics, Span, did_you_mean
+from caladan.program.functions import CallFailed
+from caladan.program.operations import mean_type, sum_type
+from caladan.program.program import Aggregate, Expression, Program, Value
+from caladan.program.transform import replace_in
 from caladan.program.types import Type
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Language: TypeAlias = Literal["deals", "rasql", "bloom"]
 
@@ -38,11 +45,15 @@ Form: TypeAlias = Literal["plain", "monotone", "lattice"]
 
 Order: TypeAlias = Literal["falls", "rises"]
 
-Kernel: TypeAlias = Literal["least", "greatest", "total", "mean", "gathered"]
-"""What columns do: keep the best rank, add up, add up and count, or keep all values."""
+Kernel: TypeAlias = Literal["least", "greatest", "total", "mean", "gathered", "folded"]
+"""What columns do: keep the best rank, add up, add up and count, keep all values, or combine by a
+function of the user's."""
 
-Takes: TypeAlias = Literal["anything", "ordered", "number", "boolean", "text"]
-"""What the value of an aggregate must be."""
+Takes: TypeAlias = Literal["anything", "ordered", "number", "boolean", "text", "fraction"]
+"""What a term of an aggregate must be; a fraction is a constant from 0 to 1."""
+
+Segments: TypeAlias = "NDArray[np.int64]"
+"""Where the values of each group start, in columns that are sorted by group and then by value."""
 
 Product: TypeAlias = Literal["+", "*", "min", "max", "and", "first"]
 """The operation ⊗ that extends a value along a step; `first` hands it on as it is."""
@@ -77,6 +88,12 @@ class AggregateFunction:
     finish: Callable[[Any], Any] = _given
     over: Callable[[Sequence[Any]], Any] | None = None
     """The value of many lifted solutions at once, in order, where folding them would do worse."""
+    columns: Callable[..., Any] | None = None
+    """The same over NumPy columns, sorted by group and by value: `columns(starts, *terms)`."""
+    picks: tuple[tuple[int, bool], ...] = ()
+    """Its value is the first term of the first solution, in this order of (term, descending)."""
+    also: tuple[Takes, ...] = ()
+    """What the terms after the first must be."""
     identity: Value | None = None
     counts: Literal["solutions", "terms"] | None = None
     """Each solution gives 1, or each distinct tuple of terms does."""
@@ -115,6 +132,8 @@ class AggregateFunction:
     form: Form = "plain"
     base: str = ""
     """The row that has its definition: `min` for `mmin` and `lmin`."""
+    code: UserCombine | None = None
+    """The function of the user's that combines, where it is one."""
 
     @property
     def is_monotone(self) -> bool:
@@ -137,6 +156,11 @@ class AggregateFunction:
         return self.kernel == "total"
 
     @property
+    def is_gathered(self) -> bool:
+        """Whether it keeps all solutions of a group, with all its terms, and looks at them last."""
+        return self.kernel == "gathered"
+
+    @property
     def is_mean(self) -> bool:
         """Whether it divides a total by how many there are."""
         return self.kernel == "mean"
@@ -148,20 +172,44 @@ class AggregateFunction:
 
     def result_type(self, value: Type | None) -> Type | None:
         """The type of its value, by that of the value it takes."""
+        if value is not None and value.is_decimal and (self.is_total or self.is_mean):
+            if isinstance(self.result, Type) and not self.is_mean:
+                return self.result  # a count
+            return mean_type(value) if self.is_mean else sum_type(value)
         if isinstance(self.result, Type):
             return self.result
+        if value is Type.INTERVAL and self.is_total:
+            return value
         if value is None or self.result == "value":
             return value
+        if self.takes != "number" and not value.is_numeric:
+            return value
         return Type.LONG if value.is_integral else Type.DOUBLE
+
+    @property
+    def usage(self) -> str:
+        """How it is written, and what it gives.
+
+        >>> lookup("min").usage
+        'min<X>: the least value'
+        """
+        terms = "X" if self.example is None else self.example.terms
+        said = self.summary[:1].lower() + self.summary[1:].rstrip(".")
+        return f"{self.name}<{terms}>: {said}"
 
     def in_form(self, form: Form) -> AggregateFunction:
         """The row with the same definition in another form: `min` inside recursion is `mmin`."""
         base = self.base or self.name
         return next(r for r in TABLE.values() if base in (r.name, r.base) and r.form == form)
 
+    @property
+    def is_improved(self) -> bool:
+        """Whether recursion combines the value of a group with what it finds for it later."""
+        return self.is_monotone and self.is_idempotent
+
     def of(self, terms: tuple[Expression, ...], span: Span | None = None) -> Aggregate:
         """The aggregate of some terms."""
-        return Aggregate(self.name, terms, span)
+        return Aggregate(self.name, terms, span, None if self.code is None else self)
 
     def __str__(self) -> str:
         return self.name
@@ -173,8 +221,8 @@ class AggregateFunction:
         return hash(self.name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A row of the table travels by its name."""
-        return (lookup, (self.name,))
+        """A row of the table travels by its name, one of a user's by its function."""
+        return (lookup, (self.name,)) if self.code is None else (user_aggregate, (self.code,))
 
 
 class UnknownAggregate(KeyError):
@@ -195,7 +243,59 @@ def lookup(name: str) -> AggregateFunction:
 
 def row_of(node: Aggregate) -> AggregateFunction:
     """The row of an aggregate in a rule."""
-    return lookup(node.function)
+    return lookup(node.function) if node.definition is None else node.definition
+
+
+def has_tuples(node: Aggregate) -> bool:
+    """Whether its terms are one tuple: `msum<(W, V)>`, `countd<(A, B)>`, but `corr<X, Y>`."""
+    row = node.definition or TABLE.get(node.function)
+    return row is not None and (row.witness == "before" or row.counts is not None)
+
+
+_ELSEWHERE: Final = {
+    "average": "avg",
+    "mean": "avg",
+    "total": "sum",
+    "count_distinct": "countd",
+    "minimum": "min",
+    "maximum": "max",
+}
+"""What aggregates are called in other languages, and what here."""
+
+
+def _suggested(name: str, known: Sequence[str]) -> str:
+    """Help for an aggregate that does not exist: what it is called here, a near name, or all."""
+    called = _ELSEWHERE.get(name.lower())
+    if called in known:
+        return f"it is called `{called}` here"
+    listed = f"the aggregates are {', '.join(known)}; db.aggregate adds one"
+    return did_you_mean(name, known) or listed
+
+
+def define_aggregates(
+    program: Program, rows: Mapping[str, AggregateFunction], found: Diagnostics
+) -> Program:
+    """The program with the rows that users added at their aggregates; C015 for unknown names."""
+
+    def change(node: object) -> Aggregate | None:
+        if not isinstance(node, Aggregate) or node.definition or node.function in TABLE:
+            return None
+        if node.function in rows:
+            return replace(node, definition=rows[node.function])
+        known = tuple(sorted((*names_in("deals"), *rows)))
+        found.add(
+            "C015",
+            f"there is no aggregate `{node.function}`",
+            node.span,
+            help=_suggested(node.function, known),
+        )
+        return replace(node, function="count")
+
+    heads = [replace_in(rule.head, change) for rule in program.rules]
+    if all(rule.head is head for rule, head in zip(program.rules, heads, strict=True)):
+        return program
+    rules = (replace(r, head=head) for r, head in zip(program.rules, heads, strict=True))
+    return replace(program, rules=tuple(rules))
 
 
 def counts_solutions(node: Aggregate) -> bool:
@@ -346,6 +446,192 @@ def _merged(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> dict[Any, Any]:
     return found
 
 
+# ── Of users ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class UserCombine:
+    """What `Session.aggregate` was given: a function that makes one value of two."""
+
+    name: str
+    code: Callable[[Any, Any], Any]
+    identity: Value | None = None
+    is_idempotent: bool = False
+    is_monotone: bool = False
+    vectorized: Literal["numpy"] | None = None
+
+    def one(self, left: Any, right: Any) -> Any:
+        """One value of two; `CallFailed` if the function fails, or gives another type."""
+        if self.vectorized is None:
+            made = self._called(left, right)
+        else:
+            import numpy as np
+
+            (made,) = self.columns(np.array([left]), np.array([right])).tolist()
+        if type(made) is not type(left):
+            kind = type(made).__name__
+            raise CallFailed(self.name, f"it made {made!r}, a {kind}, of {left!r} and {right!r}")
+        return made
+
+    def columns(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+        """One column of two."""
+        import numpy as np
+
+        if self.vectorized is None:
+            made = [self.one(a, b) for a, b in zip(left.tolist(), right.tolist(), strict=True)]
+            found = np.empty(len(made), object)
+            found[:] = made
+            return found
+        found = self._called(left, right)
+        if not isinstance(found, np.ndarray) or found.shape != left.shape:
+            raise CallFailed(self.name, f"it must give {len(left)} values for {len(left)} pairs")
+        return found
+
+    def _called(self, left: Any, right: Any) -> Any:
+        try:
+            return self.code(left, right)
+        except Exception as problem:
+            said = str(problem).partition("\n")[0]
+            reason = f"{type(problem).__name__}: {said}".rstrip(": ")
+            raise CallFailed(self.name, reason) from problem
+
+
+def user_aggregate(code: UserCombine) -> AggregateFunction:
+    """The row of an aggregate that a user added.
+
+    >>> import math
+    >>> evaluate(user_aggregate(UserCombine("gcd", math.gcd, is_idempotent=True)), [(12,), (18,)])
+    6
+    """
+    return AggregateFunction(
+        code.name, f"`{code.name}`, as it was added.", code.one, "folded", "anything", "total",
+        identity=code.identity, is_idempotent=code.is_idempotent,
+        form="monotone" if code.is_monotone else "plain", code=code,
+    )  # fmt: skip
+
+
+# ── Statistics ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _quantile(values: Sequence[tuple[Any, float]]) -> float:
+    """The value below which a fraction of the values lies, between two of them if need be."""
+    numbers = sorted((float(value) for value, _ in values), key=order_key)
+    place = (len(numbers) - 1) * values[0][1]
+    low = math.floor(place)
+    high = min(low + 1, len(numbers) - 1)
+    return _between(numbers[low], numbers[high], place - low)
+
+
+def _between(low: Any, high: Any, share: Any) -> Any:
+    return low + (high - low) * share
+
+
+def _quantile_columns(starts: Segments, values: Any, fractions: Any) -> Any:
+    import numpy as np
+
+    ends = np.append(starts[1:], len(values))
+    places = (ends - starts - 1) * fractions[starts]
+    low = np.floor(places).astype(np.int64)
+    high = np.minimum(low + 1, ends - starts - 1)
+    numbers = values.astype(np.float64)
+    with np.errstate(all="ignore"):
+        found = _between(numbers[starts + low], numbers[starts + high], places - low)
+    # Between infinity and itself lies infinity.
+    return np.where(places == low, numbers[starts + low], found)
+
+
+def _moments(starts: Segments, *terms: Any) -> tuple[Any, list[Any]]:
+    """How many values each group has, and how far each value of each term is from its mean."""
+    import numpy as np
+
+    counts = np.diff(np.append(starts, len(terms[0])))
+    apart: list[Any] = []
+    with np.errstate(all="ignore"):
+        for values in terms:
+            numbers = values.astype(np.float64)
+            mean = np.add.reduceat(numbers, starts) / counts
+            # Once more, for what rounding lost: the mean of what is left.
+            mean = mean + np.add.reduceat(numbers - np.repeat(mean, counts), starts) / counts
+            apart.append(numbers - np.repeat(mean, counts))
+    return counts, apart
+
+
+def _variance_columns(less: int, *, root: bool) -> Callable[..., Any]:
+    def columns(starts: Segments, values: Any) -> Any:
+        import numpy as np
+
+        counts, (apart,) = _moments(starts, values)
+        with np.errstate(all="ignore"):
+            found = np.add.reduceat(apart * apart, starts) / (counts - less)
+            return np.sqrt(found) if root else found
+
+    return columns
+
+
+def _variance(less: int, *, root: bool) -> Callable[[Sequence[Any]], float]:
+    def over(values: Sequence[Any]) -> float:
+        if len(values) <= less:
+            return math.nan
+        mean = exact_total([float(value) for value in values]) / len(values)
+        found = exact_total([(value - mean) ** 2 for value in values]) / (len(values) - less)
+        return math.sqrt(found) if root else found
+
+    return over
+
+
+def _correlation(pairs: Sequence[tuple[Any, Any]]) -> float:
+    sides = [[float(pair[i]) for pair in pairs] for i in (0, 1)]
+    apart = [[v - exact_total(side) / len(side) for v in side] for side in sides]
+    spread = [exact_total([v * v for v in side]) for side in apart]
+    shared = exact_total([one * other for one, other in zip(*apart, strict=True)])
+    scale = math.sqrt(spread[0] * spread[1])
+    return shared / scale if scale else math.nan
+
+
+def _correlation_columns(starts: Segments, one: Any, other: Any) -> Any:
+    import numpy as np
+
+    _, (left, right) = _moments(starts, one, other)
+    with np.errstate(all="ignore"):
+        spread = [np.add.reduceat(side * side, starts) for side in (left, right)]
+        return np.add.reduceat(left * right, starts) / np.sqrt(spread[0] * spread[1])
+
+
+def _earlier(order: tuple[tuple[int, bool], ...]) -> Callable[[Any, Any], Any]:
+    """The first of two solutions in an order of (term, descending)."""
+
+    def combine(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+        for term, descending in order:
+            if comes_before(other[term], one[term]):
+                return one if descending else other
+            if comes_before(one[term], other[term]):
+                return other if descending else one
+        return one
+
+    return combine
+
+
+def _joined(rows: Sequence[tuple[str, str]]) -> str:
+    """Texts in their order, with what separates them between."""
+    return rows[0][1].join(sorted(text for text, _ in rows))
+
+
+def _both_kept(one: Sequence[Any], other: Sequence[Any]) -> tuple[Any, ...]:
+    """The solutions of two parts: what can only be told of all of them keeps them all."""
+    return (*one, *other)
+
+
+def _terms(*terms: Any) -> tuple[Any, ...]:
+    return terms
+
+
+def _gathered(
+    name: str, summary: str, over: Callable[[Sequence[Any]], Any], **properties: Any
+) -> AggregateFunction:
+    """A row whose state is the bag of its solutions."""
+    return AggregateFunction(name, summary, _both_kept, "gathered", over=over, **properties)
+
+
 # ── The table ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -403,7 +689,8 @@ _DISTINCT: Final = AggregateFunction(
     over=lambda values: len(frozenset[Any]().union(*values)), counts="terms", is_idempotent=True,
     improves="rises", terms=(1, None), word="number of",
     spark=lambda f, *x: f.count_distinct(*x), duckdb="count(DISTINCT {0})",
-    example=Example((3, 1, 3), 2), names=_in("countd", bloom="countd"),
+    example=Example((3, 1, 3), 2),
+    names=_in("countd count_distinct approx_count_distinct", bloom="countd"),
 )  # fmt: skip
 
 _AVERAGE: Final = AggregateFunction(
@@ -419,7 +706,7 @@ _ALL: Final = AggregateFunction(
     takes="boolean", result=Type.BOOLEAN, over=all, is_idempotent=True, is_selective=True,
     improves="falls", distributes_over=("first",), merged_by="bool_and", word="least",
     spark=lambda f, x: f.bool_and(x), duckdb="bool_and({0})",
-    example=Example((True, False), False), names=_in(bloom="bool_and"),
+    example=Example((True, False), False), names=_in("all bool_and every", bloom="bool_and"),
 )  # fmt: skip
 
 _ANY: Final = AggregateFunction(
@@ -427,7 +714,7 @@ _ANY: Final = AggregateFunction(
     takes="boolean", result=Type.BOOLEAN, over=any, is_idempotent=True, is_selective=True,
     improves="rises", distributes_over=("and", "first"), merged_by="bool_or", word="greatest",
     spark=lambda f, x: f.bool_or(x), duckdb="bool_or({0})",
-    example=Example((True, False), True), names=_in(bloom="bool_or"),
+    example=Example((True, False), True), names=_in("any bool_or some", bloom="bool_or"),
 )  # fmt: skip
 
 _CHOOSE: Final = AggregateFunction(
@@ -471,6 +758,110 @@ _PLACE: Final = replace(
 )
 
 
+_COUNT_IF: Final = replace(
+    _TOTAL, name="count_if", summary="How many solutions a condition holds for; 0 if none.",
+    takes="boolean", result=Type.LONG, lift=int, parts=(), spark=lambda f, x: f.count_if(x),
+    duckdb="count_if({0})", example=Example((3, 1, 2), 2, "(X > 1)"), names=_in("count_if"),
+)  # fmt: skip
+
+_MEDIAN: Final = _gathered(
+    "median", "The value in the middle, or the mean of the two in the middle, as a double.",
+    lambda values: _quantile([(value, 0.5) for value in values]),
+    takes="number", result=Type.DOUBLE,
+    columns=lambda starts, values: _quantile_columns(starts, values, _halves(values)),
+    spark=lambda f, x: f.median(x), duckdb="median({0})",
+    example=Example((3, 1, 2, 10), 2.5), names=_in("median"),
+)  # fmt: skip
+
+_QUANTILE: Final = _gathered(
+    "quantile", "The value below which a fraction of the values lies, between two if need be.",
+    _quantile, lift=_terms, takes="number", also=("fraction",), result=Type.DOUBLE, terms=(2, 2),
+    columns=_quantile_columns, duckdb="quantile_cont({0}, {1})",
+    example=Example((3, 1, 2, 10, 4), 2.0, "X, 0.25"), names=_in("quantile percentile"),
+)  # fmt: skip
+
+_STATISTIC: Final[dict[str, Any]] = {"takes": "number", "result": Type.DOUBLE}
+
+_VARIANCE: Final = _gathered(
+    "variance", "The sample variance, divided by n - 1; NaN of one value.",
+    _variance(1, root=False), **_STATISTIC, columns=_variance_columns(1, root=False),
+    spark=lambda f, x: f.coalesce(f.var_samp(x), f.lit(math.nan)), duckdb="var_samp({0})",
+    example=Example((1, 2, 3, 4), 5 / 3), names=_in("variance var_samp"),
+)  # fmt: skip
+
+_STDDEV: Final = _gathered(
+    "stddev", "The sample standard deviation, the root of `variance`; NaN of one value.",
+    _variance(1, root=True), **_STATISTIC, columns=_variance_columns(1, root=True),
+    spark=lambda f, x: f.coalesce(f.stddev_samp(x), f.lit(math.nan)), duckdb="stddev_samp({0})",
+    example=Example((1, 3, 5), 2.0), names=_in("stddev stddev_samp"),
+)  # fmt: skip
+
+_VARIANCE_ALL: Final = _gathered(
+    "var_pop", "The variance of a whole population, divided by n.",
+    _variance(0, root=False), **_STATISTIC, columns=_variance_columns(0, root=False),
+    spark=lambda f, x: f.var_pop(x), duckdb="var_pop({0})",
+    example=Example((1, 2, 3, 4), 1.25), names=_in("var_pop"),
+)  # fmt: skip
+
+_STDDEV_ALL: Final = _gathered(
+    "stddev_pop", "The standard deviation of a whole population, the root of `var_pop`.",
+    _variance(0, root=True), **_STATISTIC, columns=_variance_columns(0, root=True),
+    spark=lambda f, x: f.stddev_pop(x), duckdb="stddev_pop({0})",
+    example=Example((1, 1, 5, 5), 2.0), names=_in("stddev_pop"),
+)  # fmt: skip
+
+_CORRELATION: Final = _gathered(
+    "corr", "The correlation of two columns, from -1 to 1; NaN where one does not vary.",
+    _correlation, lift=_terms, **_STATISTIC, also=("number",), terms=(2, 2),
+    columns=_correlation_columns,
+    spark=lambda f, x, y: f.coalesce(f.corr(x, y), f.lit(math.nan)), duckdb="corr({0}, {1})",
+    example=Example(((1, 2), (2, 4), (3, 6)), 1.0, "X, Y"), names=_in("corr"),
+)  # fmt: skip
+
+
+def _picking(
+    name: str, summary: str, order: tuple[tuple[int, bool], ...], **properties: Any
+) -> AggregateFunction:
+    return AggregateFunction(
+        name, summary, _earlier(order), "gathered", lift=_terms, finish=lambda row: row[0],
+        picks=order, takes="anything", also=("ordered",), result="value", terms=(2, 2),
+        is_idempotent=True, is_selective=True, **properties,
+    )  # fmt: skip
+
+
+_ARG_MIN: Final = _picking(
+    "arg_min", "The X of the least Y; the least X of several.", ((1, False), (0, False)),
+    spark=lambda f, x, y: f.min_by(x, f.when(y.isNotNull(), f.struct(y, x))),
+    duckdb="arg_min({0}, ({1}, {0}))",
+    example=Example((("b", 1), ("a", 2), ("c", 1)), "b", "X, Y"), names=_in("arg_min min_by first"),
+)  # fmt: skip
+
+_ARG_MAX: Final = _picking(
+    "arg_max", "The X of the greatest Y; the least X of several.", ((1, True), (0, False)),
+    example=Example((("b", 2), ("a", 1), ("c", 2)), "b", "X, Y"), names=_in("arg_max max_by"),
+)  # fmt: skip
+
+_LAST: Final = _picking(
+    "last", "The last X in the order of Y, then of X.", ((1, True), (0, True)),
+    spark=lambda f, x, y: f.max_by(x, f.when(y.isNotNull(), f.struct(y, x))),
+    duckdb="arg_max({0}, ({1}, {0}))",
+    example=Example((("b", 2), ("a", 1), ("c", 2)), "c", "X, Y"), names=_in("last"),
+)  # fmt: skip
+
+_JOIN: Final = _gathered(
+    "join", "All texts in their order, with a text between them.", _joined, lift=_terms,
+    takes="text", also=("text",), result=Type.STRING, terms=(2, 2),
+    duckdb="string_agg({0}, {1} ORDER BY {0})",
+    example=Example(("b", "a", "c"), "a, b, c", "X, \", \""), names=_in("join string_agg listagg"),
+)  # fmt: skip
+
+
+def _halves(values: Any) -> Any:
+    import numpy as np
+
+    return np.full(len(values), 0.5)
+
+
 def _monotone(row: AggregateFunction, name: str, **changes: Any) -> AggregateFunction:
     """The form of a row that may stand inside recursion."""
     return replace(row, name=name, base=row.name, form="monotone", parts=(), duckdb=None, **changes)
@@ -485,7 +876,9 @@ def _lattice(row: AggregateFunction, name: str, **changes: Any) -> AggregateFunc
 
 
 TABLE: Final[Mapping[str, AggregateFunction]] = MappingProxyType({row.name: row for row in (
-    _MIN, _MAX, _TOTAL, _COUNT, _DISTINCT, _AVERAGE, _ALL, _ANY, _CHOOSE, _SET, _PAIRS,
+    _MIN, _MAX, _TOTAL, _COUNT, _DISTINCT, _AVERAGE, _COUNT_IF, _ALL, _ANY, _MEDIAN, _QUANTILE,
+    _VARIANCE, _STDDEV, _VARIANCE_ALL, _STDDEV_ALL, _CORRELATION, _ARG_MIN, _ARG_MAX, _LAST, _JOIN,
+    _CHOOSE, _SET, _PAIRS,
     _monotone(_MIN, "mmin", names=_in("mmin", rasql="min")),
     _monotone(_MAX, "mmax", names=_in("mmax", rasql="max")),
     _monotone(_TOTAL, "msum", names=_in("msum", rasql="sum"), witness="before"),

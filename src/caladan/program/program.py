@@ -19,10 +19,13 @@ import datetime as dt
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Final, Literal as OneOf, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal as OneOf, TypeAlias
 
 from caladan.program.diagnostics import Span
 from caladan.program.types import Type
+
+if TYPE_CHECKING:
+    from caladan.program.aggregates import AggregateFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,9 @@ class Object:
         return repr(self.value)
 
 
-Value: TypeAlias = bool | int | float | str | dt.datetime | dt.date | Decimal | bytes | Object
+Value: TypeAlias = (
+    bool | int | float | str | dt.datetime | dt.date | dt.timedelta | Decimal | bytes | Object
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +200,8 @@ class Aggregate:
     function: str
     terms: tuple[Expression, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
+    definition: AggregateFunction | None = None
+    """Its row, if a user added it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +251,17 @@ class Atom:
     negated: bool = False
     columns: tuple[str, ...] = field(default=(), kw_only=True)
     span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Generator(Atom):
+    """`X in function(…)`: each row that a function gives. The last argument is X.
+
+    `parts` has two functions of Python for one of a session's own: how many rows it gives, and the
+    row at a place. A pass of the analysis has rules derive the rows (analysis/generators.py).
+    """
+
+    parts: tuple[Function, Function] | None = None
 
 
 @dataclass(frozen=True, slots=True)

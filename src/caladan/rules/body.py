@@ -310,6 +310,7 @@ def _value(argument: Expression) -> Expression:
     """What a head column is fed with: the value of an aggregate, 1 where solutions are counted."""
     if not isinstance(argument, Aggregate):
         return argument
-    if row_of(argument).counts == "terms" or not argument.terms:
+    row = row_of(argument)
+    if row.counts == "terms" or row.is_gathered or not argument.terms:
         return Constant(1)
     return argument.terms[-1]

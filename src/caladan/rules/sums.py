@@ -8,7 +8,8 @@ With a witness, the witness contributes, once in a group whatever derives it. Wi
 recursion, it is the solution: all body variables, except those that hold a value the recursion
 itself still changes (an aggregate column of the clique, and what is computed from one); a plain
 value in a summed column is an amount of its solution as well. `countd` counts its terms, so they
-are its contributors. Other aggregates need none.
+are its contributors; what keeps all solutions (`median`) has its terms there, too. Other aggregates
+need none.
 
 A witness counts with the largest amount of its solutions. Where the recursion changes amounts, one
 that was the largest may fall: then a witness needs to know the current amount of every solution,
@@ -77,7 +78,7 @@ def contributors(
             row = relations[rule.head].aggregates[column]
             if row is not None and row.is_total and clique.is_recursive_rule(rule):
                 add(column, own, own_key, latest=True)
-        elif row_of(argument).counts == "terms":
+        elif row_of(argument).counts == "terms" or row_of(argument).is_gathered:
             add(column, f"{column}: values", argument.terms)
         elif row_of(argument).is_total and len(argument.terms) > 1:
             *witness, _ = argument.terms

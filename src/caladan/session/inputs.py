@@ -22,8 +22,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from caladan.language import detect, files, parse, parse_goal
-from caladan.language.deals.tokens import RESERVED_WORDS, is_name, is_variable
+from caladan.language.deals.tokens import RESERVED_RELATIONS, RESERVED_WORDS, is_name, is_variable
 from caladan.program import Column, Declaration, Goal, Program, Rule, Type, Value, atoms
+from caladan.program.aggregates import TABLE, AggregateFunction, UserCombine, user_aggregate
 from caladan.program.diagnostics import (
     CaladanError,
     Diagnostic,
@@ -53,6 +54,7 @@ UNNAMED: Final = "<program>"
 _SPECIAL: Final[tuple[tuple[type, Type], ...]] = (
     (dt.datetime, Type.DATETIME),
     (dt.date, Type.DATE),
+    (dt.timedelta, Type.INTERVAL),
     (Decimal, Type.DECIMAL),
     (bytes, Type.BINARY),
 )
@@ -256,6 +258,8 @@ class Definitions:
         self._relations: dict[str, Declaration] = {}
         self.functions: dict[str, Definition] = {}
         """Those of Python that programs may call."""
+        self.aggregates: dict[str, AggregateFunction] = {}
+        """Those that users added."""
 
     def define(self, name: str, code: object, returns: object, vectorized: object) -> None:
         """Have programs that are read from now on call a function of Python; C050 if none can."""
@@ -269,7 +273,9 @@ class Definitions:
             raise error("C050", f"`{name}` is a {type(code).__name__}, not a function")
         if returns is None:
             raise error("C050", f"it must be said what `{name}` gives", help='returns="double"')
-        wanted = next((each for each in RETURNED if str(each) == str(returns)), None)
+        several = str(returns).endswith("*")
+        word = str(returns).removesuffix("*")
+        wanted = next((each for each in RETURNED if str(each) == word), None)
         if wanted is None:
             raise error(
                 "C050",
@@ -279,7 +285,30 @@ class Definitions:
             )
         if vectorized not in (None, "numpy", "arrow"):
             raise error("C050", f'vectorized is "numpy", "arrow" or None, not {vectorized!r}')
-        self.functions[name] = Definition(name, code, wanted, vectorized)
+        if several and vectorized is not None:
+            raise error("C050", f"`{name}` gives several rows, so it takes values, not columns")
+        self.functions[name] = Definition(name, code, wanted, vectorized, several)
+
+    def aggregate(self, given: UserCombine) -> None:
+        """Have programs that are read from now on aggregate by a function; C050 if none can."""
+        name = given.name
+        if not is_name(name) or is_variable(name) or name in RESERVED_RELATIONS | {*TABLE}:
+            raise error(
+                "C050",
+                f"an aggregate cannot be called `{name}`",
+                help="its name begins with a small letter, and is no word of the language",
+            )
+        if not callable(given.code):
+            raise error("C050", f"`{name}` is a {type(given.code).__name__}, not a function")
+        if given.vectorized not in (None, "numpy"):
+            raise error("C050", f'vectorized is "numpy" or None, not {given.vectorized!r}')
+        if given.is_monotone and not given.is_idempotent:
+            raise error(
+                "C050",
+                f"`{name}` cannot stand inside recursion",
+                help="there a value may come twice: idempotent=True says that it changes nothing",
+            )
+        self.aggregates[name] = user_aggregate(given)
 
     def remember(self, program: Program) -> list[str]:
         """Take over what a program defines; what it says about a name replaces what was known.

@@ -16,9 +16,11 @@ witness is kept (`improved`).
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import reduce
 from typing import cast
 
@@ -37,11 +39,13 @@ from caladan.program import Aggregate, Constant, Expression, Type, Value
 from caladan.program.aggregates import (
     AggregateFunction,
     counts_solutions,
+    evaluate as of_solutions,
     has_empty_value,
-    is_recursive_best,
     row_of,
 )
+from caladan.program.operations import add_up, mean, mean_type, rounded
 from caladan.program.transform import replace_in, walk
+from caladan.program.types import MOST_DIGITS, decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +151,7 @@ def combined(grouping: Grouping, types: Sequence[Type], given: Iterable[Addend])
         values = iter(group)
         made = iter(
             [
-                widened(value_of(f, [each.parts[i] for each in members]), type)
+                widened(value_of(f, [each.parts[i] for each in members], type), type)
                 for i, (f, type) in enumerate(zip(functions, columns, strict=True))
             ]
         )
@@ -268,7 +272,7 @@ def agrees(grouping: Grouping, step: int, row: Row, other: Row) -> bool:
 
 
 def _part(aggregate: Aggregate, type: Type | None, binding: Binding) -> Part:
-    if row_of(aggregate).counts == "terms":
+    if row_of(aggregate).counts == "terms" or row_of(aggregate).is_gathered:
         return Part(1, tuple(evaluate(term, binding) for term in aggregate.terms))
     if counts_solutions(aggregate):
         return Part(1)
@@ -276,8 +280,10 @@ def _part(aggregate: Aggregate, type: Type | None, binding: Binding) -> Part:
     return Part(amount if type is None else widened(amount, type), tuple(witness) or None)
 
 
-def value_of(function: AggregateFunction, parts: Sequence[Part]) -> Value:
-    """What an aggregate makes of its parts."""
+def value_of(function: AggregateFunction, parts: Sequence[Part], type: Type | None = None) -> Value:
+    """What an aggregate makes of its parts, for a column of a type if that is known."""
+    if function.is_gathered:
+        return canonical(of_solutions(function, [part.witness or () for part in parts]))
     given = [part.amount for part in parts if part.witness is None]
     witnessed: dict[Row, Value] = {}
     for part in parts:
@@ -286,14 +292,36 @@ def value_of(function: AggregateFunction, parts: Sequence[Part]) -> Value:
             witnessed[part.witness] = part.amount if less(best, part.amount) else best
     given += witnessed.values()
     match function.kernel:
-        case "least" | "greatest":
-            return reduce(function.combine, given)
+        case "least" | "greatest" | "folded":
+            if not given:
+                assert function.identity is not None, function
+                return function.identity
+            return canonical(reduce(function.combine, given))
+        case "mean" | "total" if _are_decimals(given, type):
+            total, scale = add_up(given), max((_scale(each) for each in given), default=0)
+            if function.is_mean:
+                wanted = mean_type(decimal(MOST_DIGITS - 8, scale)) if type is None else type
+                return mean(total, len(given), wanted)
+            return total if type is None else rounded(total, type)
+        case "total" if type is Type.INTERVAL or any(isinstance(v, dt.timedelta) for v in given):
+            return sum(cast("list[dt.timedelta]", given), dt.timedelta(0))
         case "mean":
             return canonical(_total(float(cast("float", each)) for each in given) / len(given))
         case "total":
             return canonical(_total(given))
         case "gathered":
-            raise AssertionError(f"{function} has no columns")
+            raise AssertionError("done above")
+
+
+def _are_decimals(given: Sequence[Value], type: Type | None) -> bool:
+    if type is not None:
+        return type.is_decimal
+    return any(isinstance(each, Decimal) for each in given)
+
+
+def _scale(value: Value) -> int:
+    exponent = value.as_tuple().exponent if isinstance(value, Decimal) else 0
+    return -exponent if isinstance(exponent, int) else 0
 
 
 def _total(given: Iterable[Value]) -> float:
@@ -310,4 +338,4 @@ def _total(given: Iterable[Value]) -> float:
 
 
 def _better(function: AggregateFunction | None, was: Value, now: Value) -> Value:
-    return function.combine(was, now) if is_recursive_best(function) else now
+    return function.combine(was, now) if function is not None and function.is_improved else now

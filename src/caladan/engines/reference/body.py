@@ -51,10 +51,12 @@ from caladan.program import (
     Value,
     Variable,
     names,
+    operations,
     variables,
 )
-from caladan.program.functions import call, outcomes, type_of_value
+from caladan.program.functions import call, find, outcomes, type_of_value
 from caladan.program.kinds import Kind, kind_of_expression
+from caladan.program.operations import Operation
 from caladan.program.transform import walk
 
 Binding: TypeAlias = Mapping[str, Value]
@@ -81,6 +83,9 @@ def evaluate(expression: Expression, binding: Binding) -> Value:
             chosen = all(holds(comparison, binding) for comparison in expression.condition)
             value = evaluate(expression.then if chosen else expression.otherwise, binding)
             return float(_number(value)) if _is_floating(expression, binding) else value
+        case Operation():
+            values = [evaluate(argument, binding) for argument in expression.arguments]
+            return canonical(operations.outcomes(expression, [[value] for value in values])[0])
         case Function():
             given = [[evaluate(argument, binding)] for argument in expression.arguments]
             return canonical(outcomes(expression, given, 1)[0])
@@ -138,8 +143,17 @@ def _can_invert(expression: Expression, name: str) -> bool:
             return _can_invert(expression.operand, name)
         case Arithmetic(operator="+" | "-", left=left, right=right):
             return _can_invert(left if _mentions(left, name) else right, name)
+        case Call() if not isinstance(expression, Function):
+            place = _place(expression, name)
+            known = find(expression.function).inverse
+            return place in known and _can_invert(expression.arguments[place], name)
         case _:
             return False
+
+
+def _place(call: Call, name: str) -> int:
+    """The argument of a call that mentions a variable."""
+    return next(i for i, each in enumerate(call.arguments) if _mentions(each, name))
 
 
 def _invert(expression: Expression, result: Value, name: str, binding: Binding) -> Value:
@@ -159,6 +173,14 @@ def _invert(expression: Expression, result: Value, name: str, binding: Binding) 
             undone = _number(result) - known if operator == "+" else known - _number(result)
             undone = finite(undone, _number(result), known)
             return _invert(right, canonical(undone), name, binding)
+        case Call():
+            place = _place(expression, name)
+            given = [
+                result if i == place else evaluate(each, binding)
+                for i, each in enumerate(expression.arguments)
+            ]
+            undone = call(find(expression.function).inverse[place], given)
+            return _invert(expression.arguments[place], canonical(undone), name, binding)
         case _:
             raise TypeError(f"cannot be solved for {name}: {expression}")
 

@@ -36,9 +36,9 @@ from caladan.program import (
     Parameter,
     Variable,
 )
-from caladan.program.aggregates import names_in
+from caladan.program.aggregates import AggregateFunction, named, names_in
 from caladan.program.diagnostics import Span, did_you_mean
-from caladan.program.functions import FUNCTIONS
+from caladan.program.functions import FUNCTIONS, NO_FUNCTIONS
 
 T = TypeVar("T")
 
@@ -51,7 +51,12 @@ _MIN_INTEGER: Final = -(2**63)
 _MAX_INTEGER: Final = 2**63 - 1
 _MAX_DIGITS: Final = 19
 
-AGGREGATES: Final = frozenset(names_in("deals"))
+AGGREGATES: Final = {name: row for name in names_in("deals") if (row := named("deals", name))}
+"""The aggregates, by what they are called."""
+WITH_PARENTHESES: Final = frozenset(names_in("deals", "monotone")) | {
+    "min", "max", "sum", "count", "countd", "avg",
+}  # fmt: skip
+"""Those that are also written with parentheses; other names are those of functions there."""
 _VALUE: Final = "a value"
 
 
@@ -164,6 +169,8 @@ def called(cursor: Cursor, function: str, given: tuple[Expression, ...], token: 
     complaint = row.complaint(len(given))
     if complaint is not None:
         cursor.fail_at(span, f"`{function}` {complaint}")
+    if row.rows is not None:
+        cursor.fail_at(span, f"`{function}` gives several rows", help=f"`X in {function}(…)`")
     return replace(row.called(given), span=span)
 
 
@@ -190,7 +197,9 @@ def primary(cursor: Cursor) -> Expression:
             token = cursor.current
             is_aggregate = cursor.text(token).lower() in AGGREGATES
             if is_aggregate and cursor.next_kind in ("<", "<-") and _is_bracket(cursor):
-                _fail_on_aggregate(cursor, token)
+                near = did_you_mean(cursor.text(token), AGGREGATES)
+                told = f"there is no aggregate `{cursor.text(token)}`"
+                cursor.fail_at(cursor.span(token), told, help=near)
             cursor.advance()
             return Variable(cursor.text(token), cursor.span(token))
         case "word" | "variable":
@@ -237,8 +246,11 @@ def _integer(digits: str) -> int:
 def _word(cursor: Cursor) -> Expression:
     token = cursor.current
     text = cursor.text(token)
-    if text in AGGREGATES and cursor.next_kind in ("<", "<-", "<>", "("):
-        return _aggregate(cursor, text)
+    is_open = cursor.next_kind in ("<", "<-", "<>")
+    if is_open and (text in AGGREGATES or cursor.no_aggregates is None):
+        return _aggregate(cursor, AGGREGATES.get(text), text)
+    if text in WITH_PARENTHESES and cursor.next_kind == "(":
+        return _aggregate(cursor, AGGREGATES[text], text)
     if is_function(cursor, text) and cursor.next_kind == "(":
         cursor.advance()
         cursor.enter()
@@ -247,8 +259,6 @@ def _word(cursor: Cursor) -> Expression:
         return called(cursor, text, given, token)
     if cursor.next_kind == "(":
         fail_on_function(cursor, token)
-    if cursor.next_kind in ("<", "<-") and _is_bracket(cursor):
-        _fail_on_aggregate(cursor, token)
     cursor.advance()
     return Constant(text, cursor.span(token))
 
@@ -262,7 +272,7 @@ def fail_on_function(cursor: Cursor, token: Token) -> NoReturn:
     some = f"there are {akin}; {elsewhere}" if akin else elsewhere
     cursor.fail_at(
         cursor.span(token), f"there is no function `{text}`",
-        help=near or f"{some}; before a relation a `)` may be missing",
+        help=NO_FUNCTIONS.get(text) or near or f"{some}; before a relation a `)` may be missing",
     )  # fmt: skip
 
 
@@ -270,15 +280,6 @@ def _is_akin(one: str, other: str) -> bool:
     """True if a word of one name begins a word of the other: `split` and `split_part`."""
     words = [[w for w in name.lower().split("_") if len(w) > 2] for name in (one, other)]
     return any(a.startswith(b) or b.startswith(a) for a in words[0] for b in words[1])
-
-
-def _fail_on_aggregate(cursor: Cursor, token: Token) -> NoReturn:
-    text = cursor.text(token)
-    near = _suggested(text, AGGREGATES, slips.AGGREGATES)
-    cursor.fail_at(
-        cursor.span(token), f"there is no aggregate `{text}`",
-        help=near or f"the aggregates are {', '.join(sorted(AGGREGATES))}",
-    )  # fmt: skip
 
 
 def _suggested(
@@ -341,19 +342,19 @@ def _conditional(cursor: Cursor) -> Conditional:
     return Conditional(test, then, otherwise, cursor.since(token.start))
 
 
-def _aggregate(cursor: Cursor, function: str) -> Aggregate:
+def _aggregate(cursor: Cursor, row: AggregateFunction | None, name: str) -> Aggregate:
     token = cursor.current
     if cursor.no_aggregates is not None:
         help = "compute it in the head of a rule of its own, and use that rule's relation here"
         cursor.fail_at(cursor.span(token), cursor.no_aggregates, help=help)
     cursor.advance()
     if cursor.kind == "<>":
-        cursor.fail("a value within `<` and `>`", help=f"to count solutions write `{function}<_>`")
+        cursor.fail("a value within `<` and `>`", help=f"to count solutions write `{name}<_>`")
     opening = cursor.split("<") if cursor.kind == "<-" else cursor.advance()
     closing = ")" if opening.kind == "(" else ">"
     cursor.no_aggregates = "an aggregate cannot stand within another"
     cursor.enter()
-    terms = _terms(cursor, closing)
+    terms = _terms(cursor, closing, row)
     if closing == ">" and cursor.kind == ">=":
         cursor.split(">")
         end = cursor.current.start
@@ -362,11 +363,12 @@ def _aggregate(cursor: Cursor, function: str) -> Aggregate:
         end = cursor.close(opening, closing, after).end
     cursor.depth -= 1
     cursor.no_aggregates = None
+    function = name if row is None else row.name  # what has no row may be of the user's
     return Aggregate(function, terms, Span(cursor.source, token.start, end))
 
 
-def _terms(cursor: Cursor, closing: str) -> tuple[Expression, ...]:
-    """Terms, perhaps in parentheses of their own.
+def _terms(cursor: Cursor, closing: str, row: AggregateFunction | None) -> tuple[Expression, ...]:
+    """Terms, perhaps in parentheses of their own, where also a condition can stand.
 
     Only after the first term is it known what a parenthesis was.
     """
@@ -377,8 +379,16 @@ def _terms(cursor: Cursor, closing: str) -> tuple[Expression, ...]:
     start = cursor.current.start
     if cursor.kind == "(":
         opening = cursor.advance()
-        terms = cursor.several(expression)
+        found = cursor.several(
+            _term_or_test if row is not None and row.takes == "boolean" else expression
+        )
         cursor.close(opening, ")", "`,` or `)` after a term")
+        if tests := [each for each in found if isinstance(each, Comparison)]:
+            span = cursor.since(start)
+            if len(tests) < len(found):
+                cursor.fail_at(span, "a condition has comparisons alone", help="write `X = true`")
+            return (Conditional(tuple(tests), Constant(True), Constant(False), span),)
+        terms = [each for each in found if not isinstance(each, Comparison)]
         if len(terms) > 1:
             return tuple(terms)
         terms = [arithmetic(cursor, terms[0], start)]
@@ -386,3 +396,9 @@ def _terms(cursor: Cursor, closing: str) -> tuple[Expression, ...]:
             terms += cursor.several(expression)
         return tuple(terms)
     return tuple(cursor.several(expression))
+
+
+def _term_or_test(cursor: Cursor) -> Expression | Comparison:
+    start = cursor.current.start
+    left = expression(cursor)
+    return comparison(cursor, left, start) if cursor.kind in COMPARISONS else left

@@ -38,6 +38,7 @@ from caladan.program import (
     Expectation,
     Expression,
     Function,
+    Generator,
     Goal,
     Head,
     Literal,
@@ -50,8 +51,9 @@ from caladan.program import (
     Value,
     Variable,
 )
-from caladan.program.aggregates import row_of
+from caladan.program.aggregates import has_tuples
 from caladan.program.diagnostics import error
+from caladan.program.operations import Operation
 from caladan.program.values import written
 
 
@@ -97,6 +99,9 @@ def expectation(node: Expectation) -> str:
 def literal(node: Literal) -> str:
     """A literal of a body."""
     match node:
+        case Generator():
+            *given, item = node.arguments
+            return f"{expression(item)} in {node.relation}({commas(map(expression, given))})"
         case Atom():
             return f"{'~' if node.negated else ''}{_call(node.relation, node)}"
         case Comparison():
@@ -142,12 +147,14 @@ class TermWriter:
             case Conditional():
                 then, otherwise = self.expression(node.then), self.expression(node.otherwise)
                 return f"if({self.comparisons(node.condition)} then {then} else {otherwise})"
+            case Operation():
+                return self.expression(node.written, weakest)
             case Call():
                 mark = self.opaque if isinstance(node, Function) else ""
                 return f"{mark}{node.function}({self.expressions(node.arguments)})"
             case Aggregate():
                 terms = self.expressions(node.terms) or "_"
-                has_tuple = len(node.terms) > 1 and row_of(node).witness != "after"
+                has_tuple = len(node.terms) > 1 and has_tuples(node)
                 terms = f"({terms})" if has_tuple else terms
                 return f"{node.function}<{terms}>"
 

@@ -1,7 +1,7 @@
 """The table of functions that rules and SQL call: one row for each, and nothing else knows names.
 
     row           FunctionRow: what a row has; the language of signatures
-    conversion, mathematics, text    the rows, one file for each family
+    conversion, mathematics, text, matching, time, several    the rows, one file for each family
     python        functions of users, the rows of a session's own table
 
 `find` gives the row of a name; a name that no row has raises. `call` evaluates a row for Python
@@ -17,7 +17,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
 
-from caladan.program.functions import conversion, mathematics, text
+from caladan.program.functions import conversion, matching, mathematics, several, text, time
 from caladan.program.functions.python import (
     RETURNED,
     Definition,
@@ -40,6 +40,7 @@ from caladan.program.values import fit, parse
 __all__ = [
     "FUNCTIONS",
     "IN_SQL",
+    "NO_FUNCTIONS",
     "RETURNED",
     "CallFailed",
     "Definition",
@@ -60,7 +61,14 @@ __all__ = [
     "type_word",
 ]
 
-ROWS: Final[tuple[FunctionRow, ...]] = (*conversion.ROWS, *mathematics.ROWS, *text.ROWS)
+ROWS: Final[tuple[FunctionRow, ...]] = (
+    *conversion.ROWS,
+    *mathematics.ROWS,
+    *text.ROWS,
+    *matching.ROWS,
+    *time.ROWS,
+    *several.ROWS,
+)
 """Every function, by family."""
 
 FUNCTIONS: Final[Mapping[str, FunctionRow]] = MappingProxyType(
@@ -72,6 +80,18 @@ IN_SQL: Final[Mapping[str, FunctionRow]] = MappingProxyType(
     {name: row for row in ROWS for name in row.names}
 )
 """The rows by the names that SQL calls them by, in lower case."""
+
+NO_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType({
+    **dict.fromkeys(
+        ("now", "today", "current_date", "current_timestamp", "localtimestamp"),
+        "a rule gives the same for the same facts: pass the time as a parameter, `{now}`",
+    ),
+    **dict.fromkeys(
+        ("rand", "random", "randn", "uuid"),
+        "a rule gives the same for the same facts: add a relation of random numbers",
+    ),
+})  # fmt: skip
+"""Names that people expect to be functions, with the reason why they are none."""
 
 _LONG: Final = 1 << 63
 
@@ -158,7 +178,7 @@ def type_of_value(value: object) -> Type | None:
 _TYPES: Final = (
     (bool, Type.BOOLEAN), (int, Type.LONG), (float, Type.DOUBLE), (str, Type.STRING),
     (dt.datetime, Type.DATETIME), (dt.date, Type.DATE), (Decimal, Type.DECIMAL),
-    (bytes, Type.BINARY),
+    (dt.timedelta, Type.INTERVAL), (bytes, Type.BINARY),
 )  # fmt: skip
 
 

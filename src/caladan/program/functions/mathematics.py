@@ -18,7 +18,7 @@ _EXACTLY: Final = Context(prec=400, rounding=ROUND_HALF_UP)
 
 
 def _is_array(value: Any) -> bool:
-    return hasattr(value, "dtype")
+    return getattr(value, "ndim", 0) > 0
 
 
 def _partial(function: Callable[..., float]) -> Callable[..., float]:
@@ -46,6 +46,7 @@ def _numpy(name: str) -> Callable[..., Any]:
 def _double(name: str, spark: str | None = None, **options: Any) -> FunctionRow:
     """A row of a function of Python's `math` that is defined everywhere, or gives NaN."""
     options.setdefault("duckdb", name)
+    options.setdefault("grows", True)
     return _math(
         name=name, signature="(double) -> double", scalar=_partial(getattr(math, name)),
         spark=spark or name, **options,
@@ -149,7 +150,7 @@ def _numpy_round(np: Any, number: Any, places: Any = 0) -> Any:
         return None
     found = np.copysign((whole + (rest >= 0.5)) / 10.0**places, number)
     for place in np.flatnonzero(near):
-        found[place] = _round(float(number[place]), places)
+        found[place] = _round(float(number[place]), int(places))
     return np.where(np.isnan(number), np.nan, found)
 
 
@@ -317,19 +318,19 @@ ROWS: Final = (
         duckdb="exp", grows=True, moves="+",
     ),
     _math(
-        name="ln", signature="(double) -> double", sql=("log",),
+        name="ln", grows=True, signature="(double) -> double", sql=("log",),
         summary="The natural logarithm; an error of 0 and below.", example=("ln(1)", 0.0),
         scalar=_log(math.log), numpy=_numpy_log("log"), spark="ln", duckdb="ln", fails=True,
         moves="+",
     ),
     _math(
-        name="log10", signature="(double) -> double",
+        name="log10", grows=True, signature="(double) -> double",
         summary="The logarithm to base 10; an error of 0 and below.", example=("log10(1000)", 3.0),
         scalar=_log(math.log10), numpy=_numpy_log("log10"), spark="log10", duckdb="log10",
         fails=True, moves="+",
     ),
     _math(
-        name="log2", signature="(double) -> double",
+        name="log2", grows=True, signature="(double) -> double",
         summary="The logarithm to base 2; an error of 0 and below.", example=("log2(8)", 3.0),
         scalar=_log(math.log2), numpy=_numpy_log("log2"), spark="log2", duckdb="log2",
         fails=True, moves="+",
@@ -349,7 +350,7 @@ ROWS: Final = (
     _double("atan", summary="The angle of a tangent.", example=("atan(0)", 0.0),
             numpy=_numpy("arctan"), moves="+"),
     _math(
-        name="atan2", signature="(double, double) -> double",
+        name="atan2", grows=True, signature="(double, double) -> double",
         summary="The angle of a point with the coordinates Y and X.",
         example=("atan2(0, 1)", 0.0), scalar=_partial(math.atan2), numpy=_numpy("arctan2"),
         spark="atan2", duckdb="atan2",
@@ -367,7 +368,7 @@ ROWS: Final = (
     _double("tanh", summary="The hyperbolic tangent.", example=("tanh(0)", 0.0),
             numpy=_numpy("tanh"), moves="+"),
     _double("degrees", summary="Radians as degrees.", example=("degrees(pi())", 180.0),
-            numpy=_numpy("degrees"), moves="+", grows=True),
+            numpy=_numpy("degrees"), moves="+"),
     _double("radians", summary="Degrees as radians.", example=("radians(180)", math.pi),
             numpy=_numpy("radians"), moves="+"),
     _math(

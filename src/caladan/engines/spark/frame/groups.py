@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as sf
 
 from caladan.analysis.core import RelationInfo
-from caladan.engines.spark.columns.aggregates import best
+from caladan.engines.spark.columns.aggregates import best, folded
 from caladan.engines.spark.columns.types import inside
 from caladan.engines.spark.frame.log import FRESH, Log
 from caladan.engines.spark.session.workspace import FrameRows, FrameRun, Workspace, union
@@ -139,15 +139,21 @@ class BestFacts:
     def _aggregated(self, source: str, target: str) -> list[Column]:
         """The best value of each aggregate, of columns of one name as columns of another."""
         return [
-            best(self._row(i), sf.col(f"{source}{i}")).alias(f"{target}{i}") for i in self._values
+            best(self._row(i), sf.col(f"{source}{i}"), self.info.types[i]).alias(f"{target}{i}")
+            for i in self._values
         ]
 
     def _is_better(self, i: int) -> Column:
         new, old = sf.col(f"n{i}"), sf.col(f"o{i}")
-        better = self._row(i).is_better(new, old)
+        better = (
+            self._row(i).is_better(new, old) if self._row(i).is_best else self._better(i) != old
+        )
         return sf.coalesce(better, new.isNotNull() & old.isNull())
 
     def _better(self, i: int) -> Column:
+        row = self._row(i)
+        if not row.is_best:
+            return folded(row, sf.array(sf.col(f"n{i}"), sf.col(f"o{i}")), self.info.types[i])
         return sf.when(self._is_better(i), sf.col(f"n{i}")).otherwise(sf.col(f"o{i}"))
 
     def _row(self, i: int) -> AggregateFunction:

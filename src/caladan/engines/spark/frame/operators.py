@@ -109,6 +109,10 @@ class _Rule:
         types = list(self.relations[self.rule.head].types)
         columns: list[Column] = []
         for i, expression in enumerate(plan.columns):
+            row = self.relations[self.rule.head].aggregates[i] if i < width else None
+            if row is not None and row.is_gathered:  # its terms are keys
+                columns.append(sf.lit(None).cast(inside(types[i])).alias(f"c{i}"))
+                continue
             computed = self._compute(expression, node)
             if i < width:
                 computed = computed.as_type(types[i])

@@ -104,7 +104,7 @@ class SummedFacts:
         self.names = [f"c{i}" for i in range(info.arity)]
         self._group = [f"c{i}" for i in info.group]
         self._totals = [i for i, f in enumerate(info.aggregates) if f and f.is_total]
-        self._bests = {i: f for i, f in enumerate(info.aggregates) if f and f.is_best}
+        self._bests = {i: f for i, f in enumerate(info.aggregates) if f and not f.is_total}
         self._places: dict[str, _Tables] = {}
         self._table: FrameRun | None = None
         self._is_new = False
@@ -210,7 +210,9 @@ class SummedFacts:
             pool = pool.coalesce(1)
         types = self.info.types
         made = [total(sf.col(f"n{i}"), types[i], self._rule).alias(f"c{i}") for i in self._totals]
-        made += [best(row, sf.col(f"n{i}")).alias(f"c{i}") for i, row in self._bests.items()]
+        made += [
+            best(row, sf.col(f"n{i}"), types[i]).alias(f"c{i}") for i, row in self._bests.items()
+        ]
         values = [*self._totals, *self._bests]
         merged = pool.groupBy(*self._group).agg(
             *made, *(sf.max(f"o{i}").alias(f"o{i}") for i in values), sf.max("held").alias("held")

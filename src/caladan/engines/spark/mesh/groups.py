@@ -110,7 +110,7 @@ class BestOutbox:
         self._tuples = Tuples(len(self._info.group))
         self._groups: list[list[Words]] = [[] for _ in self._info.group]
         self._columns: dict[int, Accumulator] = {
-            i: accumulator(function, self._domains[i])
+            i: accumulator(function, self._domains[i], self._info.types[i])
             for i, function in enumerate(self._info.aggregates)
             if function is not None
         }
@@ -153,7 +153,7 @@ class GroupMember(Member):
         self._info, self._domains = info, domains
         self._heavy = heavy(place.owner)
         self._slots = slots
-        self._is_best = all(row is None or row.is_best for row in info.aggregates)
+        self._is_best = all(row is None or row.is_improved for row in info.aggregates)
         self._columns = tuple(map(codec, domains))
         self._group = [self._columns[i] for i in info.group]
         self._by = tuple(info.group.index(column) for column in place.owner.by)
@@ -190,7 +190,7 @@ class GroupMember(Member):
         codecs += [_amounts(self._domains[i]) for i in kinds]
         codecs += [codec(domain) for domains in keys.values() for domain in domains]
         places = {} if self._is_best else contributing.places
-        self._groups.expect(places)
+        self._groups.expect(places, keys)
         for i, place in places.items():
             fields = tuple(map(codec, keys[i]))
             self._places[i, place.place] = fields[: place.width]
