@@ -150,6 +150,16 @@ class Watchable(Protocol):
 
 
 @runtime_checkable
+class HasViews(Protocol):
+    """An engine with a SparkSession in which relations can be views."""
+
+    @property
+    def view_session(self) -> Any:
+        """A session beside the user's: views there are in nobody's way."""
+        ...
+
+
+@runtime_checkable
 class RunsPlans(Protocol):
     """An engine that runs what the compiler made of a program."""
 

@@ -80,6 +80,11 @@ class Relation:
         self._arrow: pa.Table | None = None
 
     @property
+    def session(self) -> SparkSession | None:
+        """The SparkSession that frames of it belong to, if its engine has one."""
+        return self._session
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
         return tuple(column.name for column in self._table.columns)
@@ -343,6 +348,8 @@ class Result(Mapping[str, Relation]):
         self.stats = stats or Stats()
         self.warnings = tuple(warnings)
         self._release = release
+        self.on_fetch: Callable[[str, Relation], None] | None = None
+        """Is told of a relation when it is first asked for."""
 
     @property
     def answer(self) -> Relation:
@@ -369,6 +376,8 @@ class Result(Mapping[str, Relation]):
                     )
                 )
             self._fetched[name] = relation
+            if self.on_fetch is not None:
+                self.on_fetch(name, relation)
         return self._fetched[name]
 
     def __contains__(self, name: object) -> bool:

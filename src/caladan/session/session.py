@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from caladan.analysis.resolve import parameter_names
 from caladan.engines import interface
-from caladan.engines.interface import Engine, Watchable, engine_for, stoppable
+from caladan.engines.interface import Engine, HasViews, Watchable, engine_for, stoppable
 from caladan.program import Program, Value
 from caladan.program.aggregates import UserCombine
 from caladan.program.clock import attended
@@ -37,7 +37,7 @@ from caladan.program.options import (
     no_option,
 )
 from caladan.session import auto, display, inputs
-from caladan.session.auto import Mover
+from caladan.session.auto import Mover, SparkWanted
 from caladan.session.course import Course, PreparedProgram, check_on_engine
 from caladan.session.listeners import CompileNotice
 from caladan.session.result import Relation, Result, Stopped
@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from caladan.data.source import Source
     from caladan.join.search import Found
     from caladan.language.rasql import Script
-    from caladan.session.live import Live
+    from caladan.session.live import Live, RelationChange
+    from caladan.session.views import Views
 
 
 def connect(
@@ -60,6 +61,7 @@ def connect(
     conf: Mapping[str, str] | None = None,
     listeners: Sequence[Listener] = (),
     ship: bool | None = None,
+    views: bool = False,
 ) -> Session:
     """A session on an engine: "embedded", "spark", "reference", or a SparkSession.
 
@@ -68,7 +70,8 @@ def connect(
     data or options ask for it (session/auto.py). On spark, the active SparkSession is used, or a
     new one is started: on `master`, `local[*]` if not given, with the settings in `conf`.
     Listeners hear of the events of runs. `ship=True` sends the package to Spark's executors, False
-    does not; by default it is sent where they lack it.
+    does not; by default it is sent where they lack it. With `views` relations are temporary views
+    of the SparkSession (session/views.py).
     """
     listeners = (*listeners, CompileNotice())
     try:
@@ -77,8 +80,8 @@ def connect(
                 embedded = engine_for("embedded", master, conf, ship)
                 auto.say_once(auto.STARTED)
                 mover = auto.Mover(partial(_start_spark, ship), auto.say_on_stderr)
-                return Session(embedded, listeners, mover)
-            return Session(engine_for(engine, master, conf, ship), listeners)
+                return Session(embedded, listeners, mover, views=views)
+            return Session(engine_for(engine, master, conf, ship), listeners, views=views)
     except interface.EngineStopped as stopped:
         raise Stopped(stopped.diagnostics, Result((), lambda _: None)) from None
 
@@ -92,10 +95,17 @@ class Session(Course):
     """A place to put data and run programs over it. Made by `connect`; a context manager."""
 
     def __init__(
-        self, engine: Engine, listeners: Sequence[Listener] = (), mover: Mover | None = None
+        self,
+        engine: Engine,
+        listeners: Sequence[Listener] = (),
+        mover: Mover | None = None,
+        *,
+        views: bool = False,
     ) -> None:
-        super().__init__(engine, listeners, mover)
+        super().__init__(engine, listeners, mover, views=views)
         self._watchers: list[Live] = []
+        self._spark: Views | None = None
+        self._open_views()
 
     # ── What users call ──────────────────────────────────────────────────────────────────────────
 
@@ -135,7 +145,9 @@ class Session(Course):
     ) -> Live:
         """Run a program and keep its relations true while the session's data changes.
 
-        Given as for `run`. Only the embedded engine watches.
+        Given as for `run`. On spark the relations are kept in the driver, by the incremental
+        engine; `insert`, `delete` and `replace` take DataFrames, and `live["tc"]` is a view of
+        `db.spark`.
         """
         wanted = checked(options)
         values = inputs.values(params, self._store.objects)
@@ -156,10 +168,57 @@ class Session(Course):
                 )  # fmt: skip
             live = self._watch(engine, self._compile(read, values, wanted, whole=True), wanted)
         self._watchers.append(live)
+        if self._wants_views:  # views of our own are brought up to date by who asks for them
+
+            def changed(_: Mapping[str, RelationChange]) -> None:
+                for name in live.outdated():
+                    self._show(name, live[name])
+
+            live.on_change(changed)
+            changed({})
         return live
 
     def _forget(self, live: Live) -> None:
         self._watchers = [each for each in self._watchers if each is not live]
+
+    @property
+    def spark(self) -> SparkSession:
+        """A SparkSession in which every relation is a temporary view under its name.
+
+        `db.spark.sql("select * from arc join tc on arc.B = tc.A")`: data that was added, and
+        derived relations that were asked for, as they are now. It is a session of its own beside
+        the one that was given, with the same catalog of tables.
+        """
+        self._check_open()
+        self._move_if(SparkWanted("which has the views"))
+        if not isinstance(self._engine, HasViews):
+            raise error(
+                "C050", f"the {self._engine.name} engine has no SparkSession",
+                help='use the spark engine: cal.connect("spark")',
+            )  # fmt: skip
+        if self._spark is None:
+            from caladan.session.views import Views
+
+            self._spark = Views(self._engine.view_session)
+            self._views.append(self._spark)
+            with self._course(Options()):
+                for name in self._store:
+                    self._show_data(name)
+                for name in self._asked:
+                    if name in self._definitions.derived and name not in self._store:
+                        table = self._derive(name, Options())
+                        if table is not None:
+                            self._show(name, Relation(name, table, session=self._engine.session))
+        for live in self._watchers:
+            for name in live.outdated():
+                self._spark.put(name, live[name])
+        return self._spark.session
+
+    def _show_data(self, name: str) -> None:
+        """Have views show the data of a relation, in the columns that it has by itself."""
+        if self._views:
+            table, session = self._store.table(name), self._engine.session
+            self._show(name, Relation(name, table, session=session, is_lent=True))
 
     def define(
         self,
@@ -429,6 +488,8 @@ class Session(Course):
             self._store.drop(name)
             self._changed(name)
             self._store.sweep()
+            for views in self._views:
+                views.drop(name)
         elif name in self._definitions.derived:
             self._kept.drop(name)
         else:
@@ -455,6 +516,8 @@ class Session(Course):
             self._is_open = False
             for live in list(self._watchers):
                 live.close()
+            for views in self._views:
+                views.close()
             for store in (self._store, *self._earlier_stores):
                 store.close()
             self._engine.close()
@@ -516,6 +579,9 @@ class Session(Course):
         self._store.add(name, given)
         self._changed(name)
         self._store.sweep()
+        if self._views:
+            with self._course(Options()):
+                self._show_data(name)
         if self._searched is not None:
             self._searched[1].pop(name, None)
             self._searched = (self._searched[0].without(name), self._searched[1])
