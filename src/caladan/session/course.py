@@ -247,9 +247,10 @@ class Course:
         """Keep what a run derived in full, if rules and data are those of its beginning."""
         if not options.keep or run.stopped is not None:
             return
+        known = frozenset(self._definitions.derived)
         for name, table in run.derived.items():
             info = run.compiled.checked.relations.get(name)
-            if info is not None and not info.is_internal and name in self._definitions.derived:
+            if info is not None and not info.is_internal and name in known:
                 widths = run.widths.get(name, ())
                 made = Materialized(name, table, info.order, widths, options.permissive)
                 self._kept.keep(made, since, self._definitions.reads)
