@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
@@ -31,7 +31,7 @@ def snapshot(data: object) -> Snapshot:
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
-    if isinstance(data, Mapping):
+    if isinstance(data, Mapping) and not isinstance(data, Set):  # edges of networkx are both
         given = cast("Mapping[object, object]", data)
         return _by_name([str(name) for name in given], [_column(v) for v in given.values()])
     if type(data).__module__.startswith("pandas."):
@@ -110,11 +110,9 @@ def _cells(
     """A row as a tuple of the right width: from a tuple or list, a dict, or one bare value."""
     if isinstance(row, Mapping):
         named = cast("Mapping[str, object]", row)
-        names = None if any(c.name in named for c in columns) else map(str, named)
-        for column in columns:
-            if column.name not in named:
-                return problems.missing_value(relation, None, line, None, column, names)
-        return tuple(named[column.name] for column in columns)
+        if columns and not any(column.name in named for column in columns):
+            return problems.missing_value(relation, None, line, None, columns[0], map(str, named))
+        return tuple(named.get(column.name) for column in columns)
     is_row = isinstance(row, tuple | list)
     cells = tuple(cast("Sequence[object]", row)) if is_row else (row,)
     if len(cells) == len(columns):
