@@ -100,11 +100,12 @@ def test_script(name: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None
     assert [line for line in printed if line in USERS[name]] == USERS[name]
 
 
-def test_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebook(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.utils.capture import capture_output
 
     cells = json.loads((ROOT / "examples" / "users" / "notebook.ipynb").read_text("utf-8"))["cells"]
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     monkeypatch.setattr(sys, "displayhook", sys.displayhook)
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     shell = InteractiveShell()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -18,9 +19,9 @@ CLOSURE = "tc(A, B) <- arc(A, B).\ntc(A, B) <- tc(A, C), arc(C, B).\n"
 
 
 @pytest.fixture
-def shell(monkeypatch: pytest.MonkeyPatch) -> Any:
+def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """A notebook with the extension loaded, and a session of its own on embedded."""
-    monkeypatch.setenv("IPYTHONDIR", "")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     hook = sys.displayhook, sys.excepthook
     made = InteractiveShell()
     made.run_cell("%load_ext caladan")
