@@ -17,7 +17,7 @@ for a worse value but not for a better one. W104 where that is not shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Literal as OneOf, TypeAlias
@@ -48,14 +48,19 @@ def monotone(
     relations: Mapping[str, RelationInfo],
     facts: Facts,
     found: Diagnostics,
+    generated: Collection[str] = (),
 ) -> None:
-    """Report what may not terminate or may depend on the order of evaluation."""
+    """Report what may not terminate or may depend on the order of evaluation.
+
+    Relations that are `generated` have the rows that a function gives for finitely many inputs.
+    """
     for clique in cliques:
         if not clique.is_recursive:
             continue
         _started(clique, relations, facts, found)
         for rule in clique.recursive_rules:
-            _terminates(rule, clique, found)
+            if rule.head not in generated:
+                _terminates(rule, clique, found)
             _improves(rule, clique, relations, found)
 
 

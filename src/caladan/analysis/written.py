@@ -17,8 +17,10 @@ from dataclasses import dataclass, field
 
 from caladan.analysis.constants import ConstantFitter
 from caladan.analysis.core import Checked, RelationInfo
+from caladan.analysis.generators import expand
 from caladan.analysis.named_columns import named_columns
 from caladan.analysis.resolve import parameters, predicates
+from caladan.analysis.rows import numbered
 from caladan.analysis.type_check import partial_type, widened
 from caladan.program import (
     Aggregate,
@@ -81,14 +83,22 @@ def written(
     objects: Objects,
 ) -> WrittenProgram:
     """The program that `checked` was made of, as far as the goals and `wanted` need it."""
-    known = {name: info for name, info in checked.relations.items() if not info.is_internal}
+    known = {
+        name: info
+        for name, info in checked.relations.items()
+        if not info.is_internal or info.origin != name
+    }
     asked = [goal.name for goal in checked.goals]
     if wanted is not None:
         asked += wanted
     elif not asked:
         asked = [name for name, info in known.items() if info.is_derived]
     placed, _ = named_columns(program, catalog, Diagnostics())
+    expanded = expand(placed, catalog)
+    known |= {name: checked.relations[name] for name in expanded.made}
+    placed = expanded.program
     bound = predicates(parameters(placed, values, Diagnostics()), catalog)
+    bound, _ = numbered(bound, catalog, Diagnostics())
     reads: dict[str, list[str]] = {}
     for rule in bound.rules:
         read = (atom.relation for atom in atoms(rule.body))

@@ -1,6 +1,7 @@
 """What everybody speaks of: the Program and its parts, values, diagnostics, options, events."""
 
 from caladan.program.program import (
+    NULL,
     OPPOSITE,
     TIMES,
     Aggregate,
@@ -20,10 +21,12 @@ from caladan.program.program import (
     Expression,
     Folding,
     Function,
+    Generator,
     Goal,
     Head,
     Literal,
     Negative,
+    Null,
     Object,
     Parameter,
     Placeholder,
@@ -38,6 +41,7 @@ from caladan.program.program import (
 from caladan.program.transform import atoms, names, variables
 
 __all__ = [
+    "NULL",
     "OPPOSITE",
     "TIMES",
     "Aggregate",
@@ -57,10 +61,12 @@ __all__ = [
     "Expression",
     "Folding",
     "Function",
+    "Generator",
     "Goal",
     "Head",
     "Literal",
     "Negative",
+    "Null",
     "Object",
     "Parameter",
     "Placeholder",

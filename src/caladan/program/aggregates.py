@@ -252,6 +252,26 @@ def has_tuples(node: Aggregate) -> bool:
     return row is not None and (row.witness == "before" or row.counts is not None)
 
 
+_ELSEWHERE: Final = {
+    "average": "avg",
+    "mean": "avg",
+    "total": "sum",
+    "count_distinct": "countd",
+    "minimum": "min",
+    "maximum": "max",
+}
+"""What aggregates are called in other languages, and what here."""
+
+
+def _suggested(name: str, known: Sequence[str]) -> str:
+    """Help for an aggregate that does not exist: what it is called here, a near name, or all."""
+    called = _ELSEWHERE.get(name.lower())
+    if called in known:
+        return f"it is called `{called}` here"
+    listed = f"the aggregates are {', '.join(known)}; db.aggregate adds one"
+    return did_you_mean(name, known) or listed
+
+
 def define_aggregates(
     program: Program, rows: Mapping[str, AggregateFunction], found: Diagnostics
 ) -> Program:
@@ -262,13 +282,12 @@ def define_aggregates(
             return None
         if node.function in rows:
             return replace(node, definition=rows[node.function])
-        known = (*names_in("deals"), *rows)
+        known = tuple(sorted((*names_in("deals"), *rows)))
         found.add(
             "C015",
             f"there is no aggregate `{node.function}`",
             node.span,
-            help=did_you_mean(node.function, known)
-            or "docs/reference/aggregates.md has all of them; db.aggregate adds one",
+            help=_suggested(node.function, known),
         )
         return replace(node, function="count")
 

@@ -273,7 +273,9 @@ class Definitions:
             raise error("C050", f"`{name}` is a {type(code).__name__}, not a function")
         if returns is None:
             raise error("C050", f"it must be said what `{name}` gives", help='returns="double"')
-        wanted = next((each for each in RETURNED if str(each) == str(returns)), None)
+        several = str(returns).endswith("*")
+        word = str(returns).removesuffix("*")
+        wanted = next((each for each in RETURNED if str(each) == word), None)
         if wanted is None:
             raise error(
                 "C050",
@@ -283,7 +285,9 @@ class Definitions:
             )
         if vectorized not in (None, "numpy", "arrow"):
             raise error("C050", f'vectorized is "numpy", "arrow" or None, not {vectorized!r}')
-        self.functions[name] = Definition(name, code, wanted, vectorized)
+        if several and vectorized is not None:
+            raise error("C050", f"`{name}` gives several rows, so it takes values, not columns")
+        self.functions[name] = Definition(name, code, wanted, vectorized, several)
 
     def aggregate(self, given: UserCombine) -> None:
         """Have programs that are read from now on aggregate by a function; C050 if none can."""

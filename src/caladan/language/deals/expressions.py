@@ -23,6 +23,7 @@ from caladan.language.deals import slips
 from caladan.language.deals.cursor import Cursor
 from caladan.language.deals.tokens import END, FLOAT, INTEGER, NAMES, PARAMETER, Token, unquote
 from caladan.program import (
+    NULL,
     Aggregate,
     Arithmetic,
     ArithmeticOperator,
@@ -57,6 +58,8 @@ WITH_PARENTHESES: Final = frozenset(names_in("deals", "monotone")) | {
     "min", "max", "sum", "count", "countd", "avg",
 }  # fmt: skip
 """Those that are also written with parentheses; other names are those of functions there."""
+TESTS: Final = ("missing", "present")
+"""Functions that may stand alone in the condition of an `if`."""
 _VALUE: Final = "a value"
 
 
@@ -99,6 +102,8 @@ def _test(cursor: Cursor) -> Comparison:
     start = cursor.current.start
     left = expression(cursor)
     if cursor.kind not in COMPARISONS:
+        if isinstance(left, Call) and left.function in TESTS:
+            return Comparison("=", left, Constant(True, left.span), left.span)
         cursor.fail("a comparison operator in the condition of `if`", help=slips.CHOICE)
     return comparison(cursor, left, start)
 
@@ -169,6 +174,8 @@ def called(cursor: Cursor, function: str, given: tuple[Expression, ...], token: 
     complaint = row.complaint(len(given))
     if complaint is not None:
         cursor.fail_at(span, f"`{function}` {complaint}")
+    if row.rows is not None:
+        cursor.fail_at(span, f"`{function}` gives several rows", help=f"`X in {function}(…)`")
     return replace(row.called(given), span=span)
 
 
@@ -195,7 +202,9 @@ def primary(cursor: Cursor) -> Expression:
             token = cursor.current
             is_aggregate = cursor.text(token).lower() in AGGREGATES
             if is_aggregate and cursor.next_kind in ("<", "<-") and _is_bracket(cursor):
-                _fail_on_aggregate(cursor, token)
+                near = did_you_mean(cursor.text(token), AGGREGATES)
+                told = f"there is no aggregate `{cursor.text(token)}`"
+                cursor.fail_at(cursor.span(token), told, help=near)
             cursor.advance()
             return Variable(cursor.text(token), cursor.span(token))
         case "word" | "variable":
@@ -255,10 +264,8 @@ def _word(cursor: Cursor) -> Expression:
         return called(cursor, text, given, token)
     if cursor.next_kind == "(":
         fail_on_function(cursor, token)
-    if cursor.next_kind in ("<", "<-") and _is_bracket(cursor):
-        _fail_on_aggregate(cursor, token)
     cursor.advance()
-    return Constant(text, cursor.span(token))
+    return Constant(NULL if text == "null" else text, cursor.span(token))
 
 
 def fail_on_function(cursor: Cursor, token: Token) -> NoReturn:
@@ -278,15 +285,6 @@ def _is_akin(one: str, other: str) -> bool:
     """True if a word of one name begins a word of the other: `split` and `split_part`."""
     words = [[w for w in name.lower().split("_") if len(w) > 2] for name in (one, other)]
     return any(a.startswith(b) or b.startswith(a) for a in words[0] for b in words[1])
-
-
-def _fail_on_aggregate(cursor: Cursor, token: Token) -> NoReturn:
-    text = cursor.text(token)
-    near = _suggested(text, AGGREGATES, slips.AGGREGATES)
-    cursor.fail_at(
-        cursor.span(token), f"there is no aggregate `{text}`",
-        help=near or f"the aggregates are {', '.join(sorted(AGGREGATES))}",
-    )  # fmt: skip
 
 
 def _suggested(

@@ -26,6 +26,7 @@ from caladan.language.deals.cursor import (
 from caladan.language.deals.expressions import (
     COMPARISONS,
     PRECEDENCE,
+    arguments,
     arithmetic,
     called,
     choice,
@@ -48,6 +49,7 @@ from caladan.language.deals.tokens import (
     WORD,
 )
 from caladan.program import (
+    NULL,
     Atom,
     Choice,
     Comparison,
@@ -55,12 +57,14 @@ from caladan.program import (
     Constant,
     Disjunction,
     Expression,
+    Generator,
     Literal,
     SortKey,
     Type,
     Variable,
 )
 from caladan.program.diagnostics import RelatedSpan, Span
+from caladan.program.functions import FUNCTIONS, Definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +144,7 @@ def _whole_disjunction(
 def atom(cursor: Cursor, what: str, *, bare: bool = False) -> Atom:
     """`relation(argument, …)`; with `bare` also `relation` alone."""
     name = cursor.relation_name(what)
+    row = _row(cursor) if cursor.kind == "[" else None
     if cursor.kind != "(":
         if name.kind == VARIABLE:
             cursor.fail_on_variable(name, what)
@@ -151,7 +156,18 @@ def atom(cursor: Cursor, what: str, *, bare: bool = False) -> Atom:
             )
         return Atom(cursor.text(name), (), span=cursor.span(name))
     given, columns = named_arguments(cursor)
-    return Atom(cursor.text(name), given, span=cursor.since(name.start), columns=columns)
+    return Atom(cursor.text(name), given, span=cursor.since(name.start), columns=columns, row=row)
+
+
+def _row(cursor: Cursor) -> Variable:
+    """`[R]` after the name of a relation: a variable for the number of the row."""
+    opening = cursor.advance()
+    token = cursor.current
+    if token.kind != VARIABLE:
+        cursor.fail("a variable for the number of a row within `[` and `]`")
+    cursor.advance()
+    cursor.close(opening, "]", "`]` after the number of a row")
+    return Variable(cursor.text(token), cursor.span(token))
 
 
 def as_literal(cursor: Cursor, item: _Item) -> Literal:
@@ -173,7 +189,7 @@ def as_expression(cursor: Cursor, item: _Item) -> Expression:
     """Take an item as a value, or fail: it is a literal."""
     match item:
         case _Word():
-            return Constant(item.name, item.span)
+            return Constant(NULL if item.name == "null" else item.name, item.span)
         case _If():
             then = _only(cursor, item.then, item.span)
             otherwise = _only(cursor, item.otherwise, item.span)
@@ -192,7 +208,7 @@ def _item(cursor: Cursor) -> _Item:
         return _if(cursor)
     if cursor.kind == "(" and _has_branches(cursor):
         return _disjunction(cursor)
-    if cursor.kind in NAMES and cursor.next_kind == "(":
+    if cursor.kind in NAMES and cursor.next_kind in ("(", "["):
         if at_goal(cursor):
             misplaced_goal(cursor, "it belongs to the whole rule, not to a branch of `if`")
         return _atom_or_call(cursor)
@@ -245,9 +261,37 @@ def _compared(cursor: Cursor, left: Expression, start: int) -> _Item:
     """The rest of a comparison, or a value alone for the caller to judge."""
     if cursor.kind in COMPARISONS:
         return comparison(cursor, left, start)
+    if cursor.kind == WORD and cursor.text(cursor.current) == "in":
+        return _generator(cursor, left, start)
     if cursor.kind not in _ENDS:
         cursor.fail("a comparison operator after a value")
     return left
+
+
+def _generator(cursor: Cursor, item: Expression, start: int) -> Generator:
+    """The rest of `X in range(1, 4)`."""
+    cursor.advance()
+    token = cursor.current
+    name = cursor.text(token)
+    row = cursor.functions.get(name) or FUNCTIONS.get(name)
+    if row is None or cursor.next_kind != "(":
+        cursor.fail("a function that gives several rows after `in`", help=_SEVERAL)
+    cursor.advance()
+    given = arguments(cursor)
+    span = cursor.since(start)
+    complaint = row.complaint(len(given))
+    if complaint is not None:
+        cursor.fail_at(span, f"`{name}` {complaint}")
+    if row.rows is None:
+        cursor.fail_at(span, f"`{name}` gives one value", help=f"write `X = {name}(…)`")
+    parts = row.rows if isinstance(row, Definition) else None
+    return Generator(row.name, (*given, item), span=span, parts=parts)
+
+
+_SEVERAL: Final = (
+    "as in `X in range(1, 4)`; for one of several values write `(X = 1 ; X = 2)`, or join a "
+    "relation that has them"
+)
 
 
 def _negated(cursor: Cursor) -> Atom | Comparison:

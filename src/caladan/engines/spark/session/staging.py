@@ -257,6 +257,22 @@ def rows_of(uri: str) -> int:
         return ParquetFile(file).metadata.num_rows
 
 
+def nulls_of(uri: str) -> set[int]:
+    """The columns of a Parquet file that have nulls, or may have: its writer did not count."""
+    from pyarrow.parquet import ParquetFile
+
+    system, path = opened(uri)
+    found: set[int] = set()
+    with system.open_input_file(path) as file:
+        metadata = ParquetFile(file).metadata
+        for group in range(metadata.num_row_groups):
+            for i in range(metadata.num_columns):
+                statistics = metadata.row_group(group).column(i).statistics
+                if statistics is None or not statistics.has_null_count or statistics.null_count:
+                    found.add(i)
+    return found
+
+
 def remove(uris: Iterable[str]) -> None:
     """Remove files, as far as they are there; those that have readers once these are gone."""
     for uri in uris:
