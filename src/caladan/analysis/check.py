@@ -23,6 +23,7 @@ from caladan.analysis.named_columns import head_names, named_columns
 from caladan.analysis.normalize import normalize
 from caladan.analysis.resolve import KnownRelation, parameters, predicates, resolve, unsound
 from caladan.analysis.safety import safety
+from caladan.analysis.stages import stages
 from caladan.analysis.strata import strata
 from caladan.analysis.types import TypedRules, types
 from caladan.analysis.witnesses import witnesses
@@ -61,11 +62,12 @@ def check(
     placed, written = named_columns(program, catalog, found)
     called = predicates(parameters(placed, values, found), catalog)
     resolve(called, catalog, found, suggested)
+    called, staged, clocks = stages(called, catalog)
     bound, best = witnesses(called, catalog, found)
     # What is wrong with names was reported above, by those that the user knows.
     known = resolve(bound, catalog, Diagnostics(), suggested)
     normal = normalize(bound, found, unsound(bound, known))
-    internal = {name: best.get(of, of) for name, of in normal.internal.items()} | best
+    internal = {name: best.get(of, of) for name, of in normal.internal.items()} | best | staged
     typed = types(normal.rules, known, found, objects, bound.goals)
     facts = with_open(typed.facts, typed.open_facts)
     safety([rule for rule in typed.rules if rule.head not in best], found)
@@ -91,7 +93,7 @@ def check(
                 )
     found.hide(internal)
     found.raise_errors()
-    monotone(cliques, relations, facts, found)
+    monotone(cliques, relations, facts, found, clocks)
     return Checked(
         relations, rules, cliques, goals, found.warnings, facts=facts, open_facts=typed.open_facts
     )

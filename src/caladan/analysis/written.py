@@ -19,6 +19,7 @@ from caladan.analysis.constants import ConstantFitter
 from caladan.analysis.core import Checked, RelationInfo
 from caladan.analysis.named_columns import named_columns
 from caladan.analysis.resolve import parameters, predicates
+from caladan.analysis.stages import stages
 from caladan.analysis.type_check import partial_type, widened
 from caladan.program import (
     Aggregate,
@@ -89,6 +90,8 @@ def written(
         asked = [name for name, info in known.items() if info.is_derived]
     placed, _ = named_columns(program, catalog, Diagnostics())
     bound = predicates(parameters(placed, values, Diagnostics()), catalog)
+    bound, staged, _ = stages(bound, catalog)
+    known |= {name: checked.relations[name] for name in staged}
     reads: dict[str, list[str]] = {}
     for rule in bound.rules:
         read = (atom.relation for atom in atoms(rule.body))

@@ -1,6 +1,6 @@
 """Notations of other languages, and what to write in DeALS instead.
 
-    `!=`, `\\+ p(X)`, `X := Y + 1`, `[A, B]`, `X in {1, 2}`, `count : { p(X) }`, `?- p(X).`
+    `!=`, `\\+ p(X)`, `X := Y + 1`, `[A, B]`, `X in {1, 2}`, `?- p(X).`
 
 `SYMBOLS` and `WORDS` have the help for a token that cannot stand where it stands; `PAIRS` for two
 tokens that only together tell what was meant. `FUNCTIONS` and `AGGREGATES` have what functions and
