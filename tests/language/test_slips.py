@@ -22,7 +22,6 @@ HELP = [
     ("p(A) <- arc(A, B), B like 'x%'.", "pattern"),
     ("p(A) <- arc(A, B), B between 1 and 2.", "for a range write two comparisons"),
     ("p(A) <- arc(A, B), B is null.", "rules only see values that are there|missing value"),
-    ("p(A, N) <- arc(A, _), N = sum B : { arc(A, B) }.", "in the head of a rule of its own"),
     ("?- arc(1, X).", "to ask write `query"),
     ("arc(A, B) -> p(A).", "the head of a rule comes first"),
     ("arc(A, B) => p(A).", "the head of a rule comes first"),
@@ -32,7 +31,6 @@ HELP = [
     ("p(A, grop_concat<B>) <- arc(A, B).", "the aggregates are .*avg, .*sum|did you mean"),
     ("p(A, average<B>) <- arc(A, B).", "it is called `avg` here"),
     ("p(A, COUNT<B>) <- arc(A, B).", "did you mean `count`"),
-    ("p(A, count_distinct<B>) <- arc(A, B).", "it is called `countd` here"),
     ("p(X) <- arc(A, B), X = frobnicate(A).", "functions.md lists all"),
     ("p(A) <- arc(A, B), split_into(A) = 1.", "there are .*`split_part`.*md lists all"),
 ]

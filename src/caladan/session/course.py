@@ -121,7 +121,8 @@ class Course:
     def _read(
         self, program: str | os.PathLike[str] | Program | Script, language: str | None = None
     ) -> Program | Script:
-        read = inputs.program(program, language, functions=self._definitions.functions)
+        own = self._definitions
+        read = inputs.program(program, language, functions=own.functions, aggregates=own.aggregates)
         if not isinstance(read, Program):
             return read
         found = Diagnostics()

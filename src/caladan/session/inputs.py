@@ -13,7 +13,7 @@ import datetime as dt
 import os
 import re
 import sys
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -65,18 +65,19 @@ def program(
     language: str | None = None,
     seen: set[str] | None = None,
     functions: Mapping[str, Definition] = MappingProxyType({}),
+    aggregates: Collection[str] = (),
 ) -> Program | Script:
     """A program from itself, from its text, or from a file: a path, or text that names a file.
 
     What is written in RaSQL is a Script, all else a Program. `seen` are files read before,
-    `functions` those of Python that it may call.
+    `functions` those of Python that it may call, `aggregates` those that users added.
     """
     if not isinstance(given, str | os.PathLike):
         return _ready(given)
     if isinstance(given, os.PathLike) or _is_file(given) or _LOOKS_LIKE_A_PATH.fullmatch(given):
         name = os.fspath(given)
-        return _parsed(files.text_of(name), name, language, seen, functions)
-    return _parsed(given, UNNAMED, language, seen, functions)
+        return _parsed(files.text_of(name), name, language, seen, functions, aggregates)
+    return _parsed(given, UNNAMED, language, seen, functions, aggregates)
 
 
 def programs(names: Sequence[str], language: str | None = None) -> Program | Script:
@@ -155,6 +156,7 @@ def _parsed(
     language: str | None,
     seen: set[str] | None = None,
     functions: Mapping[str, Definition] = MappingProxyType({}),
+    aggregates: Collection[str] = (),
 ) -> Program | Script:
     source = SourceText(name, text)
     with nested(place=Span(source, 0, 0)):
@@ -162,7 +164,14 @@ def _parsed(
             from caladan.language import rasql
 
             return rasql.parse(source)
-        return parse(text, name=name, language=language, seen=seen, functions=functions)
+        return parse(
+            text,
+            name=name,
+            language=language,
+            seen=seen,
+            functions=functions,
+            aggregates=aggregates,
+        )
 
 
 def title(program: Program | Script) -> str:

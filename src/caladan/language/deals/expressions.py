@@ -257,7 +257,7 @@ def _word(cursor: Cursor) -> Expression:
     is_open = cursor.next_kind in ("<", "<-", "<>")
     if text in AGGREGATES and cursor.read_body is not None and _ranges(cursor):
         return _ranging(cursor, AGGREGATES[text], cursor.read_body)
-    if is_open and (text in AGGREGATES or cursor.no_aggregates is None):
+    if is_open and (text in AGGREGATES or text in cursor.aggregates):
         return _aggregate(cursor, AGGREGATES.get(text), text)
     if text in WITH_PARENTHESES and cursor.next_kind == "(":
         return _aggregate(cursor, AGGREGATES[text], text)
@@ -296,7 +296,7 @@ def _is_akin(one: str, other: str) -> bool:
 
 def _fail_on_aggregate(cursor: Cursor, token: Token) -> NoReturn:
     text = cursor.text(token)
-    near = _suggested(text, AGGREGATES, slips.AGGREGATES)
+    near = _suggested(text, (*AGGREGATES, *cursor.aggregates), slips.AGGREGATES)
     cursor.fail_at(
         cursor.span(token), f"there is no aggregate `{text}`",
         help=near or f"the aggregates are {', '.join(sorted(AGGREGATES))}",
